@@ -1,0 +1,63 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// What every target of ours is compiled with.
+let strict: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .strictMemorySafety(),
+    .treatAllWarnings(as: .error),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+let package = Package(
+    name: "heimdallr-proxy",
+    products: [
+        .executable(name: "heimdallr-proxy", targets: ["HeimdallrProxy"]),
+        .library(name: "Heimdallr", targets: ["Heimdallr", "HeimdallrCurl"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
+        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    ],
+    targets: [
+        .systemLibrary(name: "CLibcurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(name: "CLibcrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        .target(name: "Cryptography", dependencies: ["CLibcrypto"], swiftSettings: strict),
+        .target(name: "Heimdallr", dependencies: ["Cryptography"], swiftSettings: strict),
+        .target(name: "HeimdallrCurl", dependencies: ["Heimdallr", "CurlTransport"], swiftSettings: strict),
+        .target(name: "Reactor", swiftSettings: strict),
+        .target(name: "CurlTransport", dependencies: ["CLibcurl", "Reactor"], swiftSettings: strict),
+        .target(name: "HTTPMessage", swiftSettings: strict),
+        .target(
+            name: "Configuration", dependencies: ["HTTPMessage", .product(name: "Yams", package: "Yams")],
+            swiftSettings: strict),
+        .target(
+            name: "Proxy", dependencies: ["Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration"],
+            swiftSettings: strict),
+        .target(
+            name: "Playground", dependencies: [.product(name: "Hummingbird", package: "hummingbird")],
+            swiftSettings: strict),
+        .executableTarget(
+            name: "HeimdallrProxy",
+            dependencies: [
+                "Proxy", "Playground", "Configuration", "Heimdallr", "HeimdallrCurl", "CurlTransport", "Reactor",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ],
+            swiftSettings: strict),
+        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
+        .testTarget(name: "HTTPMessageTests", dependencies: ["HTTPMessage"], swiftSettings: strict),
+        .testTarget(name: "ConfigurationTests", dependencies: ["Configuration"], swiftSettings: strict),
+        .testTarget(name: "HeimdallrTests", dependencies: ["Heimdallr", "HeimdallrCurl", "CurlTransport", "Reactor", "TestSupport"], swiftSettings: strict),
+        .testTarget(name: "ReactorTests", dependencies: ["Reactor"], swiftSettings: strict),
+        .testTarget(name: "CurlTransportTests", dependencies: ["CurlTransport", "Reactor", "TestSupport"], swiftSettings: strict),
+        .testTarget(name: "ProxyTests", dependencies: ["Proxy", "HTTPMessage", "Configuration", "TestSupport"], swiftSettings: strict),
+        .testTarget(name: "PlaygroundTests", dependencies: ["Playground"], swiftSettings: strict),
+        .testTarget(name: "EndToEndTests", dependencies: ["HeimdallrProxy", "TestSupport"], swiftSettings: strict),
+    ]
+)
