@@ -8,6 +8,7 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
     .enableUpcomingFeature("ExistentialAny"),
     .enableUpcomingFeature("MemberImportVisibility"),
+    .enableExperimentalFeature("Lifetimes"),
 ]
 
 let package = Package(
@@ -29,7 +30,8 @@ let package = Package(
         .target(name: "Cryptography", dependencies: ["CLibcrypto"], swiftSettings: strict),
         .target(name: "Heimdallr", dependencies: ["Cryptography"], swiftSettings: strict),
         .target(name: "HeimdallrCurl", dependencies: ["Heimdallr", "CurlTransport"], swiftSettings: strict),
-        .target(name: "Reactor", swiftSettings: strict),
+        .systemLibrary(name: "CLinux"),
+        .target(name: "Reactor", dependencies: ["CLinux"], swiftSettings: strict),
         .target(name: "CurlTransport", dependencies: ["CLibcurl", "Reactor"], swiftSettings: strict),
         .target(name: "HTTPMessage", swiftSettings: strict),
         .target(

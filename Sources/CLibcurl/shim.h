@@ -1,0 +1,56 @@
+// libcurl's variadic calls, one inline function per shape, so that Swift can call them.
+#ifndef HEIMDALLR_CLIBCURL_H
+#define HEIMDALLR_CLIBCURL_H
+
+#include <curl/curl.h>
+#include <sys/socket.h>
+
+// curl's headers define the calls as type-checking macros for C; the functions are what is meant here.
+#undef curl_easy_setopt
+#undef curl_easy_getinfo
+#undef curl_multi_setopt
+#undef curl_share_setopt
+
+typedef size_t (*heimdallr_data_callback)(char *, size_t, size_t, void *);
+typedef curl_socket_t (*heimdallr_open_callback)(void *, curlsocktype, struct curl_sockaddr *);
+typedef int (*heimdallr_close_callback)(void *, curl_socket_t);
+typedef int (*heimdallr_prereq_callback)(void *, char *, char *, int, int);
+typedef int (*heimdallr_socket_callback)(CURL *, curl_socket_t, int, void *, void *);
+typedef int (*heimdallr_timer_callback)(CURLM *, long, void *);
+
+static inline CURLcode heimdallr_easy_set_long(CURL *h, CURLoption o, long v) { return curl_easy_setopt(h, o, v); }
+static inline CURLcode heimdallr_easy_set_offset(CURL *h, CURLoption o, curl_off_t v) { return curl_easy_setopt(h, o, v); }
+static inline CURLcode heimdallr_easy_set_string(CURL *h, CURLoption o, const char *v) { return curl_easy_setopt(h, o, v); }
+static inline CURLcode heimdallr_easy_set_pointer(CURL *h, CURLoption o, void *v) { return curl_easy_setopt(h, o, v); }
+static inline CURLcode heimdallr_easy_set_list(CURL *h, CURLoption o, struct curl_slist *v) { return curl_easy_setopt(h, o, v); }
+static inline CURLcode heimdallr_easy_set_data(CURL *h, CURLoption o, heimdallr_data_callback v) { return curl_easy_setopt(h, o, v); }
+static inline CURLcode heimdallr_easy_set_open(CURL *h, heimdallr_open_callback v) { return curl_easy_setopt(h, CURLOPT_OPENSOCKETFUNCTION, v); }
+static inline CURLcode heimdallr_easy_set_close(CURL *h, heimdallr_close_callback v) { return curl_easy_setopt(h, CURLOPT_CLOSESOCKETFUNCTION, v); }
+static inline CURLcode heimdallr_easy_set_prereq(CURL *h, heimdallr_prereq_callback v) { return curl_easy_setopt(h, CURLOPT_PREREQFUNCTION, v); }
+
+static inline CURLcode heimdallr_easy_get_long(CURL *h, CURLINFO i, long *v) { return curl_easy_getinfo(h, i, v); }
+static inline CURLcode heimdallr_easy_get_offset(CURL *h, CURLINFO i, curl_off_t *v) { return curl_easy_getinfo(h, i, v); }
+static inline CURLcode heimdallr_easy_get_socket(CURL *h, CURLINFO i, curl_socket_t *v) { return curl_easy_getinfo(h, i, v); }
+
+static inline CURLMcode heimdallr_multi_set_long(CURLM *m, CURLMoption o, long v) { return curl_multi_setopt(m, o, v); }
+static inline CURLMcode heimdallr_multi_set_pointer(CURLM *m, CURLMoption o, void *v) { return curl_multi_setopt(m, o, v); }
+static inline CURLMcode heimdallr_multi_set_socket(CURLM *m, heimdallr_socket_callback v) { return curl_multi_setopt(m, CURLMOPT_SOCKETFUNCTION, v); }
+static inline CURLMcode heimdallr_multi_set_timer(CURLM *m, heimdallr_timer_callback v) { return curl_multi_setopt(m, CURLMOPT_TIMERFUNCTION, v); }
+
+static inline CURLSHcode heimdallr_share_set_long(CURLSH *s, CURLSHoption o, long v) { return curl_share_setopt(s, o, v); }
+
+// What a finished transfer left behind: its result is a union in CURLMsg.
+static inline CURLcode heimdallr_message_result(const CURLMsg *m) { return m->data.result; }
+static inline struct sockaddr *heimdallr_sockaddr(struct curl_sockaddr *a) { return &a->addr; }
+
+// Macros that Swift does not see.
+static const long heimdallr_http_1_1 = CURL_HTTP_VERSION_1_1;
+static const long heimdallr_http_2_tls = CURL_HTTP_VERSION_2TLS;
+static const size_t heimdallr_write_pause = CURL_WRITEFUNC_PAUSE;
+static const size_t heimdallr_read_pause = CURL_READFUNC_PAUSE;
+static const size_t heimdallr_read_abort = CURL_READFUNC_ABORT;
+static const int heimdallr_socket_open_flags = SOCK_STREAM | 02000000 /* SOCK_CLOEXEC */ | 04000 /* SOCK_NONBLOCK */;
+static const curl_socket_t heimdallr_socket_bad = CURL_SOCKET_BAD;
+static const curl_socket_t heimdallr_socket_timeout = CURL_SOCKET_TIMEOUT;
+
+#endif

@@ -1,0 +1,27 @@
+// What Swift's Glibc module does not carry: epoll(7), eventfd(2), accept4(2), struct ucred, prctl(2).
+#ifndef HEIMDALLR_CLINUX_H
+#define HEIMDALLR_CLINUX_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+int accept4(int, struct sockaddr *, socklen_t *, int);
+int pthread_setname_np(pthread_t, const char *);
+
+static const uint32_t heimdallr_epoll_all = EPOLLIN | EPOLLOUT | EPOLLRDHUP | (uint32_t)EPOLLET;
+static const int heimdallr_epoll_cloexec = EPOLL_CLOEXEC;
+static const int heimdallr_eventfd_flags = EFD_CLOEXEC | EFD_NONBLOCK;
+static const int heimdallr_stream_flags = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+static const int heimdallr_accept_flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
+
+// strerror_r(3) in its GNU form under a name of its own: C libraries disagree about the plain one.
+char *strerror_r(int, char *, size_t);
+static inline const char *heimdallr_strerror(int code, char *buffer, size_t size) {
+    return (const char *)(uintptr_t)strerror_r(code, buffer, size);
+}
+
+#endif

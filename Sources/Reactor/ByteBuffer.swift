@@ -1,0 +1,133 @@
+import Glibc
+
+/// Bytes in the order they came: appended at the end, taken from the front, in one piece of memory.
+@safe public struct ByteBuffer: ~Copyable {
+    private var storage: UnsafeMutableRawBufferPointer
+    private var start = 0
+    private var end = 0
+
+    public init(capacity: Int = 0) {
+        unsafe storage = capacity == 0 ? .init(start: nil, count: 0) : .allocate(byteCount: capacity, alignment: 8)
+    }
+
+    deinit { unsafe storage.deallocate() }
+
+    public var count: Int { end - start }
+    public var isEmpty: Bool { start == end }
+    public var capacity: Int { unsafe storage.count }
+
+    /// What is in it.
+    public var bytes: Span<UInt8> {
+        @_lifetime(borrow self)
+        get {
+            let base = unsafe storage.baseAddress?.assumingMemoryBound(to: UInt8.self)
+            let span = unsafe Span<UInt8>(_unsafeStart: base.map { unsafe UnsafePointer($0 + start) } ?? emptyBase, count: end - start)
+            return unsafe _overrideLifetime(span, borrowing: self)
+        }
+    }
+
+    public mutating func append(_ bytes: Span<UInt8>) {
+        guard !bytes.isEmpty else { return }
+        reserve(bytes.count)
+        unsafe bytes.withUnsafeBytes { source in
+            unsafe storage.baseAddress.unsafelyUnwrapped.advanced(by: end)
+                .copyMemory(from: source.baseAddress.unsafelyUnwrapped, byteCount: source.count)
+        }
+        end += bytes.count
+    }
+
+    public mutating func append(_ text: StaticString) {
+        text.withUTF8Buffer { utf8 in append(unsafe utf8.span) }
+    }
+
+    public mutating func append(_ bytes: [UInt8]) { append(bytes.span) }
+
+    public mutating func append(byte: UInt8) {
+        reserve(1)
+        unsafe storage.baseAddress.unsafelyUnwrapped.storeBytes(of: byte, toByteOffset: end, as: UInt8.self)
+        end += 1
+    }
+
+    /// In decimal digits.
+    public mutating func append(decimal value: UInt64) { append(digitsOf: value, base: 10) }
+
+    /// In lower-case hexadecimal digits.
+    public mutating func append(hexadecimal value: UInt64) { append(digitsOf: value, base: 16) }
+
+    private mutating func append(digitsOf value: UInt64, base: UInt64) {
+        var digits: InlineArray<20, UInt8> = .init(repeating: 0)
+        var index = 20
+        var rest = value
+        repeat {
+            index -= 1
+            let digit = UInt8(truncatingIfNeeded: rest % base)
+            digits[index] = digit < 10 ? 48 + digit : 87 + digit
+            rest /= base
+        } while rest > 0
+        append(digits.span.extracting(index..<20))
+    }
+
+    /// Takes `count` bytes off the front.
+    public mutating func consume(_ count: Int) {
+        precondition(count >= 0 && count <= end - start)
+        start += count
+        if start == end {
+            start = 0
+            end = 0
+        }
+    }
+
+    /// Takes bytes off the end until `count` are left.
+    public mutating func truncate(to count: Int) {
+        precondition(count >= 0 && count <= end - start)
+        end = start + count
+    }
+
+    public mutating func removeAll() {
+        start = 0
+        end = 0
+    }
+
+    /// Empties it and gives its memory back.
+    public mutating func release() {
+        removeAll()
+        unsafe storage.deallocate()
+        unsafe storage = .init(start: nil, count: 0)
+    }
+
+    /// Room for `count` more bytes behind the last one.
+    public mutating func reserve(_ count: Int) {
+        guard unsafe storage.count - end < count else { return }
+        let used = end - start
+        if start > 0, unsafe storage.count - used >= count, unsafe used <= storage.count / 2 {
+            if used > 0 {
+                unsafe memmove(
+                    storage.baseAddress.unsafelyUnwrapped, storage.baseAddress.unsafelyUnwrapped + start, used)
+            }
+        } else {
+            let bigger = UnsafeMutableRawBufferPointer.allocate(
+                byteCount: max(used + count, unsafe storage.count * 2), alignment: 8)
+            if used > 0 {
+                unsafe memcpy(
+                    bigger.baseAddress.unsafelyUnwrapped, storage.baseAddress.unsafelyUnwrapped + start, used)
+            }
+            unsafe storage.deallocate()
+            unsafe storage = bigger
+        }
+        start = 0
+        end = used
+    }
+
+    /// Lets `fill` write behind the last byte; it answers how many it wrote, negative for none.
+    mutating func withSpareCapacity(_ count: Int, fill: (UnsafeMutableRawBufferPointer) -> Int) -> Int {
+        reserve(count)
+        let spare = unsafe UnsafeMutableRawBufferPointer(rebasing: storage[end...])
+        let written = unsafe fill(spare)
+        precondition(written <= spare.count)
+        end += max(0, written)
+        return written
+    }
+}
+
+/// Where an empty span points to: never read, but not null.
+private nonisolated(unsafe) let emptyBase = unsafe UnsafePointer<UInt8>(UnsafeMutablePointer<UInt8>.allocate(capacity: 1))

@@ -1,0 +1,225 @@
+import CLinux
+import Glibc
+import Synchronization
+
+/// What an epoll event said; see epoll_ctl(2).
+public struct Readiness: OptionSet, Sendable {
+    public let rawValue: UInt32
+    public init(rawValue: UInt32) { self.rawValue = rawValue }
+
+    public static let readable = Readiness(rawValue: EPOLLIN.rawValue)
+    public static let writable = Readiness(rawValue: EPOLLOUT.rawValue)
+    /// The peer has shut down its sending side.
+    public static let peerClosed = Readiness(rawValue: EPOLLRDHUP.rawValue)
+    /// Error or full hang-up.
+    public static let failed = Readiness(rawValue: EPOLLERR.rawValue | EPOLLHUP.rawValue)
+}
+
+/// Told about a descriptor, on the loop's thread. Edge-triggered: told once per change, so remember it.
+public protocol ReadinessHandler: AnyObject {
+    func ready(_ readiness: Readiness)
+}
+
+/// Wants to be called once before the loop waits again, for work that is cheaper done in one go (a flush).
+public protocol TurnEndHandler: AnyObject {
+    func turnEnded()
+}
+
+/// One thread, one epoll: descriptors, timers, and jobs from elsewhere. Also a serial executor, so that an actor can
+/// live on the loop.
+///
+/// `execute`, `stop` and the executor's side may be called from any thread; everything else on the loop's own thread.
+public final class EventLoop: SerialExecutor, @unchecked Sendable {
+    // @unchecked: what is mutable is either behind `inbox` or touched by the loop's thread alone.
+    private enum Job {
+        case closure(@Sendable () -> Void)
+        case executorJob(UnownedJob)
+    }
+    private struct Inbox {
+        var jobs: [Job] = []
+        var isStopped = false
+    }
+    private struct Slot {
+        var handler: (any ReadinessHandler)?
+        /// Tells a late event of a closed descriptor from one of its successor with the same number.
+        var generation: UInt32 = 0
+    }
+
+    private let epoll: Int32
+    private let wakeUp: Int32
+    private let inbox = Mutex(Inbox())
+    private let thread = Atomic<UInt>(0)
+
+    private var slots: [Slot] = []
+    var timers = TimerQueue()
+    private var turnEnd: [any TurnEndHandler] = []
+    private var turnEndSpare: [any TurnEndHandler] = []
+    /// The moment at which the loop woke up last.
+    public private(set) var now = LoopTime.current()
+
+    /// - Throws: `SystemError` when the kernel refuses a descriptor.
+    public init() throws(SystemError) {
+        epoll = try check("epoll_create1", epoll_create1(heimdallr_epoll_cloexec))
+        wakeUp = try check("eventfd", eventfd(0, heimdallr_eventfd_flags))
+        try control(EPOLL_CTL_ADD, wakeUp, generation: 0)
+    }
+
+    deinit {
+        close(wakeUp)
+        close(epoll)
+    }
+
+    /// Starts the loop on a thread of its own, which holds the loop until `stop`.
+    public static func start(name: String) throws(SystemError) -> EventLoop {
+        let loop = try EventLoop()
+        var thread = pthread_t()
+        let context = unsafe Unmanaged.passRetained(loop).toOpaque()
+        let result = unsafe pthread_create(
+            &thread, nil,
+            { context in
+                guard let context = unsafe context else { return nil }
+                let loop = unsafe Unmanaged<EventLoop>.fromOpaque(context).takeRetainedValue()
+                loop.run()
+                return nil
+            }, context)
+        guard result == 0 else {
+            unsafe Unmanaged<EventLoop>.fromOpaque(context).release()
+            throw SystemError("pthread_create", code: result)
+        }
+        // At most 15 characters (pthread_setname_np(3)).
+        _ = unsafe pthread_setname_np(thread, String(name.prefix(15)))
+        _ = pthread_detach(thread)
+        return loop
+    }
+
+    // MARK: From any thread
+
+    /// Runs `job` on the loop's thread, after what was handed over before it. After `stop` it is dropped.
+    public func execute(_ job: @escaping @Sendable () -> Void) { post(.closure(job)) }
+
+    public func enqueue(_ job: consuming ExecutorJob) { post(.executorJob(UnownedJob(job))) }
+
+    /// Ends the loop after the jobs that stand in its queue.
+    public func stop() {
+        inbox.withLock { $0.isStopped = true }
+        wake()
+    }
+
+    private func post(_ job: sending Job) {
+        let isFirst = inbox.withLock { inbox in
+            inbox.jobs.append(job)
+            return inbox.jobs.count == 1
+        }
+        if isFirst && !isOnLoop { wake() }
+    }
+
+    private func wake() {
+        var one: UInt64 = 1
+        _ = unsafe write(wakeUp, &one, MemoryLayout<UInt64>.size)
+    }
+
+    /// Whether the caller runs on this loop's thread.
+    public var isOnLoop: Bool { thread.load(ordering: .relaxed) == UInt(pthread_self()) }
+
+    public func preconditionOnLoop() { precondition(isOnLoop, "called off the event loop's thread") }
+
+    public func checkIsolated() { preconditionOnLoop() }
+
+    // MARK: Descriptors
+
+    /// Watches a non-blocking descriptor for everything, edge-triggered, until `unregister`.
+    /// The handler is held until then.
+    public func register(_ descriptor: Int32, handler: any ReadinessHandler) throws(SystemError) {
+        let index = Int(descriptor)
+        while slots.count <= index { slots.append(Slot()) }
+        slots[index].generation &+= 1
+        try control(EPOLL_CTL_ADD, descriptor, generation: slots[index].generation)
+        slots[index].handler = handler
+    }
+
+    /// To be called before the descriptor is closed.
+    public func unregister(_ descriptor: Int32) {
+        let index = Int(descriptor)
+        guard index < slots.count, slots[index].handler != nil else { return }
+        slots[index].handler = nil
+        slots[index].generation &+= 1
+        _ = epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, nil)
+    }
+
+    private func control(_ operation: Int32, _ descriptor: Int32, generation: UInt32) throws(SystemError) {
+        var event = unsafe epoll_event()
+        unsafe event.events = heimdallr_epoll_all
+        unsafe event.data.u64 = UInt64(generation) << 32 | UInt64(UInt32(descriptor))
+        let result = unsafe epoll_ctl(epoll, operation, descriptor, &event)
+        try check("epoll_ctl", result)
+    }
+
+    /// Has `handler` called once at the end of this turn. It must not be registered twice for one turn.
+    public func atTurnEnd(_ handler: any TurnEndHandler) { turnEnd.append(handler) }
+
+    // MARK: The loop
+
+    private func run() {
+        thread.store(UInt(pthread_self()), ordering: .relaxed)
+        let capacity = 256
+        let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: capacity)
+        defer { unsafe events.deallocate() }
+        while true {
+            let stopped = runJobs()
+            finishTurn()
+            if stopped { break }
+            let count = unsafe epoll_wait(epoll, events, Int32(capacity), waitMilliseconds())
+            now = .current()
+            for index in 0..<max(0, Int(count)) {
+                let event = unsafe events[index]
+                dispatch(unsafe event.data.u64, Readiness(rawValue: unsafe event.events))
+            }
+            while let action = timers.popDue(now) { action() }
+        }
+        for index in slots.indices { slots[index].handler = nil }
+    }
+
+    private func dispatch(_ key: UInt64, _ readiness: Readiness) {
+        let index = Int(UInt32(truncatingIfNeeded: key))
+        if index == Int(wakeUp) {
+            var value: UInt64 = 0
+            _ = unsafe read(wakeUp, &value, MemoryLayout<UInt64>.size)
+            return
+        }
+        guard index < slots.count, slots[index].generation == UInt32(truncatingIfNeeded: key >> 32) else { return }
+        slots[index].handler?.ready(readiness)
+    }
+
+    /// - Returns: whether `stop` was called.
+    private func runJobs() -> Bool {
+        while true {
+            let (jobs, isStopped) = inbox.withLock { inbox in
+                let jobs = inbox.jobs
+                inbox.jobs.removeAll(keepingCapacity: true)
+                return (jobs, inbox.isStopped)
+            }
+            if jobs.isEmpty { return isStopped }
+            for job in jobs {
+                switch job {
+                case .closure(let body): body()
+                case .executorJob(let job): unsafe job.runSynchronously(on: asUnownedSerialExecutor())
+                }
+            }
+        }
+    }
+
+    private func finishTurn() {
+        while !turnEnd.isEmpty {
+            swap(&turnEnd, &turnEndSpare)
+            for handler in turnEndSpare { handler.turnEnded() }
+            turnEndSpare.removeAll(keepingCapacity: true)
+        }
+    }
+
+    private func waitMilliseconds() -> Int32 {
+        if inbox.withLock({ !$0.jobs.isEmpty || $0.isStopped }) { return 0 }
+        guard let next = timers.next else { return -1 }
+        // The clock moved on while handlers ran; being a little early costs one more turn, late costs accuracy.
+        return Int32(next.since(now).wholeMilliseconds)
+    }
+}

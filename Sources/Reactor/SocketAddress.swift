@@ -1,0 +1,134 @@
+import Glibc
+
+/// An address a socket binds to or talks to.
+public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
+    public enum Kind: Sendable, Hashable {
+        case ipv4(address: UInt32, port: UInt16)
+        /// `scope` is the interface of a link-local address, else 0.
+        case ipv6(high: UInt64, low: UInt64, scope: UInt32, port: UInt16)
+        case unix(path: String)
+    }
+    public let kind: Kind
+
+    public init(_ kind: Kind) { self.kind = kind }
+
+    /// Looks `host` up (getaddrinfo(3); blocks, so not on a loop) and answers its addresses for listening.
+    public static func resolve(host: String, port: UInt16) throws(ResolutionError) -> [SocketAddress] {
+        var hints = unsafe addrinfo()
+        unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        unsafe hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV
+        var list: UnsafeMutablePointer<addrinfo>?
+        let result = unsafe getaddrinfo(host, String(port), &hints, &list)
+        guard result == 0 else {
+            throw ResolutionError(host: host, message: unsafe String(cString: gai_strerror(result)))
+        }
+        defer { unsafe freeaddrinfo(list) }
+        var addresses: [SocketAddress] = []
+        var next = unsafe list
+        while let info = unsafe next {
+            if let address = unsafe SocketAddress(info.pointee.ai_addr), !addresses.contains(address) {
+                addresses.append(address)
+            }
+            unsafe next = info.pointee.ai_next
+        }
+        return addresses
+    }
+
+    /// Reads a kernel address; `nil` for a family we don't speak.
+    public init?(_ pointer: UnsafePointer<sockaddr>?) {
+        guard let pointer = unsafe pointer else { return nil }
+        switch Int32(unsafe pointer.pointee.sa_family) {
+        case AF_INET:
+            let address = unsafe UnsafeRawPointer(pointer).loadUnaligned(as: sockaddr_in.self)
+            kind = .ipv4(address: UInt32(bigEndian: address.sin_addr.s_addr), port: UInt16(bigEndian: address.sin_port))
+        case AF_INET6:
+            let address = unsafe UnsafeRawPointer(pointer).loadUnaligned(as: sockaddr_in6.self)
+            let (high, low) = unsafe unsafeBitCast(address.sin6_addr, to: (UInt64, UInt64).self)
+            kind = .ipv6(
+                high: UInt64(bigEndian: high), low: UInt64(bigEndian: low), scope: address.sin6_scope_id,
+                port: UInt16(bigEndian: address.sin6_port))
+        default: return nil
+        }
+    }
+
+    /// 0 for a path.
+    public var port: UInt16 {
+        switch kind {
+        case .ipv4(_, let port), .ipv6(_, _, _, let port): port
+        case .unix: 0
+        }
+    }
+
+    public var description: String {
+        switch kind {
+        case .ipv4(let address, let port):
+            "\(address >> 24).\(address >> 16 & 255).\(address >> 8 & 255).\(address & 255):\(port)"
+        case .ipv6(let high, let low, _, let port):
+            "[\(Self.text(high: high, low: low))]:\(port)"
+        case .unix(let path): "unix:\(path)"
+        }
+    }
+
+    private static func text(high: UInt64, low: UInt64) -> String {
+        var address = unsafe unsafeBitCast((high.bigEndian, low.bigEndian), to: in6_addr.self)
+        var buffer = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+        return unsafe buffer.withUnsafeMutableBufferPointer { buffer in
+            guard let text = unsafe inet_ntop(AF_INET6, &address, buffer.baseAddress, socklen_t(buffer.count)) else {
+                return "::"
+            }
+            return unsafe String(cString: text)
+        }
+    }
+
+    var family: Int32 {
+        switch kind {
+        case .ipv4: AF_INET
+        case .ipv6: AF_INET6
+        case .unix: AF_UNIX
+        }
+    }
+
+    /// Hands the kernel's form to `body`.
+    func withKernelForm<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) throws(SystemError) -> Result {
+        switch kind {
+        case .ipv4(let host, let port):
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_port = port.bigEndian
+            address.sin_addr.s_addr = host.bigEndian
+            return unsafe Self.reinterpret(&address, body)
+        case .ipv6(let high, let low, let scope, let port):
+            var address = sockaddr_in6()
+            address.sin6_family = sa_family_t(AF_INET6)
+            address.sin6_port = port.bigEndian
+            address.sin6_scope_id = scope
+            unsafe address.sin6_addr = unsafeBitCast((high.bigEndian, low.bigEndian), to: in6_addr.self)
+            return unsafe Self.reinterpret(&address, body)
+        case .unix(let path):
+            var address = sockaddr_un()
+            address.sun_family = sa_family_t(AF_UNIX)
+            let bytes = Array(path.utf8)
+            let room = MemoryLayout.size(ofValue: address.sun_path)
+            guard bytes.count < room, !bytes.contains(0) else { throw SystemError("bind", code: ENAMETOOLONG) }
+            unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: bytes) }
+            return unsafe Self.reinterpret(&address, body)
+        }
+    }
+
+    private static func reinterpret<Address, Result>(
+        _ address: inout Address, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
+    ) -> Result {
+        unsafe withUnsafePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                unsafe body(pointer, socklen_t(MemoryLayout<Address>.size))
+            }
+        }
+    }
+}
+
+/// A name that could not be looked up.
+public struct ResolutionError: Error, Sendable, CustomStringConvertible {
+    public let host: String
+    let message: String
+    public var description: String { "\(host): \(message)" }
+}

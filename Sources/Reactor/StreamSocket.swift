@@ -1,0 +1,109 @@
+import Glibc
+
+/// What one read or write came to.
+public enum Transferred: Sendable, Equatable {
+    case bytes(Int)
+    /// Nothing now; the loop says when to try again.
+    case wouldBlock
+    /// The peer has ended its side (reads only).
+    case endOfStream
+    case failed(SystemError)
+}
+
+/// A connected, non-blocking stream socket. Used on the loop's thread only; closes itself when freed.
+public final class StreamSocket {
+    public let descriptor: Int32
+    private let loop: EventLoop
+    private var isOpen = true
+
+    /// Takes `descriptor` over.
+    init(descriptor: Int32, loop: EventLoop) {
+        self.descriptor = descriptor
+        self.loop = loop
+    }
+
+    deinit { if isOpen { Glibc.close(descriptor) } }
+
+    /// Has `handler` told of readiness until `close`.
+    public func register(_ handler: any ReadinessHandler) throws(SystemError) {
+        try loop.register(descriptor, handler: handler)
+    }
+
+    public func close() {
+        guard isOpen else { return }
+        isOpen = false
+        loop.unregister(descriptor)
+        Glibc.close(descriptor)
+    }
+
+    /// Ends our side; what was written still goes out.
+    public func shutdownWriting() {
+        if isOpen { _ = shutdown(descriptor, Int32(SHUT_WR)) }
+    }
+
+    /// Makes `close` send a reset instead of an orderly end, so that a cut message can't look complete.
+    public func resetOnClose() {
+        var option = linger(l_onoff: 1, l_linger: 0)
+        _ = unsafe setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+    }
+
+    /// One recv(2) of at most `limit` bytes behind what `buffer` holds.
+    public func read(into buffer: inout ByteBuffer, limit: Int) -> Transferred {
+        guard isOpen else { return .failed(SystemError("recv", code: EBADF)) }
+        let descriptor = self.descriptor
+        while true {
+            let count = unsafe buffer.withSpareCapacity(limit) { spare in
+                unsafe recv(descriptor, spare.baseAddress, min(limit, spare.count), 0)
+            }
+            if count > 0 { return .bytes(count) }
+            if count == 0 { return .endOfStream }
+            if errno != EINTR { return Self.failure("recv") }
+        }
+    }
+
+    /// Writes from the front of `buffer` and takes off what went out.
+    public func write(from buffer: inout ByteBuffer) -> Transferred {
+        guard isOpen else { return .failed(SystemError("send", code: EBADF)) }
+        let count = unsafe buffer.bytes.withUnsafeBytes { bytes in
+            Self.retrying { unsafe send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL)) }
+        }
+        guard count >= 0 else { return Self.failure("send") }
+        buffer.consume(count)
+        return .bytes(count)
+    }
+
+    /// Writes `buffer` and then `body` in one call (sendmsg(2)); answers how much of the two together went out and
+    /// takes `buffer`'s share off it.
+    public func write(from buffer: inout ByteBuffer, then body: Span<UInt8>) -> Transferred {
+        guard isOpen else { return .failed(SystemError("sendmsg", code: EBADF)) }
+        let count = unsafe buffer.bytes.withUnsafeBytes { head in
+            unsafe body.withUnsafeBytes { body in
+                var parts: InlineArray<2, iovec> = unsafe [
+                    iovec(iov_base: .init(mutating: head.baseAddress), iov_len: head.count),
+                    iovec(iov_base: .init(mutating: body.baseAddress), iov_len: body.count),
+                ]
+                var span = unsafe parts.mutableSpan
+                return unsafe span.withUnsafeMutableBufferPointer { parts in
+                    var message = unsafe msghdr()
+                    unsafe message.msg_iov = parts.baseAddress
+                    unsafe message.msg_iovlen = parts.count
+                    return Self.retrying { unsafe sendmsg(descriptor, &message, Int32(MSG_NOSIGNAL)) }
+                }
+            }
+        }
+        guard count >= 0 else { return Self.failure("sendmsg") }
+        buffer.consume(min(count, buffer.count))
+        return .bytes(count)
+    }
+
+    private static func retrying(_ call: () -> Int) -> Int {
+        while true {
+            let count = call()
+            if count >= 0 || errno != EINTR { return count }
+        }
+    }
+
+    private static func failure(_ call: String) -> Transferred {
+        errno == EAGAIN ? .wouldBlock : .failed(SystemError(call))
+    }
+}

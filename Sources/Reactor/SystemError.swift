@@ -1,0 +1,31 @@
+import CLinux
+import Glibc
+
+/// A system call that failed.
+public struct SystemError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// The call, as its manual page is named.
+    public let call: String
+    /// `errno` as the call left it.
+    public let code: Int32
+
+    public init(_ call: String, code: Int32 = errno) {
+        self.call = call
+        self.code = code
+    }
+
+    public var description: String {
+        var text = [CChar](repeating: 0, count: 128)
+        // strerror_r(3), the GNU one: may answer with a string of its own instead of filling the buffer.
+        let message = unsafe text.withUnsafeMutableBufferPointer { buffer in
+            unsafe String(cString: heimdallr_strerror(code, buffer.baseAddress, buffer.count))
+        }
+        return "\(call): \(message)"
+    }
+}
+
+/// Checks a system call's result: negative means failure with `errno` set.
+@discardableResult
+func check(_ call: String, _ result: Int32) throws(SystemError) -> Int32 {
+    guard result >= 0 else { throw SystemError(call) }
+    return result
+}
