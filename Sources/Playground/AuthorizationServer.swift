@@ -1,0 +1,142 @@
+/// The decisions of a small authorization server (RFC 6749): no I/O, no clock of its own. It knows one client and one
+/// user, issues random access tokens, and rotates refresh tokens. What it remembers is bounded.
+struct AuthorizationServer: Sendable {
+    /// One login; every token that descends from it carries its number, so that they can be revoked together.
+    typealias Family = UInt64
+
+    struct AccessGrant: Sendable, Equatable {
+        let family: Family
+        let scope: String
+    }
+
+    struct RefreshGrant: Sendable {
+        let family: Family
+        let scope: String
+        /// Already exchanged once. Coming back, it tells that two parties hold it (RFC 9700, section 4.14.2).
+        var spent = false
+    }
+
+    static let scopes: Set<String> = ["read", "write"]
+    static let defaultScope = "read"
+
+    private let credentials: PlaygroundCredentials
+    private var accessTokens: TokenTable<AccessGrant>
+    private var refreshTokens: TokenTable<RefreshGrant>
+    private var lastFamily: Family = 0
+
+    init(
+        credentials: PlaygroundCredentials, tokenLifetime: Duration = .seconds(20), capacity: Int = 10_000
+    ) {
+        self.credentials = credentials
+        accessTokens = TokenTable(lifetime: tokenLifetime, capacity: capacity)
+        refreshTokens = TokenTable(lifetime: .seconds(3600), capacity: capacity)
+    }
+
+    /// What an access token is good for; `nil` when it is unknown, expired or revoked.
+    func grant(forAccessToken token: String, now: ContinuousClock.Instant) -> AccessGrant? {
+        accessTokens.grant(for: token, now: now)
+    }
+
+    /// `POST /token`.
+    mutating func token(
+        form: FormParameters, client: ClientAuthentication, now: ContinuousClock.Instant
+    ) -> Result<IssuedToken, OAuthError> {
+        if let error = refusal(of: client) { return .failure(error) }
+        guard let grantType = form["grant_type"] else {
+            return .failure(.invalidRequest("The parameter grant_type is missing."))
+        }
+        let requested = form["scope"]
+        if let requested, !Self.scopes.isSuperset(of: requested.split(separator: " ").map(String.init)) {
+            return .failure(.invalidScope)
+        }
+        switch grantType {
+        case "client_credentials":
+            // No refresh token here: RFC 6749, section 4.4.3.
+            return .success(
+                issue(family: nextFamily(), scope: requested ?? Self.defaultScope, refresh: false, now: now))
+        case "password":
+            guard let username = form["username"], let password = form["password"] else {
+                return .failure(.invalidRequest("The parameters username and password are needed."))
+            }
+            let goodName = username.isEqualInConstantTime(to: credentials.username)
+            let goodPassword = password.isEqualInConstantTime(to: credentials.password)
+            guard goodName, goodPassword else { return .failure(.invalidGrant("Wrong user name or password.")) }
+            return .success(issue(family: nextFamily(), scope: requested ?? Self.defaultScope, refresh: true, now: now))
+        case "refresh_token":
+            guard let token = form["refresh_token"] else {
+                return .failure(.invalidRequest("The parameter refresh_token is missing."))
+            }
+            return refresh(token, requested: requested, now: now)
+        default:
+            return .failure(.unsupportedGrantType)
+        }
+    }
+
+    /// `POST /revoke` (RFC 7009): the token and all that descends from the same login. A token that nobody knows is no
+    /// error.
+    mutating func revoke(
+        form: FormParameters, client: ClientAuthentication, now: ContinuousClock.Instant
+    ) -> OAuthError? {
+        if let error = refusal(of: client) { return error }
+        guard let token = form["token"] else { return .invalidRequest("The parameter token is missing.") }
+        let family =
+            refreshTokens.grant(for: token, now: now)?.family ?? accessTokens.grant(for: token, now: now)?.family
+        if let family { forget(family) }
+        return nil
+    }
+
+    private func refusal(of client: ClientAuthentication) -> OAuthError? {
+        switch client {
+        case .ambiguous: return .invalidRequest("The client authenticates in more than one way.")
+        case .none(let basic): return .invalidClient(basic: basic)
+        case .basic(let id, let secret), .post(let id, let secret):
+            // Both comparisons, always.
+            let goodID = id.isEqualInConstantTime(to: credentials.clientID)
+            let goodSecret = secret.isEqualInConstantTime(to: credentials.clientSecret)
+            if goodID, goodSecret { return nil }
+            if case .basic = client { return .invalidClient(basic: true) }
+            return .invalidClient(basic: false)
+        }
+    }
+
+    private mutating func refresh(
+        _ token: String, requested: String?, now: ContinuousClock.Instant
+    ) -> Result<IssuedToken, OAuthError> {
+        guard let grant = refreshTokens.grant(for: token, now: now) else {
+            return .failure(.invalidGrant("The refresh token is unknown, expired or revoked."))
+        }
+        guard !grant.spent else {
+            forget(grant.family)
+            return .failure(.invalidGrant("The refresh token was used before; everything from its login is revoked."))
+        }
+        let granted = Set(grant.scope.split(separator: " "))
+        if let requested, !granted.isSuperset(of: requested.split(separator: " ")) {
+            return .failure(.invalidScope)
+        }
+        refreshTokens.update(token) { $0.spent = true }
+        return .success(issue(family: grant.family, scope: requested ?? grant.scope, refresh: true, now: now))
+    }
+
+    private mutating func issue(
+        family: Family, scope: String, refresh: Bool, now: ContinuousClock.Instant
+    ) -> IssuedToken {
+        let accessToken = RandomText.make()
+        accessTokens.insert(accessToken, AccessGrant(family: family, scope: scope), now: now)
+        let refreshToken = refresh ? RandomText.make() : nil
+        if let refreshToken {
+            refreshTokens.insert(refreshToken, RefreshGrant(family: family, scope: scope), now: now)
+        }
+        return IssuedToken(
+            accessToken: accessToken, expiresIn: accessTokens.lifetime, refreshToken: refreshToken, scope: scope)
+    }
+
+    private mutating func forget(_ family: Family) {
+        accessTokens.remove { $0.family == family }
+        refreshTokens.remove { $0.family == family }
+    }
+
+    private mutating func nextFamily() -> Family {
+        lastFamily += 1
+        return lastFamily
+    }
+}

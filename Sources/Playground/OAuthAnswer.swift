@@ -1,0 +1,51 @@
+/// A successful answer of the token endpoint (RFC 6749, section 5.1).
+struct IssuedToken: Sendable, Equatable {
+    let accessToken: String
+    let expiresIn: Duration
+    let refreshToken: String?
+    let scope: String
+
+    var json: JSON {
+        var members: [(String, JSON)] = [
+            ("access_token", .string(accessToken)), ("token_type", "Bearer"),
+            ("expires_in", .number(Int(expiresIn.components.seconds))), ("scope", .string(scope)),
+        ]
+        if let refreshToken { members.append(("refresh_token", .string(refreshToken))) }
+        return .object(members)
+    }
+}
+
+/// An unsuccessful one (RFC 6749, section 5.2).
+enum OAuthError: Error, Equatable {
+    case invalidRequest(String)
+    /// `basic`: the client used the Authorization field, and so is owed a challenge.
+    case invalidClient(basic: Bool)
+    case invalidGrant(String)
+    case invalidScope
+    case unsupportedGrantType
+
+    var status: Int {
+        if case .invalidClient = self { 401 } else { 400 }
+    }
+
+    var code: String {
+        switch self {
+        case .invalidRequest: "invalid_request"
+        case .invalidClient: "invalid_client"
+        case .invalidGrant: "invalid_grant"
+        case .invalidScope: "invalid_scope"
+        case .unsupportedGrantType: "unsupported_grant_type"
+        }
+    }
+
+    var sentence: String {
+        switch self {
+        case .invalidRequest(let sentence), .invalidGrant(let sentence): sentence
+        case .invalidClient: "The client is unknown or its secret is wrong."
+        case .invalidScope: "The scopes here are read and write, and a refresh can't add one."
+        case .unsupportedGrantType: "The grant types here are client_credentials, password and refresh_token."
+        }
+    }
+
+    var json: JSON { .object([("error", .string(code)), ("error_description", .string(sentence))]) }
+}

@@ -1,0 +1,55 @@
+/// Issued tokens and what stands behind each. All of them live equally long, so the oldest expires first; when there are
+/// `capacity` of them, a new one pushes out the oldest.
+struct TokenTable<Grant: Sendable>: Sendable {
+    private struct Entry: Sendable {
+        var grant: Grant
+        let expiresAt: ContinuousClock.Instant
+    }
+
+    let lifetime: Duration
+    let capacity: Int
+    private var entries: [String: Entry] = [:]
+    /// Oldest first, from `oldest` on; may name tokens that are gone.
+    private var order: [String] = []
+    private var oldest = 0
+
+    init(lifetime: Duration, capacity: Int) {
+        self.lifetime = lifetime
+        self.capacity = capacity
+    }
+
+    var count: Int { entries.count }
+
+    mutating func insert(_ token: String, _ grant: Grant, now: ContinuousClock.Instant) {
+        while oldest < order.count {
+            let candidate = order[oldest]
+            if let entry = entries[candidate] {
+                guard entry.expiresAt <= now || entries.count >= capacity else { break }
+                entries[candidate] = nil
+            }
+            oldest += 1
+        }
+        if oldest > order.count / 2 {
+            order.removeFirst(oldest)
+            oldest = 0
+        }
+        entries[token] = Entry(grant: grant, expiresAt: now.advanced(by: lifetime))
+        order.append(token)
+    }
+
+    /// `nil` for a token that was never issued, has expired or was removed.
+    func grant(for token: String, now: ContinuousClock.Instant) -> Grant? {
+        guard let entry = entries[token], now < entry.expiresAt else { return nil }
+        return entry.grant
+    }
+
+    mutating func update(_ token: String, _ change: (inout Grant) -> Void) {
+        guard var entry = entries[token] else { return }
+        change(&entry.grant)
+        entries[token] = entry
+    }
+
+    mutating func remove(where condition: (Grant) -> Bool) {
+        entries = entries.filter { !condition($0.value.grant) }
+    }
+}
