@@ -1,0 +1,93 @@
+import Foundation
+
+/// django-oauth-toolkit under gunicorn on a free loopback port: an authorization server that somebody else wrote,
+/// with an API that it protects at `/api/`. See `Fixtures/django_oauth_toolkit/project.py`.
+public final class DjangoOAuthToolkit: Sendable {
+    public let port: UInt16
+    public var url: String { "http://127.0.0.1:\(port)" }
+    public var tokenEndpoint: String { "\(url)/o/token/" }
+
+    /// Client credentials, confidential. The secret has characters that `basic_encoding` is about.
+    public static let machine = (id: "machine", secret: "machine: a secret/with +%& signs")
+    /// Password and refresh grants, confidential.
+    public static let person = (id: "person", secret: "person-secret")
+    /// Password and refresh grants, without a secret.
+    public static let publicClient = "public"
+    public static let user = (name: "ada", password: "ada's password")
+
+    /// Rows of the server's database.
+    public struct Tokens: Decodable, Sendable {
+        public var access: Int
+        public var refresh: Int
+        public var refreshRevoked: Int
+    }
+
+    private let child: ChildProcess
+    private let directory: TemporaryDirectory
+
+    /// - Parameter accessTokenSeconds: what `expires_in` says.
+    /// - Throws: `TestFailure` with what it said when it does not come up.
+    public init(accessTokenSeconds: Int = 300) async throws {
+        directory = try TemporaryDirectory()
+        let project = Repository.fixture("django_oauth_toolkit")
+        let environment: [String: String?] = [
+            "FOLDER": directory.path, "ACCESS_TOKEN_SECONDS": "\(accessTokenSeconds)", "PYTHONPATH": project,
+            "PYTHONDONTWRITEBYTECODE": "1", "http_proxy": nil, "https_proxy": nil,
+        ]
+        try await ChildProcess.output(of: [try Repository.python(), "\(project)/project.py"], environment: environment)
+        // gunicorn says which port it got.
+        let child = try ChildProcess(
+            [
+                try Repository.python("gunicorn"), "project:application", "--bind", "127.0.0.1:0", "--workers", "1",
+                "--threads", "8", "--keep-alive", "30", "--access-logfile", "-", "--no-control-socket",
+            ], environment: environment, directory: directory.path)
+        self.child = child
+        port = try await eventually("gunicorn's port", within: .seconds(60)) {
+            if child.ending != nil { throw TestFailure(child.transcript) }
+            guard let mark = child.errors.range(of: "Listening at: http://127.0.0.1:") else { return nil }
+            let digits = child.errors[mark.upperBound...].prefix { $0.isNumber }
+            return child.errors.contains("Booting worker") ? UInt16(digits) : nil
+        }
+    }
+
+    deinit { child.kill() }
+
+    /// Token requests answered so far, by gunicorn's access log.
+    public var tokenRequests: Int {
+        child.output.split(separator: "\n").filter { $0.contains("\"POST /o/token/ ") }.count
+    }
+
+    /// What it wrote, for a failure's message.
+    public var log: String { child.transcript }
+
+    public func tokens() async throws -> Tokens {
+        let response = try await RawClient.exchange(
+            port: port, "GET /test/tokens HTTP/1.1\r\nHost: \(url.dropFirst(7))\r\n\r\n")
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        return try decoder.decode(Tokens.self, from: Data(response.body))
+    }
+
+    /// Makes every access token invalid at once; refresh tokens stay good.
+    public func forgetAccessTokens() async throws {
+        let response = try await RawClient.exchange(
+            port: port, "POST /test/forget HTTP/1.1\r\nHost: \(url.dropFirst(7))\r\nContent-Length: 0\r\n\r\n")
+        guard response.status == 204 else { throw TestFailure("forget: \(response.status)") }
+    }
+
+    /// A refresh token from a password grant made here, with curl, outside of what is tested.
+    public func refreshToken() async throws -> String {
+        struct Answer: Decodable { var refreshToken: String }
+        let answer = try await ChildProcess.output(of: [
+            "curl", "--silent", "--show-error", "--fail", "--noproxy", "*", "--user",
+            "\(Self.person.id):\(Self.person.secret)", "--data-urlencode", "grant_type=password", "--data-urlencode",
+            "username=\(Self.user.name)", "--data-urlencode", "password=\(Self.user.password)", tokenEndpoint,
+        ])
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        return try decoder.decode(Answer.self, from: Data(answer.utf8)).refreshToken
+    }
+
+    /// Ends it; connections break.
+    public func stop() async throws { try await child.stop() }
+}

@@ -1,0 +1,110 @@
+/// nginx in the foreground, on free loopback ports: plain HTTP/1.1, and with a certificate TLS with HTTP/1.1 and HTTP/2.
+public final class Nginx: Sendable {
+    public let httpPort: UInt16
+    /// 0 without a certificate.
+    public let httpsPort: UInt16
+    private let child: ChildProcess
+    private let directory: TemporaryDirectory
+
+    /// Answers every request with what it received, one `name: value` a line.
+    public static let sayWhatArrived = #"""
+        location / {
+            default_type text/plain;
+            return 200 "request: $request\nprotocol: $server_protocol\nhost: $http_host\nauthorization: $http_authorization\nvia: $http_via\nuser-agent: $http_user_agent\naccept: $http_accept\nclient-certificate: $ssl_client_s_dn\nserver-name: $ssl_server_name\n";
+        }
+        """#
+
+    /// - Parameters:
+    ///   - certificate: for the TLS port; without it there is none.
+    ///   - clientCA: a PEM file; then clients must show a certificate of it.
+    ///   - locations: what stands inside both `server` blocks. `FOLDER` becomes a folder of its own.
+    /// - Throws: `TestFailure` with what nginx said when it does not come up.
+    public init(
+        certificate: PrivateCA.Certificate? = nil, clientCA: String? = nil, locations: String = Nginx.sayWhatArrived
+    ) async throws {
+        // A port that was free a moment ago may be taken by the time nginx binds it.
+        var lastFailure: any Error = TestFailure("nginx was not tried")
+        for _ in 0..<5 {
+            do {
+                let directory = try TemporaryDirectory()
+                let http = try freePort()
+                let https = certificate == nil ? 0 : try freePort()
+                let configuration = Nginx.configuration(
+                    folder: directory.path, http: http, https: https, certificate: certificate, clientCA: clientCA,
+                    locations: locations)
+                let child = try ChildProcess(
+                    [
+                        "nginx", "-p", directory.path, "-e", "stderr", "-c",
+                        try directory.write(configuration, to: "nginx.conf"),
+                    ], environment: ["PATH": "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"])
+                try await Nginx.waitUntilUp(child, ports: https == 0 ? [http] : [http, https])
+                (httpPort, httpsPort, self.child, self.directory) = (http, https, child, directory)
+                return
+            } catch { lastFailure = error }
+        }
+        throw lastFailure
+    }
+
+    deinit { child.kill() }
+
+    /// `METHOD TARGET PROTOCOL STATUS AUTHORIZATION` of every finished request, one a line.
+    public func accessLog() throws -> String { try directory.read("access.log") }
+
+    /// Everything it complained about.
+    public var errorLog: String { child.errors }
+
+    /// Ends it; connections break.
+    public func stop() async throws { try await child.stop() }
+
+    private static func waitUntilUp(_ child: ChildProcess, ports: [UInt16]) async throws {
+        for port in ports {
+            while true {
+                if let connection = try? await RawClient.connect(port: port) {
+                    connection.close()
+                    break
+                }
+                if child.ending != nil { throw TestFailure(child.transcript) }
+                try await Task.sleep(for: .milliseconds(10))
+            }
+        }
+        if child.ending != nil { throw TestFailure(child.transcript) }
+    }
+
+    private static func configuration(
+        folder: String, http: UInt16, https: UInt16, certificate: PrivateCA.Certificate?, clientCA: String?,
+        locations: String
+    ) -> String {
+        var tls = ""
+        if let certificate {
+            tls = """
+                        listen 127.0.0.1:\(https) ssl http2;
+                        ssl_certificate \(certificate.certificateFile);
+                        ssl_certificate_key \(certificate.keyFile);
+                """
+            if let clientCA { tls += "\nssl_verify_client on;\nssl_client_certificate \(clientCA);" }
+        }
+        return """
+            daemon off;
+            master_process off;
+            pid \(folder)/nginx.pid;
+            error_log stderr notice;
+            events { worker_connections 1024; }
+            http {
+                client_body_temp_path \(folder)/body;
+                proxy_temp_path \(folder)/proxy;
+                fastcgi_temp_path \(folder)/fastcgi;
+                uwsgi_temp_path \(folder)/uwsgi;
+                scgi_temp_path \(folder)/scgi;
+                client_max_body_size 0;
+                merge_slashes off;
+                log_format received '$request $status $http_authorization';
+                access_log \(folder)/access.log received;
+                server {
+                    listen 127.0.0.1:\(http);
+                    \(tls)
+                    \(locations.replacing("FOLDER", with: folder))
+                }
+            }
+            """
+    }
+}

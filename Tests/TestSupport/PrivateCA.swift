@@ -1,0 +1,54 @@
+/// A certificate authority of the test's own, in a temporary folder, made with the openssl command. P-256 keys.
+public struct PrivateCA: Sendable {
+    /// A certificate and its key, as PEM files.
+    public struct Certificate: Sendable {
+        public var certificateFile: String
+        public var keyFile: String
+    }
+
+    private let directory: TemporaryDirectory
+    /// The CA's own certificate, a PEM file.
+    public let certificateFile: String
+    private let keyFile: String
+
+    /// - Throws: `TestFailure` with what openssl said.
+    public init(commonName: String = "heimdallr-proxy test CA") async throws {
+        directory = try TemporaryDirectory()
+        certificateFile = directory.path(of: "ca.pem")
+        keyFile = directory.path(of: "ca.key")
+        try await ChildProcess.output(of: [
+            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days",
+            "30", "-subj", "/CN=\(commonName)", "-addext", "basicConstraints=critical,CA:TRUE", "-addext",
+            "keyUsage=critical,keyCertSign,cRLSign", "-keyout", keyFile, "-out", certificateFile,
+        ])
+    }
+
+    /// A certificate for a server with these names (`DNS:localhost`, `IP:127.0.0.1`).
+    public func server(_ names: [String] = ["DNS:localhost", "IP:127.0.0.1"]) async throws -> Certificate {
+        try await issue("server", usage: "serverAuth", names: names)
+    }
+
+    /// A certificate for a client.
+    public func client(_ name: String = "client") async throws -> Certificate {
+        try await issue(name, usage: "clientAuth", names: ["DNS:\(name)"])
+    }
+
+    private func issue(_ subject: String, usage: String, names: [String]) async throws -> Certificate {
+        let file = "\(subject)-\(UInt32.random(in: .min ... .max))"
+        let certificate = Certificate(
+            certificateFile: directory.path(of: "\(file).pem"), keyFile: directory.path(of: "\(file).key"))
+        try await ChildProcess.output(of: [
+            "openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj",
+            "/CN=\(subject)", "-keyout", certificate.keyFile, "-out", directory.path(of: "\(file).csr"),
+        ])
+        let extensions = try directory.write(
+            "subjectAltName=\(names.joined(separator: ","))\nextendedKeyUsage=\(usage)\n", to: "\(file).ext")
+        try await ChildProcess.output(of: [
+            "openssl", "x509", "-req", "-in", directory.path(of: "\(file).csr"), "-CA", certificateFile, "-CAkey",
+            keyFile,
+            "-set_serial", "\(UInt32.random(in: 1 ... .max))", "-days", "30", "-extfile", extensions, "-out",
+            certificate.certificateFile,
+        ])
+        return certificate
+    }
+}

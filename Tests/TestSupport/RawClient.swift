@@ -1,0 +1,157 @@
+import Synchronization
+
+/// A client that sends exactly the bytes it is given, however wrong, and shows exactly what comes back.
+/// Calls of one client are made one after the other.
+public final class RawClient: Sendable {
+    private let socket: Socket
+    private let buffer = Mutex<[UInt8]>([])
+
+    private init(socket: Socket) { self.socket = socket }
+
+    /// Connects to 127.0.0.1.
+    /// - Parameter receiveBuffer: bytes the kernel may hold for us (`SO_RCVBUF`): small makes a slow reader.
+    public static func connect(port: UInt16, receiveBuffer: Int32? = nil) async throws -> RawClient {
+        try await offPool {
+            RawClient(
+                socket: try Socket.connect(port: port, receiveBuffer: receiveBuffer, deadline: .after(.seconds(10))))
+        }
+    }
+
+    /// Connects to a Unix socket.
+    public static func connect(unix path: String) async throws -> RawClient {
+        try await offPool { RawClient(socket: try Socket.connect(unix: path, deadline: .after(.seconds(10)))) }
+    }
+
+    /// Connects, sends, and reads one response.
+    public static func exchange(
+        port: UInt16, _ request: String, method: String = "GET", within limit: Duration = .seconds(20)
+    ) async throws -> RawResponse {
+        let client = try await connect(port: port)
+        try await client.send(request)
+        return try await client.response(to: method, within: limit)
+    }
+
+    public func send(_ text: String, within limit: Duration = .seconds(20)) async throws {
+        try await send(Array(text.utf8), within: limit)
+    }
+
+    public func send(_ bytes: [UInt8], within limit: Duration = .seconds(20)) async throws {
+        try await offPool { [socket] in try socket.write(bytes, deadline: .after(limit)) }
+    }
+
+    /// One response, final or interim, read strictly (see `RawResponse`).
+    /// - Parameter method: of the request it answers; a response to HEAD has no body.
+    public func response(to method: String = "GET", within limit: Duration = .seconds(20)) async throws -> RawResponse {
+        try await offPool { [self] in
+            let deadline = Deadline.after(limit)
+            var message = MessageReader(socket: socket, buffered: buffer.withLock { $0 }, deadline: deadline)
+            defer { buffer.withLock { $0 = message.buffered } }
+            return try RawResponse(from: &message, method: method)
+        }
+    }
+
+    /// Everything up to and with `mark`.
+    public func read(until mark: String, within limit: Duration = .seconds(20)) async throws -> String {
+        try await offPool { [self] in
+            var message = MessageReader(
+                socket: socket, buffered: buffer.withLock { $0 }, deadline: .after(limit))
+            defer { buffer.withLock { $0 = message.buffered } }
+            return String(decoding: try message.take(through: Array(mark.utf8)), as: UTF8.self)
+        }
+    }
+
+    /// Exactly `count` bytes.
+    public func read(count: Int, within limit: Duration = .seconds(20)) async throws -> [UInt8] {
+        try await offPool { [self] in
+            var message = MessageReader(
+                socket: socket, buffered: buffer.withLock { $0 }, deadline: .after(limit))
+            defer { buffer.withLock { $0 = message.buffered } }
+            return try message.take(count: count)
+        }
+    }
+
+    /// Everything until the other side ends the stream. A reset counts as an end.
+    public func readToEnd(within limit: Duration = .seconds(20)) async throws -> [UInt8] {
+        try await offPool { [self] in
+            let deadline = Deadline.after(limit)
+            var bytes = buffer.withLock { held in
+                defer { held = [] }
+                return held
+            }
+            while true {
+                do {
+                    let piece = try socket.read(deadline: deadline)
+                    if piece.isEmpty { return bytes }
+                    bytes.append(contentsOf: piece)
+                } catch Socket.Failure.timedOut {
+                    throw TestFailure("the stream did not end in \(limit); so far: \(shown(bytes))")
+                } catch { return bytes }
+            }
+        }
+    }
+
+    /// Reads and counts to the end of the stream, keeping nothing.
+    public func countToEnd(within limit: Duration = .seconds(120)) async throws -> Int {
+        try await offPool { [self] in
+            let deadline = Deadline.after(limit)
+            var piece = [UInt8](repeating: 0, count: 256 * 1024)
+            var total = buffer.withLock { $0.count }
+            while true {
+                let count = try socket.read(into: &piece, deadline: deadline)
+                if count == 0 { return total }
+                total += count
+            }
+        }
+    }
+
+    /// No more bytes from us; we still read.
+    public func finishSending() { socket.finishSending() }
+
+    /// Goes away in an orderly way.
+    public func close() { socket.shut() }
+
+    /// Goes away with a reset once the last reference is gone.
+    public func resetOnClose() { socket.resetOnClose() }
+}
+
+/// A response as it came over the wire, read by the strict grammar of RFC 9112: anything else throws, so a test
+/// that gets one knows it was well formed.
+public struct RawResponse: Sendable {
+    public var version: String
+    public var status: Int
+    public var reason: String
+    public var fields: [Field]
+    public var body: [UInt8]
+    public var trailers: [Field]
+    /// The body ended with the connection: nothing says it is complete.
+    public var endedByClose: Bool
+
+    public var text: String { String(decoding: body, as: UTF8.self) }
+
+    /// The value of a field that is there once; `nil` if absent; values joined by `, ` if repeated.
+    public func field(_ name: String) -> String? { fields.value(name) }
+
+    init(from message: inout MessageReader, method: String) throws {
+        let line = try message.line()
+        let parts = line.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3, parts[0] == "HTTP/1.1" || parts[0] == "HTTP/1.0", parts[1].count == 3,
+            let status = Int(parts[1]), status >= 100
+        else { throw TestFailure("not a status line: \(line)") }
+        version = String(parts[0])
+        self.status = status
+        reason = String(parts[2])
+        fields = try message.fields()
+        body = []
+        trailers = []
+        endedByClose = false
+        if method == "HEAD" || status < 200 || status == 204 || status == 304 { return }
+        if method == "CONNECT", status < 300 { return }
+        switch try Framing(fields) {
+        case .none:
+            body = try message.takeToEnd()
+            endedByClose = true
+        case .length(let count): body = try message.take(count: count)
+        case .chunked: (body, trailers) = try message.chunked()
+        }
+    }
+}

@@ -1,0 +1,168 @@
+import Foundation
+import Synchronization
+
+/// A request as the origin received it.
+public struct RecordedRequest: Sendable {
+    /// Which connection brought it, counted from 0.
+    public var connection: Int
+    public var method: String
+    public var target: String
+    public var version: String
+    public var fields: [Field]
+    public var framing: Framing
+    /// The first bytes of the body, see `RecordingOrigin.recordLimit`.
+    public var body: [UInt8] = []
+    /// All of the body's bytes, kept or not.
+    public var bodyCount = 0
+    public var trailers: [Field] = []
+    /// The body came to its proper end.
+    public var isComplete = false
+
+    public var text: String { String(decoding: body, as: UTF8.self) }
+    public var line: String { "\(method) \(target) \(version)" }
+    public func field(_ name: String) -> String? { fields.value(name) }
+    public func values(_ name: String) -> [String] { fields.values(name) }
+}
+
+/// A connection as the origin saw it.
+public struct RecordedConnection: Sendable {
+    /// The first bytes received, see `RecordingOrigin.recordLimit`.
+    public var bytes: [UInt8] = []
+    /// All bytes received, kept or not.
+    public var byteCount = 0
+    /// What was wrong with a message, by the strict grammar of RFC 9112.
+    public var problem: String?
+    /// The other side ended it, in order or by reset.
+    public var isEndedByPeer = false
+    /// Both sides are done with it.
+    public var isOver = false
+}
+
+/// An HTTP/1.1 server on loopback that records every byte it receives and answers what a closure says, well or
+/// badly. One thread a connection; a test judges by what really arrived.
+///
+///     let origin = try RecordingOrigin { try $0.respond(body: "hello") }
+///     …
+///     #expect(origin.requests.map(\.line) == ["GET / HTTP/1.1"])
+///
+/// The closure runs once a request, after its head; a body that it leaves unread is read (and recorded) after it.
+public final class RecordingOrigin: Sendable {
+    public typealias Handler = @Sendable (OriginExchange) throws -> Void
+
+    /// How much of a connection, and of a body, is kept in bytes; the rest is only counted.
+    public static let recordLimit = 1 << 20
+
+    public let port: UInt16
+    /// `127.0.0.1:PORT`
+    public var authority: String { "127.0.0.1:\(port)" }
+    /// `http://127.0.0.1:PORT`
+    public var url: String { "http://\(authority)" }
+
+    private let listener: Socket
+    private let record = OriginRecord()
+
+    /// - Throws: when no socket can be had.
+    public init(_ handler: @escaping Handler = { try $0.respond(body: "ok") }) throws {
+        (listener, port) = try Socket.listener()
+        Thread.detachNewThread { [listener, record] in
+            while let socket = try? listener.accept() {
+                guard let index = record.open(socket) else { return socket.shut() }
+                Thread.detachNewThread { record.serve(socket, index, handler) }
+            }
+        }
+    }
+
+    deinit { stop() }
+
+    /// Every request so far, in the order of their heads.
+    public var requests: [RecordedRequest] { record.state.withLock { $0.requests } }
+    /// Every connection so far, in the order of their acceptance.
+    public var connections: [RecordedConnection] { record.state.withLock { $0.connections } }
+    /// What was wrong with any message; a proxy must leave this empty.
+    public var problems: [String] { connections.compactMap(\.problem) }
+
+    /// Waits until that many requests have been received whole.
+    public func completeRequests(
+        _ count: Int, within limit: Duration = .seconds(20)
+    ) async throws -> [RecordedRequest] {
+        let record = record
+        return try await eventually("\(count) complete requests at the origin", within: limit) {
+            let complete = record.state.withLock { $0.requests.filter(\.isComplete) }
+            return complete.count >= count ? complete : nil
+        }
+    }
+
+    /// Accepts nothing more and ends every connection.
+    public func stop() {
+        listener.shut()
+        record.stop()
+    }
+}
+
+/// What an origin's threads share.
+final class OriginRecord: Sendable {
+    struct State {
+        var requests: [RecordedRequest] = []
+        var connections: [RecordedConnection] = []
+        var sockets: [Int: Socket] = [:]
+        var isStopped = false
+    }
+    let state = Mutex(State())
+
+    func open(_ socket: Socket) -> Int? {
+        state.withLock {
+            if $0.isStopped { return nil }
+            $0.connections.append(RecordedConnection())
+            $0.sockets[$0.connections.count - 1] = socket
+            return $0.connections.count - 1
+        }
+    }
+
+    func stop() {
+        state.withLock {
+            $0.isStopped = true
+            for socket in $0.sockets.values { socket.shut() }
+        }
+    }
+
+    func serve(_ socket: Socket, _ index: Int, _ handler: RecordingOrigin.Handler) {
+        defer {
+            state.withLock {
+                $0.connections[index].isOver = true
+                $0.sockets[index] = nil
+            }
+            socket.shut()
+        }
+        var reader = MessageReader(socket: socket, deadline: .never) { [self] piece in
+            state.withLock { $0.connections[index].append(piece) }
+        }
+        while true {
+            do {
+                if reader.buffered.isEmpty, try !reader.more() {
+                    state.withLock { $0.connections[index].isEndedByPeer = true }
+                    return
+                }
+                let exchange = try OriginExchange(reader, connection: index, record: self)
+                try handler(exchange)
+                if exchange.isClosed { return }
+                _ = try exchange.readBody()
+                reader = exchange.reader
+            } catch let failure as TestFailure {
+                state.withLock { if !$0.isStopped { $0.connections[index].problem = failure.description } }
+                return
+            } catch {
+                // A socket error: the other side is gone, or a handler gave up.
+                state.withLock { $0.connections[index].isEndedByPeer = true }
+                return
+            }
+        }
+    }
+}
+
+extension RecordedConnection {
+    fileprivate mutating func append(_ piece: ArraySlice<UInt8>) {
+        byteCount += piece.count
+        bytes.append(contentsOf: piece.prefix(RecordingOrigin.recordLimit - bytes.count))
+        if piece.isEmpty { isEndedByPeer = true }
+    }
+}

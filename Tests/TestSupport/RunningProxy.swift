@@ -1,0 +1,108 @@
+import Foundation
+
+/// The built `heimdallr-proxy` as a process of its own, with a configuration from the test.
+///
+/// Let `proxy.listen` (and an upstream's `listen`) be `127.0.0.1:0`: the real ports are read from the log.
+public final class RunningProxy: Sendable {
+    /// A `listening` line of the log.
+    public struct Listener: Sendable {
+        public var address: String
+        /// The host of the upstream whose base URL it is; `nil` for `proxy.listen`.
+        public var upstream: String?
+        public var port: UInt16 { UInt16(address.split(separator: ":").last ?? "") ?? 0 }
+    }
+
+    public let directory: TemporaryDirectory
+    public let process: ChildProcess
+    public let listeners: [Listener]
+
+    /// Of the first `proxy.listen`.
+    public var port: UInt16 { listeners.first { $0.upstream == nil }?.port ?? 0 }
+    /// `http://127.0.0.1:PORT`, for `http_proxy`.
+    public var url: String { "http://127.0.0.1:\(port)" }
+    /// Standard error so far.
+    public var log: String { process.errors }
+
+    /// The port of an upstream's own listener.
+    public func port(upstream host: String) throws -> UInt16 {
+        guard let listener = listeners.first(where: { $0.upstream == host }) else {
+            throw TestFailure("no listener for \(host)\n\(process.transcript)")
+        }
+        return listener.port
+    }
+
+    /// Starts it and waits until all listeners are up.
+    /// - Parameters:
+    ///   - configuration: YAML. `FOLDER` becomes the folder that `files` are in.
+    ///   - files: further files by name, for secrets and certificates.
+    ///   - listeners: how many `listening` lines to wait for.
+    /// - Throws: `TestFailure` with its log when it does not come up.
+    public init(
+        _ configuration: String, files: [String: String] = [:], environment: [String: String?] = [:],
+        listeners count: Int = 1
+    ) async throws {
+        let directory = try TemporaryDirectory()
+        self.directory = directory
+        for (name, text) in files { try directory.write(text, to: name) }
+        let file = try directory.write(configuration.replacing("FOLDER", with: directory.path), to: "config.yaml")
+        let process = try ChildProcess(
+            [try Repository.executable(), "serve", "--config", file],
+            environment: environment.merging(["http_proxy": nil, "https_proxy": nil, "no_proxy": nil]) { mine, _ in mine
+            },
+            directory: directory.path)
+        self.process = process
+        listeners = try await eventually("the proxy listens", within: .seconds(30)) {
+            if process.ending != nil { throw TestFailure(process.transcript) }
+            let found = RunningProxy.listeners(in: process.errors)
+            return found.count >= count ? found : nil
+        }
+    }
+
+    deinit { process.kill() }
+
+    /// SIGTERM, and how it ended.
+    public func terminate(within limit: Duration = .seconds(30)) async throws -> ChildProcess.Ending {
+        process.signal(SIGTERM)
+        return try await process.ended(within: limit)
+    }
+
+    /// One request with the proxy's own absolute-form line.
+    /// - Parameter url: `http://host[:port]/path`.
+    public func get(_ url: String, fields: [(String, String)] = []) async throws -> RawResponse {
+        try await send("GET", url, fields: fields)
+    }
+
+    /// One request with the proxy's own absolute-form line, on a connection of its own.
+    public func send(
+        _ method: String, _ url: String, fields: [(String, String)] = [], body: String? = nil
+    ) async throws -> RawResponse {
+        let host = url.dropFirst("http://".count).prefix { $0 != "/" && $0 != "?" }
+        var head = "\(method) \(url) HTTP/1.1\r\nHost: \(host)\r\n"
+        for (name, value) in fields { head += "\(name): \(value)\r\n" }
+        if let body { head += "Content-Length: \(body.utf8.count)\r\n" }
+        return try await RawClient.exchange(port: port, "\(head)\r\n\(body ?? "")", method: method)
+    }
+
+    /// Runs another verb of the executable to its end.
+    public static func run(
+        _ arguments: [String], environment: [String: String?] = [:], directory: String? = nil
+    ) async throws -> ChildProcess {
+        try await ChildProcess.run(
+            [try Repository.executable()] + arguments, environment: environment, directory: directory)
+    }
+
+    private static func listeners(in log: String) -> [Listener] {
+        // The last line may be cut.
+        log.split(separator: "\n", omittingEmptySubsequences: false).dropLast().compactMap { line in
+            guard line.contains("listening"), let address = metadata("address", in: line) else { return nil }
+            return Listener(address: address, upstream: metadata("upstream", in: line))
+        }
+    }
+
+    private static func metadata(_ name: String, in line: Substring) -> String? {
+        for word in line.split(separator: " ") where word.hasPrefix("\(name)=") {
+            return String(word.dropFirst(name.count + 1))
+        }
+        return nil
+    }
+}
