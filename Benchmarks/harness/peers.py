@@ -1,0 +1,196 @@
+"""The proxies under test. Each gets the same requests, in absolute form, for the same two hosts."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+from . import installation
+from .machine import BenchmarkError
+from .stage import PLAIN_HOST, SECURE_HOST
+
+
+def first_line(*command):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=20)
+    text = (done.stdout + done.stderr).strip()
+    return text.splitlines()[0] if text else "unknown"
+
+
+class HeimdallrProxy:
+    """Our proxy: fetches its token by client credentials."""
+
+    name = "heimdallr-proxy"
+
+    def __init__(self, binary):
+        self.binary = Path(binary).resolve()
+
+    def install(self):
+        if not os.access(self.binary, os.X_OK):
+            raise BenchmarkError(f"{self.binary} is missing: run `swift build -c release`, or name it with --binary.")
+
+    def version(self):
+        return first_line(self.binary, "--version")
+
+    def command(self, stage, single_process=False):
+        config = stage.directory / "heimdallr-proxy.yaml"
+        config.write_text(
+            f"""\
+proxy:
+  listen: 127.0.0.1:{stage.proxy_port}
+log: {{level: warning, access: false}}
+tls: {{ca_file: "{stage.authority}"}}
+clients:
+  benchmark:
+    grant_type: client_credentials
+    token_endpoint: "{stage.token_url}"
+    client_id: "{stage.client_id}"
+    client_secret: "{stage.client_secret}"
+    allow_plaintext: true
+upstreams:
+  - host: {PLAIN_HOST}
+    url: http://localhost:{stage.plain_port}
+    client: benchmark
+    allow_plaintext: true
+  - host: {SECURE_HOST}
+    url: https://localhost:{stage.tls_port}
+    client: benchmark
+"""
+        )
+        return [self.binary, "serve", "--config", config]
+
+
+class Envoy:
+    """Envoy with one worker; the credential injector fetches its token by client credentials."""
+
+    name = "envoy"
+
+    def install(self):
+        self.binary = installation.envoy()
+
+    def version(self):
+        words = first_line(self.binary, "--version").split("version:")[-1].strip().split("/")
+        return f"envoy {words[1]}" if len(words) > 1 else words[0]
+
+    def command(self, stage, single_process=False):
+        config = stage.directory / "envoy.json"
+        config.write_text(json.dumps(self._config(stage), indent=1))
+        return [self.binary, "-c", config, "--concurrency", 1, "--disable-hot-restart", "-l", "error"]
+
+    def _config(self, stage):
+        def typed(name, kind, **fields):
+            return {"name": name, "typed_config": {"@type": "type.googleapis.com/envoy.extensions." + kind, **fields}}
+
+        def address(port):
+            return {"socket_address": {"address": "127.0.0.1", "port_value": port}}
+
+        def cluster(name, port, **fields):
+            plenty = {"max_connections": 10_000, "max_pending_requests": 10_000, "max_requests": 10_000}
+            endpoint = {"endpoint": {"address": address(port)}}
+            return {
+                "name": name,
+                "type": "STATIC",
+                "connect_timeout": "5s",
+                "circuit_breakers": {"thresholds": [plenty]},
+                "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": [endpoint]}]},
+                **fields,
+            }
+
+        def virtual_host(host, name):
+            route = {"match": {"prefix": "/"}, "route": {"cluster": name, "timeout": "0s"}}
+            return {"name": name, "domains": [host], "routes": [route]}
+
+        tls = typed(
+            "envoy.transport_sockets.tls",
+            "transport_sockets.tls.v3.UpstreamTlsContext",
+            sni="localhost",
+            common_tls_context={
+                "validation_context": {
+                    "trusted_ca": {"filename": str(stage.authority)},
+                    "match_typed_subject_alt_names": [{"san_type": "DNS", "matcher": {"exact": "localhost"}}],
+                }
+            },
+        )
+        credential = typed(
+            "envoy.http.injected_credentials.oauth2",
+            "http.injected_credentials.oauth2.v3.OAuth2",
+            token_endpoint={"cluster": "token", "timeout": "5s", "uri": stage.token_url},
+            client_credentials={"client_id": stage.client_id, "client_secret": {"name": "secret"}},
+        )
+        filters = [
+            typed(
+                "envoy.filters.http.credential_injector",
+                "filters.http.credential_injector.v3.CredentialInjector",
+                overwrite=True,
+                credential=credential,
+            ),
+            typed(
+                "envoy.filters.http.router",
+                "filters.http.router.v3.Router",
+                suppress_envoy_headers=True,
+                dynamic_stats=False,
+            ),
+        ]
+        manager = typed(
+            "envoy.filters.network.http_connection_manager",
+            "filters.network.http_connection_manager.v3.HttpConnectionManager",
+            stat_prefix="in",
+            codec_type="HTTP1",
+            generate_request_id=False,
+            http_filters=filters,
+            route_config={"virtual_hosts": [virtual_host(PLAIN_HOST, "plain"), virtual_host(SECURE_HOST, "secure")]},
+        )
+        return {
+            "static_resources": {
+                "secrets": [{"name": "secret", "generic_secret": {"secret": {"inline_string": stage.client_secret}}}],
+                "listeners": [{"address": address(stage.proxy_port), "filter_chains": [{"filters": [manager]}]}],
+                "clusters": [
+                    cluster("plain", stage.plain_port),
+                    cluster("secure", stage.tls_port, transport_socket=tls),
+                    cluster("token", stage.token_port),
+                ],
+            }
+        }
+
+
+class Nginx:
+    """nginx with one worker and a fixed token: it can't fetch one, so it is the floor, not an alternative."""
+
+    name = "nginx"
+
+    def install(self):
+        installation.require("nginx")
+        self.binary = installation.program("nginx")
+
+    def version(self):
+        return first_line(self.binary, "-v").replace("nginx version: ", "")
+
+    def command(self, stage, single_process=False):
+        config = stage.directory / "nginx-peer.conf"
+        pool = "keepalive 256; keepalive_requests 1000000000; keepalive_time 24h;"
+        forward = f"""proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $http_host;
+      proxy_set_header Authorization "Bearer {stage.token}"; proxy_request_buffering off; proxy_max_temp_file_size 0;
+      proxy_buffers 8 64k; proxy_busy_buffers_size 128k;"""
+        config.write_text(
+            stage.nginx_preamble("nginx-peer", master=not single_process)
+            + f"""
+  upstream plain {{ server 127.0.0.1:{stage.plain_port}; {pool} }}
+  upstream secure {{ server 127.0.0.1:{stage.tls_port}; {pool} }}
+  server {{
+    listen 127.0.0.1:{stage.proxy_port} backlog=4096; server_name {PLAIN_HOST};
+    location / {{ proxy_pass http://plain; {forward} }}
+  }}
+  server {{
+    listen 127.0.0.1:{stage.proxy_port}; server_name {SECURE_HOST};
+    location / {{
+      proxy_pass https://secure; proxy_ssl_server_name on; proxy_ssl_name localhost; proxy_ssl_verify on;
+      proxy_ssl_trusted_certificate {stage.authority}; proxy_ssl_protocols TLSv1.2 TLSv1.3; {forward}
+    }}
+  }}
+}}
+"""
+        )
+        return [self.binary, "-p", stage.directory, "-c", config]
+
+
+def all_peers(binary):
+    return [HeimdallrProxy(binary), Envoy(), Nginx()]
