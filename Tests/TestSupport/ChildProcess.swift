@@ -286,7 +286,7 @@ private final class Spawner: Sendable {
         var argv = unsafe command.map { unsafe strdup($0) } + [nil]
         var envp = unsafe environment.map { unsafe strdup($0) } + [nil]
         defer {
-            for unsafepointer in unsafe argv + envp { unsafe free(pointer) }
+            unsafe (argv + envp).forEach { unsafe free($0) }
         }
         var pid: pid_t = 0
         let code = Descriptors.whileNoneIsMade {
