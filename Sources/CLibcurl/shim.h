@@ -30,6 +30,7 @@ static inline CURLcode heimdallr_easy_set_prereq(CURL *h, heimdallr_prereq_callb
 
 static inline CURLcode heimdallr_easy_get_long(CURL *h, CURLINFO i, long *v) { return curl_easy_getinfo(h, i, v); }
 static inline CURLcode heimdallr_easy_get_offset(CURL *h, CURLINFO i, curl_off_t *v) { return curl_easy_getinfo(h, i, v); }
+static inline CURLcode heimdallr_easy_get_pointer(CURL *h, CURLINFO i, void **v) { return curl_easy_getinfo(h, i, v); }
 static inline CURLcode heimdallr_easy_get_socket(CURL *h, CURLINFO i, curl_socket_t *v) { return curl_easy_getinfo(h, i, v); }
 
 static inline CURLMcode heimdallr_multi_set_long(CURLM *m, CURLMoption o, long v) { return curl_multi_setopt(m, o, v); }
@@ -45,6 +46,8 @@ static inline struct sockaddr *heimdallr_sockaddr(struct curl_sockaddr *a) { ret
 
 // Macros that Swift does not see.
 static const long heimdallr_http_1_1 = CURL_HTTP_VERSION_1_1;
+static const long heimdallr_http_2 = CURL_HTTP_VERSION_2_0;
+static const long heimdallr_tls_1_2 = CURL_SSLVERSION_TLSv1_2;
 static const long heimdallr_http_2_tls = CURL_HTTP_VERSION_2TLS;
 static const size_t heimdallr_write_pause = CURL_WRITEFUNC_PAUSE;
 static const size_t heimdallr_read_pause = CURL_READFUNC_PAUSE;

@@ -21,7 +21,8 @@ import Glibc
         @_lifetime(borrow self)
         get {
             let base = unsafe storage.baseAddress?.assumingMemoryBound(to: UInt8.self)
-            let span = unsafe Span<UInt8>(_unsafeStart: base.map { unsafe UnsafePointer($0 + start) } ?? emptyBase, count: end - start)
+            let span = unsafe Span<UInt8>(
+                _unsafeStart: base.map { unsafe UnsafePointer($0 + start) } ?? emptyBase, count: end - start)
             return unsafe _overrideLifetime(span, borrowing: self)
         }
     }
@@ -118,6 +119,11 @@ import Glibc
         end = used
     }
 
+    /// The address of the first byte, for C; valid until the next change. Not for an empty buffer.
+    @unsafe public mutating func withUnsafeBase<Result>(_ body: (UnsafeMutableRawPointer) -> Result) -> Result {
+        unsafe body(storage.baseAddress.unsafelyUnwrapped + start)
+    }
+
     /// Lets `fill` write behind the last byte; it answers how many it wrote, negative for none.
     mutating func withSpareCapacity(_ count: Int, fill: (UnsafeMutableRawBufferPointer) -> Int) -> Int {
         reserve(count)
@@ -130,4 +136,5 @@ import Glibc
 }
 
 /// Where an empty span points to: never read, but not null.
-private nonisolated(unsafe) let emptyBase = unsafe UnsafePointer<UInt8>(UnsafeMutablePointer<UInt8>.allocate(capacity: 1))
+private nonisolated(unsafe) let emptyBase = unsafe UnsafePointer<UInt8>(
+    UnsafeMutablePointer<UInt8>.allocate(capacity: 1))

@@ -78,7 +78,8 @@ struct TimerQueue {
         var parent = 0
         while true {
             var least = parent
-            for child in [2 * parent + 1, 2 * parent + 2] where child < heap.count && heap[child].time < heap[least].time {
+            for child in [2 * parent + 1, 2 * parent + 2]
+            where child < heap.count && heap[child].time < heap[least].time {
                 least = child
             }
             guard least != parent else { return }

@@ -132,3 +132,36 @@ public struct ResolutionError: Error, Sendable, CustomStringConvertible {
     let message: String
     public var description: String { "\(host): \(message)" }
 }
+
+extension SocketAddress {
+    /// Reads a numeric address as inet_pton(3) does: no names, no short forms; `nil` for anything else.
+    public init?(numericHost text: String, port: UInt16) {
+        var four = in_addr()
+        var six = in6_addr()
+        if unsafe inet_pton(AF_INET, text, &four) == 1 {
+            self.init(.ipv4(address: UInt32(bigEndian: four.s_addr), port: port))
+        } else if unsafe inet_pton(AF_INET6, text, &six) == 1 {
+            let (high, low) = unsafe unsafeBitCast(six, to: (UInt64, UInt64).self)
+            self.init(.ipv6(high: UInt64(bigEndian: high), low: UInt64(bigEndian: low), scope: 0, port: port))
+        } else {
+            return nil
+        }
+    }
+}
+
+/// The addresses of this host's interfaces.
+public enum LocalAddresses {
+    /// Asks the kernel (getifaddrs(3)); empty when it won't say.
+    public static func current() -> [SocketAddress] {
+        var list: UnsafeMutablePointer<ifaddrs>?
+        guard unsafe getifaddrs(&list) == 0 else { return [] }
+        defer { unsafe freeifaddrs(list) }
+        var addresses: [SocketAddress] = []
+        var next = unsafe list
+        while let entry = unsafe next {
+            if let address = unsafe SocketAddress(UnsafePointer(entry.pointee.ifa_addr)) { addresses.append(address) }
+            unsafe next = entry.pointee.ifa_next
+        }
+        return addresses
+    }
+}

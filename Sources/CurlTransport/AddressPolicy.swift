@@ -1,0 +1,116 @@
+import Reactor
+
+/// Which addresses may be dialled, judged on the resolved address when the connection is made, so that no name and no
+/// spelling of an address gets around it.
+public struct AddressPolicy: Sendable, Equatable {
+    public enum Verdict: Sendable, Equatable {
+        case allowed
+        /// Loopback, link-local, private, multicast, metadata or reserved, and not listed.
+        case denied
+        /// A listener of this process.
+        case own
+    }
+
+    /// A block of addresses; an IPv4 block also covers its IPv4-mapped IPv6 form.
+    public struct Block: Sendable, Equatable {
+        let high: UInt64
+        let low: UInt64
+        let bits: Int
+
+        /// Reads `10.0.0.0/8` or `fd00::/8`; `nil` when it is neither.
+        public init?(_ text: String) {
+            let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+            guard let address = Address(numeric: String(parts[0])) else { return nil }
+            let width = address.isIPv4 ? 32 : 128
+            var bits = width
+            if parts.count == 2 {
+                guard let number = Int(parts[1]), (0...width).contains(number) else { return nil }
+                bits = number
+            }
+            self.init(address: address, bits: address.isIPv4 ? bits + 96 : bits)
+        }
+
+        init(address: Address, bits: Int) {
+            high = address.high
+            low = address.low
+            self.bits = bits
+        }
+
+        func contains(_ address: Address) -> Bool {
+            let highBits = min(bits, 64)
+            let lowBits = max(0, bits - 64)
+            let highMask: UInt64 = highBits == 0 ? 0 : ~0 << UInt64(64 - highBits)
+            let lowMask: UInt64 = lowBits == 0 ? 0 : ~0 << UInt64(64 - lowBits)
+            return (address.high ^ high) & highMask == 0 && (address.low ^ low) & lowMask == 0
+        }
+    }
+
+    /// 128 bits; IPv4 in its mapped form (RFC 4291, section 2.5.5.2).
+    struct Address: Equatable {
+        let high: UInt64
+        let low: UInt64
+
+        init(ipv4 address: UInt32) {
+            high = 0
+            low = 0xffff_0000_0000 | UInt64(address)
+        }
+
+        init(high: UInt64, low: UInt64) {
+            self.high = high
+            self.low = low
+        }
+
+        init?(_ address: SocketAddress) {
+            switch address.kind {
+            case .ipv4(let bits, _): self.init(ipv4: bits)
+            case .ipv6(let high, let low, _, _): self.init(high: high, low: low)
+            case .unix: return nil
+            }
+        }
+
+        init?(numeric text: String) {
+            guard let address = SocketAddress(numericHost: text, port: 0) else { return nil }
+            self.init(address)
+        }
+
+        var isIPv4: Bool { high == 0 && low >> 32 == 0xffff }
+        var isUnspecified: Bool { (high == 0 && low == 0) || (isIPv4 && low & 0xffff_ffff == 0) }
+    }
+
+    /// Where this process listens; an unspecified address stands for every local one.
+    public var own: [SocketAddress] = []
+    /// Only public addresses may be dialled, but for `exceptions`.
+    public var publicOnly = false
+    public var exceptions: [Block] = []
+
+    public init() {}
+
+    func judge(_ address: SocketAddress) -> Verdict {
+        guard let dialled = Address(address) else { return .denied }
+        if own.contains(where: { isOwn($0, dialled, port: address.port) }) { return .own }
+        guard publicOnly, !exceptions.contains(where: { $0.contains(dialled) }) else { return .allowed }
+        return Self.special.contains(where: { $0.contains(dialled) }) ? .denied : .allowed
+    }
+
+    private func isOwn(_ own: SocketAddress, _ dialled: Address, port: UInt16) -> Bool {
+        guard own.port == port, let address = Address(own) else { return false }
+        guard address.isUnspecified else {
+            // 0.0.0.0 dials this host.
+            return address == dialled || (dialled.isUnspecified && Self.loopback.contains { $0.contains(address) })
+        }
+        return dialled.isUnspecified || Self.loopback.contains { $0.contains(dialled) }
+            || LocalAddresses.current().contains { Address($0) == dialled }
+    }
+
+    private static let loopback = ["127.0.0.0/8", "::1"].compactMap(Block.init)
+
+    /// The special-purpose blocks of IANA's registries (RFC 6890) that are not globally reachable, multicast, and the
+    /// translation prefixes that lead to them (RFC 6052, 3056, 4380).
+    private static let special = [
+        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
+        "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
+        "224.0.0.0/4", "240.0.0.0/4", "::/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23",
+        "2001:db8::/32",
+        "2002::/16", "3fff::/20", "5f00::/16", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8",
+    ].compactMap(Block.init)
+}

@@ -1,0 +1,195 @@
+import Reactor
+
+/// Whole exchanges for callers that may wait: a token request, a check. An actor that lives on the event loop, so that
+/// libcurl is only ever touched there.
+public actor BufferedClient {
+    public struct Request: Sendable {
+        public var origin: Origin
+        public var method = "GET"
+        /// Path and query.
+        public var target = "/"
+        public var fields: [(name: String, value: String)] = []
+        public var body: [UInt8]?
+        /// From start to last byte.
+        public var timeout = Duration.seconds(10)
+        /// A longer answer is an error.
+        public var maxBodyBytes = 1 << 20
+
+        public init(origin: Origin) { self.origin = origin }
+    }
+
+    public struct Response: Sendable {
+        public var status: Int
+        /// Names as received.
+        public var fields: [(name: String, value: String)]
+        public var body: [UInt8]
+    }
+
+    public enum Failure: Error, Sendable {
+        case transport(TransportError)
+        case timeout
+        case bodyTooLarge
+        /// A name or value that can't stand in a request.
+        case invalidRequest
+    }
+
+    private nonisolated let loop: EventLoop
+    private let options: PoolOptions
+    private var pool: ConnectionPool?
+
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
+
+    public init(options: PoolOptions, loop: EventLoop) {
+        self.options = options
+        self.loop = loop
+    }
+
+    /// Sends one request and gathers the answer. Redirects are not followed. A cancelled task ends the exchange.
+    public func send(_ request: Request) async throws(Failure) -> Response {
+        guard request.isValid else { throw .invalidRequest }
+        let exchange = BufferedExchange(request, loop: loop)
+        let bound = LoopBound(exchange, on: loop)
+        do {
+            let pool = try self.pool ?? ConnectionPool(options: options, loop: loop)
+            self.pool = pool
+            let transfer = try pool.acquire()
+            try exchange.start(transfer)
+        } catch let error as TransportError {
+            throw .transport(error)
+        } catch {
+            throw .transport(TransportError(.internal, message: "unexpected error"))
+        }
+        let outcome = await withTaskCancellationHandler {
+            await withCheckedContinuation { exchange.wait($0) }
+        } onCancel: {
+            let loop = self.loop
+            loop.execute { bound.value.cancel() }
+        }
+        return try outcome.get()
+    }
+}
+
+extension BufferedClient.Request {
+    /// No octet that could end a line.
+    fileprivate var isValid: Bool {
+        func isClean(_ text: String, _ least: UInt8) -> Bool {
+            text.utf8.allSatisfy { ($0 >= least && $0 != 0x7f) || $0 == 9 }
+        }
+        return !method.isEmpty && method.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f } && isClean(target, 0x21)
+            && fields.allSatisfy { !$0.name.isEmpty && isClean($0.name, 0x21) && isClean($0.value, 0x20) }
+    }
+}
+
+/// One exchange under way. Loop's thread only.
+private final class BufferedExchange: TransferDelegate {
+    private let request: BufferedClient.Request
+    private var transfer: Transfer?
+    private var timer: LoopTimer?
+    private var sent = 0
+    private var status = 0
+    private var fields: [(name: String, value: String)] = []
+    private var isHeadComplete = false
+    private var body: [UInt8] = []
+    private var outcome: Result<BufferedClient.Response, BufferedClient.Failure>?
+    private var continuation: CheckedContinuation<Result<BufferedClient.Response, BufferedClient.Failure>, Never>?
+
+    init(_ request: BufferedClient.Request, loop: EventLoop) {
+        self.request = request
+        timer = LoopTimer(on: loop) { [unowned self] in
+            transfer?.cancel()
+            finish(.failure(.timeout))
+        }
+    }
+
+    func start(_ transfer: Transfer) throws(TransportError) {
+        let upload: UploadLength = request.body.map { .known(UInt64($0.count)) } ?? .noBody
+        try transfer.prepare(
+            origin: request.origin, method: Array(request.method.utf8).span, target: Array(request.target.utf8).span,
+            isHead: request.method == "HEAD", upload: upload)
+        transfer.append(name: Self.host.span, value: Array(request.origin.authority.utf8).span)
+        for field in request.fields {
+            transfer.append(name: Array(field.name.utf8).span, value: Array(field.value.utf8).span)
+        }
+        self.transfer = transfer
+        timer?.schedule(after: request.timeout)
+        try transfer.start(delegate: self)
+    }
+
+    private static let host = Array("Host".utf8)
+
+    func wait(_ continuation: CheckedContinuation<Result<BufferedClient.Response, BufferedClient.Failure>, Never>) {
+        if let outcome { continuation.resume(returning: outcome) } else { self.continuation = continuation }
+    }
+
+    func cancel() {
+        guard outcome == nil else { return }
+        transfer?.cancel()
+        finish(.failure(.transport(TransportError(.aborted, message: "cancelled"))))
+    }
+
+    private func finish(_ outcome: Result<BufferedClient.Response, BufferedClient.Failure>) {
+        guard self.outcome == nil else { return }
+        self.outcome = outcome
+        transfer = nil
+        timer = nil
+        continuation?.resume(returning: outcome)
+        continuation = nil
+    }
+
+    func transfer(_ transfer: Transfer, headerLine: Span<UInt8>) -> Bool {
+        if isHeadComplete { return true }
+        var line: [UInt8] = []
+        for index in headerLine.indices where headerLine[index] != 13 && headerLine[index] != 10 {
+            line.append(headerLine[index])
+        }
+        if line.isEmpty {
+            isHeadComplete = status >= 200
+            if !isHeadComplete { status = 0 }
+        } else if status == 0 {
+            // "HTTP/1.1 200 OK": libcurl has refused what is not three digits.
+            status = Int(String(decoding: line.drop { $0 != 32 }.dropFirst().prefix(3), as: UTF8.self)) ?? 0
+            fields = []
+        } else if let colon = line.firstIndex(of: UInt8(ascii: ":")) {
+            let value = line[(colon + 1)...].drop { $0 == 32 || $0 == 9 }
+            fields.append((String(decoding: line[..<colon], as: UTF8.self), String(decoding: value, as: UTF8.self)))
+        }
+        return true
+    }
+
+    func transfer(_ transfer: Transfer, body bytes: Span<UInt8>) -> BodyStep {
+        guard body.count + bytes.count <= request.maxBodyBytes else {
+            // The outcome is told when libcurl has let go of the transfer.
+            transfer.cancel()
+            finish(.failure(.bodyTooLarge))
+            return .abort
+        }
+        for index in bytes.indices { body.append(bytes[index]) }
+        return .taken
+    }
+
+    func transfer(_ transfer: Transfer, upload: inout MutableSpan<UInt8>) -> UploadStep {
+        guard let body = request.body else { return .abort }
+        guard sent < body.count else { return .end }
+        let count = min(upload.count, body.count - sent)
+        for index in 0..<count { upload[index] = body[sent + index] }
+        sent += count
+        return .bytes(count)
+    }
+
+    func transferEnded(_ transfer: Transfer, error: TransportError?) {
+        if let error {
+            finish(.failure(.transport(error)))
+        } else if isHeadComplete {
+            finish(.success(BufferedClient.Response(status: status, fields: fields, body: body)))
+        } else {
+            finish(.failure(.transport(TransportError(.responseTruncated, message: "answer ended within its head"))))
+        }
+    }
+}
+
+extension Origin {
+    /// For the Host field: without the scheme's default port (RFC 9110, section 4.2.3).
+    public var authority: String {
+        port == (scheme == .https ? 443 : 80) ? host : "\(host):\(port)"
+    }
+}

@@ -1,0 +1,408 @@
+import CLibcurl
+import Glibc
+import Reactor
+
+/// Connections to the peers of one security domain, and the exchanges on them: one libcurl multi handle on one event
+/// loop. Loop's thread only; it must outlive its transfers.
+public final class ConnectionPool {
+    public let options: PoolOptions
+    private let loop: EventLoop
+    private let multi: OpaquePointerBox
+    let share: OpaquePointerBox
+    let systemTrust = SystemTrust.current
+
+    private var idle: [Transfer] = []
+    private var running: [ObjectIdentifier: Transfer] = [:]
+    private var waiting: [Transfer] = []
+    private var sockets: [CurlSocket?] = []
+
+    /// libcurl's own timer, and the one for exchanges that wait for a connection.
+    private var timer: LoopTimer?
+    private var waitTimer: LoopTimer?
+    /// libcurl asked to be called at once.
+    private var isKicked = false
+    /// Within a call into libcurl, or handling its results.
+    private var isDriving = false
+    /// Within a callback from libcurl, where handles can be neither added nor removed.
+    private var callbackDepth = 0
+    private var cancelled: [Transfer] = []
+    private var unpaused: [Transfer] = []
+    private var woken: [CurlSocket] = []
+
+    /// For strings that libcurl copies at once.
+    var scratch = ByteBuffer(capacity: 1024)
+
+    /// - Throws: `TransportError` when libcurl lacks memory.
+    public init(options: PoolOptions, loop: EventLoop) throws(TransportError) {
+        LibcurlGlobal.initialize()
+        guard let multi = unsafe curl_multi_init(), let share = unsafe curl_share_init() else {
+            throw TransportError(.internal, message: "curl_multi_init: out of memory")
+        }
+        unsafe self.multi = OpaquePointerBox(UnsafeMutableRawPointer(multi))
+        unsafe self.share = OpaquePointerBox(UnsafeMutableRawPointer(share))
+        self.options = options
+        self.loop = loop
+        timer = LoopTimer(on: loop) { [unowned self] in timerFired() }
+        waitTimer = LoopTimer(on: loop) { [unowned self] in expireWaiting() }
+        let userData = unsafe Unmanaged.passUnretained(self).toOpaque()
+        try check(unsafe heimdallr_multi_set_socket(multi, multiSocketChanged), "CURLMOPT_SOCKETFUNCTION")
+        try check(unsafe heimdallr_multi_set_pointer(multi, CURLMOPT_SOCKETDATA, userData), "CURLMOPT_SOCKETDATA")
+        try check(unsafe heimdallr_multi_set_timer(multi, multiTimerChanged), "CURLMOPT_TIMERFUNCTION")
+        try check(unsafe heimdallr_multi_set_pointer(multi, CURLMOPT_TIMERDATA, userData), "CURLMOPT_TIMERDATA")
+        try check(
+            unsafe heimdallr_multi_set_long(multi, CURLMOPT_MAXCONNECTS, options.maxConnections), "CURLMOPT_MAXCONNECTS"
+        )
+        // One exchange a connection, on HTTP/2 too: a stalled reader then holds its own window only.
+        try check(unsafe heimdallr_multi_set_long(multi, CURLMOPT_PIPELINING, 0), "CURLMOPT_PIPELINING")
+        // TLS sessions are resumed whichever handle made them; one thread, so no locks (CURLSHOPT_SHARE(3)).
+        guard
+            unsafe heimdallr_share_set_long(share, CURLSHOPT_SHARE, Int(CURL_LOCK_DATA_SSL_SESSION.rawValue))
+                == CURLSHE_OK
+        else { throw TransportError(.internal, message: "CURLSHOPT_SHARE") }
+    }
+
+    deinit {
+        for transfer in running.values { unsafe curl_multi_remove_handle(multi.pointer, transfer.easy.pointer) }
+        running = [:]
+        idle = []
+        waiting = []
+        cancelled = []
+        unpaused = []
+        unsafe curl_multi_cleanup(multi.pointer)
+        unsafe curl_share_cleanup(share.pointer)
+    }
+
+    /// A transfer to fill in and start.
+    public func acquire() throws(TransportError) -> Transfer {
+        if let transfer = idle.popLast() { return transfer }
+        return try Transfer(pool: self)
+    }
+
+    /// Exchanges under way and waiting.
+    public var load: Int { running.count + waiting.count }
+
+    // MARK: For Transfer
+
+    func admit(_ transfer: Transfer) throws(TransportError) {
+        guard running.count < options.maxConnections else {
+            transfer.state = .waiting
+            let limit = loop.now + options.connectTimeout
+            transfer.waitLimit = limit
+            waiting.append(transfer)
+            if waiting.count == 1 { waitTimer?.schedule(at: limit) }
+            return
+        }
+        try add(transfer)
+    }
+
+    private func add(_ transfer: Transfer) throws(TransportError) {
+        transfer.state = .running
+        running[ObjectIdentifier(transfer)] = transfer
+        var code = CURLM_OK
+        drive { code = unsafe curl_multi_add_handle(multi.pointer, transfer.easy.pointer) }
+        if code != CURLM_OK {
+            running[ObjectIdentifier(transfer)] = nil
+            try check(code, "curl_multi_add_handle")
+        }
+    }
+
+    func cancel(_ transfer: Transfer) {
+        guard !transfer.isCancelled else { return }
+        switch transfer.state {
+        case .idle: return
+        case .preparing: retire(transfer)
+        case .waiting:
+            waiting.removeAll { $0 === transfer }
+            retire(transfer)
+        case .running:
+            transfer.isCancelled = true
+            transfer.delegate = nil
+            if callbackDepth > 0 {
+                cancelled.append(transfer)
+            } else {
+                drive { remove(transfer) }
+            }
+        }
+    }
+
+    func applyPause(_ transfer: Transfer) {
+        guard transfer.state == .running, !transfer.isCancelled else { return }
+        if callbackDepth > 0 {
+            unpaused.append(transfer)
+        } else {
+            drive { unpause(transfer) }
+        }
+    }
+
+    private func unpause(_ transfer: Transfer) {
+        guard transfer.state == .running, !transfer.isCancelled else { return }
+        let code = transfer.applyPause()
+        guard code != CURLE_OK, transfer.state == .running else { return }
+        end(transfer, code)
+    }
+
+    @inline(__always)
+    func calling<Result>(_ body: () -> Result) -> Result {
+        callbackDepth += 1
+        defer { callbackDepth -= 1 }
+        return body()
+    }
+
+    func judge(_ address: SocketAddress) -> AddressPolicy.Verdict { options.addressPolicy.judge(address) }
+
+    // MARK: Driving libcurl
+
+    /// Calls into libcurl and then handles what came of it.
+    private func drive(_ body: () -> Void) {
+        guard !isDriving else { return body() }
+        isDriving = true
+        body()
+        repeat {
+            while isKicked {
+                isKicked = false
+                act(heimdallr_socket_timeout, 0)
+            }
+            while let transfer = cancelled.popLast() { remove(transfer) }
+            while let transfer = unpaused.popLast() { unpause(transfer) }
+            while let socket = woken.popLast() { socket.wake() }
+            collect()
+        } while isKicked || !cancelled.isEmpty || !unpaused.isEmpty || !woken.isEmpty
+        isDriving = false
+    }
+
+    private func act(_ descriptor: curl_socket_t, _ mask: Int32) {
+        var running: Int32 = 0
+        let code = unsafe curl_multi_socket_action(multi.pointer, descriptor, mask, &running)
+        // A socket that libcurl forgot meanwhile is all that can go wrong here (libcurl-errors(3)).
+        assert(code == CURLM_OK || code == CURLM_BAD_SOCKET)
+    }
+
+    fileprivate func socketReady(_ descriptor: curl_socket_t, _ mask: Int32) {
+        drive { act(descriptor, mask) }
+    }
+
+    /// Takes the results of finished exchanges and tells their delegates.
+    private func collect() {
+        var left: Int32 = 0
+        while let message = unsafe curl_multi_info_read(multi.pointer, &left) {
+            guard unsafe message.pointee.msg == CURLMSG_DONE, let easy = unsafe message.pointee.easy_handle else {
+                continue
+            }
+            let code = unsafe heimdallr_message_result(message)
+            guard let transfer = unsafe Self.transfer(of: easy) else { continue }
+            end(transfer, code)
+        }
+    }
+
+    private func end(_ transfer: Transfer, _ code: CURLcode) {
+        let delegate = transfer.delegate
+        let error = transfer.error(for: code)
+        if options.http2 { noteVersion(of: transfer) }
+        remove(transfer, recycling: false)
+        delegate?.transferEnded(transfer, error: error)
+        retire(transfer)
+        admitWaiting()
+    }
+
+    /// An idle HTTP/2 connection may speak (PING, SETTINGS); an idle HTTP/1 one may not.
+    private func noteVersion(of transfer: Transfer) {
+        var descriptor: curl_socket_t = -1
+        guard transfer.isHTTP2,
+            unsafe heimdallr_easy_get_socket(transfer.easy.pointer, CURLINFO_ACTIVESOCKET, &descriptor) == CURLE_OK,
+            descriptor >= 0, let socket = socket(descriptor)
+        else { return }
+        socket.mayspeakWhenIdle = true
+    }
+
+    private func remove(_ transfer: Transfer) { remove(transfer, recycling: true) }
+
+    private func remove(_ transfer: Transfer, recycling: Bool) {
+        guard running.removeValue(forKey: ObjectIdentifier(transfer)) != nil else { return }
+        let code = unsafe curl_multi_remove_handle(multi.pointer, transfer.easy.pointer)
+        assert(code == CURLM_OK)
+        transfer.socket?.owner = nil
+        transfer.socket = nil
+        if recycling {
+            retire(transfer)
+            admitWaiting()
+        }
+    }
+
+    private func retire(_ transfer: Transfer) {
+        // The delegate may have dropped its reference only: the handle is ours again.
+        transfer.recycle()
+        if idle.count < options.maxConnections { idle.append(transfer) }
+    }
+
+    private func admitWaiting() {
+        while !waiting.isEmpty, running.count < options.maxConnections {
+            let transfer = waiting.removeFirst()
+            do throws(TransportError) {
+                try add(transfer)
+            } catch {
+                fail(transfer, error)
+            }
+        }
+    }
+
+    private func expireWaiting() {
+        while let transfer = waiting.first, let limit = transfer.waitLimit {
+            guard limit <= loop.now else {
+                waitTimer?.schedule(at: limit)
+                return
+            }
+            waiting.removeFirst()
+            fail(transfer, TransportError(.connectionLimit, message: "no connection became free"))
+        }
+    }
+
+    private func fail(_ transfer: Transfer, _ error: TransportError) {
+        transfer.delegate?.transferEnded(transfer, error: error)
+        retire(transfer)
+    }
+
+    private func timerFired() { drive { isKicked = true } }
+
+    fileprivate func timerChanged(_ milliseconds: Int) {
+        if milliseconds == 0 {
+            isKicked = true
+            if !isDriving { timer?.schedule(at: loop.now) }
+        } else if milliseconds > 0 {
+            timer?.schedule(after: .milliseconds(milliseconds))
+        } else {
+            timer?.cancel()
+        }
+    }
+
+    // MARK: Sockets
+
+    private func socket(_ descriptor: curl_socket_t) -> CurlSocket? {
+        Int(descriptor) < sockets.count ? sockets[Int(descriptor)] : nil
+    }
+
+    private func keep(_ socket: CurlSocket) {
+        while sockets.count <= Int(socket.descriptor) { sockets.append(nil) }
+        sockets[Int(socket.descriptor)] = socket
+    }
+
+    func openSocket(family: Int32) -> curl_socket_t {
+        let descriptor = Glibc.socket(family, heimdallr_socket_open_flags, 0)
+        guard descriptor >= 0 else { return heimdallr_socket_bad }
+        keep(CurlSocket(descriptor, pool: self, isTransient: false))
+        return descriptor
+    }
+
+    func closeSocket(_ descriptor: curl_socket_t) {
+        if let socket = socket(descriptor) {
+            if socket.isRegistered { loop.unregister(descriptor) }
+            sockets[Int(descriptor)] = nil
+        }
+        close(descriptor)
+    }
+
+    fileprivate func socketChanged(_ descriptor: curl_socket_t, _ what: Int32, easy: UnsafeMutableRawPointer?) {
+        if what == CURL_POLL_REMOVE {
+            guard let socket = socket(descriptor) else { return }
+            socket.wanted = 0
+            // The resolver's wake-up pipe: libcurl closes it without a word.
+            if socket.isTransient {
+                loop.unregister(descriptor)
+                sockets[Int(descriptor)] = nil
+            }
+            return
+        }
+        let socket = socket(descriptor) ?? CurlSocket(descriptor, pool: self, isTransient: true)
+        if sockets.count <= Int(descriptor) || sockets[Int(descriptor)] == nil { keep(socket) }
+        socket.wanted = what
+        if let easy = unsafe easy, let transfer = unsafe Self.transfer(of: easy), transfer.socket !== socket {
+            transfer.socket?.owner = nil
+            transfer.socket = socket
+            socket.owner = transfer
+        }
+        if !socket.isRegistered {
+            // Out of memory or watches: the exchange then ends by its timeouts.
+            socket.isRegistered = (try? loop.register(descriptor, handler: socket)) != nil
+        } else if socket.hasMissed {
+            woken.append(socket)
+        }
+    }
+
+    private static func transfer(of easy: UnsafeMutableRawPointer) -> Transfer? {
+        var pointer: UnsafeMutableRawPointer?
+        guard unsafe heimdallr_easy_get_pointer(easy, CURLINFO_PRIVATE, &pointer) == CURLE_OK else { return nil }
+        return unsafe Transfer.from(pointer)
+    }
+}
+
+/// One socket of libcurl's, watched from its first use to its end.
+final class CurlSocket: ReadinessHandler {
+    let descriptor: curl_socket_t
+    private unowned let pool: ConnectionPool
+    /// Not opened by us: watched only while libcurl asks.
+    let isTransient: Bool
+    var isRegistered = false
+    var mayspeakWhenIdle = false
+    /// The exchange on it; `nil` while the connection is idle.
+    var owner: Transfer?
+    /// CURL_POLL_IN, CURL_POLL_OUT, both, or 0.
+    var wanted: Int32 = 0
+    private var missed: Readiness = []
+
+    init(_ descriptor: curl_socket_t, pool: ConnectionPool, isTransient: Bool) {
+        self.descriptor = descriptor
+        self.pool = pool
+        self.isTransient = isTransient
+    }
+
+    var hasMissed: Bool { !missed.isEmpty }
+
+    func ready(_ readiness: Readiness) {
+        guard wanted != 0 else {
+            if owner != nil {
+                missed.formUnion(readiness)
+            } else if !mayspeakWhenIdle, !readiness.isDisjoint(with: [.readable, .peerClosed, .failed]) {
+                // Unasked-for bytes on an idle HTTP/1 connection would be taken for the next answer.
+                _ = shutdown(descriptor, Int32(SHUT_RDWR))
+            }
+            return
+        }
+        act(readiness)
+    }
+
+    /// libcurl asks again after readiness came while it did not.
+    func wake() {
+        guard wanted != 0, hasMissed else { return }
+        act(missed)
+    }
+
+    private func act(_ readiness: Readiness) {
+        missed = []
+        var mask: Int32 = 0
+        if wanted & CURL_POLL_IN != 0, !readiness.isDisjoint(with: [.readable, .peerClosed]) {
+            mask |= CURL_CSELECT_IN
+        }
+        if wanted & CURL_POLL_OUT != 0, readiness.contains(.writable) { mask |= CURL_CSELECT_OUT }
+        if !readiness.isDisjoint(with: .failed) {
+            mask |= CURL_CSELECT_ERR | (wanted & CURL_POLL_IN != 0 ? CURL_CSELECT_IN : 0)
+        }
+        if mask != 0 { pool.socketReady(descriptor, mask) }
+    }
+}
+
+private func multiSocketChanged(
+    _ easy: UnsafeMutableRawPointer?, _ descriptor: curl_socket_t, _ what: Int32, _ context: UnsafeMutableRawPointer?,
+    _ own: UnsafeMutableRawPointer?
+) -> Int32 {
+    guard let context = unsafe context else { return -1 }
+    unsafe Unmanaged<ConnectionPool>.fromOpaque(context).takeUnretainedValue()
+        .socketChanged(descriptor, what, easy: easy)
+    return 0
+}
+
+private func multiTimerChanged(
+    _ multi: UnsafeMutableRawPointer?, _ milliseconds: Int, _ context: UnsafeMutableRawPointer?
+) -> Int32 {
+    guard let context = unsafe context else { return -1 }
+    unsafe Unmanaged<ConnectionPool>.fromOpaque(context).takeUnretainedValue().timerChanged(milliseconds)
+    return 0
+}
