@@ -1,0 +1,107 @@
+import HTTPMessage
+
+/// Hosts, listeners and address blocks as they are written.
+extension Grammar {
+    /// A host with an optional port, canonical.
+    static func authority(_ text: String) throws(Misfit) -> Authority {
+        do {
+            return try Authority(parsing: text)
+        } catch {
+            if !text.utf8.allSatisfy({ $0 < 0x80 }) {
+                throw Misfit("write internationalised names as punycode (xn--…)")
+            }
+            throw Misfit("write a host such as api.example.com or api.example.com:8443")
+        }
+    }
+
+    /// A host without a port, as sockets and certificates name it.
+    static func hostName(_ text: String) throws(Misfit) -> String {
+        guard let authority = try? Authority(parsing: text), authority.port == nil else {
+            throw Misfit("write a host name such as api.example.com, without a port")
+        }
+        return bare(authority.host)
+    }
+
+    /// Which requests an upstream is for: `api.example.com`, `*.example.com`, each with an optional port.
+    static func hostPattern(_ text: String) throws(Misfit) -> HostPattern {
+        if let scheme = text.range(of: "://") {
+            throw Misfit("write \(hostOnly(text[scheme.upperBound...])), without scheme and path")
+        }
+        if text.contains("/") { throw Misfit("write \(hostOnly(text[...])) here, and the path under `paths`") }
+        guard text.contains("*") else {
+            let authority = try authority(text)
+            return .init(wildcard: false, host: authority.host, port: authority.port)
+        }
+        let advice = Misfit("write * as the whole first label only, as in \"*.example.com\"")
+        guard text.hasPrefix("*."), !text.dropFirst(2).contains("*") else { throw advice }
+        guard let authority = try? Authority(parsing: String(text.dropFirst(2))), case .name = authority.host else {
+            throw advice
+        }
+        return .init(wildcard: true, host: authority.host, port: authority.port)
+    }
+
+    private static func hostOnly(_ text: Substring) -> Substring {
+        text.prefix { !"/?#".contains($0) }
+    }
+
+    /// `host:port`, `[::1]:port` or `unix:/path`.
+    static func listener(_ text: String) throws(Misfit) -> ListenAddress {
+        if text.hasPrefix("unix:") {
+            let path = text.dropFirst(5)
+            guard path.hasPrefix("/") else { throw Misfit("write unix: and an absolute path") }
+            return .unix(path: String(path), mode: nil)
+        }
+        let advice = Misfit("write host:port, such as 127.0.0.1:8080 or [::1]:8080")
+        guard let colon = text.lastIndex(of: ":") else { throw advice }
+        let portText = text[colon...].dropFirst()
+        guard let number = digits(portText), let port = UInt16(exactly: number) else { throw advice }
+        let hostText = text[..<colon]
+        if hostText.isEmpty || hostText == "*" {
+            throw Misfit("write 127.0.0.1:\(port) for this machine only, or 0.0.0.0:\(port) for every address")
+        }
+        guard let authority = try? Authority(parsing: String(hostText)), authority.port == nil else { throw advice }
+        return .tcp(host: bare(authority.host), port: port)
+    }
+
+    /// An address block, `10.0.0.0/8` or `fd00::/8`, canonical.
+    static func addressBlock(_ text: String) throws(Misfit) -> String {
+        let advice = Misfit("write an address block such as 10.0.0.0/8 or fd00::/8")
+        guard let slash = text.lastIndex(of: "/"), let length = digits(text[slash...].dropFirst()) else { throw advice }
+        let address = String(text[..<slash])
+        let inBrackets = address.contains(":") ? "[\(address)]" : address
+        guard let authority = try? Authority(parsing: inBrackets), authority.port == nil else { throw advice }
+        switch authority.host {
+        case .ipv4:
+            guard length <= 32 else { throw Misfit("write a prefix length from 0 to 32") }
+        case .ipv6:
+            guard length <= 128 else { throw Misfit("write a prefix length from 0 to 128") }
+        case .name: throw advice
+        }
+        return "\(bare(authority.host))/\(length)"
+    }
+
+    /// Without the brackets of an IPv6 address.
+    static func bare(_ host: Authority.Host) -> String {
+        let text = host.description
+        return text.hasPrefix("[") ? String(text.dropFirst().dropLast()) : text
+    }
+
+    /// Reachable from this machine only, by its name alone.
+    static func isLoopback(_ host: String) -> Bool {
+        (try? Authority(parsing: host.contains(":") ? "[\(host)]" : host))?.host.isLoopback == true
+    }
+
+    static func isUnspecified(_ host: String) -> Bool { host == "0.0.0.0" || host == "::" }
+}
+
+extension String {
+    /// The first place of `part`. (The standard library has `contains` but not this.)
+    func range(of part: String) -> Range<String.Index>? {
+        var start = startIndex
+        while start < endIndex {
+            if self[start...].hasPrefix(part) { return start..<index(start, offsetBy: part.count) }
+            start = index(after: start)
+        }
+        return nil
+    }
+}

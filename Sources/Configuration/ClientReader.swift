@@ -1,0 +1,233 @@
+/// Reads one entry of `clients`.
+struct ClientReader {
+    private let section: Section
+    private var settings: ClientSettings
+
+    static func read(_ name: String, _ section: Section) -> ClientSettings {
+        var reader = ClientReader(section: section, settings: ClientSettings(name: name))
+        let grant = reader.readGrant()
+        reader.readEndpoints()
+        reader.readAuthentication()
+        reader.readRequest()
+        reader.readLifetime()
+        section.finish()
+        if let grant { reader.checkGrant(grant) }
+        reader.checkEndpoints()
+        return reader.settings
+    }
+
+    // MARK: Grant
+
+    private static let urn = "urn:ietf:params:oauth:grant-type:"
+    private static let shortNames = [
+        "client_credentials", "password", "refresh_token", "authorization_code", "implicit", "device_code",
+        "jwt-bearer", "token-exchange",
+    ]
+
+    /// The grant; `nil` when it was refused already.
+    private mutating func readGrant() -> ClientSettings.GrantType? {
+        section.read("allow_deprecated", into: &settings.allowDeprecated, Grammar.boolean)
+        guard let node = section.node("grant_type") else {
+            return section.has("grant_type") ? nil : .clientCredentials
+        }
+        let name = section.value(of: node, "grant_type") { text throws(Misfit) in
+            for short in Self.shortNames where text == short || text == Self.urn + short { return short }
+            guard !Grammar.isAbsoluteURI(text) else { return text }
+            if let near = Suggestion.nearest(to: text, among: Self.shortNames) { throw Misfit("write \(near)") }
+            throw Misfit("write client_credentials, password, refresh_token or an extension grant's URI")
+        }
+        guard let name, !section.refusesYet("grant_type", value: name) else { return nil }
+        let grant: ClientSettings.GrantType =
+            switch name {
+            case "client_credentials": .clientCredentials
+            case "password": .password
+            case "refresh_token": .refreshToken
+            case "authorization_code": .authorizationCode
+            case "implicit": .implicit
+            case "device_code": .deviceCode
+            case "jwt-bearer", "token-exchange": .extension(Self.urn + name)
+            default: .extension(name)
+            }
+        settings.grantType = grant
+        return grant
+    }
+
+    private func checkGrant(_ grant: ClientSettings.GrantType) {
+        require(["username", "password"], when: grant == .password, "grant_type: password")
+        require(["refresh_token"], when: grant == .refreshToken, "grant_type: refresh_token")
+        if grant == .password, !settings.allowDeprecated {
+            section.error(
+                "grant_type",
+                "the password grant is deprecated (RFC 9700): use another one, or write `allow_deprecated: true`")
+        }
+        if grant == .implicit, !settings.allowDeprecated {
+            section.error(
+                "grant_type",
+                "the implicit grant is deprecated (RFC 9700): use another one, or write `allow_deprecated: true`")
+        }
+        if grant == .extension(Self.urn + "token-exchange") {
+            for name in ["subject_token", "subject_token_type"]
+            where !settings.params.contains(where: { $0.name == name }) {
+                section.error(
+                    section.has("params") ? "params" : "grant_type",
+                    "token-exchange needs `\(name)` under `params` (RFC 8693, section 2.1)")
+            }
+        }
+    }
+
+    private func require(_ keys: [String], when needed: Bool, _ grant: String) {
+        for key in keys {
+            if needed, !section.has(key) {
+                section.diagnostics.error(section.position, "\(section.path): `\(grant)` needs `\(key)`")
+            } else if !needed, section.has(key) {
+                section.error(key, "this belongs to `\(grant)`: leave it out, or change `grant_type`")
+            }
+        }
+    }
+
+    // MARK: Endpoints
+
+    private mutating func readEndpoints() {
+        section.read("allow_plaintext", into: &settings.allowPlaintext, Grammar.boolean)
+        settings.issuer = section.value("issuer", Grammar.endpoint)
+        settings.tokenEndpoint = section.value("token_endpoint", Grammar.endpoint)
+        settings.authorizationEndpoint = section.value("authorization_endpoint", Grammar.endpoint)
+        settings.revocationEndpoint = section.value("revocation_endpoint", Grammar.endpoint)
+        settings.deviceAuthorizationEndpoint = section.value("device_authorization_endpoint", Grammar.endpoint)
+        settings.redirectURI = section.value("redirect_uri") { text throws(Misfit) in
+            guard Grammar.isAbsoluteURI(text) else { throw Misfit("write an absolute URI") }
+            return text
+        }
+    }
+
+    private func checkEndpoints() {
+        if !section.has("token_endpoint"), !section.has("issuer") {
+            section.diagnostics.error(
+                section.position, "\(section.name(of: "token_endpoint")) is missing: write the URL that issues tokens")
+        }
+        guard !settings.allowPlaintext else { return }
+        let endpoints = [
+            ("issuer", settings.issuer), ("token_endpoint", settings.tokenEndpoint),
+            ("authorization_endpoint", settings.authorizationEndpoint),
+            ("revocation_endpoint", settings.revocationEndpoint),
+            ("device_authorization_endpoint", settings.deviceAuthorizationEndpoint),
+        ]
+        for (key, url) in endpoints {
+            guard let url, url.prefix(7).lowercased() == "http://" else { continue }
+            section.error(
+                key,
+                "secrets and tokens would cross the network in plain text: write https://, or "
+                    + "\(section.spelling(of: "allow_plaintext", as: "true")) if that is meant")
+        }
+    }
+
+    // MARK: Client authentication
+
+    private mutating func readAuthentication() {
+        if let id = section.value("client_id", Grammar.printable) {
+            settings.clientID = id
+        } else if !section.has("client_id") {
+            section.diagnostics.error(
+                section.position,
+                "\(section.name(of: "client_id")) is missing: write the identifier that the authorization server issued"
+            )
+        }
+        settings.clientSecret = section.secret("client_secret")
+        section.read("basic_encoding", into: &settings.basicEncoding) { text throws(Misfit) in try Grammar.word(text) }
+        let key = "token_endpoint_auth_method"
+        let method = section.value(key) { text throws(Misfit) in
+            try Grammar.word(text, ClientSettings.AuthMethod.self)
+        }
+        let hasSecret = section.has("client_secret")
+        settings.authMethod = method ?? (hasSecret ? .clientSecretBasic : .none)
+        guard let method, !section.refusesYet(key, value: method.rawValue) else { return }
+        switch method {
+        case .clientSecretBasic, .clientSecretPost, .clientSecretJWT:
+            if !hasSecret { section.error(key, "\(method.rawValue) needs `client_secret`") }
+        case .none:
+            if hasSecret {
+                section.error(key, "none sends no secret: leave out `client_secret`, or write client_secret_basic")
+            }
+        case .privateKeyJWT, .tlsClientAuth, .selfSignedTLSClientAuth:
+            break
+        }
+    }
+
+    // MARK: What a token request carries
+
+    /// Parameters that the grant or the client itself sets.
+    private static let reservedParams = [
+        "grant_type", "client_id", "client_secret", "username", "password", "redirect_uri", "code", "assertion",
+        "client_assertion", "client_assertion_type", "state", "response_type", "code_verifier", "code_challenge",
+        "code_challenge_method",
+    ]
+    /// Parameters that have a key of their own.
+    private static let ownParams = ["scope", "resource", "audience", "refresh_token"]
+    /// Fields that the client or the connection itself sets, in lower case.
+    private static let reservedHeaders = [
+        "authorization", "proxy-authorization", "host", "content-type", "content-length", "transfer-encoding",
+        "connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", "expect", "accept-encoding",
+        "content-encoding",
+    ]
+
+    private mutating func readRequest() {
+        settings.scope = readScope()
+        settings.resource = section.list("resource", Grammar.resource) ?? []
+        settings.audience = section.value("audience", Grammar.nonempty)
+        settings.params = section.pairs("params", name: Self.parameterName, value: Grammar.any)
+        settings.headers = section.pairs("headers", name: Self.headerName, value: Grammar.headerValue)
+        settings.username = section.value("username", Grammar.nonempty)
+        settings.password = section.secret("password")
+        settings.refreshToken = section.secret("refresh_token")
+        settings.treatAsBearer = section.list("treat_as_bearer", Self.tokenType) ?? []
+        settings.labels = section.pairs("labels", name: Grammar.labelName, value: Grammar.any)
+        section.read("proxy", into: &settings.proxy, Grammar.nextProxy)
+        if let tls = section.section("tls") { settings.tls = tls.tlsSettings(serverName: false) }
+    }
+
+    /// A list of scopes, or all of them in one string.
+    private func readScope() -> [String] {
+        let groups = section.list("scope") { text throws(Misfit) in
+            let tokens = text.split(separator: " ").map(String.init)
+            guard !tokens.isEmpty, tokens.allSatisfy(Grammar.scopeToken) else {
+                throw Misfit("write scopes as in [read, write] or \"read write\", without \" and \\")
+            }
+            return tokens
+        }
+        return (groups ?? []).flatMap { $0 }
+    }
+
+    private static func parameterName(_ text: String) throws(Misfit) -> String {
+        if reservedParams.contains(text) {
+            throw Misfit("\"\(text)\" is set by the grant itself and can't be an extra parameter", quotes: false)
+        }
+        if ownParams.contains(text) {
+            throw Misfit("\"\(text)\" has a key of its own: write `\(text):` beside `params`", quotes: false)
+        }
+        return try Grammar.nonempty(text)
+    }
+
+    private static func headerName(_ text: String) throws(Misfit) -> String {
+        let name = try Grammar.headerName(text)
+        guard !reservedHeaders.contains(name.lowercased()) else {
+            throw Misfit("\"\(name)\" is set by the token request itself and can't be an extra header", quotes: false)
+        }
+        return name
+    }
+
+    private static func tokenType(_ text: String) throws(Misfit) -> String {
+        guard Grammar.isVisible(text) else { throw Misfit("write a token_type such as access_token") }
+        return text
+    }
+
+    // MARK: Times
+
+    private mutating func readLifetime() {
+        section.read(
+            "default_expires_in", into: &settings.defaultExpiresIn,
+            Grammar.duration(.seconds(1)...Section.day * 365))
+        settings.defaultTokenType = section.value("default_token_type", Self.tokenType)
+        section.read("refresh_before", into: &settings.refreshBefore, Grammar.duration(.zero...Section.day))
+        section.read("timeout", into: &settings.timeout, Grammar.duration(.milliseconds(1) ... .seconds(3600)))
+    }
+}

@@ -1,0 +1,61 @@
+/// One OAuth client.
+public struct ClientSettings: Sendable, Equatable {
+    public enum GrantType: Sendable, Equatable {
+        case clientCredentials, password, refreshToken, authorizationCode, implicit, deviceCode
+        /// Any other grant type, by its URI (RFC 6749, section 4.5).
+        case `extension`(String)
+    }
+    public enum AuthMethod: String, Sendable, Equatable, CaseIterable {
+        case clientSecretBasic = "client_secret_basic"
+        case clientSecretPost = "client_secret_post"
+        case clientSecretJWT = "client_secret_jwt"
+        case privateKeyJWT = "private_key_jwt"
+        case tlsClientAuth = "tls_client_auth"
+        case selfSignedTLSClientAuth = "self_signed_tls_client_auth"
+        case none
+    }
+    public enum BasicEncoding: String, Sendable, Equatable, CaseIterable { case form, percent, raw }
+
+    public var name: String
+    public var grantType = GrantType.clientCredentials
+    public var issuer: String?
+    public var tokenEndpoint: String?
+    public var authorizationEndpoint: String?
+    public var revocationEndpoint: String?
+    public var deviceAuthorizationEndpoint: String?
+    public var clientID = ""
+    public var clientSecret: SecretSource?
+    public var authMethod = AuthMethod.none
+    public var basicEncoding = BasicEncoding.form
+    public var treatAsBearer: [String] = []
+    public var redirectURI: String?
+    public var scope: [String] = []
+    public var resource: [String] = []
+    public var audience: String?
+    /// In the order of the file.
+    public var params: [NameValue] = []
+    public var headers: [NameValue] = []
+    public var username: String?
+    public var password: SecretSource?
+    public var refreshToken: SecretSource?
+    public var defaultExpiresIn = Duration.seconds(300)
+    public var defaultTokenType: String?
+    public var refreshBefore = Duration.seconds(60)
+    public var timeout = Duration.seconds(10)
+    public var proxy = NextProxy.none
+    public var tls = TLSSettings()
+    public var allowDeprecated = false
+    public var allowPlaintext = false
+    public var labels: [NameValue] = []
+
+    public init(name: String) { self.name = name }
+}
+
+public struct NameValue: Sendable, Equatable {
+    public var name: String
+    public var value: String
+    public init(name: String, value: String) {
+        self.name = name
+        self.value = value
+    }
+}

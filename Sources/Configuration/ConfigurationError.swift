@@ -1,0 +1,36 @@
+/// Everything that is wrong with a configuration, in the order of the file. Whose fault: the operator's.
+public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// One thing to put right, or (as a warning) to think about. Never holds a secret's value.
+    public struct Problem: Sendable, Equatable, CustomStringConvertible {
+        /// The file as it was named to us; for settings without a file, the environment variable.
+        public var file: String
+        /// From 1.
+        public var line: Int?
+        /// From 1, in Unicode scalars.
+        public var column: Int?
+        /// What is wrong, and what to write instead.
+        public var message: String
+
+        public init(file: String, line: Int? = nil, column: Int? = nil, message: String) {
+            self.file = file
+            self.line = line
+            self.column = column
+            self.message = message
+        }
+
+        /// `config.yaml:12:5: …`, as compilers print it.
+        public var description: String {
+            var place = file
+            if let line { place += ":\(line)" }
+            if let column { place += ":\(column)" }
+            return "\(place): \(message)"
+        }
+    }
+
+    public var problems: [Problem]
+
+    public init(problems: [Problem]) { self.problems = problems }
+
+    /// One line per problem.
+    public var description: String { problems.map(\.description).joined(separator: "\n") }
+}

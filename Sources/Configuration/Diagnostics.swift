@@ -1,0 +1,62 @@
+/// Collects what is wrong while the readers go on, so that everything is reported at once; and holds what they all
+/// need to know: the environment, and how settings are spelled. Used by one thread, for one configuration.
+final class Diagnostics {
+    let file: String
+    let environment: [String: String]
+    /// Path of a key → name of the environment variable it is set by; empty when there is a file.
+    let variables: [String: String]
+
+    private var found: [(position: Position, problem: ConfigurationError.Problem)] = []
+    private var doubts: [(position: Position, problem: ConfigurationError.Problem)] = []
+
+    init(file: String, environment: [String: String], variables: [String: String] = [:]) {
+        self.file = file
+        self.environment = environment
+        self.variables = variables
+    }
+
+    func error(_ position: Position, _ message: String) {
+        found.append((position, problem(position, message)))
+    }
+
+    func warn(_ position: Position, _ message: String) {
+        doubts.append((position, problem(position, message)))
+    }
+
+    var hasErrors: Bool { !found.isEmpty }
+    var problems: [ConfigurationError.Problem] { Self.inOrder(found) }
+    var warnings: [ConfigurationError.Problem] { Self.inOrder(doubts) }
+
+    /// How the operator would write `key: value` of the section at `path`.
+    func spelling(of key: String, in path: String, as value: String) -> String {
+        if let variable = variables[path + "." + key] { return "\(variable)=\(value)" }
+        return "`\(key): \(value)`"
+    }
+
+    /// The name of a key in messages; its full path, or the variable that stands for it.
+    func name(of path: String) -> String { variables[path] ?? path }
+
+    /// A path given in the configuration: relative ones start at the configuration file's folder.
+    func resolve(path: String) -> String {
+        guard !path.hasPrefix("/"), variables.isEmpty, let slash = file.lastIndex(of: "/") else { return path }
+        return String(file[...slash]) + path
+    }
+
+    private func problem(_ position: Position, _ message: String) -> ConfigurationError.Problem {
+        switch position {
+        case .file(let line, let column): .init(file: file, line: line, column: column, message: message)
+        case .variable(let name): .init(file: name, message: message)
+        case .whole: .init(file: file, message: message)
+        }
+    }
+
+    private static func inOrder(
+        _ problems: [(position: Position, problem: ConfigurationError.Problem)]
+    ) -> [ConfigurationError.Problem] {
+        problems.enumerated().sorted { one, other in
+            let left = (one.element.problem.line ?? 0, one.element.problem.column ?? 0, one.offset)
+            let right = (other.element.problem.line ?? 0, other.element.problem.column ?? 0, other.offset)
+            return left < right
+        }.map(\.element.problem)
+    }
+}

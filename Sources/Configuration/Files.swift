@@ -1,0 +1,22 @@
+import FoundationEssentials
+
+/// Reading small files at start. The one place that touches the disk.
+enum Files {
+    /// The bytes of a file; the error says what is wrong with it, in words that follow "PATH: ".
+    static func read(_ path: String, limit: Int) throws(Misfit) -> [UInt8] {
+        guard !path.utf8.contains(0) else { throw Misfit("a path can't hold a NUL byte", quotes: false) }
+        let manager = FileManager.default
+        var isDirectory = false
+        guard manager.fileExists(atPath: path, isDirectory: &isDirectory) else {
+            throw Misfit("there is no such file", quotes: false)
+        }
+        guard !isDirectory else { throw Misfit("this is a directory, not a file", quotes: false) }
+        guard manager.isReadableFile(atPath: path), let content = manager.contents(atPath: path) else {
+            throw Misfit("this process may not read the file; see its owner and mode", quotes: false)
+        }
+        guard content.count <= limit else {
+            throw Misfit("the file is larger than \(limit / 1024) KiB", quotes: false)
+        }
+        return Array(content)
+    }
+}

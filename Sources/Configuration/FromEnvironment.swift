@@ -1,0 +1,124 @@
+import HTTPMessage
+
+extension Configuration {
+    /// One upstream without a file, from `HEIMDALLR_UPSTREAM`, `HEIMDALLR_TOKEN_ENDPOINT`, `HEIMDALLR_CLIENT_ID`,
+    /// `HEIMDALLR_CLIENT_SECRET` and their like; see `docs/configuration.md`.
+    ///
+    /// - Returns: `nil` when `HEIMDALLR_UPSTREAM` is not set.
+    /// - Throws: every problem at once; each names its variable.
+    public static func fromEnvironment(
+        _ environment: [String: String]
+    ) throws(ConfigurationError) -> (configuration: Configuration, warnings: [ConfigurationError.Problem])? {
+        guard let upstream = environment["HEIMDALLR_UPSTREAM"] else { return nil }
+        var names: [String: String] = [:]
+        for (variable, path) in EnvironmentForm.variables { names[path] = variable }
+        let diagnostics = Diagnostics(file: "environment", environment: environment, variables: names)
+        let form = EnvironmentForm(environment)
+        form.warnAboutStrangers(diagnostics)
+        return try Loader.load(form.tree(upstream: upstream, diagnostics), diagnostics)
+    }
+}
+
+/// Environment variables → the tree that a file with one client and one upstream would give.
+private struct EnvironmentForm {
+    /// Variable and the key it stands for.
+    static let variables: [(variable: String, path: String)] = [
+        ("HEIMDALLR_UPSTREAM", "upstreams[0].url"),
+        ("HEIMDALLR_UPSTREAM_LISTEN", "upstreams[0].listen"),
+        ("HEIMDALLR_UPSTREAM_CA_FILE", "upstreams[0].tls.ca_file"),
+        ("HEIMDALLR_TOKEN_ENDPOINT", "clients.default.token_endpoint"),
+        ("HEIMDALLR_CLIENT_ID", "clients.default.client_id"),
+        ("HEIMDALLR_CLIENT_SECRET", "clients.default.client_secret"),
+        ("HEIMDALLR_CLIENT_SECRET_FILE", "clients.default.client_secret"),
+        ("HEIMDALLR_TOKEN_ENDPOINT_AUTH_METHOD", "clients.default.token_endpoint_auth_method"),
+        ("HEIMDALLR_SCOPE", "clients.default.scope"),
+        ("HEIMDALLR_AUDIENCE", "clients.default.audience"),
+        ("HEIMDALLR_RESOURCE", "clients.default.resource"),
+        ("HEIMDALLR_LISTEN", "proxy.listen"),
+        ("HEIMDALLR_OPEN", "proxy.open"),
+        ("HEIMDALLR_CA_FILE", "tls.ca_file"),
+        ("HEIMDALLR_LOG_LEVEL", "log.level"),
+        ("HEIMDALLR_LOG_FORMAT", "log.format"),
+    ]
+    private static let plaintext = "HEIMDALLR_ALLOW_PLAINTEXT"
+
+    private let environment: [String: String]
+
+    init(_ environment: [String: String]) { self.environment = environment }
+
+    func warnAboutStrangers(_ diagnostics: Diagnostics) {
+        let known = Self.variables.map(\.variable) + [Self.plaintext]
+        for name in environment.keys.sorted() where name.hasPrefix("HEIMDALLR_") && !known.contains(name) {
+            guard let near = Suggestion.nearest(to: name, among: known) else { continue }
+            diagnostics.warn(.variable(name), "unknown variable; did you mean \(near)?")
+        }
+    }
+
+    func tree(upstream: String, _ diagnostics: Diagnostics) -> Node {
+        var client = entries("clients.default")
+        client.removeAll { $0.key == "client_secret" }
+        client += secret(diagnostics)
+        client += entry("allow_plaintext", Self.plaintext)
+        var target = entries("upstreams[0]")
+        target += entry("allow_plaintext", Self.plaintext)
+        target.append(leaf("client", "default", .whole))
+        if let parts = try? URLParts(upstream, example: "") {
+            // The same authority as that of the URL; a default port means 80 and 443, as in a file.
+            var authority = parts.authority
+            if authority.port == 443 || authority.port == 80 { authority.port = nil }
+            target.append(leaf("host", authority.description, .variable("HEIMDALLR_UPSTREAM")))
+        } else {
+            // The URL itself is reported; this keeps a missing host from being reported too.
+            target.append(leaf("host", "invalid", .whole))
+        }
+        target += nested("tls", "upstreams[0].tls")
+        var root = nested("proxy", "proxy") + nested("log", "log") + nested("tls", "tls")
+        root.append(mapping("clients", [mapping("default", client)]))
+        root.append(
+            .init(
+                key: "upstreams", keyPosition: .whole,
+                value: .init(
+                    position: .whole, content: .sequence([.init(position: .whole, content: .mapping(target))]))))
+        return .init(position: .whole, content: .mapping(root))
+    }
+
+    private func secret(_ diagnostics: Diagnostics) -> [Node.Entry] {
+        let (name, fileName) = ("HEIMDALLR_CLIENT_SECRET", "HEIMDALLR_CLIENT_SECRET_FILE")
+        if environment[name] != nil, environment[fileName] != nil {
+            diagnostics.error(.variable(fileName), "set either this or \(name), not both")
+        }
+        if let path = environment[fileName] {
+            return [mapping("client_secret", [leaf("file", path, .variable(fileName))], at: .variable(fileName))]
+        }
+        guard environment[name] != nil else { return [] }
+        return [mapping("client_secret", [leaf("env", name, .variable(name))], at: .variable(name))]
+    }
+
+    /// The keys directly under a path.
+    private func entries(_ path: String) -> [Node.Entry] {
+        Self.variables.flatMap { variable, full -> [Node.Entry] in
+            guard full.hasPrefix(path + "."), let key = full.split(separator: ".").last,
+                full == "\(path).\(key)"
+            else { return [] }
+            return entry(String(key), variable)
+        }
+    }
+
+    private func nested(_ key: String, _ path: String) -> [Node.Entry] {
+        let inner = entries(path)
+        return inner.isEmpty ? [] : [mapping(key, inner)]
+    }
+
+    private func entry(_ key: String, _ variable: String) -> [Node.Entry] {
+        environment[variable].map { [leaf(key, $0, .variable(variable))] } ?? []
+    }
+
+    private func leaf(_ key: String, _ text: String, _ position: Position) -> Node.Entry {
+        let scalar = Node.Scalar(text: text, plain: false, verbatim: true)
+        return .init(key: key, keyPosition: position, value: .init(position: position, content: .scalar(scalar)))
+    }
+
+    private func mapping(_ key: String, _ entries: [Node.Entry], at position: Position = .whole) -> Node.Entry {
+        .init(key: key, keyPosition: position, value: .init(position: position, content: .mapping(entries)))
+    }
+}

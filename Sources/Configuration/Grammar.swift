@@ -1,0 +1,212 @@
+/// The small grammars of single values. Each takes text and gives a value, or says what to write instead.
+enum Grammar {
+    static func isAlphanumeric(_ byte: UInt8) -> Bool {
+        (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+    }
+
+    /// RFC 9110, section 5.6.2.
+    static func isToken(_ text: some StringProtocol) -> Bool {
+        !text.isEmpty && text.utf8.allSatisfy { isAlphanumeric($0) || "!#$%&'*+-.^_`|~".utf8.contains($0) }
+    }
+
+    /// Printable ASCII without the space.
+    static func isVisible(_ text: some StringProtocol) -> Bool {
+        !text.isEmpty && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
+    }
+
+    static func any(_ text: String) throws(Misfit) -> String { text }
+
+    static func nonempty(_ text: String) throws(Misfit) -> String {
+        guard !text.isEmpty else { throw Misfit("write a value that is not empty", quotes: false) }
+        return text
+    }
+
+    static func boolean(_ text: String) throws(Misfit) -> Bool {
+        switch text {
+        case "true", "True", "TRUE": true
+        case "false", "False", "FALSE": false
+        default: throw Misfit("write true or false")
+        }
+    }
+
+    /// One of a fixed set of words.
+    static func word<T: RawRepresentable & CaseIterable>(
+        _ text: String, _ type: T.Type = T.self
+    ) throws(Misfit) -> T where T.RawValue == String {
+        if let value = T(rawValue: text) { return value }
+        throw unknownWord(text, among: T.allCases.map(\.rawValue))
+    }
+
+    static func unknownWord(_ text: String, among words: [String]) -> Misfit {
+        if let near = Suggestion.nearest(to: text, among: words) {
+            return Misfit("write \(near)")
+        }
+        return Misfit("write one of \(words.joined(separator: ", "))")
+    }
+
+    static func integer(_ range: ClosedRange<Int>) -> (String) throws(Misfit) -> Int {
+        { text throws(Misfit) in
+            guard let value = digits(text), range.contains(value) else {
+                throw Misfit("write a whole number from \(range.lowerBound) to \(range.upperBound)")
+            }
+            return value
+        }
+    }
+
+    /// Decimal digits only; no sign, no separators.
+    static func digits(_ text: some StringProtocol) -> Int? {
+        guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        return Int(text)
+    }
+
+    // MARK: Durations and sizes
+
+    /// `500ms`, `30s`, `5m`, `1h`.
+    static func duration(_ range: ClosedRange<Duration>) -> (String) throws(Misfit) -> Duration {
+        { text throws(Misfit) in
+            guard let value = milliseconds(text) else {
+                throw Misfit("write a duration such as 500ms, 30s, 5m or 1h")
+            }
+            guard range.contains(value) else {
+                throw Misfit("write a duration from \(show(range.lowerBound)) to \(show(range.upperBound))")
+            }
+            return value
+        }
+    }
+
+    /// The same, or `off`, which is `nil`.
+    static func durationOrOff(_ range: ClosedRange<Duration>) -> (String) throws(Misfit) -> Duration? {
+        { text throws(Misfit) in
+            if isOff(text) { return nil }
+            guard let value = milliseconds(text) else {
+                throw Misfit("write a duration such as 500ms, 30s, 5m or 1h, or off")
+            }
+            guard range.contains(value) else {
+                throw Misfit("write a duration from \(show(range.lowerBound)) to \(show(range.upperBound)), or off")
+            }
+            return value
+        }
+    }
+
+    private static func milliseconds(_ text: String) -> Duration? {
+        let number = text.prefix { $0.isASCII && $0.isNumber }
+        guard let count = digits(number), count <= 1_000_000_000 else { return nil }
+        return switch text.dropFirst(number.count) {
+        case "ms": .milliseconds(count)
+        case "s": .seconds(count)
+        case "m": .seconds(count * 60)
+        case "h": .seconds(count * 3600)
+        default: nil
+        }
+    }
+
+    static func show(_ duration: Duration) -> String {
+        let (seconds, attoseconds) = duration.components
+        if attoseconds != 0 { return "\(seconds * 1000 + attoseconds / 1_000_000_000_000_000)ms" }
+        if seconds != 0, seconds % 3600 == 0 { return "\(seconds / 3600)h" }
+        return "\(seconds)s"
+    }
+
+    /// `64KiB`, `1MiB`, `2GiB`, `512B` or a bare number of bytes.
+    static func size(_ range: ClosedRange<Int>) -> (String) throws(Misfit) -> Int {
+        { text throws(Misfit) in
+            guard let value = bytes(text) else { throw Misfit("write a size such as 64KiB or 1MiB") }
+            guard range.contains(value) else {
+                throw Misfit("write a size from \(show(bytes: range.lowerBound)) to \(show(bytes: range.upperBound))")
+            }
+            return value
+        }
+    }
+
+    /// The same, or `off`, which is `nil`.
+    static func sizeOrOff(_ range: ClosedRange<Int>) -> (String) throws(Misfit) -> Int? {
+        { text throws(Misfit) in
+            if isOff(text) { return nil }
+            guard let value = bytes(text), range.contains(value) else {
+                throw Misfit("write a size such as 64KiB or 1MiB, or off")
+            }
+            return value
+        }
+    }
+
+    private static func bytes(_ text: String) -> Int? {
+        let number = text.prefix { $0.isASCII && $0.isNumber }
+        guard let count = digits(number), count <= 1 << 50 else { return nil }
+        let shift: Int
+        switch text.dropFirst(number.count) {
+        case "", "B": shift = 0
+        case "KiB": shift = 10
+        case "MiB": shift = 20
+        case "GiB": shift = 30
+        default: return nil
+        }
+        let (value, overflow) = count.multipliedReportingOverflow(by: 1 << shift)
+        return overflow ? nil : value
+    }
+
+    private static func show(bytes: Int) -> String {
+        for (shift, unit) in [(30, "GiB"), (20, "MiB"), (10, "KiB")] where bytes >= 1 << shift {
+            return "\(bytes >> shift)\(unit)"
+        }
+        return "\(bytes)B"
+    }
+
+    /// YAML tools that rewrite files turn `off` into `false`.
+    private static func isOff(_ text: String) -> Bool { ["off", "Off", "OFF", "false"].contains(text) }
+
+    // MARK: HTTP
+
+    static func method(_ text: String) throws(Misfit) -> String {
+        guard isToken(text) else { throw Misfit("write an HTTP method such as GET") }
+        guard text.utf8.allSatisfy({ !(0x61...0x7A).contains($0) }) else {
+            throw Misfit("methods are case-sensitive: write \(text.uppercased())")
+        }
+        guard text != "CONNECT", text != "TRACE" else {
+            throw Misfit("CONNECT and TRACE never carry a token: leave them out")
+        }
+        return text
+    }
+
+    static func headerName(_ text: String) throws(Misfit) -> String {
+        guard isToken(text) else { throw Misfit("write a header name such as X-Api-Key") }
+        return text
+    }
+
+    /// RFC 9110, section 5.5, without obsolete octets at the edges.
+    static func headerValue(_ text: String) throws(Misfit) -> String {
+        guard text.utf8.allSatisfy({ ($0 >= 0x20 && $0 != 0x7F) || $0 == 0x09 }) else {
+            throw Misfit("a header value can't hold line breaks or control characters", quotes: false)
+        }
+        guard !text.hasPrefix(" "), !text.hasSuffix(" "), !text.hasPrefix("\t"), !text.hasSuffix("\t") else {
+            throw Misfit("a header value can't begin or end with a space: remove it", quotes: false)
+        }
+        return text
+    }
+
+    // MARK: OAuth
+
+    /// RFC 6749, section 3.3: a scope token.
+    static func scopeToken(_ text: some StringProtocol) -> Bool {
+        isVisible(text) && !text.utf8.contains(0x22) && !text.utf8.contains(0x5C)
+    }
+
+    /// RFC 6749, appendix A: client_id and what else is printable ASCII with spaces.
+    static func printable(_ text: String) throws(Misfit) -> String {
+        guard !text.isEmpty, text.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else {
+            throw Misfit("write printable ASCII characters")
+        }
+        return text
+    }
+
+    /// Names of ours that turn up in logs, metrics, paths and file names.
+    static func isName(_ text: String) -> Bool {
+        !text.isEmpty && text.utf8.count <= 64 && text.utf8.first.map(isAlphanumeric) == true
+            && text.utf8.allSatisfy { isAlphanumeric($0) || $0 == 0x2D || $0 == 0x2E || $0 == 0x5F }
+    }
+
+    /// A Prometheus label name.
+    static func labelName(_ text: String) throws(Misfit) -> String {
+        guard Substitution.isName(text) else { throw Misfit("write a label name of letters, digits and _") }
+        return text
+    }
+}

@@ -1,0 +1,6 @@
+/// Where a listener binds.
+public enum ListenAddress: Sendable, Hashable {
+    /// `host` is a numeric address or a name; port 0 lets the kernel choose.
+    case tcp(host: String, port: UInt16)
+    case unix(path: String, mode: UInt16?)
+}

@@ -1,0 +1,45 @@
+/// One address that will be bound, and where it was written.
+struct Listener {
+    var address: ListenAddress
+    var position: Position
+    /// `proxy.listen: ` and the like, for messages.
+    var name: String
+
+    /// `127.0.0.1:8080`, as it is written.
+    var text: String {
+        switch address {
+        case .tcp(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+        case .unix(let path, _): "unix:\(path)"
+        }
+    }
+
+    var isLoopback: Bool {
+        switch address {
+        case .tcp(let host, _): Grammar.isLoopback(host)
+        case .unix: true
+        }
+    }
+
+    /// Both can't be bound at once, or would share their connections at random.
+    func collides(with other: Listener) -> Bool {
+        switch (address, other.address) {
+        case (.unix(let path, _), .unix(let otherPath, _)): path == otherPath
+        case (.tcp(let host, let port), .tcp(let otherHost, let otherPort)):
+            port == otherPort && port != 0
+                && (Self.folded(host) == Self.folded(otherHost)
+                    || (Grammar.isUnspecified(host) || Grammar.isUnspecified(otherHost))
+                        && host.contains(":") == otherHost.contains(":"))
+        default: false
+        }
+    }
+
+    /// A connection to this host and port would end here.
+    func answers(host: String, port: UInt16) -> Bool {
+        guard case .tcp(let own, let ownPort) = address, port == ownPort, port != 0 else { return false }
+        if Self.folded(own) == Self.folded(host) { return true }
+        let local = Grammar.isLoopback(host) || Grammar.isUnspecified(host)
+        return local && (Grammar.isUnspecified(own) || host == "localhost" && Grammar.isLoopback(own))
+    }
+
+    private static func folded(_ host: String) -> String { host == "localhost" ? "127.0.0.1" : host }
+}

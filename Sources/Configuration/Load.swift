@@ -1,0 +1,70 @@
+extension Configuration {
+    /// The largest file that is read.
+    private static let sizeLimit = 1024 * 1024
+
+    /// Reads and checks a configuration file. Reads the files and variables that secrets name, to see that they are
+    /// there; keeps none of their contents.
+    ///
+    /// - Parameters:
+    ///   - file: the path, as messages shall show it. Relative paths inside start at its folder.
+    ///   - environment: what `${NAME}` and `{env: NAME}` are taken from.
+    /// - Throws: every problem at once.
+    public static func load(
+        file: String, environment: [String: String]
+    ) throws(ConfigurationError) -> (configuration: Configuration, warnings: [ConfigurationError.Problem]) {
+        try parse(yaml: text(of: file), file: file, environment: environment)
+    }
+
+    /// The same for text that is there already; `file` is for messages and relative paths.
+    public static func parse(
+        yaml: String, file: String, environment: [String: String]
+    ) throws(ConfigurationError) -> (configuration: Configuration, warnings: [ConfigurationError.Problem]) {
+        let diagnostics = Diagnostics(file: file, environment: environment)
+        return try Loader.load(YAMLDocument.parse(yaml, diagnostics), diagnostics)
+    }
+
+    /// Whether the file says `playground: true` in a line of its own: a look ahead, so that the playground can be
+    /// started before the file is read and its ports put into the environment. False when the file can't be read;
+    /// `load` says why.
+    public static func wantsPlayground(file: String) -> Bool {
+        guard let text = try? text(of: file) else { return false }
+        for line in text.utf8.split(whereSeparator: { $0 == 0x0A || $0 == 0x0D }) {
+            guard let colon = line.firstIndex(of: 0x3A), let key = String(line[..<colon]), key == "playground" else {
+                continue
+            }
+            let value = line[colon...].dropFirst().split(separator: 0x20).first.flatMap(String.init)
+            return value?.lowercased() == "true"
+        }
+        return false
+    }
+
+    private static func text(of file: String) throws(ConfigurationError) -> String {
+        do {
+            let bytes = try Files.read(file, limit: sizeLimit)
+            guard let text = String(validating: bytes, as: UTF8.self) else {
+                let (line, column) = firstFault(in: bytes)
+                throw ConfigurationError(problems: [
+                    .init(file: file, line: line, column: column, message: "not valid UTF-8: save the file as UTF-8")
+                ])
+            }
+            return text
+        } catch let error as ConfigurationError {
+            throw error
+        } catch let misfit as Misfit {
+            throw ConfigurationError(problems: [.init(file: file, message: misfit.message)])
+        } catch {
+            throw ConfigurationError(problems: [.init(file: file, message: "can't be read")])
+        }
+    }
+
+    private static func firstFault(in bytes: [UInt8]) -> (line: Int, column: Int) {
+        var (line, column) = (1, 1)
+        var decoder = UTF8()
+        var rest = bytes.makeIterator()
+        while case .scalarValue(let scalar) = decoder.decode(&rest) {
+            column += 1
+            if scalar == "\n" { (line, column) = (line + 1, 1) }
+        }
+        return (line, column)
+    }
+}

@@ -1,0 +1,186 @@
+import HTTPMessage
+
+/// Our tree → the checked configuration: reads every section, then checks what only shows across sections.
+struct Loader {
+    private let diagnostics: Diagnostics
+    private var configuration = Configuration()
+    private var listeners: [Listener] = []
+    private var clientPositions: [String: Position] = [:]
+    private var upstreams: [UpstreamReader.Result] = []
+
+    static func load(
+        _ root: Node?, _ diagnostics: Diagnostics
+    ) throws(ConfigurationError) -> (configuration: Configuration, warnings: [ConfigurationError.Problem]) {
+        var loader = Loader(diagnostics: diagnostics)
+        if let root { loader.read(root) }
+        guard !diagnostics.hasErrors else { throw ConfigurationError(problems: diagnostics.problems) }
+        return (loader.configuration, diagnostics.warnings)
+    }
+
+    private init(diagnostics: Diagnostics) { self.diagnostics = diagnostics }
+
+    private mutating func read(_ root: Node) {
+        guard case .mapping(let entries) = root.content else {
+            let message =
+                root.isNull
+                ? "the file is empty: write at least `upstreams:`; see the documentation"
+                : "write `key: value` lines at the top of the file, not \(root.kind)"
+            diagnostics.error(root.isNull ? .whole : root.position, message)
+            return
+        }
+        let section = Section(entries, path: "", pattern: "", at: .whole, diagnostics)
+        if let proxy = section.section("proxy") {
+            (configuration.proxy, listeners) = proxy.proxySettings()
+        }
+        if listeners.isEmpty, !(section.position(of: "proxy") != .whole && configuration.proxy.listen.isEmpty) {
+            listeners = configuration.proxy.listen.map { .init(address: $0, position: .whole, name: "proxy.listen: ") }
+        }
+        if let admin = section.section("admin") {
+            let (settings, listener) = admin.adminSettings()
+            configuration.admin = settings
+            if let listener { listeners.append(listener) }
+        }
+        if let log = section.section("log") { configuration.log = log.logSettings() }
+        if let tls = section.section("tls") { configuration.trustAnchorsFile = tls.trustAnchors() }
+        if let store = section.section("store") { configuration.store = store.storeSettings() }
+        section.read("playground", into: &configuration.playground, Grammar.boolean)
+        readClients(section)
+        readUpstreams(section)
+        section.finish()
+        checkListeners()
+        checkClients(section)
+        checkTies()
+        checkLoops(section)
+    }
+
+    // MARK: Lists
+
+    private mutating func readClients(_ section: Section) {
+        guard let node = section.node("clients") else { return }
+        guard case .mapping(let entries) = node.content else {
+            section.error("clients", "write a mapping of client names to their settings, not \(node.kind)")
+            return
+        }
+        for entry in entries {
+            guard Grammar.isName(entry.key) else {
+                diagnostics.error(
+                    entry.keyPosition,
+                    "clients: write a name of letters, digits, dots, - and _, not \"\(Section.shown(entry.key))\"")
+                continue
+            }
+            clientPositions[entry.key] = entry.keyPosition
+            let path = "clients.\(entry.key)"
+            guard case .mapping(let keys) = entry.value.content else {
+                diagnostics.error(
+                    entry.keyPosition, "\(path): write a mapping of `key: value` lines, not \(entry.value.kind)")
+                continue
+            }
+            let client = Section(keys, path: path, pattern: "clients.*", at: entry.keyPosition, diagnostics)
+            configuration.clients.append(ClientReader.read(entry.key, client))
+        }
+    }
+
+    private mutating func readUpstreams(_ section: Section) {
+        guard let node = section.node("upstreams") else {
+            if !section.has("upstreams"), configuration.proxy.unmatched == .reject {
+                diagnostics.warn(.whole, "there are no `upstreams`: every request will be refused")
+            }
+            return
+        }
+        guard case .sequence(let elements) = node.content else {
+            section.error("upstreams", "write a list (`- host: api.example.com`), not \(node.kind)")
+            return
+        }
+        for (index, element) in elements.enumerated() {
+            guard
+                let upstream = Section(
+                    element, path: "upstreams[\(index)]", pattern: "upstreams", diagnostics),
+                let result = UpstreamReader.read(upstream)
+            else { continue }
+            upstreams.append(result)
+            configuration.upstreams.append(result.settings)
+            if let listener = result.listener { listeners.append(listener) }
+        }
+    }
+
+    // MARK: Across sections
+
+    private func checkListeners() {
+        for (index, listener) in listeners.enumerated() {
+            if !listener.isLoopback, !configuration.proxy.open {
+                diagnostics.error(
+                    listener.position,
+                    "\(listener.name)\(listener.text) is not loopback, so other machines could use the tokens: listen "
+                        + "on 127.0.0.1, or write \(openSpelling) if that is meant")
+            }
+            if let earlier = listeners[..<index].first(where: { $0.collides(with: listener) }) {
+                diagnostics.error(
+                    listener.position,
+                    "\(listener.name)\(listener.text) is taken by \(earlier.text) in \(earlier.position.inWords): "
+                        + "write another port")
+            }
+        }
+    }
+
+    private var openSpelling: String {
+        diagnostics.variables.isEmpty
+            ? "`open: true` under `proxy`" : diagnostics.spelling(of: "open", in: "proxy", as: "true")
+    }
+
+    private func checkClients(_ section: Section) {
+        let names = configuration.clients.map(\.name)
+        for upstream in upstreams {
+            guard let client = upstream.settings.client, clientPositions[client] == nil else { continue }
+            let near = Suggestion.phrase(for: client, among: names)
+            diagnostics.error(
+                upstream.clientPosition,
+                "\(upstream.path).client: there is no client \"\(Section.shown(client))\" under `clients`"
+                    + (near.isEmpty ? ": add it, or leave `client` out to forward unsigned" : near))
+        }
+        for name in names where !upstreams.contains(where: { $0.settings.client == name }) {
+            // Which entries name it can't be told while some could not be read.
+            guard upstreams.count == configuration.upstreams.count, let position = clientPositions[name] else {
+                continue
+            }
+            diagnostics.warn(position, "clients.\(name): no upstream uses this client")
+        }
+    }
+
+    private func checkTies() {
+        for (index, upstream) in upstreams.enumerated() {
+            guard let earlier = upstreams[..<index].first(where: { $0.settings.ties(with: upstream.settings) }) else {
+                continue
+            }
+            diagnostics.error(
+                upstream.position,
+                "\(upstream.path): \(upstream.settings.host) matches the same requests as the upstream in "
+                    + "\(earlier.position.inWords): make `host`, `paths` or `methods` differ")
+        }
+    }
+
+    private func checkLoops(_ section: Section) {
+        for upstream in upstreams {
+            guard let url = upstream.settings.url else { continue }
+            let port = url.authority.port ?? (url.scheme == .https ? 443 : 80)
+            guard let listener = answering(host: url.authority.host, port: port) else { continue }
+            diagnostics.error(
+                upstream.urlPosition,
+                "\(upstream.path): \(url) leads back to this proxy, which listens on \(listener.text): write the "
+                    + "address of the API in `url`")
+        }
+        for client in configuration.clients {
+            guard let endpoint = client.tokenEndpoint, let parts = try? URLParts(endpoint, example: ""),
+                let listener = answering(host: parts.authority.host, port: parts.port)
+            else { continue }
+            diagnostics.error(
+                clientPositions[client.name] ?? .whole,
+                "clients.\(client.name): `token_endpoint` leads back to this proxy, which listens on \(listener.text): "
+                    + "write the address of the authorization server")
+        }
+    }
+
+    private func answering(host: Authority.Host, port: UInt16) -> Listener? {
+        let name = Grammar.bare(host)
+        return listeners.first { $0.answers(host: name, port: port) }
+    }
+}

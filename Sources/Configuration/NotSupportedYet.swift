@@ -1,0 +1,35 @@
+/// What the design promises and a later version brings. Writing it is an error until then, never silently accepted.
+/// When a feature arrives, its lines here go. Keys are `section.key` or, for one value of a key, `section.key=value`;
+/// values say what to do meanwhile.
+enum NotSupportedYet {
+    private static let table: [String: String] = [
+        "admin": "leave it out",
+        "proxy.users": "leave it out and listen on a loopback address",
+        "proxy.tunnels": "leave it out",
+        "proxy.connect=tunnel": "write `connect: reject`",
+        "listen=unix": "write a host and port such as 127.0.0.1:8080",
+        "store.kind=file": "write `kind: memory`",
+        "clients.*.issuer": "write `token_endpoint` instead",
+        "clients.*.authorization_endpoint": "leave it out",
+        "clients.*.revocation_endpoint": "leave it out",
+        "clients.*.device_authorization_endpoint": "leave it out",
+        "clients.*.redirect_uri": "leave it out",
+        "clients.*.grant_type=authorization_code": supportedGrants,
+        "clients.*.grant_type=implicit": supportedGrants,
+        "clients.*.grant_type=device_code": supportedGrants,
+        "clients.*.grant_type=jwt-bearer": supportedGrants,
+        "clients.*.token_endpoint_auth_method=client_secret_jwt": supportedMethods,
+        "clients.*.token_endpoint_auth_method=private_key_jwt": supportedMethods,
+        "clients.*.token_endpoint_auth_method=tls_client_auth": supportedMethods,
+        "clients.*.token_endpoint_auth_method=self_signed_tls_client_auth": supportedMethods,
+        "upstreams.on_unauthorized": "leave it out; a 401 passes through",
+        "upstreams.max_replay_bytes": "leave it out; nothing is replayed",
+    ]
+
+    private static let supportedGrants =
+        "write client_credentials, password, refresh_token, token-exchange or an extension grant's URI"
+    private static let supportedMethods = "write client_secret_basic, client_secret_post or none"
+
+    /// What to do instead, when `key` (or `key=value`) is not supported yet.
+    static func advice(for key: String) -> String? { table[key] }
+}

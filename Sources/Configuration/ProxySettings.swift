@@ -1,0 +1,24 @@
+/// The listeners for programs, and the limits on what they send.
+public struct ProxySettings: Sendable, Equatable {
+    public enum Unmatched: Sendable, Equatable { case reject, forward }
+    public enum Connect: Sendable, Equatable { case reject, tunnel }
+
+    public var listen: [ListenAddress] = [.tcp(host: "127.0.0.1", port: 8080)]
+    public var threads = 1
+    public var open = false
+    public var users: [String: SecretSource] = [:]
+    public var unmatched = Unmatched.reject
+    public var connect = Connect.reject
+    /// `host:port` pairs, or `["*"]`.
+    public var tunnels: [String] = []
+    /// CIDR blocks.
+    public var privateNetworks: [String] = []
+    public var headerTimeout = Duration.seconds(10)
+    public var idleTimeout = Duration.seconds(60)
+    public var maxHeaderBytes = 64 * 1024
+    /// `nil`: no limit.
+    public var maxBodyBytes: Int?
+    public var maxConnections = 1024
+    public var drainTimeout = Duration.seconds(8)
+    public init() {}
+}

@@ -1,0 +1,146 @@
+/// Reads the sections that are neither clients nor upstreams.
+extension Section {
+    /// The longest time that means anything here.
+    static let day = Duration.seconds(86_400)
+
+    func proxySettings() -> (settings: ProxySettings, listeners: [Listener]) {
+        defer { finish() }
+        var settings = ProxySettings()
+        var listeners: [Listener] = []
+        if let found = located("listen", Grammar.listener) {
+            for (address, position) in found where accepts(address, at: position) {
+                listeners.append(.init(address: address, position: position, name: label("listen")))
+            }
+            if found.isEmpty { error("listen", "write at least one address, such as 127.0.0.1:8080") }
+            if !listeners.isEmpty { settings.listen = listeners.map(\.address) }
+        }
+        read("threads", into: &settings.threads, Grammar.integer(1...256))
+        read("open", into: &settings.open, Grammar.boolean)
+        _ = node("users")
+        if let word: Unmatched = value("unmatched", { text throws(Misfit) in try Grammar.word(text) }) {
+            settings.unmatched = word == .forward ? .forward : .reject
+        }
+        if let word: Connect = value("connect", { text throws(Misfit) in try Grammar.word(text) }),
+            !refusesYet("connect", value: word.rawValue)
+        {
+            settings.connect = word == .tunnel ? .tunnel : .reject
+        }
+        _ = node("tunnels")
+        if let blocks = list("private_networks", Grammar.addressBlock) {
+            settings.privateNetworks = blocks
+            if settings.unmatched == .reject, !blocks.isEmpty {
+                warn("private_networks", "this has no effect without `unmatched: forward`")
+            }
+        }
+        read("header_timeout", into: &settings.headerTimeout, Grammar.duration(.milliseconds(1)...Self.day))
+        read("idle_timeout", into: &settings.idleTimeout, Grammar.duration(.milliseconds(1)...Self.day))
+        read("max_header_bytes", into: &settings.maxHeaderBytes, Grammar.size(1024...16 << 20))
+        read("max_body_bytes", into: &settings.maxBodyBytes, Grammar.sizeOrOff(0...1 << 50))
+        read("max_connections", into: &settings.maxConnections, Grammar.integer(1...1_000_000))
+        read("drain_timeout", into: &settings.drainTimeout, Grammar.duration(.zero...Self.day))
+        return (settings, listeners)
+    }
+
+    private enum Unmatched: String, CaseIterable { case reject, forward }
+    private enum Connect: String, CaseIterable { case reject, tunnel }
+
+    /// False, and a problem, for a kind of listener that is not supported yet.
+    func accepts(_ address: ListenAddress, at position: Position) -> Bool {
+        guard case .unix = address, let advice = NotSupportedYet.advice(for: "listen=unix") else { return true }
+        diagnostics.error(position, "\(label("listen"))unix: listeners are not supported yet: \(advice)")
+        return false
+    }
+
+    func logSettings() -> LogSettings {
+        defer { finish() }
+        var settings = LogSettings()
+        read("level", into: &settings.level) { text throws(Misfit) in try Grammar.word(text) }
+        read("format", into: &settings.format) { text throws(Misfit) in try Grammar.word(text) }
+        read("access", into: &settings.access, Grammar.boolean)
+        return settings
+    }
+
+    func adminSettings() -> (settings: AdminSettings, listener: Listener?) {
+        defer { finish() }
+        var settings = AdminSettings()
+        var listener: Listener?
+        if let address = value("listen", Grammar.listener), accepts(address, at: position(of: "listen")) {
+            settings.listen = address
+            listener = .init(address: address, position: position(of: "listen"), name: label("listen"))
+        }
+        settings.socket = value("socket", Grammar.nonempty).map(diagnostics.resolve)
+        settings.hosts = list("hosts", Grammar.hostName) ?? []
+        settings.token = secret("token")
+        return (settings, listener)
+    }
+
+    func storeSettings() -> StoreSettings {
+        defer { finish() }
+        let kind = value("kind") { text throws(Misfit) in try Grammar.word(text, StoreKind.self) }
+        let directory = value("directory", Grammar.nonempty).map(diagnostics.resolve)
+        let key = secret("key")
+        if !has("kind") { diagnostics.error(position, "\(path): write `kind: memory`") }
+        guard let kind, !refusesYet("kind", value: kind.rawValue) else { return .memory }
+        switch kind {
+        case .memory:
+            for key in ["directory", "key"] where has(key) {
+                error(key, "this belongs to `kind: file`: leave it out")
+            }
+            return .memory
+        case .file:
+            guard let directory, let key else {
+                diagnostics.error(position, "\(path): `kind: file` needs `directory` and `key`")
+                return .memory
+            }
+            return .file(directory: directory, key: key)
+        }
+    }
+
+    private enum StoreKind: String, CaseIterable { case memory, file }
+
+    /// The top-level section: further trust anchors only.
+    func trustAnchors() -> String? {
+        defer { finish() }
+        return readableFile("ca_file")
+    }
+
+    /// TLS towards one peer.
+    func tlsSettings(serverName: Bool) -> TLSSettings {
+        defer { finish() }
+        var settings = TLSSettings()
+        settings.caFile = readableFile("ca_file")
+        settings.certFile = readableFile("cert_file")
+        settings.keyFile = readableFile("key_file")
+        if serverName { settings.serverName = value("server_name", Grammar.hostName) }
+        if has("cert_file"), !has("key_file") {
+            error("cert_file", "a certificate needs its key: write `key_file` too")
+        }
+        if has("key_file"), !has("cert_file") {
+            error("key_file", "a key needs its certificate: write `cert_file` too")
+        }
+        return settings
+    }
+
+    private func readableFile(_ key: String) -> String? {
+        guard let written = value(key, Grammar.nonempty) else { return nil }
+        let path = diagnostics.resolve(path: written)
+        do throws(Misfit) {
+            let content = try Files.read(path, limit: 4 << 20)
+            guard Self.holdsPEM(content) else {
+                throw Misfit("the file is not PEM (it has no -----BEGIN line)", quotes: false)
+            }
+            return path
+        } catch {
+            self.error(key, "can't use \(Self.shown(path)): \(error.message)")
+            return nil
+        }
+    }
+
+    private static func holdsPEM(_ content: [UInt8]) -> Bool {
+        let marker = Array("-----BEGIN ".utf8)
+        guard content.count >= marker.count else { return false }
+        return (0...content.count - marker.count).contains { start in
+            content[start] == marker[0] && content[start..<start + marker.count].elementsEqual(marker)
+        }
+    }
+}

@@ -1,0 +1,104 @@
+import HTTPMessage
+
+/// One line of what `heimdallr-proxy check` prints: which requests go where, with which token.
+public struct ResolvedRoute: Sendable, Equatable, CustomStringConvertible {
+    /// `api.example.com:80,443`.
+    public var host: String
+    /// `/v1/…`; `/…` for every path.
+    public var path: String
+    /// `GET,POST`; `*` for every method.
+    public var methods: String
+    /// `https://api.example.com`.
+    public var destination: String
+    /// `client billing (client_credentials)` or `unsigned`.
+    public var client: String
+    /// `Authorization: Bearer <token>`; empty when unsigned.
+    public var injection: String
+
+    var cells: [String] { [host, path, methods, "-> " + destination, client, injection] }
+
+    public var description: String { cells.filter { !$0.isEmpty }.joined(separator: "  ") }
+}
+
+extension Configuration {
+    /// Every rule, the most specific first: exact hosts before wildcards, long wildcards before short ones; within one
+    /// host those with a port first, then long paths, then those with methods.
+    public var resolvedRoutes: [ResolvedRoute] {
+        let rules = upstreams.flatMap { upstream in
+            (upstream.paths.isEmpty ? ["/"] : upstream.paths).map { (upstream: upstream, path: $0) }
+        }
+        return rules.enumerated().sorted { one, other in
+            let (left, right) = (one.element, other.element)
+            let (host, otherHost) = (left.upstream.host, right.upstream.host)
+            if host.wildcard != otherHost.wildcard { return otherHost.wildcard }
+            let (name, otherName) = (host.host.description, otherHost.host.description)
+            if name != otherName {
+                if host.wildcard, name.utf8.count != otherName.utf8.count {
+                    return name.utf8.count > otherName.utf8.count
+                }
+                return name < otherName
+            }
+            if host.port != otherHost.port { return (host.port ?? 0) > (otherHost.port ?? 0) }
+            let (depth, otherDepth) = (left.path.split(separator: "/").count, right.path.split(separator: "/").count)
+            if depth != otherDepth { return depth > otherDepth }
+            if left.path != right.path { return left.path < right.path }
+            if left.upstream.methods.isEmpty != right.upstream.methods.isEmpty { return right.upstream.methods.isEmpty }
+            return one.offset < other.offset
+        }.map { route($0.element.upstream, path: $0.element.path) }
+    }
+
+    /// The same as lines of a table.
+    public var routeTable: [String] {
+        let rows = resolvedRoutes.map(\.cells)
+        guard let first = rows.first else { return [] }
+        let widths = first.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
+        return rows.map { row in
+            var line = ""
+            for (cell, width) in zip(row, widths) where width > 0 {
+                line += cell + String(repeating: " ", count: width - cell.count + 2)
+            }
+            while line.hasSuffix(" ") { line.removeLast() }
+            return line
+        }
+    }
+
+    private func route(_ upstream: UpstreamSettings, path: String) -> ResolvedRoute {
+        let host = upstream.host
+        let prefix = path.hasSuffix("/") ? path : path + "/"
+        return ResolvedRoute(
+            host: host.port == nil ? "\(host):80,443" : host.description,
+            path: prefix + "…",
+            methods: upstream.methods.isEmpty ? "*" : upstream.methods.joined(separator: ","),
+            destination: upstream.url?.description ?? "https://\(host)",
+            client: upstream.client.map { name in
+                let grant = clients.first { $0.name == name }?.grantType.description
+                return "client \(name)" + (grant.map { " (\($0))" } ?? "")
+            } ?? "unsigned",
+            injection: upstream.client == nil ? "" : upstream.injection.description)
+    }
+}
+
+extension UpstreamSettings.Injection: CustomStringConvertible {
+    /// `Authorization: Bearer <token>` or `?access_token=<token>`.
+    public var description: String {
+        switch self {
+        case .header(let name, let scheme): scheme.isEmpty ? "\(name): <token>" : "\(name): \(scheme) <token>"
+        case .query(let name): "?\(name)=<token>"
+        }
+    }
+}
+
+extension ClientSettings.GrantType: CustomStringConvertible {
+    /// The `grant_type` that goes into token requests; for grants without one, the name that the configuration uses.
+    public var description: String {
+        switch self {
+        case .clientCredentials: "client_credentials"
+        case .password: "password"
+        case .refreshToken: "refresh_token"
+        case .authorizationCode: "authorization_code"
+        case .implicit: "implicit"
+        case .deviceCode: "device_code"
+        case .extension(let uri): uri
+        }
+    }
+}

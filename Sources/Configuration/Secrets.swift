@@ -1,0 +1,70 @@
+extension Section {
+    /// A secret: `{file: PATH}`, `{env: NAME}`, `${NAME}`, or (with a warning) the value itself.
+    func secret(_ key: String) -> SecretSource? {
+        guard let node = node(key) else { return nil }
+        switch node.content {
+        case .sequence:
+            error(key, "write {file: PATH} or {env: NAME}, not a list")
+            return nil
+        case .mapping(let entries):
+            return secret(key, entries, at: node.position)
+        case .scalar(let scalar):
+            if !scalar.verbatim, let name = Substitution.soleName(in: scalar.text) {
+                return environmentSecret(name, label: label(key), at: node.position)
+            }
+            guard let text = text(node, key) else { return nil }
+            guard !text.isEmpty else {
+                error(key, "the secret is empty: write {file: PATH} or {env: NAME}")
+                return nil
+            }
+            if !scalar.text.contains("${") {
+                warn(key, "a secret stands in the configuration: write {file: PATH} or {env: NAME} instead")
+            }
+            return .literal(text)
+        }
+    }
+
+    private func secret(_ key: String, _ entries: [Node.Entry], at position: Position) -> SecretSource? {
+        let inner = Section(entries, path: name(of: key), pattern: "secret", at: position, diagnostics)
+        defer { inner.finish() }
+        let file = inner.value("file", Grammar.nonempty)
+        let variable = inner.value("env") { text throws(Misfit) in
+            guard Substitution.isName(text) else { throw Misfit("write the name of an environment variable") }
+            return text
+        }
+        if inner.has("file"), inner.has("env") {
+            error(key, "write either `file` or `env`, not both")
+            return nil
+        }
+        if let file { return fileSecret(file, label: label(key), at: inner.position(of: "file")) }
+        if let variable { return environmentSecret(variable, label: label(key), at: inner.position(of: "env")) }
+        if !inner.has("file"), !inner.has("env") { error(key, "write {file: PATH} or {env: NAME}") }
+        return nil
+    }
+
+    private func environmentSecret(_ name: String, label: String, at position: Position) -> SecretSource? {
+        guard let value = diagnostics.environment[name] else {
+            diagnostics.error(position, "\(label)the environment variable \(name) is not set: set it")
+            return nil
+        }
+        guard !value.isEmpty else {
+            diagnostics.error(position, "\(label)the environment variable \(name) is empty: put the secret into it")
+            return nil
+        }
+        return .environment(name: name)
+    }
+
+    private func fileSecret(_ written: String, label: String, at position: Position) -> SecretSource? {
+        let path = diagnostics.resolve(path: written)
+        do throws(Misfit) {
+            let content = try Files.read(path, limit: 64 * 1024)
+            guard content.contains(where: { $0 != 0x0A && $0 != 0x0D }) else {
+                throw Misfit("the file is empty: put the secret into it")
+            }
+        } catch {
+            diagnostics.error(position, "\(label)can't read the secret file \(Section.shown(path)): \(error.message)")
+            return nil
+        }
+        return .file(path: path)
+    }
+}

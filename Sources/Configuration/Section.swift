@@ -1,0 +1,205 @@
+/// Reads one mapping, key by key: every key that is asked for is known, `finish` reports the others.
+/// What does not fit is reported and comes back as `nil`, so that the reader goes on.
+final class Section {
+    /// As messages name it: `clients.billing`.
+    let path: String
+    let position: Position
+    let diagnostics: Diagnostics
+    /// As `NotSupportedYet` names it: `clients.*`.
+    private let pattern: String
+    private let entries: [Node.Entry]
+    private var known: [String] = []
+
+    init(_ entries: [Node.Entry], path: String, pattern: String, at position: Position, _ diagnostics: Diagnostics) {
+        self.entries = entries
+        self.path = path
+        self.pattern = pattern
+        self.position = position
+        self.diagnostics = diagnostics
+    }
+
+    /// `nil` (and a problem) when the node is not a mapping.
+    convenience init?(_ node: Node, path: String, pattern: String, _ diagnostics: Diagnostics) {
+        guard case .mapping(let entries) = node.content else {
+            diagnostics.error(node.position, "\(path): write a mapping of `key: value` lines, not \(node.kind)")
+            return nil
+        }
+        self.init(entries, path: path, pattern: pattern, at: node.position, diagnostics)
+    }
+
+    // MARK: Keys
+
+    func has(_ key: String) -> Bool { entries.contains { $0.key == key } }
+
+    /// Where the key's value stands; the section itself when it is absent.
+    func position(of key: String) -> Position {
+        entries.first { $0.key == key }?.value.position ?? position
+    }
+
+    func name(of key: String) -> String {
+        diagnostics.name(of: path.isEmpty ? key : path + "." + key)
+    }
+
+    /// How the operator would write `key: value` here.
+    func spelling(of key: String, as value: String) -> String {
+        diagnostics.spelling(of: key, in: path, as: value)
+    }
+
+    func error(_ key: String, _ message: String) {
+        diagnostics.error(position(of: key), label(key) + message)
+    }
+
+    func warn(_ key: String, _ message: String) {
+        diagnostics.warn(position(of: key), label(key) + message)
+    }
+
+    /// The value of a key; `nil` when it is absent, empty or not supported yet.
+    func node(_ key: String) -> Node? {
+        known.append(key)
+        guard let entry = entries.first(where: { $0.key == key }) else { return nil }
+        if let advice = NotSupportedYet.advice(for: pattern.isEmpty ? key : pattern + "." + key) {
+            diagnostics.error(entry.keyPosition, "\(name(of: key)) is not supported yet: \(advice)")
+            return nil
+        }
+        if entry.value.isNull {
+            diagnostics.error(entry.keyPosition, "\(name(of: key)) has no value: write one or leave the key out")
+            return nil
+        }
+        return entry.value
+    }
+
+    /// Reports every key that nobody asked for.
+    func finish() {
+        for entry in entries where !known.contains(entry.key) {
+            let place = path.isEmpty ? "" : " in \(path)"
+            diagnostics.error(
+                entry.keyPosition,
+                "unknown key \"\(Self.shown(entry.key))\"\(place)\(Suggestion.phrase(for: entry.key, among: known))")
+        }
+    }
+
+    /// True, and a problem, when this value of the key is not supported yet.
+    func refusesYet(_ key: String, value: String) -> Bool {
+        guard let advice = NotSupportedYet.advice(for: "\(pattern).\(key)=\(value)") else { return false }
+        error(key, "\(value) is not supported yet: \(advice)")
+        return true
+    }
+
+    // MARK: Values
+
+    /// A single value, as text, with the environment filled in.
+    func text(_ node: Node, _ key: String) -> String? {
+        guard case .scalar(let scalar) = node.content, !node.isNull else {
+            diagnostics.error(node.position, label(key, node) + "write a single value, not \(node.kind)")
+            return nil
+        }
+        if scalar.verbatim { return scalar.text }
+        do {
+            return try Substitution.apply(to: scalar.text, diagnostics.environment)
+        } catch {
+            report(error, node, key)
+            return nil
+        }
+    }
+
+    func value<T>(_ key: String, _ parse: (String) throws(Misfit) -> T) -> T? {
+        guard let node = node(key) else { return nil }
+        return value(of: node, key, parse)
+    }
+
+    func value<T>(of node: Node, _ key: String, _ parse: (String) throws(Misfit) -> T) -> T? {
+        guard let text = text(node, key) else { return nil }
+        do {
+            return try parse(text)
+        } catch {
+            report(error, node, key)
+            return nil
+        }
+    }
+
+    /// Replaces the default when the key is there and fits.
+    func read<T>(_ key: String, into target: inout T, _ parse: (String) throws(Misfit) -> T) {
+        if let value = value(key, parse) { target = value }
+    }
+
+    /// A list, or a single value as a list of one. Values that stand twice are reported.
+    func list<T: Equatable>(_ key: String, _ parse: (String) throws(Misfit) -> T) -> [T]? {
+        located(key, parse)?.map(\.value)
+    }
+
+    /// The same with the place of each value.
+    func located<T: Equatable>(_ key: String, _ parse: (String) throws(Misfit) -> T) -> [(
+        value: T, position: Position
+    )]? {
+        guard let node = node(key) else { return nil }
+        var nodes = [node]
+        if case .sequence(let elements) = node.content { nodes = elements }
+        var values: [(value: T, position: Position)] = []
+        for element in nodes {
+            guard let value = value(of: element, key, parse) else { continue }
+            if values.contains(where: { $0.value == value }) {
+                diagnostics.error(element.position, label(key, element) + "this value stands here twice")
+            } else {
+                values.append((value, element.position))
+            }
+        }
+        return values
+    }
+
+    func section(_ key: String) -> Section? {
+        guard let node = node(key) else { return nil }
+        return Section(
+            node, path: path.isEmpty ? key : path + "." + key, pattern: pattern.isEmpty ? key : pattern + "." + key,
+            diagnostics)
+    }
+
+    /// A mapping of free names to values.
+    func pairs(
+        _ key: String, name: (String) throws(Misfit) -> String, value: (String) throws(Misfit) -> String
+    ) -> [NameValue] {
+        guard let node = node(key) else { return [] }
+        guard case .mapping(let entries) = node.content else {
+            diagnostics.error(node.position, label(key) + "write a mapping of `name: value` lines, not \(node.kind)")
+            return []
+        }
+        var pairs: [NameValue] = []
+        for entry in entries {
+            do {
+                let name = try name(entry.key)
+                if let value = self.value(of: entry.value, "\(key).\(entry.key)", value) {
+                    pairs.append(.init(name: name, value: value))
+                }
+            } catch {
+                var message = label(key) + error.message
+                if error.quotes { message += ", not \"\(Self.shown(entry.key))\"" }
+                diagnostics.error(entry.keyPosition, message)
+            }
+        }
+        return pairs
+    }
+
+    // MARK: Messages
+
+    /// `clients.billing.timeout: `; nothing for a value that came from a variable, which names itself.
+    func label(_ key: String, _ node: Node? = nil) -> String {
+        if case .variable = node?.position ?? position(of: key) { return "" }
+        return name(of: key) + ": "
+    }
+
+    private func report(_ misfit: Misfit, _ node: Node, _ key: String) {
+        var message = label(key, node) + misfit.message
+        if misfit.quotes, case .scalar(let scalar) = node.content {
+            message += ", not \"\(Self.shown(scalar.text))\""
+        }
+        diagnostics.error(node.position, message)
+    }
+
+    /// What the operator wrote, safe to print.
+    static func shown(_ text: String) -> String {
+        var result = ""
+        for scalar in text.unicodeScalars.prefix(80) {
+            result.unicodeScalars.append(scalar.value < 0x20 || scalar.value == 0x7F ? "\u{FFFD}" : scalar)
+        }
+        return text.unicodeScalars.count > 80 ? result + "…" : result
+    }
+}

@@ -1,0 +1,5 @@
+/// Where tokens are kept.
+public enum StoreSettings: Sendable, Equatable {
+    case memory
+    case file(directory: String, key: SecretSource)
+}

@@ -1,0 +1,52 @@
+/// "Did you mean": the known name nearest to what was written, if any is near enough to be meant.
+enum Suggestion {
+    /// What other products call our keys.
+    private static let otherNames = [
+        "token_url": "token_endpoint", "token_uri": "token_endpoint", "id": "client_id", "secret": "client_secret",
+        "auth_method": "token_endpoint_auth_method", "target": "url", "verbs": "methods", "user": "username",
+        "insecure": "allow_plaintext", "basic": "client_secret_basic", "post": "client_secret_post",
+        "replace_existing": "on_existing", "extra": "params", "bind": "listen", "address": "listen",
+    ]
+
+    static func nearest(to written: String, among known: [String]) -> String? {
+        let folded = fold(written)
+        if let same = known.first(where: { fold($0) == folded }) { return same }
+        if let other = otherNames[folded], known.contains(other) { return other }
+        let limit = max(1, folded.utf8.count / 3)
+        let ranked = known.map { (name: $0, distance: distance(folded, fold($0))) }
+        guard let best = ranked.min(by: { $0.distance < $1.distance }), best.distance <= limit else { return nil }
+        return best.name
+    }
+
+    /// `; did you mean "client"?` or nothing.
+    static func phrase(for written: String, among known: [String]) -> String {
+        nearest(to: written, among: known).map { "; did you mean \"\($0)\"?" } ?? ""
+    }
+
+    private static func fold(_ name: String) -> String {
+        String(name.lowercased().map { $0 == "-" || $0 == " " ? "_" : $0 })
+    }
+
+    /// Insertions, deletions, substitutions and swaps of neighbours (optimal string alignment).
+    private static func distance(_ one: String, _ other: String) -> Int {
+        let left = Array(one.utf8)
+        let right = Array(other.utf8)
+        guard left.count <= 64, right.count <= 64 else { return .max }
+        var before: [Int] = []
+        var above = Array(0...right.count)
+        for (row, byte) in left.enumerated() {
+            var current = [row + 1]
+            for (column, candidate) in right.enumerated() {
+                var cost = min(
+                    above[column + 1] + 1, current[column] + 1, above[column] + (byte == candidate ? 0 : 1))
+                if row > 0, column > 0, byte == right[column - 1], left[row - 1] == candidate {
+                    cost = min(cost, before[column - 1] + 1)
+                }
+                current.append(cost)
+            }
+            before = above
+            above = current
+        }
+        return above[right.count]
+    }
+}

@@ -1,0 +1,155 @@
+import HTTPMessage
+
+/// An absolute URL, taken apart by the generic syntax of RFC 3986; nothing is decoded or normalised.
+struct URLParts {
+    var scheme: String
+    var userinfo: Substring?
+    var authority: Authority
+    var path: Substring
+    var query: Substring?
+    var fragment: Substring?
+
+    init(_ text: String, example: String) throws(Misfit) {
+        let advice = Misfit("write an absolute URL such as \(example)")
+        guard Grammar.isVisible(text), !text.utf8.contains(where: { "\"<>\\^`{|}".utf8.contains($0) }) else {
+            throw advice
+        }
+        guard let separator = text.range(of: "://"), separator.lowerBound > text.startIndex else { throw advice }
+        scheme = text[..<separator.lowerBound].lowercased()
+        var rest = text[separator.upperBound...]
+        if let hash = rest.firstIndex(of: "#") {
+            fragment = rest[hash...].dropFirst()
+            rest = rest[..<hash]
+        }
+        if let mark = rest.firstIndex(of: "?") {
+            query = rest[mark...].dropFirst()
+            rest = rest[..<mark]
+        }
+        let end = rest.firstIndex(of: "/") ?? rest.endIndex
+        path = rest[end...]
+        var host = rest[..<end]
+        if let at = host.lastIndex(of: "@") {
+            userinfo = host[..<at]
+            host = host[at...].dropFirst()
+        }
+        guard let authority = try? Authority(parsing: String(host)) else { throw advice }
+        self.authority = authority
+    }
+
+    /// The port that is dialled.
+    var port: UInt16 { authority.port ?? (scheme == "https" ? 443 : 80) }
+}
+
+extension Grammar {
+    /// Where an upstream's requests go.
+    static func upstreamURL(_ text: String) throws(Misfit) -> UpstreamURL {
+        let parts = try URLParts(text, example: "https://api.example.com")
+        guard let scheme = UpstreamURL.Scheme(rawValue: parts.scheme) else {
+            throw Misfit("write an https:// URL")
+        }
+        guard parts.userinfo == nil else {
+            throw Misfit("write the URL without a user name; the token comes from `client`", quotes: false)
+        }
+        guard parts.query == nil else { throw Misfit("write the URL without a query (from ? on)") }
+        guard parts.fragment == nil else { throw Misfit("write the URL without a fragment (from # on)") }
+        var path = parts.path
+        while path.hasSuffix("/") { path.removeLast() }
+        if !path.isEmpty { try checkPath(path) }
+        var authority = parts.authority
+        if authority.port == (scheme == .https ? 443 : 80) { authority.port = nil }
+        return .init(scheme: scheme, authority: authority, path: String(path))
+    }
+
+    /// A token endpoint: a query is allowed, a fragment is not (RFC 6749, section 3.2).
+    static func endpoint(_ text: String) throws(Misfit) -> String {
+        let parts = try URLParts(text, example: "https://idp.example.com/token")
+        guard parts.scheme == "https" || parts.scheme == "http" else { throw Misfit("write an https:// URL") }
+        guard parts.userinfo == nil else {
+            throw Misfit("write the URL without a user name; use `client_id` and `client_secret`", quotes: false)
+        }
+        guard parts.fragment == nil else { throw Misfit("write the URL without a fragment (from # on)") }
+        try checkEscapes(parts.path)
+        return text
+    }
+
+    /// The proxy in between: a URL, `environment` or `none`.
+    static func nextProxy(_ text: String) throws(Misfit) -> NextProxy {
+        switch text {
+        case "none": return .none
+        case "environment": return .environment
+        default:
+            // Not quoted in messages: it may hold a password.
+            let advice = Misfit("write http://host:port, environment or none", quotes: false)
+            guard let parts = try? URLParts(text, example: ""), parts.scheme == "http" || parts.scheme == "https" else {
+                throw advice
+            }
+            guard parts.path.isEmpty || parts.path == "/", parts.query == nil, parts.fragment == nil else {
+                throw advice
+            }
+            guard parts.authority.port != nil else {
+                throw Misfit("write the port too, as in http://proxy.example.com:3128", quotes: false)
+            }
+            return .url(text)
+        }
+    }
+
+    /// RFC 8707, section 2: an absolute URI without a fragment.
+    static func resource(_ text: String) throws(Misfit) -> String {
+        guard isAbsoluteURI(text), !text.utf8.contains(0x23) else {
+            throw Misfit("write an absolute URI without a fragment, such as https://api.example.com")
+        }
+        return text
+    }
+
+    /// RFC 3986, section 4.3, loosely: a scheme, a colon, and visible ASCII behind it.
+    static func isAbsoluteURI(_ text: String) -> Bool {
+        guard isVisible(text), let colon = text.firstIndex(of: ":"), let first = text.utf8.first else { return false }
+        let scheme = text[..<colon]
+        guard !scheme.isEmpty, !(0x30...0x39).contains(first), text.index(after: colon) < text.endIndex else {
+            return false
+        }
+        return isAlphanumeric(first) && scheme.utf8.allSatisfy { isAlphanumeric($0) || "+-.".utf8.contains($0) }
+    }
+
+    /// A path prefix of whole segments.
+    static func pathPrefix(_ text: String) throws(Misfit) -> String {
+        guard text.hasPrefix("/") else { throw Misfit("write a path that starts with /") }
+        guard !text.utf8.contains(where: { $0 == 0x3F || $0 == 0x23 }) else {
+            throw Misfit("write the path without ? and #; queries are not matched")
+        }
+        try checkPath(text[...])
+        if let star = text.split(separator: "/").firstIndex(where: { $0 == "*" || $0 == "**" }) {
+            let kept = text.split(separator: "/")[..<star].joined(separator: "/")
+            throw Misfit("paths are prefixes already: write /\(kept)")
+        }
+        return text
+    }
+
+    /// The characters of RFC 3986, section 3.3; no dot segments, since requests that hold some never match.
+    private static func checkPath(_ path: Substring) throws(Misfit) {
+        guard path.utf8.allSatisfy({ isAlphanumeric($0) || "-._~!$&'()*+,;=:@%/".utf8.contains($0) }) else {
+            throw Misfit("percent-encode spaces and other special characters of a path")
+        }
+        try checkEscapes(path)
+        for segment in path.split(separator: "/") {
+            let plain = segment.lowercased().split(separator: "%2e", omittingEmptySubsequences: false)
+                .joined(separator: ".")
+            guard plain != ".", plain != ".." else { throw Misfit("write the path without . and .. segments") }
+        }
+    }
+
+    /// Every % begins a percent-encoded octet.
+    private static func checkEscapes(_ path: Substring) throws(Misfit) {
+        var rest = path.utf8
+        while let percent = rest.firstIndex(of: 0x25) {
+            rest = rest[percent...].dropFirst()
+            guard rest.prefix(2).count == 2, rest.prefix(2).allSatisfy(isHexadecimal) else {
+                throw Misfit("write %25 for a literal %")
+            }
+        }
+    }
+
+    private static func isHexadecimal(_ byte: UInt8) -> Bool {
+        (0x30...0x39).contains(byte) || (0x41...0x46).contains(byte) || (0x61...0x66).contains(byte)
+    }
+}

@@ -1,0 +1,43 @@
+/// One rule: which requests it is for, and where they go with which token.
+public struct UpstreamSettings: Sendable, Equatable {
+    public enum Injection: Sendable, Equatable {
+        case header(name: String, scheme: String)
+        case query(name: String)
+    }
+    public enum OnExisting: String, Sendable, Equatable, CaseIterable { case replace, keep, reject }
+    public enum OnUnauthorized: String, Sendable, Equatable, CaseIterable { case replay, pass }
+
+    /// `api.example.com`, `*.example.com`, `[::1]:8443`, canonical. Also the upstream's name in logs and metrics.
+    public var host: HostPattern
+    /// Whole-segment prefixes; empty: every path.
+    public var paths: [String] = []
+    /// Empty: every method.
+    public var methods: [String] = []
+    /// Name of the OAuth client; `nil`: forwarded unsigned.
+    public var client: String?
+    public var listen: ListenAddress?
+    /// Further `Host` values that the upstream's own `listen` answers to.
+    public var hosts: [String] = []
+    public var browsers = false
+    /// Where it goes. `nil` for a wildcard host without `url`: https to the host that was asked for.
+    public var url: UpstreamURL?
+    public var injection = Injection.header(name: "Authorization", scheme: "Bearer")
+    public var onExisting = OnExisting.replace
+    public var onUnauthorized = OnUnauthorized.replay
+    public var maxReplayBytes = 64 * 1024
+    public var allowDeprecated = false
+    public var allowPlaintext = false
+    public var tokenWait = Duration.seconds(10)
+    public var connectTimeout = Duration.seconds(5)
+    /// `nil`: off.
+    public var responseTimeout: Duration? = .seconds(60)
+    /// `nil`: off.
+    public var idleTimeout: Duration? = .seconds(60)
+    public var maxConnections = 256
+    public var maxConnectionAge = Duration.seconds(300)
+    public var http2 = false
+    public var proxy = NextProxy.none
+    public var tls = TLSSettings()
+
+    public init(host: HostPattern) { self.host = host }
+}
