@@ -1,0 +1,83 @@
+/// A host and perhaps a port in their one canonical form, for matching, dialling, SNI and Host alike: lower case, no
+/// trailing dot, IPv6 by RFC 5952, IPv4 as a dotted quad, no userinfo, no percent-encoding. `AuthorityParts` says what
+/// is refused.
+///
+/// Two authorities that are equal here are the same to every resolver; the default port is not implied, since that
+/// depends on the scheme: see `withoutDefaultPort(of:)`.
+public struct Authority: Sendable, Hashable, CustomStringConvertible {
+    public enum Host: Sendable, Hashable, CustomStringConvertible {
+        /// Lower case, without a trailing dot.
+        case name(String)
+        /// In host byte order: 127.0.0.1 is 0x7F000001.
+        case ipv4(UInt32)
+        case ipv6(high: UInt64, low: UInt64)
+
+        /// As in a Host field: IPv6 in brackets.
+        public var description: String {
+            switch self {
+            case .name(let name): name
+            case .ipv4(let address): IPv4Text.format(address)
+            case .ipv6(let high, let low): "[" + IPv6Text.format(high: high, low: low) + "]"
+            }
+        }
+
+        /// 127.0.0.0/8, ::1, the former mapped into IPv6, `localhost` and names below it (RFC 6761 6.3). Not 0.0.0.0
+        /// and `::`: to listen there is to listen everywhere.
+        public var isLoopback: Bool {
+            switch self {
+            case .name(let name): name == "localhost" || name.hasSuffix(".localhost")
+            case .ipv4(let address): address >> 24 == 127
+            case .ipv6(let high, let low):
+                high == 0 && (low == 1 || (low >> 32 == 0xFFFF && low >> 24 & 0xFF == 127))
+            }
+        }
+    }
+
+    public var host: Host
+    /// 1 to 65535, or nil where none was written.
+    public var port: UInt16?
+
+    public init(host: Host, port: UInt16?) {
+        self.host = host
+        self.port = port
+    }
+
+    /// Parses `host`, `host:port`, `[v6]` or `[v6]:port`.
+    ///
+    /// - Throws: status 400 and a sentence that says what to write instead.
+    public init(parsing bytes: Span<UInt8>) throws(MessageError) {
+        try self.init(parsing: bytes, ByteRange(0, bytes.count))
+    }
+
+    /// Parses a part of a buffer, for example `RequestHead.host`.
+    public init(parsing bytes: Span<UInt8>, _ range: ByteRange) throws(MessageError) {
+        let parts = try AuthorityParts(bytes, range)
+        port = parts.port
+        switch parts.host {
+        case .ipv4(let address): host = .ipv4(address)
+        case .ipv6(let high, let low): host = .ipv6(high: high, low: low)
+        case .name(let name):
+            var lowered: [UInt8] = []
+            lowered.reserveCapacity(name.count)
+            for index in name.range { lowered.append(ASCII.lowercased(bytes[index])) }
+            host = .name(String(decoding: lowered, as: UTF8.self))
+        }
+    }
+
+    public init(parsing string: String) throws(MessageError) {
+        let bytes = [UInt8](string.utf8)
+        try self.init(parsing: bytes.span)
+    }
+
+    public var description: String {
+        if let port { "\(host):\(port)" } else { host.description }
+    }
+
+    /// The same authority, its port left out where it is the scheme's own (RFC 9110 4.2.3).
+    public func withoutDefaultPort(of scheme: Scheme) -> Authority {
+        port == scheme.defaultPort ? Authority(host: host, port: nil) : self
+    }
+
+    /// The port to dial.
+    public func port(for scheme: Scheme) -> UInt16 { port ?? scheme.defaultPort }
+}

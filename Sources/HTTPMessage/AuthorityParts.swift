@@ -1,0 +1,129 @@
+/// `host [ ":" port ]` checked and taken apart without copying (RFC 3986 3.2.2, RFC 9110 4.2).
+///
+/// Stricter than the grammar, which lets a host be nearly anything: what resolvers, certificates and other parsers would
+/// take for something else is refused. No userinfo, no percent-encoding, no IPv6 zones, no empty labels; one trailing
+/// dot is the root; a last label that is a number, decimal or hexadecimal, must belong to a dotted quad, since
+/// `getaddrinfo` reads `2130706433`, `0x7f.1` and `127.1` as 127.0.0.1. An underscore is accepted: names of containers
+/// have it. An empty port is no port (RFC 3986 6.2.3); port 0 is refused.
+struct AuthorityParts {
+    enum Host {
+        /// Without the trailing dot, case as it came.
+        case name(ByteRange)
+        case ipv4(UInt32)
+        case ipv6(high: UInt64, low: UInt64)
+    }
+
+    let host: Host
+    let port: UInt16?
+
+    init(_ bytes: Span<UInt8>, _ range: ByteRange) throws(MessageError) {
+        let start = Int(range.start)
+        let end = Int(range.end)
+        guard start < end else { throw MessageError("The host is missing.") }
+        var index = start
+        if bytes[start] == ASCII.leftBracket {
+            while index < end, bytes[index] != ASCII.rightBracket { index += 1 }
+            guard index < end, let address = IPv6Text.parse(bytes, start + 1, index) else {
+                throw MessageError("There is no valid IPv6 address between the brackets of the host.")
+            }
+            host = .ipv6(high: address.high, low: address.low)
+            index += 1
+            guard index == end || bytes[index] == ASCII.colon else {
+                throw MessageError("Something other than a port follows the bracketed address of the host.")
+            }
+        } else {
+            while index < end, bytes[index] != ASCII.colon {
+                guard ASCII.isHostName(bytes[index]) else { throw Self.hostError(bytes[index]) }
+                index += 1
+            }
+            host = try Self.nameOrIPv4(bytes, start, index)
+        }
+        port = try Self.port(bytes, index, end)
+    }
+
+    private static func hostError(_ byte: UInt8) -> MessageError {
+        switch byte {
+        case ASCII.at: MessageError("The authority has a user name; send an Authorization field instead.")
+        case ASCII.percent:
+            MessageError("The host is percent-encoded; write it in plain letters, IDNs as punycode (xn--…).")
+        case 0x80...: MessageError("The host is not ASCII; write internationalised names as punycode (xn--…).")
+        default: MessageError("The host has a character that hosts can't have.")
+        }
+    }
+
+    private static func nameOrIPv4(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) throws(MessageError) -> Host {
+        var nameEnd = end
+        if end > start, bytes[end - 1] == ASCII.dot { nameEnd -= 1 }
+        guard nameEnd > start else { throw MessageError("The host is missing.") }
+        guard nameEnd - start <= 253 else { throw MessageError("The host is longer than 253 bytes.") }
+        var labelStart = start
+        var index = start
+        while index <= nameEnd {
+            if index == nameEnd || bytes[index] == ASCII.dot {
+                guard index > labelStart else { throw MessageError("The host has an empty label.") }
+                guard index - labelStart <= 63 else {
+                    throw MessageError("The host has a label of more than 63 bytes.")
+                }
+                if index < nameEnd { labelStart = index + 1 }
+            }
+            index += 1
+        }
+        guard ASCII.isDigit(bytes[labelStart]), isNumber(bytes, labelStart, nameEnd) else {
+            return .name(ByteRange(start, nameEnd))
+        }
+        guard let address = ipv4(bytes, start, end) else {
+            throw MessageError("The host ends in a number but is no IPv4 address of four decimal numbers.")
+        }
+        return .ipv4(address)
+    }
+
+    /// All digits, or `0x` and hexadecimal digits or nothing: what the URL Standard calls ending in a number.
+    private static func isNumber(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> Bool {
+        if end - start >= 2, bytes[start] == ASCII.zero, bytes[start + 1] | 0x20 == 0x78 {
+            return (start + 2..<end).allSatisfy { ASCII.isHexDigit(bytes[$0]) }
+        }
+        return (start..<end).allSatisfy { ASCII.isDigit(bytes[$0]) }
+    }
+
+    /// Four decimal octets without leading zeros and nothing else.
+    static func ipv4(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> UInt32? {
+        var address: UInt32 = 0
+        var octet: UInt32 = 0
+        var digits = 0
+        var dots = 0
+        for index in start..<end {
+            let byte = bytes[index]
+            if byte == ASCII.dot {
+                guard digits > 0, dots < 3 else { return nil }
+                address = address << 8 | octet
+                octet = 0
+                digits = 0
+                dots += 1
+            } else {
+                guard ASCII.isDigit(byte), digits < 3, digits == 0 || octet > 0 else { return nil }
+                octet = octet * 10 + UInt32(byte - ASCII.zero)
+                digits += 1
+                guard octet <= 255 else { return nil }
+            }
+        }
+        guard dots == 3, digits > 0 else { return nil }
+        return address << 8 | octet
+    }
+
+    /// `bytes[start]` is the colon, or `start == end`.
+    private static func port(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) throws(MessageError) -> UInt16? {
+        guard end - start > 1 else { return nil }
+        var number: UInt32 = 0
+        for index in start + 1..<end {
+            guard ASCII.isDigit(bytes[index]), index - start <= 5 else { throw portError(bytes, index, end) }
+            number = number * 10 + UInt32(bytes[index] - ASCII.zero)
+        }
+        guard let port = UInt16(exactly: number), port > 0 else { throw portError(bytes, end, end) }
+        return port
+    }
+
+    private static func portError(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> MessageError {
+        (start..<end).contains { bytes[$0] == ASCII.at }
+            ? hostError(ASCII.at) : MessageError("The port is not a number from 1 to 65535.")
+    }
+}

@@ -1,0 +1,53 @@
+/// A stretch of the parsed buffer, as byte offsets: what a parsed message keeps instead of copies.
+public struct ByteRange: Sendable, Equatable, Hashable {
+    /// Offset of the first byte.
+    public var start: Int32
+    /// Offset after the last byte.
+    public var end: Int32
+
+    /// Offsets in bytes; both must fit in 31 bits, which `HeadLimits` guarantees for everything that is parsed here.
+    @inlinable
+    public init(_ start: Int, _ end: Int) {
+        self.start = Int32(truncatingIfNeeded: start)
+        self.end = Int32(truncatingIfNeeded: end)
+    }
+
+    /// The range of nothing.
+    @inlinable
+    public static var empty: ByteRange { ByteRange(0, 0) }
+
+    /// Length in bytes.
+    @inlinable
+    public var count: Int { Int(end) - Int(start) }
+
+    @inlinable
+    public var isEmpty: Bool { start == end }
+
+    /// For `Span.extracting(_:)` and array slices.
+    @inlinable
+    public var range: Range<Int> { Int(start)..<Int(end) }
+
+    /// The bytes as a string, invalid UTF-8 replaced; not for the hot path.
+    public func string(in bytes: Span<UInt8>) -> String {
+        var copy: [UInt8] = []
+        copy.reserveCapacity(count)
+        for index in range { copy.append(bytes[index]) }
+        return String(decoding: copy, as: UTF8.self)
+    }
+
+    /// Whether the bytes are exactly these.
+    public func equals(_ expected: [UInt8], in bytes: Span<UInt8>) -> Bool {
+        guard expected.count == count else { return false }
+        for offset in 0..<expected.count where bytes[Int(start) + offset] != expected[offset] { return false }
+        return true
+    }
+
+    /// Whether the bytes are these in any case of the ASCII letters; `lowercased` must be lower case.
+    public func equalsIgnoringCase(_ lowercased: [UInt8], in bytes: Span<UInt8>) -> Bool {
+        guard lowercased.count == count else { return false }
+        for offset in 0..<lowercased.count where ASCII.lowercased(bytes[Int(start) + offset]) != lowercased[offset] {
+            return false
+        }
+        return true
+    }
+}

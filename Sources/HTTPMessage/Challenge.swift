@@ -1,0 +1,165 @@
+/// One challenge of WWW-Authenticate or Proxy-Authenticate (RFC 9110 11.3, 11.6.1).
+public struct Challenge: Sendable, Equatable {
+    public struct Parameter: Sendable, Equatable {
+        /// Lower case.
+        public var name: String
+        /// Unquoted and unescaped; invalid UTF-8 replaced.
+        public var value: String
+
+        public init(name: String, value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    /// Lower case.
+    public var scheme: String
+    /// In order; no name twice.
+    public var parameters: [Parameter]
+    /// What stands in place of parameters with schemes such as Negotiate.
+    public var token68: String?
+
+    public init(scheme: String, parameters: [Parameter] = [], token68: String? = nil) {
+        self.scheme = scheme
+        self.parameters = parameters
+        self.token68 = token68
+    }
+
+    /// The value of a parameter; `name` in lower case.
+    public func value(of name: String) -> String? {
+        for parameter in parameters where parameter.name == name { return parameter.value }
+        return nil
+    }
+
+    /// All challenges of one answer's fields, in order: several in one field, several fields.
+    ///
+    /// - Parameter values: the values of all fields of that name.
+    /// - Returns: nil when any of them does not follow the grammar, or has more than 8 KiB; empty for no values.
+    public static func parse(_ values: [[UInt8]]) -> [Challenge]? {
+        var challenges: [Challenge] = []
+        for value in values {
+            guard value.count <= 8 << 10 else { return nil }
+            var parser = ChallengeParser(bytes: value)
+            guard let found = parser.parse() else { return nil }
+            challenges += found
+        }
+        return challenges
+    }
+}
+
+/// Reads one field value: `#( auth-scheme [ 1*SP ( token68 / #auth-param ) ] )`.
+private struct ChallengeParser {
+    let bytes: [UInt8]
+    var index = 0
+    var challenges: [Challenge] = []
+
+    init(bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+
+    mutating func parse() -> [Challenge]? {
+        while true {
+            while index < bytes.count, bytes[index] == ASCII.comma || ASCII.isBlank(bytes[index]) { index += 1 }
+            guard index < bytes.count else { return challenges }
+            guard let word = token() else { return nil }
+            if nextIsEquals() {
+                guard takeParameter(named: word) else { return nil }
+            } else {
+                guard takeScheme(word) else { return nil }
+            }
+            skipBlanks()
+            guard index == bytes.count || bytes[index] == ASCII.comma else { return nil }
+        }
+    }
+
+    /// A scheme, and what follows it up to the next comma.
+    private mutating func takeScheme(_ word: ArraySlice<UInt8>) -> Bool {
+        challenges.append(Challenge(scheme: lowercased(word)))
+        guard index < bytes.count, bytes[index] == ASCII.space else { return true }
+        while index < bytes.count, bytes[index] == ASCII.space { index += 1 }
+        guard index < bytes.count, bytes[index] != ASCII.comma else { return true }
+        if let token68 = token68() {
+            challenges[challenges.count - 1].token68 = token68
+            return true
+        }
+        guard let name = token(), nextIsEquals() else { return false }
+        return takeParameter(named: name)
+    }
+
+    /// `token BWS "=" BWS ( token / quoted-string )`, from behind the name on.
+    private mutating func takeParameter(named word: ArraySlice<UInt8>) -> Bool {
+        guard let last = challenges.indices.last, challenges[last].token68 == nil else { return false }
+        skipBlanks()
+        index += 1
+        skipBlanks()
+        guard let value = index < bytes.count && bytes[index] == ASCII.quote ? quoted() : token().map(string) else {
+            return false
+        }
+        let name = lowercased(word)
+        guard challenges[last].value(of: name) == nil else { return false }
+        challenges[last].parameters.append(Challenge.Parameter(name: name, value: value))
+        return true
+    }
+
+    private mutating func token() -> ArraySlice<UInt8>? {
+        let start = index
+        while index < bytes.count, ASCII.isToken(bytes[index]) { index += 1 }
+        return index > start ? bytes[start..<index] : nil
+    }
+
+    /// Only where a comma or the end follows; otherwise nothing is read.
+    private mutating func token68() -> String? {
+        let start = index
+        var end = index
+        while end < bytes.count, Self.isToken68(bytes[end]) { end += 1 }
+        guard end > start else { return nil }
+        while end < bytes.count, bytes[end] == ASCII.equals { end += 1 }
+        var rest = end
+        while rest < bytes.count, ASCII.isBlank(bytes[rest]) { rest += 1 }
+        guard rest == bytes.count || bytes[rest] == ASCII.comma else { return nil }
+        index = end
+        return string(bytes[start..<end])
+    }
+
+    private static func isToken68(_ byte: UInt8) -> Bool {
+        switch byte {
+        case ASCII.hyphen, ASCII.dot, ASCII.underscore, ASCII.tilde, ASCII.slash, 0x2B: true
+        default: ASCII.isAlphanumeric(byte)
+        }
+    }
+
+    /// RFC 9110 5.6.4.
+    private mutating func quoted() -> String? {
+        var content: [UInt8] = []
+        index += 1
+        while index < bytes.count {
+            var byte = bytes[index]
+            index += 1
+            if byte == ASCII.quote { return String(decoding: content, as: UTF8.self) }
+            if byte == ASCII.backslash {
+                guard index < bytes.count else { return nil }
+                byte = bytes[index]
+                index += 1
+            }
+            guard ASCII.isFieldValue(byte) else { return nil }
+            content.append(byte)
+        }
+        return nil
+    }
+
+    private func nextIsEquals() -> Bool {
+        var next = index
+        while next < bytes.count, ASCII.isBlank(bytes[next]) { next += 1 }
+        return next < bytes.count && bytes[next] == ASCII.equals
+    }
+
+    private mutating func skipBlanks() {
+        while index < bytes.count, ASCII.isBlank(bytes[index]) { index += 1 }
+    }
+
+    private func string(_ slice: ArraySlice<UInt8>) -> String { String(decoding: slice, as: UTF8.self) }
+
+    private func lowercased(_ slice: ArraySlice<UInt8>) -> String {
+        String(decoding: slice.map(ASCII.lowercased), as: UTF8.self)
+    }
+}

@@ -1,0 +1,218 @@
+/// Takes the chunked coding off a body (RFC 9112 7.1), strictly.
+///
+/// - A size is 1 to 16 hexadecimal digits below 2^63, nothing in front of it or behind it but extensions.
+/// - Extensions must follow the grammar, without the "bad whitespace" that it tolerates; a line of more than 256 bytes
+///   or more than 4 KiB of them in one body is refused (CVE-2023-39326). They are not passed on (7.1.1).
+/// - Lines end in CRLF; a bare LF or CR is refused everywhere (CVE-2025-22871).
+/// - Trailers are syntax-checked like the fields of a head, at most 32 of them and 8 KiB; forbidden ones
+///   are dropped, see `TrailerRules`.
+public struct ChunkedDecoder: Sendable {
+    /// Offsets are into the `bytes` of the call.
+    public enum Step: Sendable, Equatable {
+        /// Everything was read; more is to come.
+        case needMore(consumed: Int)
+        /// A stretch of content, perhaps a part of a chunk; `consumed` is its end.
+        case data(ByteRange, consumed: Int)
+        /// The body is over; what follows `consumed` belongs to the next message.
+        case end(consumed: Int)
+    }
+
+    /// The trailers that may be passed on, complete after `end`, names as they came.
+    public private(set) var trailers: [(name: [UInt8], value: [UInt8])] = []
+
+    private var state = State.size
+    private var failure: MessageError?
+    /// Bytes left of the current chunk; while its size is read, the size so far.
+    private var remaining: UInt64 = 0
+    private var digits = 0
+    private var lineBytes = 0
+    private var extensionBytes = 0
+    private var trailerBytes = 0
+    private var trailerCount = 0
+    private var line: [UInt8] = []
+
+    private enum State: Sendable {
+        case size, extensionNameStart, extensionName, extensionValueStart, extensionValue
+        case extensionQuoted, extensionEscape, extensionQuotedEnd, sizeLF
+        case data, dataCR, dataLF
+        case trailerStart, trailerLine, trailerLF, endLF, end
+    }
+
+    public init() {}
+
+    /// Ready for the next body.
+    public mutating func reset() {
+        trailers.removeAll(keepingCapacity: true)
+        state = .size
+        failure = nil
+        remaining = 0
+        digits = 0
+        lineBytes = 0
+        extensionBytes = 0
+        trailerBytes = 0
+        trailerCount = 0
+        line.removeAll(keepingCapacity: true)
+    }
+
+    /// Reads on. The bytes in front of the step's `consumed` may be gone at the next call.
+    ///
+    /// - Parameter from: where to read on in `bytes`; not beyond its end.
+    /// - Throws: 400 or 431; every later call throws the same until `reset()`.
+    public mutating func next(_ bytes: Span<UInt8>, from: Int) throws(MessageError) -> Step {
+        if let failure { throw failure }
+        do {
+            return try advance(bytes, from)
+        } catch {
+            failure = error
+            throw error
+        }
+    }
+
+    private mutating func advance(_ bytes: Span<UInt8>, _ from: Int) throws(MessageError) -> Step {
+        var index = from
+        if state == .end { return .end(consumed: index) }
+        while index < bytes.count {
+            let byte = bytes[index]
+            switch state {
+            case .data:
+                let length = min(UInt64(bytes.count - index), remaining)
+                remaining -= length
+                if remaining == 0 { state = .dataCR }
+                let end = index + Int(length)
+                return .data(ByteRange(index, end), consumed: end)
+            case .dataCR:
+                guard byte == ASCII.cr else { throw Self.sizeMismatch }
+                state = .dataLF
+            case .dataLF:
+                guard byte == ASCII.lf else { throw Self.sizeMismatch }
+                startSize()
+            case .size: try readSize(byte)
+            case .sizeLF:
+                guard byte == ASCII.lf else { throw Self.badLineEnd }
+                state = remaining == 0 ? .trailerStart : .data
+            case .trailerStart, .trailerLine, .trailerLF: try readTrailer(byte)
+            case .endLF:
+                guard byte == ASCII.lf else { throw Self.badLineEnd }
+                state = .end
+                return .end(consumed: index + 1)
+            case .end: return .end(consumed: index)
+            default: try readExtension(byte)
+            }
+            index += 1
+        }
+        return .needMore(consumed: index)
+    }
+
+    // MARK: Size line
+
+    private mutating func startSize() {
+        state = .size
+        remaining = 0
+        digits = 0
+        lineBytes = 0
+    }
+
+    private mutating func readSize(_ byte: UInt8) throws(MessageError) {
+        if let value = ASCII.hexValue(byte) {
+            digits += 1
+            guard digits <= 16, remaining >> 59 == 0 else { throw MessageError("A chunk size is too large.") }
+            remaining = remaining << 4 | UInt64(value)
+            return
+        }
+        guard digits > 0 else { throw Self.badSize }
+        switch byte {
+        case ASCII.cr: state = .sizeLF
+        case ASCII.semicolon:
+            state = .extensionNameStart
+            try countExtensionByte()
+        case ASCII.lf: throw Self.badLineEnd
+        default: throw Self.badSize
+        }
+    }
+
+    private mutating func countExtensionByte() throws(MessageError) {
+        lineBytes += 1
+        extensionBytes += 1
+        guard lineBytes <= 256, extensionBytes <= 4096 else { throw MessageError("The chunk extensions are too long.") }
+    }
+
+    /// `*( ";" token [ "=" ( token / quoted-string ) ] )`
+    private mutating func readExtension(_ byte: UInt8) throws(MessageError) {
+        try countExtensionByte()
+        switch state {
+        case .extensionNameStart:
+            guard ASCII.isToken(byte) else { throw Self.badExtension(byte) }
+            state = .extensionName
+        case .extensionName where byte == ASCII.equals: state = .extensionValueStart
+        case .extensionValueStart where byte == ASCII.quote: state = .extensionQuoted
+        case .extensionValueStart:
+            guard ASCII.isToken(byte) else { throw Self.badExtension(byte) }
+            state = .extensionValue
+        case .extensionName, .extensionValue:
+            if !ASCII.isToken(byte) { try endExtension(byte) }
+        case .extensionQuoted:
+            switch byte {
+            case ASCII.quote: state = .extensionQuotedEnd
+            case ASCII.backslash: state = .extensionEscape
+            default: guard ASCII.isFieldValue(byte) else { throw Self.badExtension(byte) }
+            }
+        case .extensionEscape:
+            guard ASCII.isFieldValue(byte) else { throw Self.badExtension(byte) }
+            state = .extensionQuoted
+        default: try endExtension(byte)
+        }
+    }
+
+    private mutating func endExtension(_ byte: UInt8) throws(MessageError) {
+        switch byte {
+        case ASCII.semicolon: state = .extensionNameStart
+        case ASCII.cr: state = .sizeLF
+        default: throw Self.badExtension(byte)
+        }
+    }
+
+    private static let badSize = MessageError("A chunk size is not a plain hexadecimal number.")
+    private static let badLineEnd = MessageError("A line of the chunked body doesn't end in CRLF.")
+    private static let sizeMismatch = MessageError(
+        "A chunk is not followed by CRLF: its size and its bytes don't agree.")
+
+    private static func badExtension(_ byte: UInt8) -> MessageError {
+        byte == ASCII.lf ? badLineEnd : MessageError("A chunk extension is malformed.")
+    }
+
+    // MARK: Trailers
+
+    private mutating func readTrailer(_ byte: UInt8) throws(MessageError) {
+        trailerBytes += 1
+        guard trailerBytes <= TrailerRules.maxBytes else {
+            throw MessageError(status: 431, detail: "The trailers are too large.")
+        }
+        switch state {
+        case .trailerStart where byte == ASCII.cr: state = .endLF
+        case .trailerLF:
+            guard byte == ASCII.lf else { throw FieldLine.valueError(ASCII.cr) }
+            try takeTrailer()
+            state = .trailerStart
+        default:
+            guard byte != ASCII.lf else { throw FieldLine.valueError(ASCII.lf) }
+            if byte == ASCII.cr {
+                state = .trailerLF
+            } else {
+                line.append(byte)
+                state = .trailerLine
+            }
+        }
+    }
+
+    private mutating func takeTrailer() throws(MessageError) {
+        trailerCount += 1
+        guard trailerCount <= TrailerRules.maxFields else {
+            throw MessageError(status: 431, detail: "There are too many trailers.")
+        }
+        let (name, value) = try FieldLine.split(line.span, 0, line.count)
+        if !TrailerRules.isForbidden(name, in: line.span) {
+            trailers.append((Array(line[name.range]), Array(line[value.range])))
+        }
+        line.removeAll(keepingCapacity: true)
+    }
+}

@@ -1,0 +1,78 @@
+/// One field line of a head, as ranges into the parsed buffer.
+public struct Field: Sendable, Equatable {
+    public var name: ByteRange
+    /// Without the whitespace around it; may be empty.
+    public var value: ByteRange
+    public var known: KnownField
+    /// Must not be forwarded: it describes this connection (RFC 9110 7.6.1), or `Connection` names it. Settled when the
+    /// head is complete. Host, Content-Length and the others of `KnownField.survivesConnection` can't be named away.
+    /// Transfer-Encoding counts as hop-by-hop, since whoever forwards the message frames it anew.
+    public var isHopByHop: Bool
+
+    init(name: ByteRange, value: ByteRange, known: KnownField, in bytes: Span<UInt8>) {
+        self.name = name
+        self.value = value
+        self.known = known
+        self.isHopByHop =
+            known == .other ? Self.hasProxyPrefix(name, in: bytes) : known.isHopByHop
+    }
+
+    /// Every `Proxy-…` field is between one client and one proxy, known or not, but Proxy-Status (RFC 9209).
+    private static func hasProxyPrefix(_ name: ByteRange, in bytes: Span<UInt8>) -> Bool {
+        let start = Int(name.start)
+        guard name.count > 6, bytes[start] | 0x20 == 0x70, bytes[start + 5] == ASCII.hyphen else { return false }
+        return bytes[start + 1] | 0x20 == 0x72 && bytes[start + 2] | 0x20 == 0x6F && bytes[start + 3] | 0x20 == 0x78
+            && bytes[start + 4] | 0x20 == 0x79
+    }
+}
+
+/// Splitting of one whole field line: for responses and trailers, which come line by line.
+enum FieldLine {
+    /// `line` without its CRLF: `name ":" OWS value OWS` (RFC 9112 5). Refuses what RFC 9112 5.1 and 5.2 refuse: no
+    /// colon, no name, whitespace in front of the colon, folding; and control characters.
+    ///
+    /// - Parameter offset: added to the ranges, which are relative to `line` otherwise.
+    static func split(
+        _ line: Span<UInt8>, _ start: Int, _ end: Int
+    ) throws(MessageError) -> (name: ByteRange, value: ByteRange) {
+        var index = start
+        while index < end, ASCII.isToken(line[index]) { index += 1 }
+        guard index < end, line[index] == ASCII.colon, index > start else {
+            throw nameError(index < end ? line[index] : ASCII.cr, isFirst: index == start)
+        }
+        let nameEnd = index
+        index += 1
+        while index < end, ASCII.isBlank(line[index]) { index += 1 }
+        let valueStart = index
+        while index < end, ASCII.isFieldValue(line[index]) { index += 1 }
+        guard index == end else { throw valueError(line[index]) }
+        var valueEnd = end
+        while valueEnd > valueStart, ASCII.isBlank(line[valueEnd - 1]) { valueEnd -= 1 }
+        return (ByteRange(start, nameEnd), ByteRange(valueStart, valueEnd))
+    }
+
+    /// What is wrong with a byte that neither continues nor ends a field name.
+    static func nameError(_ byte: UInt8, isFirst: Bool) -> MessageError {
+        switch byte {
+        case ASCII.space, ASCII.tab:
+            isFirst
+                ? MessageError("A field line begins with whitespace; folded lines are not accepted.")
+                : MessageError("There is whitespace in a field name or in front of its colon.")
+        case ASCII.colon: MessageError("A field line has no name.")
+        case ASCII.lf: MessageError("A line ends in a bare LF; lines end in CRLF.")
+        case ASCII.cr: MessageError("A field line has no colon.")
+        case 0: MessageError("There is a NUL byte in the head.")
+        default: MessageError("A field name has a character that names can't have.")
+        }
+    }
+
+    /// What is wrong with a byte that neither continues nor ends a field value.
+    static func valueError(_ byte: UInt8) -> MessageError {
+        switch byte {
+        case ASCII.lf: MessageError("A line ends in a bare LF; lines end in CRLF.")
+        case ASCII.cr: MessageError("There is a bare CR in a line; lines end in CRLF.")
+        case 0: MessageError("There is a NUL byte in the head.")
+        default: MessageError("A field value has a control character.")
+        }
+    }
+}

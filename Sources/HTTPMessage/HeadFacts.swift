@@ -1,0 +1,223 @@
+/// What the fields of one head say about the message and its connection: the part that requests and responses share.
+/// Fed field by field; `Connection` is applied when the head is complete.
+struct HeadFacts: Sendable {
+    private(set) var contentLength: UInt64?
+    private(set) var isChunked = false
+    private(set) var saysClose = false
+    private(set) var saysKeepAlive = false
+    private(set) var saysUpgrade = false
+    private(set) var hasUpgrade = false
+    /// What `Connection` names: fields of unknown name, and one bit for each known one.
+    private var named: [ByteRange] = []
+    private var namedKnown: UInt64 = 0
+    private var optionCount = 0
+
+    init() {}
+
+    mutating func reset() {
+        contentLength = nil
+        isChunked = false
+        saysClose = false
+        saysKeepAlive = false
+        saysUpgrade = false
+        hasUpgrade = false
+        if !named.isEmpty { named.removeAll(keepingCapacity: true) }
+        namedKnown = 0
+        optionCount = 0
+    }
+
+    /// Takes in one field.
+    ///
+    /// - Parameters:
+    ///   - lineEnd: the offset of the CR that ends its line.
+    ///   - offset: of `bytes` in the buffer that `applyConnection` will be given.
+    mutating func note(
+        _ field: Field, in bytes: Span<UInt8>, lineEnd: Int, offset: Int = 0
+    ) throws(MessageError) {
+        switch field.known {
+        case .contentLength: try noteContentLength(field, in: bytes, lineEnd: lineEnd)
+        case .transferEncoding: try noteTransferEncoding(field, in: bytes, lineEnd: lineEnd)
+        case .connection: try noteConnection(field.value, in: bytes, offset)
+        case .upgrade: hasUpgrade = true
+        case .other: try refuseLookalike(field.name, in: bytes)
+        default: break
+        }
+    }
+
+    // MARK: Framing
+
+    /// RFC 9112 6.3: neither both, nor either of them twice.
+    private mutating func noteContentLength(
+        _ field: Field, in bytes: Span<UInt8>, lineEnd: Int
+    ) throws(MessageError) {
+        guard contentLength == nil else { throw MessageError("There is more than one Content-Length.") }
+        guard !isChunked else { throw Self.bothFramings }
+        guard Self.isPlainlyWritten(field, in: bytes, lineEnd: lineEnd) else {
+            throw MessageError("Content-Length has whitespace around it beyond the one space after the colon.")
+        }
+        contentLength = try Self.decimal(field.value, in: bytes)
+    }
+
+    private mutating func noteTransferEncoding(
+        _ field: Field, in bytes: Span<UInt8>, lineEnd: Int
+    ) throws(MessageError) {
+        guard contentLength == nil else { throw Self.bothFramings }
+        guard !isChunked else { throw MessageError("There is more than one Transfer-Encoding.") }
+        guard Self.isPlainlyWritten(field, in: bytes, lineEnd: lineEnd) else {
+            throw MessageError("Transfer-Encoding has whitespace around it beyond the one space after the colon.")
+        }
+        guard field.value.equalsIgnoringCase(Self.chunked, in: bytes) else {
+            throw Self.codingError(field.value, in: bytes)
+        }
+        isChunked = true
+    }
+
+    private static let chunked = [UInt8]("chunked".utf8)
+
+    private static let bothFramings = MessageError("The message has both Content-Length and Transfer-Encoding.")
+
+    /// RFC 9110 5.5 lets any number of spaces and tabs stand around a value, and recipients are known to differ in
+    /// which they skip. Where the value decides the framing, only what everybody writes is accepted: nothing, or one
+    /// space, after the colon, and nothing behind the value.
+    private static func isPlainlyWritten(_ field: Field, in bytes: Span<UInt8>, lineEnd: Int) -> Bool {
+        let colon = Int(field.name.end)
+        let gap = Int(field.value.start) - colon
+        return Int(field.value.end) == lineEnd && (gap == 1 || (gap == 2 && bytes[colon + 1] == ASCII.space))
+    }
+
+    /// `1*DIGIT` (RFC 9110 8.6) up to the largest signed 64-bit number. A leading zero is refused: some read octal.
+    private static func decimal(_ value: ByteRange, in bytes: Span<UInt8>) throws(MessageError) -> UInt64 {
+        guard value.count <= 19 || !value.range.allSatisfy({ ASCII.isDigit(bytes[$0]) }) else {
+            throw MessageError("Content-Length is too large.")
+        }
+        guard !value.isEmpty, value.count == 1 || bytes[Int(value.start)] != ASCII.zero else {
+            throw MessageError("Content-Length is not a plain decimal number.")
+        }
+        var number: UInt64 = 0
+        for index in value.range {
+            guard ASCII.isDigit(bytes[index]), value.count <= 19 else {
+                throw MessageError("Content-Length is not a plain decimal number.")
+            }
+            number = number * 10 + UInt64(bytes[index] - ASCII.zero)
+        }
+        guard number <= UInt64(Int64.max) else { throw MessageError("Content-Length is too large.") }
+        return number
+    }
+
+    /// RFC 9112 6.1: 501 for codings in front of a final `chunked` that could be understood and aren't; 6.3: 400 for
+    /// everything that leaves the end of the body unclear.
+    private static func codingError(_ value: ByteRange, in bytes: Span<UInt8>) -> MessageError {
+        let unclear = MessageError("Transfer-Encoding is not exactly one 'chunked'.")
+        var start = Int(value.start)
+        let end = Int(value.end)
+        while start < end {
+            var index = start
+            while index < end, ASCII.isToken(bytes[index]) { index += 1 }
+            let coding = ByteRange(start, index)
+            let isChunked = coding.equalsIgnoringCase(chunked, in: bytes)
+            if index == end {
+                return isChunked && start > Int(value.start)
+                    ? MessageError(status: 501, detail: "No transfer coding but 'chunked' is supported.") : unclear
+            }
+            guard !coding.isEmpty, !isChunked, bytes[index] == ASCII.comma else { return unclear }
+            index += 1
+            if index < end, bytes[index] == ASCII.space { index += 1 }
+            start = index
+        }
+        return unclear
+    }
+
+    /// `Content_Length` and `Transfer_Encoding` are the framing fields to servers that map names to CGI variables.
+    private func refuseLookalike(_ name: ByteRange, in bytes: Span<UInt8>) throws(MessageError) {
+        guard name.count == 14 || name.count == 17 else { return }
+        if name.equalsIgnoringCase(Self.contentUnderscoreLength, in: bytes)
+            || name.equalsIgnoringCase(Self.transferUnderscoreEncoding, in: bytes)
+        {
+            throw MessageError("A field name is Content-Length or Transfer-Encoding with an underscore.")
+        }
+    }
+
+    private static let contentUnderscoreLength = [UInt8]("content_length".utf8)
+    private static let transferUnderscoreEncoding = [UInt8]("transfer_encoding".utf8)
+
+    // MARK: Connection
+
+    /// RFC 9110 7.6.1: `Connection = #connection-option`, each a token. A malformed one is refused, since what is
+    /// hop-by-hop would be read differently by the next recipient.
+    private mutating func noteConnection(
+        _ value: ByteRange, in bytes: Span<UInt8>, _ offset: Int
+    ) throws(MessageError) {
+        var index = Int(value.start)
+        let end = Int(value.end)
+        while index < end {
+            let byte = bytes[index]
+            if byte == ASCII.comma || ASCII.isBlank(byte) {
+                index += 1
+                continue
+            }
+            let start = index
+            while index < end, ASCII.isToken(bytes[index]) { index += 1 }
+            guard index > start else { throw Self.malformedConnection }
+            try noteOption(start, index, in: bytes, offset)
+            while index < end, ASCII.isBlank(bytes[index]) { index += 1 }
+            guard index == end || bytes[index] == ASCII.comma else { throw Self.malformedConnection }
+        }
+    }
+
+    private static let malformedConnection = MessageError("Connection is not a list of names.")
+    private static let close = [UInt8]("close".utf8)
+
+    private mutating func noteOption(
+        _ start: Int, _ end: Int, in bytes: Span<UInt8>, _ offset: Int
+    ) throws(MessageError) {
+        optionCount += 1
+        guard optionCount <= HeadLimits.maxConnectionOptions else {
+            throw MessageError("Connection lists too many names.")
+        }
+        let known = KnownField.recognized(bytes, start, end)
+        switch known {
+        case .keepAlive: saysKeepAlive = true
+        case .upgrade: saysUpgrade = true
+        case .other:
+            let option = ByteRange(start, end)
+            if option.equalsIgnoringCase(Self.close, in: bytes) {
+                saysClose = true
+            } else {
+                named.append(ByteRange(start + offset, end + offset))
+            }
+        default:
+            if !known.survivesConnection { namedKnown |= known.bit }
+        }
+    }
+
+    /// Whether the connection may serve another message after this one (RFC 9112 9.3).
+    func persists(_ version: HTTPVersion) -> Bool {
+        !saysClose && (version == .http11 || saysKeepAlive)
+    }
+
+    /// Marks the fields that `Connection` names.
+    func applyConnection(to fields: inout [Field], in bytes: Span<UInt8>) {
+        guard namedKnown != 0 || !named.isEmpty else { return }
+        for index in fields.indices where !fields[index].isHopByHop {
+            let known = fields[index].known
+            if known == .other {
+                fields[index].isHopByHop = isNamed(fields[index].name, in: bytes)
+            } else if namedKnown & known.bit != 0 {
+                fields[index].isHopByHop = true
+            }
+        }
+    }
+
+    private func isNamed(_ name: ByteRange, in bytes: Span<UInt8>) -> Bool {
+        for option in named where option.count == name.count {
+            var offset = 0
+            while offset < option.count,
+                ASCII.lowercased(bytes[Int(option.start) + offset]) == ASCII.lowercased(bytes[Int(name.start) + offset])
+            {
+                offset += 1
+            }
+            if offset == option.count { return true }
+        }
+        return false
+    }
+}

@@ -1,0 +1,27 @@
+/// Bounds of one message head.
+public struct HeadLimits: Sendable, Equatable {
+    /// Bytes from the first of the start line to the last of the blank line.
+    public var maxBytes: Int
+    /// Field lines.
+    public var maxFields: Int
+
+    /// - Parameters:
+    ///   - maxBytes: at most 1 GiB, so that offsets fit a `ByteRange`.
+    ///   - maxFields: at least 0.
+    public init(maxBytes: Int, maxFields: Int) {
+        self.maxBytes = min(max(maxBytes, 0), 1 << 30)
+        self.maxFields = max(maxFields, 0)
+    }
+
+    /// 64 KiB and 128 fields.
+    public static let `default` = HeadLimits(maxBytes: 64 << 10, maxFields: 128)
+
+    /// What an upstream may send: somewhat more than libcurl's buffer lets through.
+    static let response = HeadLimits(maxBytes: 256 << 10, maxFields: 256)
+
+    /// Options that one message's Connection fields may list: each is compared with every field.
+    static let maxConnectionOptions = 32
+
+    /// Bytes of a method name.
+    static let maxMethodBytes = 32
+}

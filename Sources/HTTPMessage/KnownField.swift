@@ -1,0 +1,305 @@
+/// The field names that a proxy acts on. Everything else is `other`, told apart by its bytes.
+public enum KnownField: UInt8, Sendable, Equatable, CaseIterable {
+    case other
+    case host
+    case connection
+    case contentLength
+    case transferEncoding
+    case te
+    case trailer
+    case upgrade
+    case keepAlive
+    case proxyConnection
+    case proxyAuthorization
+    case proxyAuthenticate
+    case proxyAuthenticationInfo
+    case authorization
+    case via
+    case expect
+    case maxForwards
+    case http2Settings
+    case origin
+    case secFetchSite
+    case wwwAuthenticate
+    case proxyStatus
+    case userAgent
+    case accept
+    case cookie
+    case setCookie
+    case contentType
+    case contentEncoding
+    case contentRange
+    case cacheControl
+    case date
+    case server
+    case location
+    case retryAfter
+    case forwarded
+    case range
+    case age
+    case expires
+    case vary
+    case etag
+    case altSvc
+
+    /// The name in lower case; empty for `other`.
+    public var name: String {
+        switch self {
+        case .other: ""
+        case .host: "host"
+        case .connection: "connection"
+        case .contentLength: "content-length"
+        case .transferEncoding: "transfer-encoding"
+        case .te: "te"
+        case .trailer: "trailer"
+        case .upgrade: "upgrade"
+        case .keepAlive: "keep-alive"
+        case .proxyConnection: "proxy-connection"
+        case .proxyAuthorization: "proxy-authorization"
+        case .proxyAuthenticate: "proxy-authenticate"
+        case .proxyAuthenticationInfo: "proxy-authentication-info"
+        case .authorization: "authorization"
+        case .via: "via"
+        case .expect: "expect"
+        case .maxForwards: "max-forwards"
+        case .http2Settings: "http2-settings"
+        case .origin: "origin"
+        case .secFetchSite: "sec-fetch-site"
+        case .wwwAuthenticate: "www-authenticate"
+        case .proxyStatus: "proxy-status"
+        case .userAgent: "user-agent"
+        case .accept: "accept"
+        case .cookie: "cookie"
+        case .setCookie: "set-cookie"
+        case .contentType: "content-type"
+        case .contentEncoding: "content-encoding"
+        case .contentRange: "content-range"
+        case .cacheControl: "cache-control"
+        case .date: "date"
+        case .server: "server"
+        case .location: "location"
+        case .retryAfter: "retry-after"
+        case .forwarded: "forwarded"
+        case .range: "range"
+        case .age: "age"
+        case .expires: "expires"
+        case .vary: "vary"
+        case .etag: "etag"
+        case .altSvc: "alt-svc"
+        }
+    }
+}
+
+extension KnownField {
+    /// Which field `bytes[start..<end]` names, in any case (RFC 9110 5.1). The bytes must be a token.
+    ///
+    /// By length, then by words of eight bytes: no table, no hash, no string. Setting bit 0x20 folds the letters and,
+    /// among token bytes, maps nothing else onto a letter, a digit or a hyphen.
+    static func recognized(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> KnownField {
+        switch end - start {
+        case 2:
+            switch folded(bytes, start, 2) {
+            case 0x7465: return .te
+            default: return .other
+            }
+        case 3:
+            switch folded(bytes, start, 3) {
+            case 0x76_6961: return .via
+            case 0x61_6765: return .age
+            default: return .other
+            }
+        case 4:
+            switch folded(bytes, start, 4) {
+            case 0x686F_7374: return .host
+            case 0x6461_7465: return .date
+            case 0x7661_7279: return .vary
+            case 0x6574_6167: return .etag
+            default: return .other
+            }
+        case 5:
+            switch folded(bytes, start, 5) {
+            case 0x72_616E_6765: return .range
+            default: return .other
+            }
+        case 6:
+            switch folded(bytes, start, 6) {
+            case 0x6578_7065_6374: return .expect
+            case 0x6F72_6967_696E: return .origin
+            case 0x6163_6365_7074: return .accept
+            case 0x636F_6F6B_6965: return .cookie
+            case 0x7365_7276_6572: return .server
+            default: return .other
+            }
+        case 7:
+            switch folded(bytes, start, 7) {
+            case 0x74_7261_696C_6572: return .trailer
+            case 0x75_7067_7261_6465: return .upgrade
+            case 0x65_7870_6972_6573: return .expires
+            case 0x61_6C74_2D73_7663: return .altSvc
+            default: return .other
+            }
+        case 8:
+            switch folded(bytes, start, 8) {
+            case 0x6C6F_6361_7469_6F6E: return .location
+            default: return .other
+            }
+        case 9:
+            switch folded(bytes, start, 8) {
+            case 0x666F_7277_6172_6465:
+                if folded(bytes, start + 8, 1) == 0x64 { return .forwarded }
+                return .other
+            default: return .other
+            }
+        case 10:
+            switch folded(bytes, start, 8) {
+            case 0x636F_6E6E_6563_7469:
+                if folded(bytes, start + 8, 2) == 0x6F6E { return .connection }
+                return .other
+            case 0x6B65_6570_2D61_6C69:
+                if folded(bytes, start + 8, 2) == 0x7665 { return .keepAlive }
+                return .other
+            case 0x7573_6572_2D61_6765:
+                if folded(bytes, start + 8, 2) == 0x6E74 { return .userAgent }
+                return .other
+            case 0x7365_742D_636F_6F6B:
+                if folded(bytes, start + 8, 2) == 0x6965 { return .setCookie }
+                return .other
+            default: return .other
+            }
+        case 11:
+            switch folded(bytes, start, 8) {
+            case 0x7265_7472_792D_6166:
+                if folded(bytes, start + 8, 3) == 0x74_6572 { return .retryAfter }
+                return .other
+            default: return .other
+            }
+        case 12:
+            switch folded(bytes, start, 8) {
+            case 0x6D61_782D_666F_7277:
+                if folded(bytes, start + 8, 4) == 0x6172_6473 { return .maxForwards }
+                return .other
+            case 0x7072_6F78_792D_7374:
+                if folded(bytes, start + 8, 4) == 0x6174_7573 { return .proxyStatus }
+                return .other
+            case 0x636F_6E74_656E_742D:
+                if folded(bytes, start + 8, 4) == 0x7479_7065 { return .contentType }
+                return .other
+            default: return .other
+            }
+        case 13:
+            switch folded(bytes, start, 8) {
+            case 0x6175_7468_6F72_697A:
+                if folded(bytes, start + 8, 5) == 0x61_7469_6F6E { return .authorization }
+                return .other
+            case 0x636F_6E74_656E_742D:
+                if folded(bytes, start + 8, 5) == 0x72_616E_6765 { return .contentRange }
+                return .other
+            case 0x6361_6368_652D_636F:
+                if folded(bytes, start + 8, 5) == 0x6E_7472_6F6C { return .cacheControl }
+                return .other
+            default: return .other
+            }
+        case 14:
+            switch folded(bytes, start, 8) {
+            case 0x636F_6E74_656E_742D:
+                if folded(bytes, start + 8, 6) == 0x6C65_6E67_7468 { return .contentLength }
+                return .other
+            case 0x6874_7470_322D_7365:
+                if folded(bytes, start + 8, 6) == 0x7474_696E_6773 { return .http2Settings }
+                return .other
+            case 0x7365_632D_6665_7463:
+                if folded(bytes, start + 8, 6) == 0x682D_7369_7465 { return .secFetchSite }
+                return .other
+            default: return .other
+            }
+        case 16:
+            switch folded(bytes, start, 8) {
+            case 0x7072_6F78_792D_636F:
+                if folded(bytes, start + 8, 8) == 0x6E6E_6563_7469_6F6E { return .proxyConnection }
+                return .other
+            case 0x7777_772D_6175_7468:
+                if folded(bytes, start + 8, 8) == 0x656E_7469_6361_7465 { return .wwwAuthenticate }
+                return .other
+            case 0x636F_6E74_656E_742D:
+                if folded(bytes, start + 8, 8) == 0x656E_636F_6469_6E67 { return .contentEncoding }
+                return .other
+            default: return .other
+            }
+        case 17:
+            switch folded(bytes, start, 8) {
+            case 0x7472_616E_7366_6572:
+                if folded(bytes, start + 8, 8) == 0x2D65_6E63_6F64_696E,
+                    folded(bytes, start + 16, 1) == 0x67
+                {
+                    return .transferEncoding
+                }
+                return .other
+            default: return .other
+            }
+        case 18:
+            switch folded(bytes, start, 8) {
+            case 0x7072_6F78_792D_6175:
+                if folded(bytes, start + 8, 8) == 0x7468_656E_7469_6361,
+                    folded(bytes, start + 16, 2) == 0x7465
+                {
+                    return .proxyAuthenticate
+                }
+                return .other
+            default: return .other
+            }
+        case 19:
+            switch folded(bytes, start, 8) {
+            case 0x7072_6F78_792D_6175:
+                if folded(bytes, start + 8, 8) == 0x7468_6F72_697A_6174,
+                    folded(bytes, start + 16, 3) == 0x69_6F6E
+                {
+                    return .proxyAuthorization
+                }
+                return .other
+            default: return .other
+            }
+        case 25:
+            switch folded(bytes, start, 8) {
+            case 0x7072_6F78_792D_6175:
+                if folded(bytes, start + 8, 8) == 0x7468_656E_7469_6361,
+                    folded(bytes, start + 16, 8) == 0x7469_6F6E_2D69_6E66,
+                    folded(bytes, start + 24, 1) == 0x6F
+                {
+                    return .proxyAuthenticationInfo
+                }
+                return .other
+            default: return .other
+            }
+        default: return .other
+        }
+    }
+
+    /// `count` bytes, at most eight, packed with the first in the highest place.
+    @inline(__always)
+    private static func folded(_ bytes: Span<UInt8>, _ start: Int, _ count: Int) -> UInt64 {
+        var word: UInt64 = 0
+        for offset in 0..<count { word = word << 8 | UInt64(bytes[start &+ offset] | 0x20) }
+        return word
+    }
+
+    /// Fields that describe one connection and stop here (RFC 9110 7.6.1, 11.7; RFC 9112 C.2.2; RFC 9113 8.2.2).
+    var isHopByHop: Bool { Self.hopByHop & bit != 0 }
+
+    /// Fields that `Connection` can't remove: without them the next recipient would read another message, or nobody
+    /// could stop a loop (RFC 9110 7.6.1 forbids naming what is meant for every recipient).
+    var survivesConnection: Bool { Self.protected & bit != 0 }
+
+    /// One bit of a set of fields.
+    var bit: UInt64 { 1 << UInt64(rawValue) }
+
+    private static let hopByHop: UInt64 =
+        KnownField.connection.bit | KnownField.transferEncoding.bit | KnownField.te.bit | KnownField.trailer.bit
+        | KnownField.upgrade.bit | KnownField.keepAlive.bit | KnownField.proxyConnection.bit
+        | KnownField.proxyAuthorization.bit | KnownField.proxyAuthenticate.bit
+        | KnownField.proxyAuthenticationInfo.bit | KnownField.http2Settings.bit
+
+    private static let protected: UInt64 =
+        KnownField.host.bit | KnownField.contentLength.bit | KnownField.via.bit | KnownField.maxForwards.bit
+        | KnownField.expect.bit | KnownField.contentType.bit | KnownField.contentEncoding.bit
+        | KnownField.contentRange.bit | KnownField.cacheControl.bit | KnownField.date.bit
+}

@@ -1,0 +1,109 @@
+/// Rules on paths, judged by what an upstream will make of the path, whichever upstream it is.
+public enum PathRules {
+    /// True when different servers may resolve the path differently, so that no rule on paths can be trusted with it:
+    ///
+    /// - `.` or `..` as a segment, an empty segment (`//`), though one slash at the end is fine;
+    /// - `;` (parameters, which some servers cut off), a backslash, raw controls, spaces and bytes beyond ASCII;
+    /// - a percent sign without two hexadecimal digits;
+    /// - `%2f`, `%5c`, `%3b`: the same characters, decoded by some; encoded controls, NUL among them;
+    /// - encoded letters, digits, `.`, `-` and `_`: equal to the plain character (RFC 3986 6.2.2.2), but not to every
+    ///   server, and nobody honest encodes them (`%7E` is common and fine);
+    /// - `%25` in front of two hexadecimal digits, which a second decoding turns into an escape;
+    /// - overlong UTF-8 (`%c0%ae`).
+    ///
+    /// - Parameter path: path, or path and query; the query is not looked at. Empty counts as `/`.
+    public static func isAmbiguous(_ path: Span<UInt8>) -> Bool {
+        var index = 0
+        var segmentStart = 0
+        while index < path.count {
+            let byte = path[index]
+            switch byte {
+            case ASCII.question: return endsBadly(path, segmentStart, index)
+            case ASCII.slash:
+                if index > 0, segmentStart == index || isDots(path, segmentStart, index) { return true }
+                segmentStart = index + 1
+            case ASCII.percent:
+                if isAmbiguousEscape(path, index) { return true }
+                index += 2
+            case ASCII.semicolon, ASCII.backslash, ...ASCII.space, 0x7F...: return true
+            default: break
+            }
+            index += 1
+        }
+        return endsBadly(path, segmentStart, path.count)
+    }
+
+    /// The last segment may be empty, unlike the others.
+    private static func endsBadly(_ path: Span<UInt8>, _ start: Int, _ end: Int) -> Bool {
+        isDots(path, start, end)
+    }
+
+    private static func isDots(_ path: Span<UInt8>, _ start: Int, _ end: Int) -> Bool {
+        switch end - start {
+        case 1: path[start] == ASCII.dot
+        case 2: path[start] == ASCII.dot && path[start + 1] == ASCII.dot
+        default: false
+        }
+    }
+
+    private static func isAmbiguousEscape(_ path: Span<UInt8>, _ index: Int) -> Bool {
+        guard let value = escape(path, index) else { return true }
+        switch value {
+        case 0..<0x20, 0x7F, ASCII.slash, ASCII.backslash, ASCII.semicolon: return true
+        case ASCII.dot, ASCII.hyphen, ASCII.underscore: return true
+        case _ where ASCII.isAlphanumeric(value): return true
+        case ASCII.percent:
+            return index + 4 < path.count && ASCII.isHexDigit(path[index + 3]) && ASCII.isHexDigit(path[index + 4])
+        case 0xC0, 0xC1: return true
+        case 0xE0: return (escape(path, index + 3) ?? 0xFF) < 0xA0
+        case 0xF0: return (escape(path, index + 3) ?? 0xFF) < 0x90
+        default: return false
+        }
+    }
+
+    /// The byte that `%xx` at `index` stands for.
+    @inline(__always)
+    private static func escape(_ path: Span<UInt8>, _ index: Int) -> UInt8? {
+        guard index + 2 < path.count, path[index] == ASCII.percent, let high = ASCII.hexValue(path[index + 1]),
+            let low = ASCII.hexValue(path[index + 2])
+        else { return nil }
+        return high << 4 | low
+    }
+
+    /// Whether the path is `prefix` or lies below it, in whole segments.
+    ///
+    /// A slash at the prefix's end means nothing: `/v1` and `/v1/` both match `/v1`, `/v1/`, `/v1/x` and `/v1?x`, and
+    /// neither matches `/v10`. `/` matches everything. Escapes compare as what they stand for, so that `%40` is `@`,
+    /// `%7e` is `~` and the digits' case does not matter; `%2f`, `%3f`, `%25`, `%3b` and `%5c` remain different from
+    /// the plain characters. Ask `isAmbiguous` first.
+    public static func matches(prefix: [UInt8], path: Span<UInt8>) -> Bool {
+        let prefix = prefix.span
+        var prefixEnd = prefix.count
+        while prefixEnd > 0, prefix[prefixEnd - 1] == ASCII.slash { prefixEnd -= 1 }
+        var prefixIndex = 0
+        var index = 0
+        while prefixIndex < prefixEnd {
+            guard index < path.count, path[index] != ASCII.question,
+                unit(prefix, &prefixIndex) == unit(path, &index)
+            else { return false }
+        }
+        return index == path.count || path[index] == ASCII.slash || path[index] == ASCII.question
+            || prefixEnd == 0
+    }
+
+    /// One character, decoded; reserved characters that were encoded stay apart from the plain ones.
+    @inline(__always)
+    private static func unit(_ bytes: Span<UInt8>, _ index: inout Int) -> UInt16 {
+        let byte = bytes[index]
+        guard byte == ASCII.percent, let value = escape(bytes, index) else {
+            index += 1
+            return UInt16(byte)
+        }
+        index += 3
+        switch value {
+        case ASCII.slash, ASCII.question, ASCII.percent, ASCII.semicolon, ASCII.backslash, ASCII.hash:
+            return 0x100 | UInt16(value)
+        default: return UInt16(value)
+        }
+    }
+}

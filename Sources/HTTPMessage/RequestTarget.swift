@@ -1,0 +1,73 @@
+/// The four forms of a request target (RFC 9112 3.2), as ranges into the buffer that the head was parsed from.
+///
+/// What may stand in path and query: printable ASCII without space, `#` (a fragment is never sent, RFC 9110 7.1) and,
+/// in the path, `\` (browsers take it for `/`, servers don't). RFC 3986 allows neither of `"<>^`{|}` nor square brackets
+/// nor a lone `%`, yet curl and others send them as they were typed, JSON in a query above all; they delimit nothing in
+/// any parser and pass byte for byte. Control characters and bytes above 0x7E are refused. Whether a path could
+/// be resolved in two ways is another question, answered by `PathRules`.
+public enum RequestTarget: Sendable, Equatable {
+    /// Begins with `/`.
+    case origin(pathAndQuery: ByteRange)
+    /// `pathAndQuery` may be empty or begin with `?`: then `/` belongs in front (RFC 9110 4.2.3), but for OPTIONS, where
+    /// empty means `*` (RFC 9112 3.2.4).
+    case absolute(scheme: Scheme, authority: ByteRange, pathAndQuery: ByteRange)
+    /// CONNECT only; has a port.
+    case authority(ByteRange)
+    /// OPTIONS only.
+    case asterisk
+
+    /// - Parameters:
+    ///   - bytes: the buffer that `head` was parsed from.
+    ///   - head: complete; its characters are checked already.
+    /// - Throws: 400.
+    public init(parsing bytes: Span<UInt8>, head: RequestHead) throws(MessageError) {
+        let target = head.target
+        let start = Int(target.start)
+        guard !target.isEmpty else { throw MessageError("The request line has no target.") }
+        if head.methodKind == .connect {
+            guard try AuthorityParts(bytes, target).port != nil else {
+                throw MessageError("The target of CONNECT has no port.")
+            }
+            self = .authority(target)
+        } else if bytes[start] == ASCII.slash {
+            self = .origin(pathAndQuery: target)
+        } else if bytes[start] == ASCII.asterisk, target.count == 1 {
+            guard head.methodKind == .options else { throw MessageError("The target '*' is for OPTIONS only.") }
+            self = .asterisk
+        } else {
+            self = try Self.absolute(bytes, target)
+        }
+    }
+
+    private static func absolute(_ bytes: Span<UInt8>, _ target: ByteRange) throws(MessageError) -> RequestTarget {
+        let start = Int(target.start)
+        let end = Int(target.end)
+        let scheme: Scheme
+        let authorityStart: Int
+        if hasPrefix(http, bytes, start, end) {
+            scheme = .http
+            authorityStart = start + 7
+        } else if hasPrefix(https, bytes, start, end) {
+            scheme = .https
+            authorityStart = start + 8
+        } else {
+            throw MessageError("The target is neither a path nor an http:// or https:// URL.")
+        }
+        var authorityEnd = authorityStart
+        while authorityEnd < end, bytes[authorityEnd] != ASCII.slash, bytes[authorityEnd] != ASCII.question {
+            authorityEnd += 1
+        }
+        let authority = ByteRange(authorityStart, authorityEnd)
+        _ = try AuthorityParts(bytes, authority)
+        return .absolute(scheme: scheme, authority: authority, pathAndQuery: ByteRange(authorityEnd, end))
+    }
+
+    /// The scheme is case-insensitive (RFC 3986 3.1).
+    private static func hasPrefix(_ prefix: [UInt8], _ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> Bool {
+        end - start >= prefix.count
+            && ByteRange(start, start + prefix.count).equalsIgnoringCase(prefix, in: bytes)
+    }
+
+    private static let http = [UInt8]("http://".utf8)
+    private static let https = [UInt8]("https://".utf8)
+}

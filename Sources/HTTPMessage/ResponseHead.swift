@@ -1,0 +1,173 @@
+/// The head of one response, read strictly from lines: libcurl's header callback gives each with its CRLF, status line
+/// and blank line included, and lets through much that two parsers could read differently. What is refused here gets
+/// 502, and the connection it came on must not be used again.
+///
+/// Choices where the RFCs leave one:
+/// - Status codes are 100 to 599 (RFC 9110 15) and are followed by a space, even without a reason (RFC 9112 4).
+/// - `Transfer-Encoding: chunked` is the only transfer coding, 1.1 only, and not with Content-Length (RFC 9112 6.1);
+///   a repeated Content-Length is refused even with equal values.
+/// - 1xx and 204 have no Transfer-Encoding (RFC 9112 6.1) and no Content-Length (RFC 9110 8.6); a `Content-Length: 0`,
+///   which servers do send with 204, is marked as not to be forwarded.
+public struct ResponseHead: Sendable {
+    /// The lines as received, CRLFs included.
+    public private(set) var bytes: [UInt8] = []
+    /// 100 to 599; 0 in front of the status line.
+    public private(set) var status = 0
+    /// May be empty.
+    public private(set) var reason = ByteRange.empty
+    public private(set) var version = HTTPVersion.http11
+    /// The status line said HTTP/2.
+    public private(set) var isHTTP2 = false
+    /// Ranges into `bytes`. `isHopByHop` is settled at the blank line.
+    public private(set) var fields: [Field] = []
+    /// Settled at the blank line, by RFC 9112 6.3: `.none` after HEAD and for 1xx, 204 and 304.
+    public private(set) var framing = BodyFraming.none
+    /// Whether the connection may be used again after this message.
+    public private(set) var keepAlive = false
+    /// There is an Upgrade field and Connection lists `upgrade`: what a 101 must have (RFC 9110 15.2.2).
+    public private(set) var upgrades = false
+
+    private var requestWasHead = false
+    private var isComplete = false
+    private var facts = HeadFacts()
+
+    public init() {}
+
+    /// Ready for the next head, also between an interim response and the final one; keeps memory.
+    public mutating func reset(requestWasHead: Bool) {
+        bytes.removeAll(keepingCapacity: true)
+        status = 0
+        reason = .empty
+        version = .http11
+        isHTTP2 = false
+        fields.removeAll(keepingCapacity: true)
+        framing = .none
+        keepAlive = false
+        upgrades = false
+        self.requestWasHead = requestWasHead
+        isComplete = false
+        facts.reset()
+    }
+
+    /// 1xx but 101: another head follows.
+    public var isInterim: Bool { status / 100 == 1 && status != 101 }
+
+    /// The index in `fields` of the first field of this kind.
+    public func index(of known: KnownField) -> Int? {
+        for index in fields.indices where fields[index].known == known { return index }
+        return nil
+    }
+
+    /// Takes in the next line.
+    ///
+    /// - Parameters:
+    ///   - line: with its CRLF.
+    ///   - allowHTTP2: whether the connection really speaks HTTP/2, so that `HTTP/2 200 ` is a status line.
+    /// - Returns: true at the blank line, when everything is settled.
+    /// - Throws: 502.
+    public mutating func append(line: Span<UInt8>, allowHTTP2: Bool) throws(MessageError) -> Bool {
+        do {
+            return try take(line, allowHTTP2)
+        } catch {
+            throw error.fromUpstream
+        }
+    }
+
+    private mutating func take(_ line: Span<UInt8>, _ allowHTTP2: Bool) throws(MessageError) -> Bool {
+        guard !isComplete else { throw MessageError("There are lines behind the end of the head.") }
+        guard bytes.count + line.count <= HeadLimits.response.maxBytes else {
+            throw MessageError("The head is too large.")
+        }
+        let end = try Self.contentEnd(of: line)
+        let offset = bytes.count
+        bytes.append(addingCapacity: line.count) { (output: inout OutputSpan<UInt8>) in
+            for index in line.indices { output.append(line[index]) }
+        }
+        if status == 0 {
+            try readStatusLine(line, end, allowHTTP2)
+            return false
+        }
+        if end == 0 {
+            try finish()
+            return true
+        }
+        guard fields.count < HeadLimits.response.maxFields else { throw MessageError("The head has too many fields.") }
+        let (name, value) = try FieldLine.split(line, 0, end)
+        var field = Field(
+            name: name, value: value, known: KnownField.recognized(line, 0, Int(name.end)), in: line)
+        try facts.note(field, in: line, lineEnd: end, offset: offset)
+        field.name = ByteRange(offset, offset + Int(name.end))
+        field.value = ByteRange(offset + Int(value.start), offset + Int(value.end))
+        fields.append(field)
+        return false
+    }
+
+    /// Where the line's CRLF begins. Other control characters are found by whoever reads the rest.
+    static func contentEnd(of line: Span<UInt8>) throws(MessageError) -> Int {
+        let end = line.count - 2
+        guard end >= 0, line[end + 1] == ASCII.lf, line[end] == ASCII.cr else {
+            throw MessageError("A line doesn't end in CRLF.")
+        }
+        return end
+    }
+
+    /// RFC 9112 4: `HTTP-version SP status-code SP [ reason-phrase ] CRLF`.
+    private mutating func readStatusLine(_ line: Span<UInt8>, _ end: Int, _ allowHTTP2: Bool) throws(MessageError) {
+        let malformed = MessageError("The status line is malformed.")
+        guard end >= 11, line[0] == 0x48, line[1] == 0x54, line[2] == 0x54, line[3] == 0x50, line[4] == ASCII.slash
+        else { throw malformed }
+        var index: Int
+        switch (line[5], line[6], line[7]) {
+        case (0x31, ASCII.dot, 0x31): index = 8
+        case (0x31, ASCII.dot, 0x30):
+            version = .http10
+            index = 8
+        case (0x32, ASCII.space, _) where allowHTTP2:
+            isHTTP2 = true
+            index = 6
+        default: throw malformed
+        }
+        guard end >= index + 5, line[index] == ASCII.space, line[index + 4] == ASCII.space else { throw malformed }
+        var code = 0
+        for digit in index + 1...index + 3 {
+            guard ASCII.isDigit(line[digit]) else { throw malformed }
+            code = code * 10 + Int(line[digit] - ASCII.zero)
+        }
+        guard (100...599).contains(code) else { throw MessageError("The status code is not from 100 to 599.") }
+        index += 5
+        reason = ByteRange(index, end)
+        while index < end {
+            guard ASCII.isFieldValue(line[index]) else { throw FieldLine.valueError(line[index]) }
+            index += 1
+        }
+        status = code
+    }
+
+    private mutating func finish() throws(MessageError) {
+        let neverHasBody = status / 100 == 1 || status == 204
+        if facts.isChunked {
+            guard version == .http11, !isHTTP2 else {
+                throw MessageError("An answer of HTTP/1.0 or HTTP/2 has Transfer-Encoding.")
+            }
+            guard !neverHasBody else { throw MessageError("An answer without content has Transfer-Encoding.") }
+        }
+        if neverHasBody, let length = facts.contentLength {
+            guard length == 0 else { throw MessageError("An answer without content has Content-Length.") }
+            for index in fields.indices where fields[index].known == .contentLength { fields[index].isHopByHop = true }
+        }
+        if requestWasHead || neverHasBody || status == 304 {
+            framing = .none
+        } else if facts.isChunked {
+            framing = .chunked
+        } else if let length = facts.contentLength {
+            framing = .length(length)
+        } else {
+            framing = .untilClose
+        }
+        upgrades = facts.saysUpgrade && facts.hasUpgrade && version == .http11 && !isHTTP2
+        keepAlive = (isHTTP2 || facts.persists(version) && framing != .untilClose) && status != 101
+        let received = bytes
+        facts.applyConnection(to: &fields, in: received.span)
+        isComplete = true
+    }
+}

@@ -1,0 +1,34 @@
+/// Which trailer fields are passed on (RFC 9110 6.5.1).
+enum TrailerRules {
+    /// Bounds of one trailer section, in bytes of its lines and in fields.
+    static let maxBytes = 8 << 10
+    static let maxFields = 32
+
+    /// Fields that decide framing, routing, authentication, request modifiers, response control or the form of the
+    /// content mean something only in a head. Recipients may discard trailers (RFC 9110 6.5.1), so dropping them is no
+    /// repair: nobody may act on them.
+    static func isForbidden(_ name: ByteRange, in line: Span<UInt8>) -> Bool {
+        let known = KnownField.recognized(line, Int(name.start), Int(name.end))
+        if known != .other { return known != .etag && known != .proxyStatus && known != .server }
+        var lowered: [UInt8] = []
+        lowered.reserveCapacity(name.count)
+        for index in name.range { lowered.append(ASCII.lowercased(line[index])) }
+        if lowered == contentDigest { return false }
+        for prefix in prefixes where lowered.starts(with: prefix) { return true }
+        return names.contains(lowered)
+    }
+
+    private static let contentDigest = [UInt8]("content-digest".utf8)
+
+    private static let prefixes = [
+        "content-", "content_", "transfer_", "proxy-", "if-", "sec-", "access-control-", "x-forwarded-",
+    ]
+    .map { [UInt8]($0.utf8) }
+
+    private static let names: Set<[UInt8]> = Set(
+        [
+            "pragma", "warning", "authentication-info", "authentication-control", "accept-encoding", "accept-language",
+            "accept-charset", "accept-ranges", "allow", "from", "referer", "set-cookie2", "cookie2", "last-modified",
+            "link", "refresh", "clear-site-data", "strict-transport-security", "x-real-ip", "x-http-method-override",
+        ].map { [UInt8]($0.utf8) })
+}
