@@ -1,0 +1,156 @@
+"""Checks what the compiler doesn't: who may import whom, where unsafe code may stand, what lies at the top.
+
+Prints one line a finding, `path:line: what`, and exits 1 when there is one. A file past 400 lines is only a warning.
+"""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# Target -> what of this package, and of other packages, it may import.
+MAY_IMPORT = {
+    "CLibcurl": set(),
+    "CLibcrypto": set(),
+    "CLinux": set(),
+    "Cryptography": {"CLibcrypto"},
+    "Heimdallr": {"Cryptography"},
+    "HeimdallrCurl": {"Heimdallr", "CurlTransport"},
+    "Reactor": {"CLinux"},
+    "CurlTransport": {"CLibcurl", "Reactor"},
+    "Configuration": {"HTTPMessage", "Yams"},
+    "HTTPMessage": set(),
+    "Proxy": {"Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration"},
+    "Administration": {"Heimdallr", "Configuration", "Hummingbird", "Mustache", "Logging", "Metrics", "ServiceLifecycle"},
+    "Playground": {"Hummingbird"},
+    "HeimdallrProxy": {
+        "Cryptography", "Heimdallr", "HeimdallrCurl", "Reactor", "CurlTransport", "Configuration", "HTTPMessage",
+        "Proxy", "Administration", "Playground", "ArgumentParser", "Logging", "Metrics", "ServiceLifecycle",
+    },
+}
+# What Hummingbird is made of comes with it.
+WITH_HUMMINGBIRD = {
+    "HTTPTypes", "HummingbirdCore", "HummingbirdTLS", "Logging", "NIOCore", "NIOHTTP1", "NIOPosix", "NIOHTTPTypes",
+    "ServiceLifecycle",
+}
+SYSTEM = {"Glibc", "Musl", "Synchronization", "Dispatch", "FoundationEssentials", "Foundation", "Swift"}
+
+# Modules that may hold unsafe code, and the one file of the executable that may: process limits, signals, log writing.
+MAY_BE_UNSAFE = {"CLinux", "Reactor", "CurlTransport", "Cryptography"}
+UNSAFE_FILES = {"HeimdallrProxy/SystemCalls.swift"}
+UNSAFE = re.compile(
+    r"\bunsafe\b|\bUnsafe(Mutable|Raw|MutableRaw)?(Buffer)?Pointer\b|\bwithUnsafe\w*\b|@unchecked\b|\bunowned\(unsafe\)"
+    r"|\bunsafeBitCast\b|\bOpaquePointer\b"
+)
+
+TOP_LEVEL = {
+    "Package.swift", "Sources", "Tests", "Benchmarks", "deploy", "docs", "config.yaml", "README.md", "LICENSE",
+}
+NEVER_COMMITTED = re.compile(r"(^|/)(\.build|\.venv|\.swiftpm|__pycache__)/|(^|/)Package\.resolved$")
+
+# Comments and literals hold words, not code. Raw and multi-line strings first: the longest opener wins.
+NOT_CODE = re.compile(
+    r'//[^\n]*|/\*.*?\*/|(#*)"""(?:.*?)"""\1|(#+)"(?:.*?)"\2|"(?:\\.|[^"\\\n])*"', re.DOTALL
+)
+IMPORT = re.compile(
+    r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:(?:public|package|internal|fileprivate|private)\s+)?import\s+"
+    r"(?:(?:struct|class|enum|protocol|func|var|let|typealias|actor)\s+)?(\w+)",
+    re.MULTILINE,
+)
+
+findings = []
+warnings = []
+
+
+def find(path, line, what):
+    findings.append(f"{path}:{line}: {what}")
+
+
+def code_of(text):
+    """The text with comments and literals blanked, lines kept."""
+    return NOT_CODE.sub(lambda match: re.sub(r"[^\n]", " ", match.group(0)), text)
+
+
+def check_source(path, target):
+    relative = path.relative_to(ROOT)
+    text = path.read_text(encoding="utf-8")
+    code = code_of(text)
+    lines = text.count("\n")
+    if lines > 400:
+        warnings.append(f"{relative}:1: {lines} lines; past 400 a file wants splitting")
+    if target not in MAY_IMPORT:
+        find(relative, 1, f"target {target} is not in the import table")
+        return
+    allowed = MAY_IMPORT[target] | SYSTEM | {target}
+    if "Hummingbird" in allowed:
+        allowed = allowed | WITH_HUMMINGBIRD
+    for match in IMPORT.finditer(code):
+        line = code.count("\n", 0, match.start(1)) + 1
+        if match.group(1) not in allowed:
+            find(relative, line, f"{target} must not import {match.group(1)}")
+        if match.group(1) == "Yams":
+            yaml_files.add(relative)
+    if target not in MAY_BE_UNSAFE and f"{target}/{path.name}" not in UNSAFE_FILES:
+        for match in UNSAFE.finditer(code):
+            find(relative, code.count("\n", 0, match.start()) + 1, f"`{match.group(0)}` in {target}: unsafe code has its modules")
+    for match in re.finditer(r"\btry!", code):
+        find(relative, code.count("\n", 0, match.start()) + 1, "`try!`")
+
+
+def check_tests(path):
+    relative = path.relative_to(ROOT)
+    text = path.read_text(encoding="utf-8")
+    if text.count("\n") > 400:
+        warnings.append(f"{relative}:1: {text.count(chr(10))} lines; past 400 a file wants splitting")
+    for match in IMPORT.finditer(code_of(text)):
+        if match.group(1) == "XCTest":
+            find(relative, text.count("\n", 0, match.start()) + 1, "XCTest: the tests are Swift Testing")
+
+
+def check_manifest():
+    dumped = subprocess.run(
+        ["swift", "package", "dump-package"], cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
+    if dumped.returncode != 0:
+        find("Package.swift", 1, "can't be read: " + dumped.stderr.strip())
+        return
+    for target in json.loads(dumped.stdout)["targets"]:
+        name = target["name"]
+        if target["type"] == "test" or name not in MAY_IMPORT:
+            continue
+        for dependency in target["dependencies"]:
+            wanted = (dependency.get("byName") or dependency.get("target") or dependency.get("product"))[0]
+            if wanted not in MAY_IMPORT[name]:
+                find("Package.swift", 1, f"{name} must not depend on {wanted}")
+
+
+def check_tree():
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    committed = [name for name in listed.stdout.split("\0") if name]
+    for name in sorted({name.split("/")[0] for name in committed}):
+        if not name.startswith(".") and name not in TOP_LEVEL:
+            find(name, 1, "nothing else lies at the top level")
+    for name in committed:
+        if NEVER_COMMITTED.search(name):
+            find(name, 1, "is made by a build and never committed")
+
+
+yaml_files = set()
+for source in sorted((ROOT / "Sources").rglob("*.swift")):
+    check_source(source, source.relative_to(ROOT / "Sources").parts[0])
+if len(yaml_files) > 1:
+    find(sorted(yaml_files)[1], 1, "Yams is imported in one file only")
+for test in sorted((ROOT / "Tests").rglob("*.swift")):
+    check_tests(test)
+check_manifest()
+check_tree()
+
+for warning in warnings:
+    print("warning:", warning)
+for finding in findings:
+    print(finding)
+print(f"{len(findings)} findings, {len(warnings)} warnings")
+sys.exit(1 if findings else 0)
