@@ -1,0 +1,23 @@
+import CLibcrypto
+
+/// The one place where libcrypto's return codes become errors, with the library's own messages.
+///
+/// Manual: ERR_get_error(3), ERR_error_string_n(3).
+enum Libcrypto {
+    /// - Throws: `CryptographyError.libcrypto` unless `code` is 1, libcrypto's success.
+    static func check(_ operation: String, _ code: Int32) throws(CryptographyError) {
+        guard code != 1 else { return }
+        var messages: [String] = []
+        while messages.count < 8 {
+            let number = ERR_get_error()
+            guard number != 0 else { break }
+            let text = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
+                guard let base = buffer.baseAddress else { return "" }
+                unsafe ERR_error_string_n(number, base, buffer.count)
+                return unsafe String(cString: base)
+            }
+            messages.append(text)
+        }
+        throw .libcrypto(operation: operation, messages: messages)
+    }
+}

@@ -1,0 +1,53 @@
+internal import Cryptography
+
+/// A value that must not be shown: prints as `<redacted>`, compares in constant time, and is wiped from memory when
+/// its last copy goes. `revealed` and `revealedBytes` make copies that are not wiped; call them where the value
+/// is used, and do not keep what they return.
+public struct Secret: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    private let storage: SecretBytes
+
+    public init(_ text: String) {
+        storage = SecretBytes(Array(text.utf8))
+    }
+
+    public init(_ bytes: [UInt8]) {
+        storage = SecretBytes(bytes)
+    }
+
+    init(_ storage: SecretBytes) {
+        self.storage = storage
+    }
+
+    /// In bytes of UTF-8.
+    public var count: Int { storage.count }
+    public var isEmpty: Bool { storage.count == 0 }
+
+    public var revealed: String { String(decoding: revealedBytes, as: UTF8.self) }
+
+    public var revealedBytes: [UInt8] {
+        storage.withSpan { span in
+            var bytes: [UInt8] = []
+            bytes.reserveCapacity(span.count)
+            for index in span.indices { bytes.append(span[index]) }
+            return bytes
+        }
+    }
+
+    /// The bytes without a copy, for as long as `body` runs.
+    public func withSpan<Result>(_ body: (Span<UInt8>) throws -> Result) rethrows -> Result {
+        try storage.withSpan(body)
+    }
+
+    public static func == (one: Secret, other: Secret) -> Bool {
+        one.storage === other.storage || one.storage.isEqual(to: other.storage)
+    }
+
+    /// Only the length: a hash of the bytes could be compared.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(count)
+    }
+
+    public var description: String { "<redacted>" }
+    public var debugDescription: String { "<redacted>" }
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}

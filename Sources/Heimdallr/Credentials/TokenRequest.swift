@@ -1,0 +1,20 @@
+/// A token request while it is put together: the form and the header fields, still apart, so that each part can add
+/// to it without having to know the others.
+public struct TokenRequest: Sendable, Equatable {
+    public var form: [FormParameter]
+    public var headers: [HTTPField]
+    /// What must not come back in a message: added to by whoever puts a secret into the request.
+    public var secrets: [Secret]
+
+    public init(form: [FormParameter] = [], headers: [HTTPField] = [], secrets: [Secret] = []) {
+        self.form = form
+        self.headers = headers
+        self.secrets = secrets
+    }
+
+    /// Sets a parameter, taking out what was there under that name.
+    public mutating func set(_ parameter: FormParameter) {
+        form.removeAll { $0.name == parameter.name }
+        form.append(parameter)
+    }
+}

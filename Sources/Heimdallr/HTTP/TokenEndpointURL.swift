@@ -1,0 +1,29 @@
+/// The address of a token endpoint, as far as this module has to understand it.
+enum TokenEndpointURL {
+    enum Fault: Error, Equatable {
+        case malformed
+        case plaintext
+    }
+
+    /// - Throws: `Fault.plaintext` for http:// that nobody allowed; `Fault.malformed` for anything but an absolute
+    ///   http(s) URL without user information and fragment (RFC 6749 section 3.2).
+    static func check(_ url: String, allowPlaintext: Bool) throws(Fault) {
+        guard url.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), !url.utf8.contains(UInt8(ascii: "#")) else {
+            throw .malformed
+        }
+        let lowered = url.lowercased()
+        let rest: Substring
+        if lowered.hasPrefix("https://") {
+            rest = url.dropFirst(8)
+        } else if lowered.hasPrefix("http://") {
+            rest = url.dropFirst(7)
+            guard allowPlaintext else { throw .plaintext }
+        } else {
+            throw .malformed
+        }
+        let authority = rest.prefix { $0 != "/" && $0 != "?" }
+        guard !authority.isEmpty, !authority.contains("@"), !authority.contains("\\"), !authority.hasPrefix(":") else {
+            throw .malformed
+        }
+    }
+}

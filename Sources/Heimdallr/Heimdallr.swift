@@ -1,0 +1,345 @@
+import Synchronization
+
+/// Keeps one valid access token for one OAuth client, and puts it on requests.
+///
+/// Any thread may call anything. `currentToken()` and `reject(_:)` never wait, and are made for an event loop.
+/// Token requests belong to nobody who asks: they run in tasks of their own, one at a time, and a caller that leaves
+/// cancels none. Nothing is asked before `start()` or the first wait. Let go of it with `shutdown()`.
+public final class Heimdallr: Sendable {
+    /// The client's name: what its record, its events and its metrics are called by.
+    public let name: String
+    private let authenticator: any ResourceRequestAuthenticator
+    private let store: any OAuthAccessTokenStore
+    private let exchange: TokenExchange
+    private let limiter: TokenRequestLimiter
+    /// One at a time works on the store's record.
+    private let gate = TokenRequestLimiter(limit: 1)
+    private let clock: HeimdallrClock
+    private let onTokenRequest: (@Sendable (TokenRequestReport) -> Void)?
+    private let broadcast = EventBroadcast()
+    private let state: Mutex<State>
+
+    private struct State {
+        var lifeCycle: TokenLifeCycle
+        var nextWaiter: UInt64 = 0
+        var continuations: [UInt64: CheckedContinuation<Result<AccessToken, HeimdallrError>, Never>] = [:]
+        var fetches: [UInt64: Task<Void, Never>] = [:]
+        var alarm: (at: ContinuousClock.Instant, task: Task<Void, Never>)?
+    }
+
+    private typealias Resumption = (
+        continuation: CheckedContinuation<Result<AccessToken, HeimdallrError>, Never>,
+        result: Result<AccessToken, HeimdallrError>
+    )
+
+    /// - Parameters:
+    ///   - limiter: shared by all clients of a process, so that not too many token requests run at once.
+    ///   - onTokenRequest: called after each token request, on any thread; must not block.
+    /// - Throws: when the configuration can't work.
+    public init(
+        name: String = "default", configuration: HeimdallrConfiguration, credentials: any OAuthClientCredentials,
+        grant: any OAuthAuthorizationGrant = ClientCredentialsGrant(), httpClient: any HTTPClient,
+        store: any OAuthAccessTokenStore = OAuthAccessTokenMemoryStore(),
+        parser: any OAuthAccessTokenParser = OAuthAccessTokenDefaultParser(),
+        authenticator: any ResourceRequestAuthenticator = ResourceRequestAuthenticatorHTTPHeader(),
+        limiter: TokenRequestLimiter = .shared, clock: HeimdallrClock = .system,
+        onTokenRequest: (@Sendable (TokenRequestReport) -> Void)? = nil
+    ) throws(HeimdallrConfigurationError) {
+        try configuration.validate(grant: grant)
+        self.name = name
+        self.authenticator = authenticator
+        self.store = store
+        self.limiter = limiter
+        self.clock = clock
+        self.onTokenRequest = onTokenRequest
+        exchange = TokenExchange(
+            configuration: configuration, credentials: credentials, grant: grant, parser: parser,
+            httpClient: httpClient)
+        let policy = TokenPolicy(
+            defaultExpiresIn: configuration.defaultExpiresIn, defaultTokenType: configuration.defaultTokenType,
+            treatAsBearer: configuration.treatAsBearer, requestedScope: configuration.scope)
+        let settings = TokenLifeCycle.Settings(
+            needs: grant.needs, policy: policy, refreshBefore: configuration.refreshBefore,
+            patience: configuration.timeout + .seconds(5))
+        state = Mutex(State(lifeCycle: TokenLifeCycle(settings: settings)))
+    }
+
+    deinit {
+        state.withLock { $0.alarm?.task.cancel() }
+        broadcast.finish()
+    }
+
+    // MARK: The token
+
+    /// The token to use now, or `nil`: none, expired or rejected. Never waits. Its use keeps the token alive: a
+    /// background refresh starts when one is due, while this token still serves.
+    public func currentToken() -> AccessToken? {
+        let now = clock.now()
+        if let token = state.withLock({ $0.lifeCycle.tokenInUse(now: now) }) { return token }
+        return apply { $0.use(now: $1, random: clock.random) }
+    }
+
+    /// The token to use now, waiting for one if need be. The wait ends at `deadline` at the latest, with exactly one
+    /// outcome; the token request goes on without it.
+    /// - Throws: `HeimdallrError`
+    public func accessToken(before deadline: ContinuousClock.Instant) async throws(HeimdallrError) -> AccessToken {
+        if let token = currentToken() { return token }
+        let id = state.withLock { state in
+            state.nextWaiter += 1
+            return state.nextWaiter
+        }
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                state.withLock { $0.continuations[id] = continuation }
+                apply { $0.wait(id, until: deadline, now: $1, random: clock.random) }
+                // A cancellation that came before the waiter was there has found nobody.
+                if Task.isCancelled { apply { life, _ in life.leave(id) } }
+            }
+        } onCancel: {
+            apply { life, _ in life.leave(id) }
+        }
+        return try result.get()
+    }
+
+    /// The same with a time to wait.
+    public func accessToken(waiting limit: Duration = .seconds(30)) async throws(HeimdallrError) -> AccessToken {
+        try await accessToken(before: clock.now() + limit)
+    }
+
+    /// The resource answered 401 to a request that really carried `token`: it is not used again, and a new one is
+    /// fetched. No-op when it has been replaced already.
+    public func reject(_ token: AccessToken) {
+        apply { $0.reject(generation: token.generation, now: $1, random: clock.random) }
+    }
+
+    /// Puts a token onto `request`, waiting for one if need be.
+    /// - Throws: `HeimdallrError`; the request is unchanged then.
+    public func authenticate(
+        _ request: inout HTTPRequest, waiting limit: Duration = .seconds(30)
+    ) async throws(HeimdallrError) {
+        let token = try await accessToken(waiting: limit)
+        authenticator.authenticate(&request, with: token)
+    }
+
+    /// Whether there is a token that may be used now.
+    public var hasAccessToken: Bool {
+        let now = clock.now()
+        return state.withLock { $0.lifeCycle.token.map { !$0.isExpired(at: now) } ?? false }
+    }
+
+    /// The access token counts as expired from now on; the refresh token stays.
+    public func invalidateAccessToken() {
+        apply { $0.invalidate(now: $1, random: clock.random) }
+    }
+
+    /// Forgets access and refresh token, in the store too.
+    /// - Throws: what the store throws; in memory they are gone all the same.
+    public func clearAccessToken() async throws {
+        apply { $0.clear(now: $1, random: clock.random) }
+        // Not cancellable halfway: what is forgotten in memory must not come back from the store.
+        try await Task { [self] in
+            try await gate.acquire()
+            defer { gate.release() }
+            try await store.remove(client: name)
+        }.value
+    }
+
+    // MARK: Beginning and ending
+
+    /// Gets a token before anybody asks: the store's if it is still good, else a new one.
+    public func start() {
+        apply { $0.start(now: $1, random: clock.random) }
+    }
+
+    /// Ends everything: waiters get `HeimdallrError.stopped`, event streams end.
+    public func shutdown() {
+        apply { life, _ in life.stop() }
+        broadcast.finish()
+    }
+
+    // MARK: Watching
+
+    /// What happens from now on. Each call makes a stream of its own, which ends at `shutdown()`. A reader that falls
+    /// more than 256 events behind loses the oldest.
+    public func events() -> AsyncStream<HeimdallrEvent> { broadcast.stream() }
+
+    public func status() -> HeimdallrStatus {
+        let now = clock.now()
+        return state.withLock { $0.lifeCycle.status(client: name, grantType: exchange.grant.type, now: now) }
+    }
+
+    // MARK: Performing what the life cycle decides
+
+    /// Tells the life cycle something, and does what it says. Events leave in order; continuations are resumed
+    /// outside the lock.
+    @discardableResult
+    private func apply<Answer: Sendable>(
+        _ body: (inout TokenLifeCycle, ContinuousClock.Instant) -> Answer
+    ) -> Answer {
+        let now = clock.now()
+        let (answer, resumptions): (Answer, [Resumption]) = state.withLock { state in
+            let answer = body(&state.lifeCycle, now)
+            var resumptions: [Resumption] = []
+            for action in state.lifeCycle.takeActions() {
+                perform(action, &state, &resumptions)
+            }
+            setAlarm(&state)
+            return (answer, resumptions)
+        }
+        for resumption in resumptions { resumption.continuation.resume(returning: resumption.result) }
+        return answer
+    }
+
+    private func perform(_ action: TokenLifeCycle.Action, _ state: inout State, _ resumptions: inout [Resumption]) {
+        switch action {
+        case .load:
+            Task { await load() }
+        case .fetch(let id, let kind):
+            state.fetches[id] = Task { await fetch(id, kind) }
+        case .cancelFetch(let id):
+            state.fetches.removeValue(forKey: id)?.cancel()
+        case .resume(let id, let result):
+            if let continuation = state.continuations.removeValue(forKey: id) {
+                resumptions.append((continuation, result))
+            }
+        case .resave(let record):
+            Task { await resave(record) }
+        case .emit(let kind):
+            broadcast.send(HeimdallrEvent(client: name, kind: kind))
+        }
+    }
+
+    /// One alarm at a time, at the earliest moment the life cycle has something to do. It does not keep `self` alive.
+    private func setAlarm(_ state: inout State) {
+        guard let wake = state.lifeCycle.nextWake else {
+            state.alarm?.task.cancel()
+            state.alarm = nil
+            return
+        }
+        if let alarm = state.alarm, alarm.at <= wake { return }
+        state.alarm?.task.cancel()
+        let task = Task { [weak self, clock] in
+            do { try await clock.sleep(wake) } catch { return }
+            self?.ring(wake)
+        }
+        state.alarm = (wake, task)
+    }
+
+    private func ring(_ instant: ContinuousClock.Instant) {
+        state.withLock { state in
+            if state.alarm?.at == instant { state.alarm = nil }
+        }
+        apply { $0.tick(now: $1, random: clock.random) }
+    }
+
+    private func load() async {
+        var record: TokenRecord?
+        var fault: String?
+        do {
+            record = try await store.load(client: name)
+        } catch {
+            fault = Self.sentence(for: error)
+        }
+        let wallClock = clock.wallClock()
+        apply { $0.loaded(record, fault: fault, now: $1, wallClock: wallClock, random: clock.random) }
+    }
+
+    private func resave(_ record: TokenRecord) async {
+        let fault: String?
+        do {
+            try await gate.acquire()
+            defer { gate.release() }
+            fault = await save(record)
+        } catch {
+            fault = "saving was cancelled"
+        }
+        apply { $0.resaved(record, fault: fault, now: $1, random: clock.random) }
+    }
+
+    private func save(_ record: TokenRecord) async -> String? {
+        do {
+            try await store.save(record, client: name)
+            return nil
+        } catch {
+            return Self.sentence(for: error)
+        }
+    }
+
+    private static func sentence(for error: any Error) -> String {
+        (error as? TokenStoreError)?.description ?? "the token store failed"
+    }
+
+    // MARK: One fetch
+
+    /// The store is held from reading to writing, so that no refresh token is spent twice, by whichever process.
+    private func fetch(_ id: UInt64, _ kind: TokenLifeCycle.FetchKind) async {
+        defer { state.withLock { $0.fetches[id] = nil } }
+        guard (try? await gate.acquire()) != nil else { return }
+        defer { gate.release() }
+        // Without its lease the store is only less safe against other processes, and the token matters more.
+        let lease = try? await store.lease(client: name)
+        await fetchHoldingStore(id, kind, isShared: lease != nil)
+        await lease?.release()
+    }
+
+    private func fetchHoldingStore(_ id: UInt64, _ kind: TokenLifeCycle.FetchKind, isShared: Bool) async {
+        if isShared, let record = try? await store.load(client: name),
+            state.withLock({ record.revision > $0.lifeCycle.revision })
+        {
+            await finish(id, .adopted(record))
+            return
+        }
+        guard (try? await limiter.acquire()) != nil else { return }
+        let (outcome, report) = await ask(id, kind)
+        limiter.release()
+        guard let outcome else { return }
+        if let report { onTokenRequest?(report) }
+        await finish(id, outcome)
+    }
+
+    private func ask(
+        _ id: UInt64, _ kind: TokenLifeCycle.FetchKind
+    ) async -> (TokenLifeCycle.Outcome?, TokenRequestReport?) {
+        // Says that the request is about to go out, so that reading the secrets counts as part of it.
+        guard apply({ $0.began(id, now: $1) }) else { return (nil, nil) }
+        let prepared: TokenExchange.Prepared
+        do {
+            prepared = try await exchange.prepare(kind)
+        } catch {
+            let outcome = TokenLifeCycle.Outcome.fault(.secret(error), retryAfter: nil)
+            return (
+                outcome, report(kind == .grant ? exchange.grant.type : "refresh_token", outcome, since: clock.now())
+            )
+        }
+        let (spent, current) = state.withLock { ($0.lifeCycle.spentRefreshToken, $0.lifeCycle.token?.value) }
+        if let seed = prepared.seed, seed == spent { return (.seedSpent, nil) }
+        guard apply({ $0.began(id, seed: prepared.seed, now: $1) }) else { return (nil, nil) }
+        let begin = clock.now()
+        let outcome = await exchange.perform(prepared, hiding: current.map { [$0] } ?? [], wallClock: clock.wallClock)
+        return (outcome, report(prepared.grantType, outcome, since: begin))
+    }
+
+    private func finish(_ id: UInt64, _ outcome: TokenLifeCycle.Outcome) async {
+        let wallClock = clock.wallClock()
+        let record = apply { $0.answered(id, outcome, now: $1, wallClock: wallClock, random: clock.random) }
+        guard let record else { return }
+        let fault = await save(record)
+        apply { $0.saved(id, record, fault: fault, now: $1, random: clock.random) }
+    }
+
+    private func report(
+        _ grantType: String, _ outcome: TokenLifeCycle.Outcome, since begin: ContinuousClock.Instant
+    ) -> TokenRequestReport {
+        let result: TokenRequestReport.Result =
+            switch outcome {
+            case .response, .adopted: .success
+            case .seedSpent, .fault(.secret, _): .notSent
+            case .fault(.refused, _): .refused
+            case .fault(.answer, _): .badAnswer
+            case .fault(.network, _), .fault(.stuck, _): .network
+            case .fault(.status, _), .fault(.redirect, _): .httpError
+            }
+        return TokenRequestReport(
+            client: name, grantType: grantType, result: result, duration: begin.duration(to: clock.now()))
+    }
+}

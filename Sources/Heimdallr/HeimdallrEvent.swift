@@ -1,0 +1,41 @@
+/// Something happened to a client's token.
+public struct HeimdallrEvent: Sendable, Equatable {
+    public let client: String
+    public let kind: Kind
+
+    public enum Kind: Sendable, Equatable {
+        case needsAuthentication
+        /// The first one, or the first after a loss. `stored`: it was taken up from the store.
+        case tokenAcquired(expiresIn: Duration, stored: Bool)
+        case tokenRefreshed(expiresIn: Duration)
+        case tokenLost(LossReason)
+        case tokenFailed(HeimdallrError)
+    }
+
+    public enum LossReason: Sendable, Hashable {
+        /// It expired and no new one had come.
+        case expired
+        /// The protected resource refused it.
+        case rejected
+        /// `invalidateAccessToken()`, `clear()`
+        case discarded
+        /// The refresh token is no longer accepted.
+        case grantGone
+    }
+
+    public init(client: String, kind: Kind) {
+        self.client = client
+        self.kind = kind
+    }
+
+    /// As logs and metrics name it.
+    public var name: String {
+        switch kind {
+        case .needsAuthentication: "needs_authentication"
+        case .tokenAcquired: "token_acquired"
+        case .tokenRefreshed: "token_refreshed"
+        case .tokenLost: "token_lost"
+        case .tokenFailed: "token_failed"
+        }
+    }
+}

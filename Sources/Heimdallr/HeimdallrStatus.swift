@@ -1,0 +1,55 @@
+/// A client at one moment, for people. Holds no secret.
+public struct HeimdallrStatus: Sendable, Equatable {
+    public enum State: String, Sendable, Hashable {
+        /// Nobody has asked yet, or the store is being read.
+        case starting
+        /// There is a token that may be used.
+        case ready
+        /// No token; a token request is under way or about to be.
+        case fetching
+        /// No token, and none wanted since the last one expired.
+        case idle
+        /// No token; the last attempt failed and the next one is due later.
+        case backingOff = "backing_off"
+        case needsAuthentication = "needs_authentication"
+        case stopped
+    }
+
+    public var client: String
+    public var grantType: String
+    public var state: State
+    /// Of the current token.
+    public var expiresIn: Duration?
+    public var hasRefreshToken: Bool
+    /// How long ago a token request last succeeded.
+    public var sinceLastSuccess: Duration?
+    /// The last failure, kept until a token request succeeds; and how long ago it was.
+    public var lastError: HeimdallrError?
+    public var sinceLastError: Duration?
+    /// When the next token request is due, if one is planned.
+    public var nextAttemptIn: Duration?
+    public var waiters: Int
+    /// What is wrong with the store; the token serves from memory meanwhile.
+    public var storeFault: String?
+    /// The client has had its first outcome, good or bad.
+    public var hasSettled: Bool
+}
+
+/// One token request, for metrics.
+public struct TokenRequestReport: Sendable, Equatable {
+    public var client: String
+    /// What was really sent as grant_type.
+    public var grantType: String
+    public var result: Result
+    public var duration: Duration
+
+    /// Few and fixed, so that they can be a metric's label.
+    public enum Result: String, Sendable, Hashable, CaseIterable {
+        case success
+        case refused
+        case badAnswer = "bad_answer"
+        case httpError = "http_error"
+        case network
+        case notSent = "not_sent"
+    }
+}

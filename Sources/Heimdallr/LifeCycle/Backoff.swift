@@ -1,0 +1,24 @@
+/// How long to wait after the n-th failure in a row: full jitter (anything from nothing to the ceiling), the ceiling
+/// doubling up to a cap.
+struct Backoff: Sendable {
+    var base: Duration
+    var cap: Duration
+
+    /// Faults that pass by themselves.
+    static let transient = Backoff(base: .seconds(1), cap: .seconds(30))
+    /// Faults that somebody has to mend: asking often would only fill the server's log.
+    static let permanent = Backoff(base: .seconds(10), cap: .seconds(300))
+    /// Tokens that the resource refuses on their first use.
+    static let rejection = Backoff(base: .seconds(4), cap: .seconds(300))
+
+    /// - Parameters:
+    ///   - attempt: 1 for the first failure.
+    ///   - random: 0 ..< 1
+    func delay(attempt: Int, random: Double) -> Duration {
+        ceiling(attempt: attempt) * random
+    }
+
+    func ceiling(attempt: Int) -> Duration {
+        min(cap, base * (1 << min(max(attempt, 1) - 1, 16)))
+    }
+}

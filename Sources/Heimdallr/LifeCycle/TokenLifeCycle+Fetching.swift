@@ -1,0 +1,336 @@
+extension TokenLifeCycle {
+    // MARK: Beginning a fetch
+
+    /// How a token can be had without a person, if it can.
+    var nextKind: FetchKind? {
+        if let refreshToken {
+            let alternate = isRefreshTokenDoubtful && settings.needs != .person && !lastAttemptWasGrant
+            if !alternate { return .refresh(refreshToken) }
+        }
+        return settings.needs == .person ? nil : .grant
+    }
+
+    /// Plans a fetch, as early as it may be.
+    mutating func wantToken(now: Instant) {
+        guard stage == .running, fetch == nil else { return }
+        guard nextKind != nil else {
+            needAuthentication()
+            return
+        }
+        var due = now
+        if let lastAskedAt { due = max(due, lastAskedAt + settings.minInterval) }
+        if let failure { due = max(due, failure.retryAt) }
+        if let rejectedUntil { due = max(due, rejectedUntil) }
+        fetchDue = min(fetchDue ?? due, due)
+    }
+
+    /// What time brings: expiry, refreshes, retries, deadlines. Harmless at any moment.
+    mutating func tick(now: Instant, random: () -> Double) {
+        if let token, token.isExpired(at: now) { expire(now: now) }
+        if let askedAt = fetch?.askedAt, let id = fetch?.id, fetch?.afterSave == nil,
+            now >= askedAt + settings.patience
+        {
+            act(.cancelFetch(id))
+            fetch = nil
+            fail(.stuck, retryAfter: nil, now: now, random: random)
+        }
+        if token != nil, let refreshAt, now >= refreshAt, firstUsedAt != nil, nextKind != nil { wantToken(now: now) }
+        if stage == .running, fetch == nil, let fetchDue, fetchDue <= now { beginFetch() }
+        resumeOverdue(now: now)
+        if let resaveDue, resaveDue <= now, let unsaved, !isResaving {
+            isResaving = true
+            self.resaveDue = nil
+            act(.resave(unsaved))
+        }
+    }
+
+    /// When `tick` has something to do next.
+    var nextWake: Instant? {
+        guard stage != .stopped else { return nil }
+        var wake = earliestDeadline
+        func consider(_ instant: Instant?) {
+            if let instant { wake = min(wake ?? instant, instant) }
+        }
+        if unsaved != nil, !isResaving { consider(resaveDue) }
+        consider(token?.expiresAt)
+        if let fetch {
+            if let askedAt = fetch.askedAt, fetch.afterSave == nil { consider(askedAt + settings.patience) }
+        } else {
+            consider(fetchDue)
+            if token != nil, firstUsedAt != nil, fetchDue == nil, nextKind != nil { consider(refreshAt) }
+        }
+        return wake
+    }
+
+    private mutating func expire(now: Instant) {
+        drop(.expired)
+        if rejectedUntil == nil { rejectionsInARow = 0 }
+        if nextKind == nil { needAuthentication() }
+        if !waiters.isEmpty { wantToken(now: now) }
+    }
+
+    private mutating func beginFetch() {
+        fetchDue = nil
+        rejectedUntil = nil
+        guard let kind = nextKind else {
+            needAuthentication()
+            return
+        }
+        let id = nextFetchID
+        nextFetchID += 1
+        lastAttemptWasGrant = kind == .grant
+        fetch = Fetch(id: id, kind: kind)
+        act(.fetch(id, kind))
+    }
+
+    /// The request goes out now. `seed`: the refresh token that was handed in and is spent with it.
+    /// - Returns: whether it still should go out.
+    mutating func began(_ id: FetchID, seed: Secret? = nil, now: Instant) -> Bool {
+        guard fetch?.id == id, stage == .running else { return false }
+        fetch?.seed = seed
+        fetch?.askedAt = now
+        lastAskedAt = now
+        return true
+    }
+
+    // MARK: Its end
+
+    /// - Returns: the record to save before anything else happens; then `saved` is called.
+    mutating func answered(
+        _ id: FetchID, _ outcome: Outcome, now: Instant, wallClock: Int64, random: () -> Double
+    ) -> TokenRecord? {
+        guard let fetch, fetch.id == id, stage == .running else { return nil }
+        switch outcome {
+        case .response(let response):
+            return accept(response, fetch, now: now, wallClock: wallClock, random: random)
+        case .fault(let fault, let retryAfter):
+            self.fetch = nil
+            switch (fetch.kind, verdict(on: fault)) {
+            case (.refresh(let spent), .grantGone):
+                return loseRefreshToken(spent, now: now, wallClock: wallClock, random: random)
+            case (.refresh, .codeless) where doubtRefreshToken(now: now):
+                withoutRefreshToken(now: now, random: random)
+            case (.grant, .grantGone) where settings.needs == .freshSeed:
+                spentRefreshToken = fetch.seed
+                failAuthentication(now: now, random: random)
+            default:
+                fail(fault, retryAfter: retryAfter, now: now, random: random)
+            }
+        case .adopted(let record):
+            self.fetch = nil
+            succeeded(now: now)
+            takeUp(record, now: now, wallClock: wallClock, random: random)
+            if token == nil { wantToken(now: now) }
+        case .seedSpent:
+            self.fetch = nil
+            failAuthentication(now: now, random: random)
+        }
+        tick(now: now, random: random)
+        return nil
+    }
+
+    private mutating func accept(
+        _ response: TokenResponse, _ fetch: Fetch, now: Instant, wallClock: Int64, random: () -> Double
+    ) -> TokenRecord? {
+        var kept = refreshToken
+        if case .refresh(let spent) = fetch.kind { kept = spent }
+        let new: AccessToken
+        do {
+            new = try settings.policy.token(from: response, askedAt: fetch.askedAt ?? now, keeping: kept)
+        } catch {
+            // The refresh token in it is good all the same, and the old one may be spent.
+            if let rotated = response.refreshToken, rotated != refreshToken {
+                refreshToken = rotated
+                self.fetch?.afterSave = .fail(.answer(error))
+                return record(token, now: now, wallClock: wallClock)
+            }
+            self.fetch = nil
+            fail(.answer(error), retryAfter: nil, now: now, random: random)
+            tick(now: now, random: random)
+            return nil
+        }
+        refreshToken = new.refreshToken
+        isRefreshTokenDoubtful = false
+        codeless = nil
+        if new.isExpired(at: now) {
+            self.fetch?.afterSave = .fail(.answer(.alreadyExpired))
+        } else {
+            self.fetch?.afterSave = .publish(new, refreshed: token != nil || fetch.kind != .grant)
+        }
+        return record(new, now: now, wallClock: wallClock)
+    }
+
+    /// The record is durable, or `fault` says why it is not: then the token serves from memory and saving is retried.
+    mutating func saved(
+        _ id: FetchID, _ record: TokenRecord, fault: String?, now: Instant, random: () -> Double
+    ) {
+        noteSave(record, fault: fault, now: now, random: random)
+        guard let fetch, fetch.id == id, let after = fetch.afterSave, stage == .running else { return }
+        self.fetch = nil
+        switch after {
+        case .publish(let new, let refreshed):
+            if new.isExpired(at: now) {
+                fail(.answer(.alreadyExpired), retryAfter: nil, now: now, random: random)
+            } else {
+                succeeded(now: now)
+                let expiresIn = now.duration(to: new.expiresAt)
+                publish(new, now: now, random: random)
+                act(
+                    .emit(
+                        refreshed
+                            ? .tokenRefreshed(expiresIn: expiresIn)
+                            : .tokenAcquired(expiresIn: expiresIn, stored: false)))
+            }
+        case .fail(let fault):
+            fail(fault, retryAfter: nil, now: now, random: random)
+        }
+        tick(now: now, random: random)
+    }
+
+    private mutating func succeeded(now: Instant) {
+        failure = nil
+        failuresInARow = 0
+        fetchDue = nil
+        lastSuccessAt = now
+        hasSettled = true
+    }
+
+    // MARK: Failures
+
+    /// Remembers it, plans the next attempt, and sends away whom that would not help.
+    mutating func fail(_ fault: TokenEndpointFault, retryAfter: Duration?, now: Instant, random: () -> Double) {
+        let permanent = fault.looksPermanent
+        remember(
+            permanent ? .refused(fault) : .unavailable(fault), backoff: permanent ? .permanent : .transient,
+            retryAfter: retryAfter, now: now, random: random)
+    }
+
+    /// Only a person helps, but a new refresh token may be handed in, or a doubtful one may be good again.
+    private mutating func failAuthentication(now: Instant, random: () -> Double) {
+        remember(.needsAuthentication, backoff: .permanent, retryAfter: nil, now: now, random: random)
+        needAuthentication()
+    }
+
+    private mutating func remember(
+        _ kind: Failure.Kind, backoff: Backoff, retryAfter: Duration?, now: Instant, random: () -> Double
+    ) {
+        failuresInARow += 1
+        hasSettled = true
+        var retryAt = now + backoff.delay(attempt: failuresInARow, random: random())
+        if let lastAskedAt { retryAt = max(retryAt, lastAskedAt + settings.minInterval) }
+        if let retryAfter { retryAt = max(retryAt, now + min(max(retryAfter, .zero), Self.maxRetryAfter)) }
+        let failure = Failure(kind: kind, at: now, retryAt: retryAt)
+        self.failure = failure
+        fetchDue = retryAt
+        let error = error(for: failure, now: now)
+        if kind != .needsAuthentication { act(.emit(.tokenFailed(error))) }
+        if case .unavailable = kind {
+            // One refresh for each request: a server that hands out expired tokens is not asked again for the same one.
+            let isFutile = kind == .unavailable(.answer(.alreadyExpired))
+            for (id, waiter) in waiters where isFutile || waiter.deadline < retryAt {
+                waiters[id] = nil
+                act(.resume(id, .failure(error)))
+            }
+            earliestDeadline = waiters.values.map(\.deadline).min()
+        } else {
+            resumeAll(.failure(error))
+        }
+    }
+
+    /// A server that says to wait longer is asked again after this all the same: nothing stays silent for good.
+    static let maxRetryAfter = Duration.seconds(3600)
+
+    /// Nothing but a login helps. Said once, until there is a token again.
+    mutating func needAuthentication() {
+        hasSettled = true
+        if !announcedNeed {
+            announcedNeed = true
+            act(.emit(.needsAuthentication))
+        }
+        if fetch == nil { resumeAll(.failure(.needsAuthentication)) }
+    }
+
+    private enum Verdict {
+        case grantGone
+        /// What some servers say instead of `invalid_grant`, and others for anything.
+        case codeless
+        case other
+    }
+
+    private func verdict(on fault: TokenEndpointFault) -> Verdict {
+        switch fault {
+        case .refused(let error) where error.code == .invalidGrant && fault.looksPermanent: .grantGone
+        case .status(400), .status(401): .codeless
+        default: .other
+        }
+    }
+
+    /// Three 400 or 401 without a code over a minute count as `invalid_grant`.
+    private mutating func doubtRefreshToken(now: Instant) -> Bool {
+        let row = (count: (codeless?.count ?? 0) + 1, since: codeless?.since ?? now)
+        codeless = row
+        if row.count >= 3, now - row.since >= .seconds(60) { isRefreshTokenDoubtful = true }
+        return isRefreshTokenDoubtful
+    }
+
+    /// The refresh token is only doubtful: it is kept, and tried now and then.
+    private mutating func withoutRefreshToken(now: Instant, random: () -> Double) {
+        if settings.needs == .person {
+            failAuthentication(now: now, random: random)
+        } else {
+            wantToken(now: now)
+        }
+    }
+
+    /// `invalid_grant`: the only answer that discards a refresh token.
+    private mutating func loseRefreshToken(
+        _ spent: Secret, now: Instant, wallClock: Int64, random: () -> Double
+    ) -> TokenRecord? {
+        refreshToken = nil
+        spentRefreshToken = spent
+        isRefreshTokenDoubtful = false
+        codeless = nil
+        if settings.needs == .person {
+            act(.emit(.tokenLost(.grantGone)))
+            needAuthentication()
+        } else {
+            wantToken(now: now)
+        }
+        tick(now: now, random: random)
+        return record(token, now: now, wallClock: wallClock)
+    }
+
+    // MARK: Records
+
+    private mutating func record(_ token: AccessToken?, now: Instant, wallClock: Int64) -> TokenRecord {
+        revision += 1
+        guard let token else {
+            return TokenRecord(
+                revision: revision, accessToken: nil, issuedAt: wallClock, expiresAt: wallClock,
+                refreshToken: refreshToken)
+        }
+        var record = TokenRecord(token, revision: revision, now: now, wallClock: wallClock)
+        record.refreshToken = refreshToken
+        return record
+    }
+
+    /// A background save has ended.
+    mutating func resaved(_ record: TokenRecord, fault: String?, now: Instant, random: () -> Double) {
+        isResaving = false
+        noteSave(record, fault: fault, now: now, random: random)
+    }
+
+    private mutating func noteSave(_ record: TokenRecord, fault: String?, now: Instant, random: () -> Double) {
+        guard record.revision == revision else { return }
+        storeFault = fault
+        if fault == nil {
+            unsaved = nil
+            resaveDue = nil
+            saveFailuresInARow = 0
+        } else {
+            unsaved = record
+            saveFailuresInARow += 1
+            resaveDue = now + .seconds(1) + Backoff.transient.delay(attempt: saveFailuresInARow, random: random())
+        }
+    }
+}

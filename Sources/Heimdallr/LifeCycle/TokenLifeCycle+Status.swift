@@ -1,0 +1,28 @@
+extension TokenLifeCycle {
+    func status(client: String, grantType: String, now: Instant) -> HeimdallrStatus {
+        let usable = token.flatMap { $0.isExpired(at: now) ? nil : $0 }
+        let isFailing = failure.map { $0.at > lastSuccessAt ?? $0.at - .seconds(1) } ?? false
+        return HeimdallrStatus(
+            client: client, grantType: grantType, state: state(hasToken: usable != nil, now: now),
+            expiresIn: usable.map { now.duration(to: $0.expiresAt) }, hasRefreshToken: refreshToken != nil,
+            sinceLastSuccess: lastSuccessAt.map { $0.duration(to: now) },
+            lastError: isFailing ? failure.map { error(for: $0, now: now) } : nil,
+            sinceLastError: isFailing ? failure.map { $0.at.duration(to: now) } : nil,
+            nextAttemptIn: fetchDue.map { max(.zero, now.duration(to: $0)) }, waiters: waiters.count,
+            storeFault: storeFault, hasSettled: hasSettled)
+    }
+
+    private func state(hasToken: Bool, now: Instant) -> HeimdallrStatus.State {
+        switch stage {
+        case .new, .loading: return .starting
+        case .stopped: return .stopped
+        case .running: break
+        }
+        if hasToken { return .ready }
+        if fetch != nil { return .fetching }
+        if failure?.kind == .needsAuthentication || nextKind == nil { return .needsAuthentication }
+        if let failure, failure.retryAt > now { return .backingOff }
+        if let rejectedUntil, rejectedUntil > now { return .backingOff }
+        return fetchDue != nil || !waiters.isEmpty ? .fetching : .idle
+    }
+}

@@ -1,0 +1,71 @@
+extension TokenLifeCycle {
+    /// Somebody wants a token and waits for it until `deadline`. Resumed exactly once, perhaps at once.
+    mutating func wait(_ id: WaiterID, until deadline: Instant, now: Instant, random: () -> Double) {
+        if let token = use(now: now, random: random) {
+            act(.resume(id, .success(token)))
+            return
+        }
+        if let error = refusal(now: now) {
+            if error == .needsAuthentication { needAuthentication() }
+            act(.resume(id, .failure(error)))
+            return
+        }
+        waiters[id] = Waiter(deadline: deadline)
+        earliestDeadline = min(earliestDeadline ?? deadline, deadline)
+        switch stage {
+        case .new:
+            stage = .loading
+            act(.load)
+        case .running: wantToken(now: now)
+        case .loading, .stopped: break
+        }
+        tick(now: now, random: random)
+    }
+
+    /// The caller has gone. The fetch goes on.
+    mutating func leave(_ id: WaiterID) {
+        guard waiters.removeValue(forKey: id) != nil else { return }
+        act(.resume(id, .failure(.cancelled)))
+    }
+
+    /// Why there is no sense in waiting, if there is none.
+    func refusal(now: Instant) -> HeimdallrError? {
+        guard stage != .stopped else { return .stopped }
+        guard stage == .running, fetch == nil else { return nil }
+        if let failure, failure.retryAt > now { return error(for: failure, now: now) }
+        if let rejectedUntil, rejectedUntil > now {
+            return .rejectedByResource(retryAfter: now.duration(to: rejectedUntil))
+        }
+        return nextKind == nil ? .needsAuthentication : nil
+    }
+
+    func error(for failure: Failure, now: Instant) -> HeimdallrError {
+        let retryAfter = max(.zero, now.duration(to: failure.retryAt))
+        return switch failure.kind {
+        case .unavailable(let fault): .tokenEndpointUnavailable(fault, retryAfter: retryAfter)
+        case .refused(let fault): .clientRefused(fault, retryAfter: retryAfter)
+        case .needsAuthentication: .needsAuthentication
+        }
+    }
+
+    mutating func resumeAll(_ result: Result<AccessToken, HeimdallrError>) {
+        for id in waiters.keys { act(.resume(id, result)) }
+        waiters = [:]
+        earliestDeadline = nil
+    }
+
+    /// Resumes those whose deadline has come, and with it those that a retry at `retryAt` would come too late for.
+    mutating func resumeOverdue(now: Instant) {
+        guard let earliestDeadline, earliestDeadline <= now else { return }
+        for (id, waiter) in waiters where waiter.deadline <= now {
+            waiters[id] = nil
+            act(.resume(id, .failure(overdueError(now: now))))
+        }
+        self.earliestDeadline = waiters.values.map(\.deadline).min()
+    }
+
+    private func overdueError(now: Instant) -> HeimdallrError {
+        if let failure { return error(for: failure, now: now) }
+        return .deadlineExceeded(retryAfter: max(settings.minInterval, fetchDue.map { now.duration(to: $0) } ?? .zero))
+    }
+}

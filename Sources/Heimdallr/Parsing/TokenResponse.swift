@@ -1,0 +1,55 @@
+/// A successful answer of a token endpoint, as it was sent: RFC 6749 section 5.1. Nothing is defaulted here.
+public struct TokenResponse: Sendable, Equatable {
+    /// 1 or more octets 0x21–0x7E, or it is refused later.
+    public var accessToken: Secret
+    public var tokenType: String?
+    /// Seconds; may be negative, a fraction or absurd. `nil`: the answer has none.
+    public var expiresIn: Double?
+    public var refreshToken: Secret?
+    /// `nil`: the answer has none, so it is what was asked for.
+    public var scope: [String]?
+    /// Every other member.
+    public var extra: [String: JSONValue]
+
+    public init(
+        accessToken: Secret, tokenType: String?, expiresIn: Double? = nil, refreshToken: Secret? = nil,
+        scope: [String]? = nil, extra: [String: JSONValue] = [:]
+    ) {
+        self.accessToken = accessToken
+        self.tokenType = tokenType
+        self.expiresIn = expiresIn
+        self.refreshToken = refreshToken
+        self.scope = scope
+        self.extra = extra
+    }
+}
+
+/// Why a token endpoint's answer is of no use. Fixed sentences.
+public enum TokenResponseError: Error, Sendable, Hashable, CustomStringConvertible {
+    case emptyBody
+    case notJSON
+    case notAnObject
+    case noAccessToken
+    /// It holds something that may not stand in a header field.
+    case badAccessToken
+    case badRefreshToken
+    case noTokenType
+    /// Not Bearer, and not in `treatAsBearer`.
+    case unknownTokenType
+    /// `expires_in` says that it has expired already.
+    case alreadyExpired
+
+    public var description: String {
+        switch self {
+        case .emptyBody: "the answer is empty"
+        case .notJSON: "the answer is not valid JSON"
+        case .notAnObject: "the answer is JSON, but not an object"
+        case .noAccessToken: "the answer has no access_token"
+        case .badAccessToken: "the access_token holds characters that a header field may not hold"
+        case .badRefreshToken: "the refresh_token is not a string of printable ASCII"
+        case .noTokenType: "the answer has no token_type; default_token_type can supply it"
+        case .unknownTokenType: "the token_type is not Bearer; treat_as_bearer can name it"
+        case .alreadyExpired: "the token had expired when it came"
+        }
+    }
+}

@@ -1,0 +1,37 @@
+/// Keeps one record for each client, by the client's name.
+///
+/// The life cycle asks one thing at a time for one client: a lease, a load, a save. It uses an access token only after
+/// its record was saved or the save has visibly failed.
+public protocol OAuthAccessTokenStore: Sendable {
+    /// `nil`: there is none.
+    /// - Throws: a sentence (`TokenStoreError`) when there is one that can't be read; it must stay as it is.
+    func load(client: String) async throws -> TokenRecord?
+
+    /// Returns when the record would survive a power cut. Replaces the old record whole or not at all, and never one that
+    /// it can't read.
+    func save(_ record: TokenRecord, client: String) async throws
+
+    /// Forgets the client.
+    func remove(client: String) async throws
+
+    /// Held across load, token request and save, so that two processes on one store never spend one refresh token
+    /// twice. `nil`: nobody else can have this store open.
+    func lease(client: String) async throws -> (any TokenStoreLease)?
+}
+
+extension OAuthAccessTokenStore {
+    public func lease(client: String) async throws -> (any TokenStoreLease)? { nil }
+}
+
+public protocol TokenStoreLease: Sendable {
+    func release() async
+}
+
+/// Why a record can't be read or written. The text says what to do and never holds what the record holds.
+public struct TokenStoreError: Error, Sendable, Hashable, CustomStringConvertible {
+    public var description: String
+
+    public init(_ description: String) {
+        self.description = description
+    }
+}

@@ -1,0 +1,44 @@
+/// How a token endpoint's answer becomes a token that may be used.
+struct TokenPolicy: Sendable {
+    /// No answer makes a token live longer; deadlines stay far from overflow.
+    static let maxLifetime = Duration.seconds(366 * 24 * 3600)
+
+    var defaultExpiresIn: Duration
+    var defaultTokenType: String?
+    var treatAsBearer: [String]
+    var requestedScope: [String]
+
+    /// - Parameters:
+    ///   - askedAt: when the request was sent. The life of a token counts from here: never too long.
+    ///   - refreshToken: the one that was spent; it stays when the answer has none (RFC 6749 section 6).
+    func token(
+        from response: TokenResponse, askedAt: ContinuousClock.Instant, keeping refreshToken: Secret?
+    ) throws(TokenResponseError) -> AccessToken {
+        guard Self.isPresentable(response.accessToken) else { throw .badAccessToken }
+        guard let type = response.tokenType ?? defaultTokenType else { throw .noTokenType }
+        guard
+            ASCII.equalIgnoringCase(type, "Bearer")
+                || treatAsBearer.contains(where: { ASCII.equalIgnoringCase($0, type) })
+        else { throw .unknownTokenType }
+        return AccessToken(
+            value: response.accessToken, type: "Bearer", issuedAt: askedAt,
+            expiresAt: askedAt + lifetime(response.expiresIn), refreshToken: response.refreshToken ?? refreshToken,
+            scope: response.scope ?? requestedScope, extra: response.extra)
+    }
+
+    private func lifetime(_ seconds: Double?) -> Duration {
+        guard let seconds else { return min(defaultExpiresIn, Self.maxLifetime) }
+        guard seconds > 0 else { return .zero }
+        guard seconds < Double(Self.maxLifetime.components.seconds) else { return Self.maxLifetime }
+        return .milliseconds(Int64(seconds * 1000))
+    }
+
+    /// Octets 0x21–0x7E, at least one: nothing that could put a CR, an LF or a second header into a request.
+    static func isPresentable(_ token: Secret) -> Bool {
+        token.withSpan { span in
+            guard span.count > 0 else { return false }
+            for index in span.indices where span[index] < 0x21 || span[index] > 0x7E { return false }
+            return true
+        }
+    }
+}

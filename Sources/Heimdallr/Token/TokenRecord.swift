@@ -1,0 +1,53 @@
+/// What is kept of a client between runs. Times are seconds since 1970-01-01T00:00:00Z: a monotonic clock does not
+/// survive the process.
+public struct TokenRecord: Sendable, Equatable {
+    /// Grows with every change; of two records the higher one is the later.
+    public var revision: UInt64
+    public var accessToken: Secret?
+    public var issuedAt: Int64
+    public var expiresAt: Int64
+    public var refreshToken: Secret?
+    public var scope: [String]
+    public var extra: [String: JSONValue]
+
+    public init(
+        revision: UInt64, accessToken: Secret?, issuedAt: Int64, expiresAt: Int64, refreshToken: Secret?,
+        scope: [String] = [], extra: [String: JSONValue] = [:]
+    ) {
+        self.revision = revision
+        self.accessToken = accessToken
+        self.issuedAt = issuedAt
+        self.expiresAt = expiresAt
+        self.refreshToken = refreshToken
+        self.scope = scope
+        self.extra = extra
+    }
+
+    /// Parts of a second are cut off the token's life, never added.
+    init(_ token: AccessToken, revision: UInt64, now: ContinuousClock.Instant, wallClock: Int64) {
+        let left = max(0, now.duration(to: token.expiresAt).components.seconds)
+        let age = max(0, token.issuedAt.duration(to: now).components.seconds)
+        self.init(
+            revision: revision, accessToken: token.value, issuedAt: wallClock - age, expiresAt: wallClock + left,
+            refreshToken: token.refreshToken, scope: token.scope, extra: token.extra)
+    }
+
+    /// The token as of now, or `nil` when it has expired, or when the wall clock stands before the time of issue: then
+    /// nobody knows how old it is.
+    func accessToken(now: ContinuousClock.Instant, wallClock: Int64) -> AccessToken? {
+        guard let accessToken, TokenPolicy.isPresentable(accessToken), issuedAt <= wallClock, wallClock < expiresAt
+        else { return nil }
+        let left = min(expiresAt.subtractingSaturated(wallClock), TokenPolicy.maxLifetime.components.seconds)
+        let age = min(wallClock.subtractingSaturated(issuedAt), TokenPolicy.maxLifetime.components.seconds)
+        return AccessToken(
+            value: accessToken, issuedAt: now - .seconds(age), expiresAt: now + .seconds(left),
+            refreshToken: refreshToken, scope: scope, extra: extra)
+    }
+}
+
+extension Int64 {
+    fileprivate func subtractingSaturated(_ other: Int64) -> Int64 {
+        let (value, overflow) = subtractingReportingOverflow(other)
+        return overflow ? (self < other ? .min : .max) : value
+    }
+}
