@@ -210,13 +210,7 @@ private final class Spawner: Sendable {
         var work: @Sendable () -> Void
     }
     private let jobs = Mutex<[Job]>([])
-    private let wake = Wake()
-
-    private final class Wake: Sendable {
-        private let semaphore = DispatchSemaphore(value: 0)
-        func signal() { semaphore.signal() }
-        func wait() { semaphore.wait() }
-    }
+    private let wake = DispatchSemaphore(value: 0)
 
     private init() {
         // A child that ends without reading its input must not end the tests.
@@ -232,7 +226,7 @@ private final class Spawner: Sendable {
     func spawn(
         _ arguments: [String], environment: [String], directory: String?, input: Int32, output: Int32, errors: Int32
     ) throws -> Int32 {
-        let done = Wake()
+        let done = DispatchSemaphore(value: 0)
         let box = Box()
         jobs.withLock {
             $0.append(

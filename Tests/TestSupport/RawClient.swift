@@ -39,6 +39,14 @@ public final class RawClient: Sendable {
         try await offPool { [socket] in try socket.write(bytes, deadline: .after(limit)) }
     }
 
+    /// The same bytes again and again, `limit` for all of them.
+    public func send(_ bytes: [UInt8], times: Int, within limit: Duration) async throws {
+        try await offPool { [socket] in
+            let deadline = Deadline.after(limit)
+            for _ in 0..<times { try socket.write(bytes, deadline: deadline) }
+        }
+    }
+
     /// One response, final or interim, read strictly (see `RawResponse`).
     /// - Parameter method: of the request it answers; a response to HEAD has no body.
     public func response(to method: String = "GET", within limit: Duration = .seconds(20)) async throws -> RawResponse {

@@ -15,12 +15,12 @@ final class Socket: Sendable {
     // MARK: Making one
 
     /// A listener on 127.0.0.1 and a port of the kernel's choice.
-    static func listener() throws -> (socket: Socket, port: UInt16) {
+    static func listener(backlog: Int32 = 512) throws -> (socket: Socket, port: UInt16) {
         let socket = try make(AF_INET)
         try unsafe withAddress(port: 0) { address, length in
             try check(unsafe bind(socket.descriptor, address, length))
         }
-        try check(listen(socket.descriptor, 512))
+        try check(listen(socket.descriptor, backlog))
         return (socket, try socket.localPort())
     }
 
@@ -197,6 +197,25 @@ final class Socket: Sendable {
 
     private static func check(_ result: Int32) throws {
         if result < 0 { throw Failure.code(errno) }
+    }
+}
+
+/// A TCP port of 127.0.0.1 where connections are neither accepted nor refused: whoever connects waits.
+public final class DeafPort: Sendable {
+    public let port: UInt16
+    private let listener: Socket
+    private let fillers: [Socket]
+
+    /// - Throws: when no socket can be had.
+    public init() throws {
+        (listener, port) = try Socket.listener(backlog: 0)
+        // The queue holds one more than the backlog; what comes after it gets no answer at all.
+        var fillers: [Socket] = []
+        while fillers.count < 16 {
+            guard let filler = try? Socket.connect(port: port, deadline: .after(.milliseconds(200))) else { break }
+            fillers.append(filler)
+        }
+        self.fillers = fillers
     }
 }
 

@@ -1,0 +1,190 @@
+import Glibc
+import TestSupport
+import Testing
+
+@Suite("the life of the process and of an exchange", .timeLimit(.minutes(3)))
+struct LifeTests {
+    @Test func `a client that hangs up in mid-response cancels the transfer`() async throws {
+        let origin = try RecordingOrigin { try $0.flood(1 << 40) }
+        let endpoint = try tokenEndpoint()
+        let proxy = try await RunningProxy(
+            configuration(tokenEndpoint: endpoint.url, upstreams: upstream(url: origin.url)))
+        let client = try await RawClient.connect(port: proxy.port)
+        try await client.send("GET http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n")
+        _ = try await client.read(count: 1 << 20)
+        #expect(origin.connections.filter(\.isOver).isEmpty)
+        client.close()
+        try await eventually("the origin's connection ends") { origin.connections.map(\.isOver) == [true] }
+    }
+
+    @Test func `a client that hangs up before the answer cancels the transfer`() async throws {
+        let origin = try RecordingOrigin { _ = $0.waitForPeerToLeave() }
+        let endpoint = try tokenEndpoint()
+        let proxy = try await RunningProxy(
+            configuration(tokenEndpoint: endpoint.url, upstreams: upstream(url: origin.url)))
+        let client = try await RawClient.connect(port: proxy.port)
+        try await client.send("GET http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n")
+        try await eventually("the request arrives") { origin.requests.count == 1 }
+        client.close()
+        try await eventually("the origin's connection ends") { origin.connections.map(\.isEndedByPeer) == [true] }
+    }
+
+    @Test func `a client that hangs up in mid-upload cuts the upload, never completes it`() async throws {
+        let origin = try RecordingOrigin()
+        let endpoint = try tokenEndpoint()
+        let proxy = try await RunningProxy(
+            configuration(tokenEndpoint: endpoint.url, upstreams: upstream(url: origin.url)))
+        for framing in ["Content-Length: 1000", "Transfer-Encoding: chunked"] {
+            let client = try await RawClient.connect(port: proxy.port)
+            try await client.send(
+                "POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\(framing)\r\n\r\n5\r\nhello\r\n")
+            let count = origin.requests.count
+            try await eventually("the upload begins") {
+                origin.requests.count > count || origin.requests.last?.bodyCount ?? 0 > 0
+            }
+            client.close()
+        }
+        try await eventually("both connections end") {
+            origin.connections.count == 2 && origin.connections.allSatisfy(\.isOver)
+        }
+        #expect(origin.requests.allSatisfy { !$0.isComplete })
+    }
+
+    @Test func `SIGTERM finishes what is in flight, accepts nothing more, and exits 0`() async throws {
+        let gate = Gate()
+        let origin = try RecordingOrigin { exchange in
+            try exchange.startChunked()
+            try exchange.chunk("first")
+            gate.wait()
+            try exchange.chunk("second")
+            try exchange.lastChunk()
+        }
+        defer { gate.open() }
+        let endpoint = try tokenEndpoint()
+        let proxy = try await RunningProxy(
+            configuration(
+                tokenEndpoint: endpoint.url, proxy: "drain_timeout: 60s", upstreams: upstream(url: origin.url)))
+        let client = try await RawClient.connect(port: proxy.port)
+        try await client.send("GET http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n")
+        let begun = try await client.read(until: "first")
+        #expect(begun.hasPrefix("HTTP/1.1 200 "))
+        proxy.process.signal(SIGTERM)
+        let port = proxy.port
+        var refused = false
+        for _ in 0..<400 where !refused {
+            if let another = try? await RawClient.connect(port: port) { another.close() } else { refused = true }
+            try await Task.sleep(for: .milliseconds(25))
+        }
+        #expect(refused)
+        #expect(proxy.process.ending == nil)
+        gate.open()
+        let rest = String(decoding: try await client.readToEnd(), as: UTF8.self)
+        #expect(rest.contains("second"))
+        #expect(rest.hasSuffix("0\r\n\r\n"))
+        #expect(try await proxy.process.ended() == .exited(0))
+    }
+
+    @Test func `SIGTERM ends idle keep-alive connections at once`() async throws {
+        let origin = try RecordingOrigin()
+        let endpoint = try tokenEndpoint()
+        let proxy = try await RunningProxy(
+            configuration(
+                tokenEndpoint: endpoint.url, proxy: "drain_timeout: 10m", upstreams: upstream(url: origin.url)))
+        let client = try await RawClient.connect(port: proxy.port)
+        try await client.send("GET http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n")
+        #expect(try await client.response().status == 200)
+        #expect(try await proxy.terminate() == .exited(0))
+        #expect(try await client.readToEnd().isEmpty)
+    }
+
+    @Test func `after drain_timeout what is left is cut, and the exit code is 0`() async throws {
+        let origin = try RecordingOrigin { _ = $0.waitForPeerToLeave() }
+        let endpoint = try tokenEndpoint()
+        let proxy = try await RunningProxy(
+            configuration(
+                tokenEndpoint: endpoint.url, proxy: "drain_timeout: 1s", upstreams: upstream(url: origin.url)))
+        let client = try await RawClient.connect(port: proxy.port)
+        try await client.send("GET http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n")
+        try await eventually("the request arrives") { origin.requests.count == 1 }
+        #expect(try await proxy.terminate() == .exited(0))
+    }
+
+    @Test func `several event loops share one port`() async throws {
+        let origin = try RecordingOrigin()
+        let endpoint = try tokenEndpoint()
+        let proxy = try await RunningProxy(
+            configuration(tokenEndpoint: endpoint.url, proxy: "threads: 3", upstreams: upstream(url: origin.url)))
+        for number in 0..<60 { #expect(try await proxy.get("http://api.test/\(number)").status == 200) }
+        #expect(endpoint.requests.count == 1)
+        #expect(try await proxy.terminate() == .exited(0))
+    }
+
+    @Test func `the environment's proxy variables are not for us`() async throws {
+        let origin = try RecordingOrigin()
+        let endpoint = try tokenEndpoint()
+        let nowhere = "http://127.0.0.1:\(try freePort())"
+        let proxy = try await RunningProxy(
+            configuration(tokenEndpoint: endpoint.url, upstreams: upstream(url: origin.url)),
+            environment: ["http_proxy": nowhere, "https_proxy": nowhere, "ALL_PROXY": nowhere, "all_proxy": nowhere])
+        #expect(try await proxy.get("http://api.test/").status == 200)
+    }
+
+    @Test func `an upstream's own proxy gets the request in absolute form`() async throws {
+        let corporate = try RecordingOrigin()
+        let endpoint = try tokenEndpoint()
+        let proxy = try await RunningProxy(
+            configuration(
+                tokenEndpoint: endpoint.url,
+                upstreams: upstream(url: "http://api.invalid", more: "proxy: \(corporate.url)")))
+        #expect(try await proxy.get("http://api.test/x?y").status == 200)
+        #expect(corporate.requests.map(\.line) == ["GET http://api.invalid/x?y HTTP/1.1"])
+        #expect(corporate.requests.first?.values("Authorization") == ["Bearer \(token)"])
+    }
+
+    @Test func `no secret is in the log, whatever the level and whatever goes wrong`() async throws {
+        let origin = try RecordingOrigin { try $0.respond($0.head.target == "/401" ? 401 : 200) }
+        let good = try tokenEndpoint()
+        let echo = try RecordingOrigin { exchange in
+            // A server that says back what it was sent.
+            let body = try exchange.readBody().text
+            let authorization = exchange.head.field("Authorization") ?? ""
+            try exchange.respond(
+                400, fields: [("Content-Type", "application/json")],
+                body: #"{"error":"invalid_grant","error_description":"\#(authorization) \#(body)"}"#)
+        }
+        let proxy = try await RunningProxy(
+            """
+            proxy: {listen: 127.0.0.1:0}
+            log: {level: trace}
+            clients:
+              good: {token_endpoint: "\(good.url)", client_id: a, client_secret: {file: FOLDER/secret}, allow_plaintext: true}
+              bad:
+                token_endpoint: \(echo.url)
+                grant_type: password
+                allow_deprecated: true
+                allow_plaintext: true
+                client_id: b
+                client_secret: {file: FOLDER/secret}
+                username: ada
+                password: {env: TEST_PASSWORD}
+            upstreams:
+              - {host: good.test, url: "\(origin.url)", client: good, allow_plaintext: true}
+              - {host: bad.test, url: "\(origin.url)", client: bad, allow_plaintext: true}
+            """, files: ["secret": clientSecret], environment: ["TEST_PASSWORD": "the-password-5555"])
+        var shown = ""
+        for target in ["good.test/ok", "good.test/401", "bad.test/", "none.test/"] {
+            let response = try await proxy.get(
+                "http://\(target)",
+                fields: [("Authorization", "Bearer programs-own-token"), ("Cookie", "session=cookie-777")])
+            shown += "\(response.fields)\(response.text)"
+        }
+        #expect(try await proxy.terminate() == .exited(0))
+        shown += proxy.log + proxy.process.output
+        #expect(shown.contains("bad"))
+        for secret in [clientSecret, token, "the-password-5555", "programs-own-token", "cookie-777"] {
+            #expect(!shown.contains(secret))
+            #expect(!shown.contains(secret.base64))
+        }
+        #expect(!shown.contains("b:\(clientSecret)".base64))
+    }
+}

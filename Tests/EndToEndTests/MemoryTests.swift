@@ -1,0 +1,114 @@
+import TestSupport
+import Testing
+
+@Suite("memory stays bounded", .timeLimit(.minutes(10)))
+struct MemoryTests {
+    private static let gigabyte = 1 << 30
+    private static let mebibyte = 1 << 20
+
+    private func proxy(to origin: RecordingOrigin, _ endpoint: RecordingOrigin) async throws -> RunningProxy {
+        let proxy = try await RunningProxy(
+            configuration(tokenEndpoint: endpoint.url, upstreams: upstream(url: origin.url)))
+        // What the first request brings into memory stays there and is not what these tests are about.
+        #expect(try await proxy.get("http://api.test/warm").status == 200)
+        return proxy
+    }
+
+    private static func origin() throws -> RecordingOrigin {
+        try RecordingOrigin { exchange in
+            switch exchange.head.target {
+            case "/gigabyte": try exchange.flood(gigabyte)
+            default: try exchange.respond(body: "\(try exchange.readBody().bodyCount)")
+            }
+        }
+    }
+
+    @Test func `1 GiB down costs less than 32 MiB`() async throws {
+        let origin = try Self.origin()
+        let endpoint = try tokenEndpoint()
+        let proxy = try await proxy(to: origin, endpoint)
+        let before = try proxy.process.residentMemory()
+        let client = try await RawClient.connect(port: proxy.port)
+        try await client.send("GET http://api.test/gigabyte HTTP/1.1\r\nHost: api.test\r\nConnection: close\r\n\r\n")
+        let head = try await client.read(until: "\r\n\r\n")
+        #expect(head.hasPrefix("HTTP/1.1 200 "))
+        #expect(try await client.countToEnd(within: .seconds(300)) == Self.gigabyte)
+        #expect(try proxy.process.peakResidentMemory() - before < 32 * Self.mebibyte)
+    }
+
+    @Test(arguments: [true, false])
+    func `1 GiB up costs less than 32 MiB`(chunked: Bool) async throws {
+        let origin = try Self.origin()
+        let endpoint = try tokenEndpoint()
+        let proxy = try await proxy(to: origin, endpoint)
+        let before = try proxy.process.residentMemory()
+        let client = try await RawClient.connect(port: proxy.port)
+        let framing = chunked ? "Transfer-Encoding: chunked" : "Content-Length: \(Self.gigabyte)"
+        try await client.send("POST http://api.test/up HTTP/1.1\r\nHost: api.test\r\n\(framing)\r\n\r\n")
+        let block = [UInt8](repeating: 0x79, count: 256 * 1024)
+        let piece = chunked ? Array("\(String(block.count, radix: 16))\r\n".utf8) + block + [13, 10] : block
+        try await client.send(piece, times: Self.gigabyte / block.count, within: .seconds(300))
+        if chunked { try await client.send("0\r\n\r\n") }
+        let response = try await client.response(to: "POST", within: .seconds(60))
+        #expect(response.text == "\(Self.gigabyte)")
+        #expect(try proxy.process.peakResidentMemory() - before < 32 * Self.mebibyte)
+    }
+
+    @Test func `50 clients that stop reading cost less than 64 MiB together`() async throws {
+        let origin = try Self.origin()
+        let endpoint = try tokenEndpoint()
+        let proxy = try await proxy(to: origin, endpoint)
+        let before = try proxy.process.residentMemory()
+        var clients: [RawClient] = []
+        for _ in 0..<50 {
+            let client = try await RawClient.connect(port: proxy.port, receiveBuffer: 4096)
+            try await client.send("GET http://api.test/gigabyte HTTP/1.1\r\nHost: api.test\r\n\r\n")
+            clients.append(client)
+        }
+        for client in clients { _ = try await client.read(until: "\r\n\r\n") }
+        // All are in mid-response and none reads on: wait until nothing moves any more.
+        var peak = 0
+        var quiet = 0
+        while quiet < 10 {
+            try await Task.sleep(for: .milliseconds(200))
+            let now = try proxy.process.residentMemory()
+            quiet = now > peak ? 0 : quiet + 1
+            peak = max(peak, now)
+        }
+        #expect(try proxy.process.peakResidentMemory() - before < 64 * Self.mebibyte)
+        #expect(origin.connections.filter(\.isOver).isEmpty)
+        // And the proxy still serves those who read.
+        #expect(try await proxy.get("http://api.test/other").status == 200)
+        withExtendedLifetime(clients) {}
+    }
+
+    @Test func `50 uploads to an origin that does not read cost less than 64 MiB together`() async throws {
+        let gate = Gate()
+        let origin = try RecordingOrigin { exchange in
+            if exchange.head.target == "/deaf" { gate.wait() }
+            try exchange.respond(body: "done")
+        }
+        defer { gate.open() }
+        let endpoint = try tokenEndpoint()
+        let proxy = try await proxy(to: origin, endpoint)
+        let before = try proxy.process.residentMemory()
+        let block = [UInt8](repeating: 0x7A, count: 64 * 1024)
+        try await withThrowingTaskGroup(of: RawClient.self) { group in
+            for _ in 0..<50 {
+                group.addTask {
+                    let client = try await RawClient.connect(port: proxy.port)
+                    try await client.send(
+                        "POST http://api.test/deaf HTTP/1.1\r\nHost: api.test\r\nContent-Length: \(Self.gigabyte)\r\n\r\n"
+                    )
+                    // Until nobody takes any more: backpressure reached us.
+                    try? await client.send(block, times: 1024, within: .seconds(5))
+                    return client
+                }
+            }
+            var clients: [RawClient] = []
+            for try await client in group { clients.append(client) }
+            #expect(try proxy.process.peakResidentMemory() - before < 64 * Self.mebibyte)
+            withExtendedLifetime(clients) {}
+        }
+    }
+}

@@ -1,0 +1,17 @@
+import Dispatch
+
+/// Holds threads back until the test lets them go, for good.
+public final class Gate: Sendable {
+    private let semaphore = DispatchSemaphore(value: 0)
+
+    public init() {}
+
+    /// Blocks the calling thread until the gate is open.
+    public func wait() {
+        semaphore.wait()
+        semaphore.signal()
+    }
+
+    /// Lets everybody through, now and later.
+    public func open() { semaphore.signal() }
+}
