@@ -181,7 +181,7 @@ struct ClientReader {
         settings.refreshToken = section.secret("refresh_token")
         settings.treatAsBearer = section.list("treat_as_bearer", Self.tokenType) ?? []
         settings.labels = section.pairs("labels", name: Grammar.labelName, value: Grammar.any)
-        section.read("proxy", into: &settings.proxy, Grammar.nextProxy)
+        section.nextProxy("proxy", into: &settings.proxy)
         if let tls = section.section("tls") { settings.tls = tls.tlsSettings(serverName: false) }
     }
 

@@ -11,8 +11,11 @@ enum Files {
             throw Misfit("there is no such file", quotes: false)
         }
         guard !isDirectory else { throw Misfit("this is a directory, not a file", quotes: false) }
-        guard manager.isReadableFile(atPath: path), let content = manager.contents(atPath: path) else {
+        guard manager.isReadableFile(atPath: path) else {
             throw Misfit("this process may not read the file; see its owner and mode", quotes: false)
+        }
+        guard let content = manager.contents(atPath: path) else {
+            throw Misfit("this is not a regular file", quotes: false)
         }
         guard content.count <= limit else {
             throw Misfit("the file is larger than \(limit / 1024) KiB", quotes: false)

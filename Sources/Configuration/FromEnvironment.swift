@@ -9,9 +9,14 @@ extension Configuration {
     public static func fromEnvironment(
         _ environment: [String: String]
     ) throws(ConfigurationError) -> (configuration: Configuration, warnings: [ConfigurationError.Problem])? {
+        // Empty is unset: that is how compose files and unit files leave a variable out.
+        let environment = environment.filter { !$0.key.hasPrefix("HEIMDALLR_") || !$0.value.isEmpty }
         guard let upstream = environment["HEIMDALLR_UPSTREAM"] else { return nil }
         var names: [String: String] = [:]
-        for (variable, path) in EnvironmentForm.variables { names[path] = variable }
+        for (variable, path) in EnvironmentForm.variables where names[path] == nil { names[path] = variable }
+        for section in ["clients.default", "upstreams[0]"] {
+            names[section + ".allow_plaintext"] = EnvironmentForm.plaintext
+        }
         let diagnostics = Diagnostics(file: "environment", environment: environment, variables: names)
         let form = EnvironmentForm(environment)
         form.warnAboutStrangers(diagnostics)
@@ -40,17 +45,19 @@ private struct EnvironmentForm {
         ("HEIMDALLR_LOG_LEVEL", "log.level"),
         ("HEIMDALLR_LOG_FORMAT", "log.format"),
     ]
-    private static let plaintext = "HEIMDALLR_ALLOW_PLAINTEXT"
+    static let plaintext = "HEIMDALLR_ALLOW_PLAINTEXT"
 
     private let environment: [String: String]
 
     init(_ environment: [String: String]) { self.environment = environment }
 
     func warnAboutStrangers(_ diagnostics: Diagnostics) {
-        let known = Self.variables.map(\.variable) + [Self.plaintext]
-        for name in environment.keys.sorted() where name.hasPrefix("HEIMDALLR_") && !known.contains(name) {
-            guard let near = Suggestion.nearest(to: name, among: known) else { continue }
-            diagnostics.warn(.variable(name), "unknown variable; did you mean \(near)?")
+        let prefix = "HEIMDALLR_"
+        let known = (Self.variables.map(\.variable) + [Self.plaintext]).map { String($0.dropFirst(prefix.count)) }
+        for name in environment.keys.sorted() where name.hasPrefix(prefix) {
+            let rest = String(name.dropFirst(prefix.count))
+            guard !known.contains(rest), let near = Suggestion.nearest(to: rest, among: known) else { continue }
+            diagnostics.warn(.variable(name), "unknown variable; did you mean \(prefix)\(near)?")
         }
     }
 

@@ -5,6 +5,11 @@ struct Listener {
     /// `proxy.listen: ` and the like, for messages.
     var name: String
 
+    /// What is bound when the configuration does not say.
+    static let defaults = ProxySettings().listen.map {
+        Listener(address: $0, position: .whole, name: "proxy.listen: ")
+    }
+
     /// `127.0.0.1:8080`, as it is written.
     var text: String {
         switch address {

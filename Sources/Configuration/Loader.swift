@@ -31,9 +31,8 @@ struct Loader {
         let section = Section(entries, path: "", pattern: "", at: .whole, diagnostics)
         if let proxy = section.section("proxy") {
             (configuration.proxy, listeners) = proxy.proxySettings()
-        }
-        if listeners.isEmpty, !(section.position(of: "proxy") != .whole && configuration.proxy.listen.isEmpty) {
-            listeners = configuration.proxy.listen.map { .init(address: $0, position: .whole, name: "proxy.listen: ") }
+        } else {
+            listeners = Listener.defaults
         }
         if let admin = section.section("admin") {
             let (settings, listener) = admin.adminSettings()
@@ -138,11 +137,7 @@ struct Loader {
                     + (near.isEmpty ? ": add it, or leave `client` out to forward unsigned" : near))
         }
         for name in names where !upstreams.contains(where: { $0.settings.client == name }) {
-            // Which entries name it can't be told while some could not be read.
-            guard upstreams.count == configuration.upstreams.count, let position = clientPositions[name] else {
-                continue
-            }
-            diagnostics.warn(position, "clients.\(name): no upstream uses this client")
+            diagnostics.warn(clientPositions[name] ?? .whole, "clients.\(name): no upstream uses this client")
         }
     }
 
@@ -168,15 +163,30 @@ struct Loader {
                 "\(upstream.path): \(url) leads back to this proxy, which listens on \(listener.text): write the "
                     + "address of the API in `url`")
         }
+        for upstream in upstreams {
+            checkLoop(upstream.settings.proxy, upstream.path, upstream.position)
+        }
         for client in configuration.clients {
-            guard let endpoint = client.tokenEndpoint, let parts = try? URLParts(endpoint, example: ""),
-                let listener = answering(host: parts.authority.host, port: parts.port)
-            else { continue }
+            let position = clientPositions[client.name] ?? .whole
+            checkLoop(client.proxy, "clients.\(client.name)", position)
+            guard let endpoint = client.tokenEndpoint, let listener = answering(url: endpoint) else { continue }
             diagnostics.error(
-                clientPositions[client.name] ?? .whole,
+                position,
                 "clients.\(client.name): `token_endpoint` leads back to this proxy, which listens on \(listener.text): "
                     + "write the address of the authorization server")
         }
+    }
+
+    private func checkLoop(_ proxy: NextProxy, _ path: String, _ position: Position) {
+        guard case .url(let url) = proxy, let listener = answering(url: url) else { return }
+        diagnostics.error(
+            position,
+            "\(path): `proxy` is this proxy itself, which listens on \(listener.text): write the next one's address")
+    }
+
+    private func answering(url: String) -> Listener? {
+        guard let parts = try? URLParts(url, example: "") else { return nil }
+        return answering(host: parts.authority.host, port: parts.port)
     }
 
     private func answering(host: Authority.Host, port: UInt16) -> Listener? {

@@ -11,8 +11,12 @@ extension Section {
             for (address, position) in found where accepts(address, at: position) {
                 listeners.append(.init(address: address, position: position, name: label("listen")))
             }
-            if found.isEmpty { error("listen", "write at least one address, such as 127.0.0.1:8080") }
+            if isEmptyList("listen") {
+                error("listen", "write at least one address, such as 127.0.0.1:8080")
+            }
             if !listeners.isEmpty { settings.listen = listeners.map(\.address) }
+        } else if !has("listen") {
+            listeners = Listener.defaults
         }
         read("threads", into: &settings.threads, Grammar.integer(1...256))
         read("open", into: &settings.open, Grammar.boolean)
@@ -119,6 +123,15 @@ extension Section {
             error("key_file", "a key needs its certificate: write `cert_file` too")
         }
         return settings
+    }
+
+    /// The proxy of one leg.
+    func nextProxy(_ key: String, into target: inout NextProxy) {
+        read(key, into: &target, Grammar.nextProxy)
+        guard case .url(let url) = target, let userinfo = (try? URLParts(url, example: ""))?.userinfo else { return }
+        if userinfo.contains(":"), !isSubstituted(key) {
+            warn(key, "a password stands in the configuration: write ${NAME} in its place")
+        }
     }
 
     private func readableFile(_ key: String) -> String? {

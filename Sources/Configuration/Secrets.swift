@@ -26,6 +26,10 @@ extension Section {
 
     private func secret(_ key: String, _ entries: [Node.Entry], at position: Position) -> SecretSource? {
         let inner = Section(entries, path: name(of: key), pattern: "secret", at: position, diagnostics)
+        guard inner.has("file") || inner.has("env") else {
+            error(key, "write {file: PATH} or {env: NAME}")
+            return nil
+        }
         defer { inner.finish() }
         let file = inner.value("file", Grammar.nonempty)
         let variable = inner.value("env") { text throws(Misfit) in
@@ -38,7 +42,6 @@ extension Section {
         }
         if let file { return fileSecret(file, label: label(key), at: inner.position(of: "file")) }
         if let variable { return environmentSecret(variable, label: label(key), at: inner.position(of: "env")) }
-        if !inner.has("file"), !inner.has("env") { error(key, "write {file: PATH} or {env: NAME}") }
         return nil
     }
 

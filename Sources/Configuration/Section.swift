@@ -31,9 +31,22 @@ final class Section {
 
     func has(_ key: String) -> Bool { entries.contains { $0.key == key } }
 
+    func isEmptyList(_ key: String) -> Bool {
+        guard case .sequence(let elements) = entries.first(where: { $0.key == key })?.value.content else {
+            return false
+        }
+        return elements.isEmpty
+    }
+
     /// Where the key's value stands; the section itself when it is absent.
     func position(of key: String) -> Position {
         entries.first { $0.key == key }?.value.position ?? position
+    }
+
+    /// Whether part of the key's value comes from the environment.
+    func isSubstituted(_ key: String) -> Bool {
+        guard case .scalar(let scalar) = entries.first(where: { $0.key == key })?.value.content else { return false }
+        return scalar.verbatim || scalar.text.contains("${")
     }
 
     func name(of key: String) -> String {

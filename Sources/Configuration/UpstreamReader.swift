@@ -122,7 +122,7 @@ struct UpstreamReader {
     private mutating func readDestination(known: Bool) {
         section.read("allow_plaintext", into: &settings.allowPlaintext, Grammar.boolean)
         settings.url = section.value("url", Grammar.upstreamURL)
-        section.read("proxy", into: &settings.proxy, Grammar.nextProxy)
+        section.nextProxy("proxy", into: &settings.proxy)
         if let tls = section.section("tls") { settings.tls = tls.tlsSettings(serverName: true) }
         guard known else { return }
         if let url = settings.url {

@@ -7,6 +7,7 @@ import Yams
 /// of a key (it stops at the first duplicate and names one place; we name both and go on).
 struct YAMLDocument {
     private static let maxDepth = 32
+    private static let tooDeep = "nested too deeply: nothing here goes beyond a few levels"
     private static let noTag = ["", "tag:yaml.org,2002:str"]
 
     private let diagnostics: Diagnostics
@@ -96,8 +97,15 @@ struct YAMLDocument {
         switch error {
         case .scanner(let context, let problem, let mark, _), .parser(let context, let problem, let mark, _):
             let message = [context?.text, problem].compactMap { $0 }.joined(separator: ", ")
+            if problem.contains("nesting level") {
+                diagnostics.error(.file(line: mark.line, column: mark.column), Self.tooDeep)
+                return
+            }
+            // What is missing at the end is missed behind the line that we added.
+            let last = 1 + text.lazy.filter { $0 == "\n" }.count
             diagnostics.error(
-                .file(line: mark.line, column: mark.column), "not valid YAML: \(restored(message))\(hint(problem))")
+                .file(line: min(mark.line, last), column: mark.column),
+                "not valid YAML: \(restored(message))\(hint(problem))")
         case .composer(_, _, let mark, _):
             diagnostics.error(
                 .file(line: mark.line, column: mark.column),
@@ -115,6 +123,9 @@ struct YAMLDocument {
         }
         if problem.contains("cannot start any token") {
             return "; indent with spaces, not tabs, and put values that start with @, ` or % in quotes"
+        }
+        if problem.contains("expected node content") || problem.contains("expected ',' or") {
+            return "; see that every [ and { is closed"
         }
         return ""
     }
@@ -151,7 +162,7 @@ struct YAMLDocument {
     private func node(_ source: Yams.Node, depth: Int) -> Node? {
         let position = Self.position(source.mark)
         guard depth < Self.maxDepth else {
-            diagnostics.error(position, "nested too deeply: nothing here goes beyond a few levels")
+            diagnostics.error(position, Self.tooDeep)
             return nil
         }
         if source.anchor != nil {

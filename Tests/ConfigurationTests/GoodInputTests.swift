@@ -1,0 +1,297 @@
+import Configuration
+import HTTPMessage
+import Testing
+
+@Suite("Good input becomes values")
+struct GoodInputTests {
+    /// The complete example of the documentation, with what this version supports.
+    static func complete(in folder: TemporaryFolder) throws -> String {
+        try folder.write("ca.pem", "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n")
+        try folder.write("key.pem", "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n")
+        try folder.write("billing", "s3cr3t\n")
+        return """
+            proxy:
+              listen: [127.0.0.1:8080, "[::1]:8080", localhost:0]
+              threads: 2
+              open: true
+              unmatched: forward
+              connect: reject
+              private_networks: [10.0.0.0/8, FD00::/8]
+              header_timeout: 500ms
+              idle_timeout: 5m
+              max_header_bytes: 32KiB
+              max_body_bytes: 1GiB
+              max_connections: 10
+              drain_timeout: 0s
+            log: {level: debug, format: json, access: false}
+            tls: {ca_file: ca.pem}
+            store: {kind: memory}
+            playground: false
+            clients:
+              billing:
+                grant_type: client_credentials
+                token_endpoint: https://idp.example.com/token?tenant=1
+                client_id: billing-sidecar
+                client_secret: {file: billing}
+                token_endpoint_auth_method: client_secret_post
+                basic_encoding: percent
+                treat_as_bearer: [access_token]
+                scope: [billing.read, billing.write]
+                resource: [https://billing.example.com]
+                audience: urn:billing
+                params: {any: extra, b: "1"}
+                headers: {X-Any: extra}
+                default_expires_in: 1m
+                default_token_type: Bearer
+                refresh_before: 30s
+                timeout: 3s
+                proxy: http://corporate:3128
+                tls: {ca_file: ca.pem, cert_file: ca.pem, key_file: key.pem}
+                labels: {team: billing}
+              person:
+                grant_type: password
+                allow_deprecated: true
+                allow_plaintext: true
+                token_endpoint: http://idp.example.com/token
+                client_id: app
+                username: anna
+                password: {env: SECRET}
+                scope: "a b  c"
+              seeded:
+                grant_type: urn:ietf:params:oauth:grant-type:refresh_token
+                token_endpoint: https://idp.example.com/token
+                client_id: app
+                refresh_token: ${SECRET}
+              exchange:
+                grant_type: token-exchange
+                token_endpoint: https://idp.example.com/token
+                client_id: app
+                params: {subject_token: "${SECRET}", subject_token_type: "urn:x"}
+              own:
+                grant_type: https://example.com/grants/own
+                token_endpoint: https://idp.example.com/token
+                client_id: 12345
+                client_secret: literal
+                proxy: environment
+            upstreams:
+              - host: Billing.Example.com.
+                paths: [/v1/]
+                methods: [GET, POST]
+                client: billing
+                listen: 127.0.0.1:9001
+                hosts: [billing.local]
+                browsers: true
+                url: https://billing.internal:443/base/
+                inject: {header: X-Token, scheme: ""}
+                on_existing: reject
+                token_wait: 1s
+                connect_timeout: 1s
+                response_timeout: off
+                idle_timeout: off
+                max_connections: 5
+                max_connection_age: 1h
+                http2: true
+                proxy: none
+                tls: {server_name: billing.example.com}
+              - {host: "*.example.com:8443", client: person, allow_deprecated: true, inject: {query: access_token}}
+              - {host: "api.example.com:8443", client: seeded}
+              - {host: "[0::1]:9", client: exchange, url: "http://[::1]:9", allow_plaintext: true}
+              - {host: own.example.com, client: own}
+              - host: plain.example.com
+            """
+    }
+
+    @Test("the complete example gives every value as it stands")
+    func completeExample() throws {
+        let folder = try TemporaryFolder()
+        let yaml = try Self.complete(in: folder)
+        let (configuration, warnings) = try good(yaml, file: folder.path + "/c.yaml")
+        #expect(
+            warnings.map { $0.split(separator: ": ", maxSplits: 1).last.map(String.init) } == [
+                "clients.own.client_secret: a secret stands in the configuration: write {file: PATH} or {env: NAME} instead"
+            ])
+
+        var proxy = ProxySettings()
+        proxy.listen = [
+            .tcp(host: "127.0.0.1", port: 8080), .tcp(host: "::1", port: 8080), .tcp(host: "localhost", port: 0),
+        ]
+        proxy.threads = 2
+        proxy.open = true
+        proxy.unmatched = .forward
+        proxy.privateNetworks = ["10.0.0.0/8", "fd00::/8"]
+        proxy.headerTimeout = .milliseconds(500)
+        proxy.idleTimeout = .seconds(300)
+        proxy.maxHeaderBytes = 32 * 1024
+        proxy.maxBodyBytes = 1 << 30
+        proxy.maxConnections = 10
+        proxy.drainTimeout = .zero
+        #expect(configuration.proxy == proxy)
+
+        var log = LogSettings()
+        (log.level, log.format, log.access) = (.debug, .json, false)
+        #expect(configuration.log == log)
+        #expect(configuration.trustAnchorsFile == folder.path + "/ca.pem")
+        #expect(configuration.store == .memory)
+        #expect(configuration.admin == nil)
+        #expect(configuration.clients.map(\.name) == ["billing", "person", "seeded", "exchange", "own"])
+    }
+
+    @Test("every key of a client arrives")
+    func client() throws {
+        let folder = try TemporaryFolder()
+        let (configuration, _) = try good(try Self.complete(in: folder), file: folder.path + "/c.yaml")
+        var billing = ClientSettings(name: "billing")
+        billing.tokenEndpoint = "https://idp.example.com/token?tenant=1"
+        billing.clientID = "billing-sidecar"
+        billing.clientSecret = .file(path: folder.path + "/billing")
+        billing.authMethod = .clientSecretPost
+        billing.basicEncoding = .percent
+        billing.treatAsBearer = ["access_token"]
+        billing.scope = ["billing.read", "billing.write"]
+        billing.resource = ["https://billing.example.com"]
+        billing.audience = "urn:billing"
+        billing.params = [.init(name: "any", value: "extra"), .init(name: "b", value: "1")]
+        billing.headers = [.init(name: "X-Any", value: "extra")]
+        billing.defaultExpiresIn = .seconds(60)
+        billing.defaultTokenType = "Bearer"
+        billing.refreshBefore = .seconds(30)
+        billing.timeout = .seconds(3)
+        billing.proxy = .url("http://corporate:3128")
+        billing.tls.caFile = folder.path + "/ca.pem"
+        billing.tls.certFile = folder.path + "/ca.pem"
+        billing.tls.keyFile = folder.path + "/key.pem"
+        billing.labels = [.init(name: "team", value: "billing")]
+        #expect(configuration.clients[0] == billing)
+
+        let person = configuration.clients[1]
+        #expect(person.grantType == .password)
+        #expect(person.username == "anna")
+        #expect(person.password == .environment(name: "SECRET"))
+        #expect(person.scope == ["a", "b", "c"])
+        #expect(person.authMethod == .none)
+        #expect(configuration.clients[2].grantType == .refreshToken)
+        #expect(configuration.clients[2].refreshToken == .environment(name: "SECRET"))
+        #expect(configuration.clients[3].grantType == .extension("urn:ietf:params:oauth:grant-type:token-exchange"))
+        #expect(configuration.clients[3].params.first?.value == "s3cr3t")
+        let own = configuration.clients[4]
+        #expect(own.grantType == .extension("https://example.com/grants/own"))
+        #expect(own.clientID == "12345")
+        #expect(own.clientSecret == .literal("literal"))
+        #expect(own.authMethod == .clientSecretBasic)
+        #expect(own.proxy == .environment)
+    }
+
+    @Test("every key of an upstream arrives, its host canonical")
+    func upstream() throws {
+        let folder = try TemporaryFolder()
+        let (configuration, _) = try good(try Self.complete(in: folder), file: folder.path + "/c.yaml")
+        var first = UpstreamSettings(host: .init(wildcard: false, host: .name("billing.example.com"), port: nil))
+        first.paths = ["/v1/"]
+        first.methods = ["GET", "POST"]
+        first.client = "billing"
+        first.listen = .tcp(host: "127.0.0.1", port: 9001)
+        first.hosts = ["billing.local"]
+        first.browsers = true
+        first.url = .init(scheme: .https, authority: .init(host: .name("billing.internal"), port: nil), path: "/base")
+        first.injection = .header(name: "X-Token", scheme: "")
+        first.onExisting = .reject
+        first.tokenWait = .seconds(1)
+        first.connectTimeout = .seconds(1)
+        first.responseTimeout = nil
+        first.idleTimeout = nil
+        first.maxConnections = 5
+        first.maxConnectionAge = .seconds(3600)
+        first.http2 = true
+        first.tls.serverName = "billing.example.com"
+        #expect(configuration.upstreams[0] == first)
+
+        let wildcard = configuration.upstreams[1]
+        #expect(wildcard.host == .init(wildcard: true, host: .name("example.com"), port: 8443))
+        #expect(wildcard.url == nil)
+        #expect(wildcard.injection == .query(name: "access_token"))
+        #expect(configuration.upstreams[2].url?.description == "https://api.example.com:8443")
+        #expect(configuration.upstreams[3].host.description == "[::1]:9")
+        #expect(configuration.upstreams[4].url?.description == "https://own.example.com")
+        #expect(configuration.upstreams[4].injection == .header(name: "Authorization", scheme: "Bearer"))
+        #expect(configuration.upstreams[5].client == nil)
+    }
+
+    @Test("what is left out has the documented default")
+    func defaults() throws {
+        let (configuration, warnings) = try good("log: {}")
+        var expected = Configuration()
+        expected.proxy.listen = [.tcp(host: "127.0.0.1", port: 8080)]
+        #expect(configuration == expected)
+        #expect(warnings == ["c.yaml: there are no `upstreams`: every request will be refused"])
+    }
+
+    @Test("${NAME} is filled in, also within a value; $${ stays")
+    func substitution() throws {
+        let yaml = """
+            clients:
+              a:
+                token_endpoint: ${SCHEME}://${HOST}/token
+                client_id: "a$${b}$c${EMPTY}$"
+                client_secret: pre-${SECRET}
+            upstreams: [{host: "${HOST}", client: a}]
+            """
+        let environment = ["SCHEME": "https", "HOST": "idp.example.com", "SECRET": "x", "EMPTY": ""]
+        let (configuration, warnings) = try good(yaml, environment: environment)
+        #expect(configuration.clients[0].tokenEndpoint == "https://idp.example.com/token")
+        #expect(configuration.clients[0].clientID == "a${b}$c$")
+        #expect(configuration.clients[0].clientSecret == .literal("pre-x"))
+        #expect(warnings == [])
+    }
+
+    @Test("doubts are warnings")
+    func warnings() throws {
+        let yaml = """
+            proxy: {private_networks: [10.0.0.0/8]}
+            clients:
+              unused: {token_endpoint: https://i.example/t, client_id: a}
+              used: {token_endpoint: https://i.example/t, client_id: a, proxy: "http://u:p@proxy.example:1"}
+            upstreams:
+              - {host: "*.internal", client: used}
+            """
+        #expect(
+            try good(yaml).warnings == [
+                "c.yaml:1:27: proxy.private_networks: this has no effect without `unmatched: forward`",
+                "c.yaml:3:3: clients.unused: no upstream uses this client",
+                "c.yaml:4:68: clients.used.proxy: a password stands in the configuration: write ${NAME} in its place",
+                "c.yaml:6:12: upstreams[0].host: every host under .internal gets this client's token",
+            ])
+    }
+
+    @Test("rules that differ in port, path depth or methods do not tie")
+    func noTies() throws {
+        let yaml = """
+            upstreams:
+              - host: a.example
+              - host: a.example:443
+              - {host: a.example, paths: [/v1]}
+              - {host: a.example, paths: [/v1/x, /v2]}
+              - {host: a.example, paths: [/v1], methods: [GET]}
+              - {host: a.example, paths: [/v1], methods: [POST]}
+              - host: "*.example"
+              - host: "*.a.example"
+            """
+        #expect(try good(yaml).configuration.upstreams.count == 8)
+    }
+
+    @Test("a byte order mark and Windows line ends are fine")
+    func windows() throws {
+        let yaml = "\u{FEFF}log:\r\n  level: debug\r\nupstreams:\r\n  - host: a.example\r\n"
+        #expect(try good(yaml).configuration.log.level == .debug)
+        #expect(
+            problems("log:\r\n  level: x") == [
+                "c.yaml:2:10: log.level: write one of trace, debug, info, notice, warning, error, not \"x\""
+            ])
+    }
+
+    @Test("a secret's value is not printed with the settings")
+    func redaction() throws {
+        let source = SecretSource.literal("hunter2")
+        #expect("\(source)" == "<redacted>")
+        #expect(String(reflecting: source) == "<redacted>")
+    }
+}
