@@ -85,6 +85,37 @@ struct GroundTests {
         #expect(server.tokenRequests == 1)
     }
 
+    @Test func `a deaf port neither accepts nor refuses`() async throws {
+        let deaf = try DeafPort()
+        let attempt = try await ChildProcess.run([
+            "curl", "--silent", "--noproxy", "*", "--connect-timeout", "1", "http://127.0.0.1:\(deaf.port)/",
+        ])
+        // 28: timed out. A refusal were 7.
+        #expect(attempt.ending == .exited(28))
+    }
+
+    @Test func `an origin counts what it does not keep`() async throws {
+        let origin = try RecordingOrigin { try $0.respond(body: "\(try $0.readBody().bodyCount)") }
+        let client = try await RawClient.connect(port: origin.port)
+        let count = 64 << 20
+        try await client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: \(count)\r\n\r\n")
+        try await client.send([UInt8](repeating: 0, count: 1 << 20), times: 64, within: .seconds(60))
+        #expect(try await client.response(to: "POST").text == "\(count)")
+        #expect(origin.requests.first?.body.count == RecordingOrigin.recordLimit)
+    }
+
+    @Test(arguments: UnmodifiedProgramsTests.programs + [UnmodifiedProgramsTests.node])
+    func `each program says what it is meant to say`(program: UnmodifiedProgramsTests.Program) async throws {
+        let origin = try RecordingOrigin()
+        for command in try program.command("\(origin.url)/x") {
+            try await ChildProcess.output(of: command, environment: ["http_proxy": nil, "HTTP_PROXY": nil])
+        }
+        let requests = try await origin.completeRequests(2)
+        #expect(requests.map(\.line) == ["GET /x HTTP/1.1", "POST /x HTTP/1.1"])
+        #expect(requests[1].text == "hello=world")
+        #expect(origin.problems.isEmpty)
+    }
+
     private func curl(_ arguments: String...) async throws -> String {
         try await ChildProcess.output(of: ["curl", "--silent", "--show-error", "--noproxy", "*"] + arguments)
     }
