@@ -1,0 +1,69 @@
+import ArgumentParser
+import Configuration
+import FoundationEssentials
+
+/// Where the configuration comes from: the file that was named, else `config.yaml` of the current folder, else the
+/// environment.
+enum ConfigurationSource: Sendable, Equatable {
+    case file(String)
+    case environment
+
+    static let defaultFile = "config.yaml"
+
+    /// - Throws: a usage error that says what to do, when there is none.
+    static func choose(
+        named: String?, environment: [String: String],
+        fileExists: (String) -> Bool = { FileManager.default.fileExists(atPath: $0) }
+    ) throws(ValidationError) -> ConfigurationSource {
+        if let named { return .file(named) }
+        if fileExists(defaultFile) { return .file(defaultFile) }
+        if environment["HEIMDALLR_UPSTREAM"] != nil { return .environment }
+        throw ValidationError(
+            """
+            There is no configuration: this folder has no config.yaml, and HEIMDALLR_UPSTREAM is not set.
+            Do one of these:
+              heimdallr-proxy demo                   see it work; needs nothing
+              heimdallr-proxy --config PATH          name a configuration file
+              HEIMDALLR_UPSTREAM=https://api.example.com HEIMDALLR_TOKEN_ENDPOINT=https://idp.example.com/token \\
+              HEIMDALLR_CLIENT_ID=... HEIMDALLR_CLIENT_SECRET=... heimdallr-proxy
+            """)
+    }
+
+    var wantsPlayground: Bool {
+        switch self {
+        case .file(let path): Configuration.wantsPlayground(file: path)
+        case .environment: false
+        }
+    }
+
+    /// Reads and checks the configuration; prints what is wrong with it, and its warnings, to standard error.
+    /// - Throws: `ExitStatus.badConfiguration`, after every problem was printed.
+    func load(environment: [String: String]) throws -> Configuration {
+        do throws(ConfigurationError) {
+            let (configuration, warnings) = try read(environment)
+            for warning in warnings { OutputDescriptor.standardError.write("warning: \(warning)\n") }
+            return configuration
+        } catch {
+            let count = error.problems.count
+            OutputDescriptor.standardError.write(
+                error.problems.map { "error: \($0)\n" }.joined()
+                    + "\(count) problem\(count == 1 ? "" : "s") in the configuration; nothing was started.\n")
+            throw ExitStatus.badConfiguration.error
+        }
+    }
+
+    private func read(
+        _ environment: [String: String]
+    ) throws(ConfigurationError) -> (configuration: Configuration, warnings: [ConfigurationError.Problem]) {
+        switch self {
+        case .file(let path): return try Configuration.load(file: path, environment: environment)
+        case .environment:
+            guard let found = try Configuration.fromEnvironment(environment) else {
+                throw ConfigurationError(problems: [
+                    .init(file: "HEIMDALLR_UPSTREAM", message: "not set: give the API's URL")
+                ])
+            }
+            return found
+        }
+    }
+}

@@ -1,0 +1,91 @@
+import ArgumentParser
+import Configuration
+import FoundationEssentials
+import Logging
+import Playground
+
+/// Shows, in one process and without any file, what the proxy is for.
+struct DemoCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "demo",
+        abstract: "See it work: one request without and with the proxy. Needs nothing.",
+        discussion: """
+            Starts an authorization server, an API that wants a token, and the proxy, all on this machine on free \
+            ports; sends the API the same request directly and through the proxy; shows both answers; and ends. The \
+            exit code is 0 when the API refused the first and answered the second.
+            """)
+
+    func run() async throws {
+        var environment = ProcessInfo.processInfo.environment
+        let playground = try await PlaygroundVariables.start(addingTo: &environment)
+        let (settings, _) = try Configuration.parse(yaml: Self.settings, file: "demo", environment: environment)
+        let log = LogSetUp.bootstrap(settings.log)
+        let app = try await App(configuration: settings, logger: log.logger, logWriter: log.writer).start()
+
+        let outcome: Result<Bool, any Error>
+        do {
+            outcome = .success(try await Self.compare(api: playground.apiAuthority, proxy: app.addresses.first ?? ""))
+        } catch {
+            outcome = .failure(error)
+        }
+        await app.stop()
+        await playground.stop()
+        log.writer.flush()
+
+        switch outcome {
+        case .success(true): return
+        case .success(false):
+            OutputDescriptor.standardError.write("The demo did not go as it should; see the answers above.\n")
+        case .failure(let error):
+            OutputDescriptor.standardError.write("The demo failed: \(error)\n")
+        }
+        throw ExitStatus.failure.error
+    }
+
+    /// - Returns: whether the API refused the request without the proxy and answered the one through it.
+    private static func compare(api: String, proxy: String) async throws -> Bool {
+        let output = OutputDescriptor.standardOutput
+        output.write("An API on this machine wants an OAuth token. A program that has none asks it:\n\n")
+        let direct = DemoRequest(connectTo: api, target: "/hello", host: "api.playground.test")
+        output.write("1. without the proxy:  curl http://\(api)/hello\n\n")
+        let refused = try await direct.send()
+        output.write(refused.shown + "\n")
+
+        let proxied = DemoRequest(connectTo: proxy, target: PlaygroundHint.url, host: "api.playground.test")
+        output.write("2. the same request, through heimdallr-proxy:  \(PlaygroundHint.command(proxy: proxy))\n\n")
+        let answered = try await proxied.send()
+        output.write(answered.shown + "\n")
+
+        guard refused.status == 401, answered.status == 200 else { return false }
+        output.write(
+            """
+            The program sent no token either time. The proxy got one from the authorization server, put it on the
+            request, and will renew it before it expires. To try it yourself, with the config.yaml of this project:
+
+                heimdallr-proxy --config config.yaml
+
+            """)
+        return true
+    }
+
+    /// What a user would write for the same, but for the port.
+    private static let settings = """
+        playground: true
+        proxy:
+          listen: 127.0.0.1:0
+        log:
+          level: warning
+          access: false
+        clients:
+          playground:
+            token_endpoint: ${HEIMDALLR_PLAYGROUND_AUTH}/token
+            client_id: ${HEIMDALLR_PLAYGROUND_CLIENT_ID}
+            client_secret: {env: HEIMDALLR_PLAYGROUND_CLIENT_SECRET}
+            allow_plaintext: true
+        upstreams:
+          - host: api.playground.test
+            url: http://${HEIMDALLR_PLAYGROUND_API}
+            client: playground
+            allow_plaintext: true
+        """
+}

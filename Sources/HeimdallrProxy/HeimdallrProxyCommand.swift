@@ -1,0 +1,44 @@
+import ArgumentParser
+
+/// The command line. What each verb does is in its own file.
+struct HeimdallrProxyCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "heimdallr-proxy",
+        abstract: "Lets programs that know nothing of OAuth call APIs that want a token.",
+        discussion: """
+            A program sends plain HTTP to this proxy. For each host that the configuration names, the proxy keeps an \
+            OAuth token fresh, puts it on the request and forwards it, over TLS, to the API:
+
+              heimdallr-proxy demo                   see it work; needs nothing
+              heimdallr-proxy --config config.yaml   run the proxy
+              http_proxy=http://127.0.0.1:8080 \
+                curl http://api.example.com/         a program that uses it
+
+            Say http:// to the proxy, also when the API is https://: what travels through CONNECT is encrypted, and \
+            gets no token.
+
+            For a single API there need be no file. Set HEIMDALLR_UPSTREAM, HEIMDALLR_TOKEN_ENDPOINT, \
+            HEIMDALLR_CLIENT_ID and HEIMDALLR_CLIENT_SECRET, and start heimdallr-proxy.
+
+            Exit codes: 0, 1 failure, 2 wrong usage, 78 wrong configuration.
+            """,
+        version: "heimdallr-proxy \(Version.number)",
+        subcommands: [ServeCommand.self, CheckCommand.self, DemoCommand.self],
+        defaultSubcommand: ServeCommand.self)
+}
+
+/// Where the configuration is; the same for every verb.
+struct ConfigurationOptions: ParsableArguments {
+    @Option(
+        name: .shortAndLong,
+        help: ArgumentHelp(
+            "The configuration file.",
+            discussion: "Default: config.yaml of the current folder; without one, the HEIMDALLR_… variables.",
+            valueName: "path"),
+        completion: .file(extensions: ["yaml", "yml"]))
+    var config: String?
+}
+
+enum Version {
+    static let number = "0.1.0"
+}

@@ -1,0 +1,109 @@
+import Dispatch
+import Logging
+import Synchronization
+
+/// Writes finished lines to standard error from a thread of its own, so that no caller ever waits for a terminal, a
+/// pipe or a disk.
+///
+/// What is not written yet waits in a bounded buffer. When that is full, lines are dropped and counted, and a line says
+/// how many as soon as there is room. The first line after a pause is written at once; then what comes within a short
+/// time goes out together, so that a busy log costs its callers no system call.
+final class LogWriter: Sendable {
+    private struct State: ~Copyable {
+        var pending: [UInt8] = []
+        var dropped = 0
+        /// The thread sleeps until the next line; the one who adds it wakes the thread.
+        var isIdle = true
+        var isClosing = false
+        var flushes: [DispatchSemaphore] = []
+    }
+
+    let format: LogLine.Format
+    private let output: OutputDescriptor
+    private let capacity: Int
+    private let state = Mutex(State())
+    private let wake = DispatchSemaphore(value: 0)
+
+    /// - Parameters:
+    ///   - format: of the line that tells of dropped ones; `LogHandler`s take it from here too.
+    ///   - output: not closed by the writer.
+    ///   - capacity: of the buffer, in bytes.
+    init(format: LogLine.Format, output: OutputDescriptor = .standardError, capacity: Int = 1 << 20) {
+        self.format = format
+        self.output = output
+        self.capacity = capacity
+        DispatchQueue(label: "log").async { self.work() }
+    }
+
+    /// Takes one line; from any thread, never waits for the output. A line feed at the end is added when missing; there
+    /// must be none before it.
+    func write(_ line: [UInt8]) {
+        let wakes = state.withLock { state in
+            guard !state.isClosing, state.pending.count + line.count < capacity else {
+                state.dropped += 1
+                return false
+            }
+            state.pending += line
+            if line.last != UInt8(ascii: "\n") { state.pending.append(UInt8(ascii: "\n")) }
+            defer { state.isIdle = false }
+            return state.isIdle
+        }
+        if wakes { wake.signal() }
+    }
+
+    /// Blocks until everything taken so far is written, but no longer than `limit` when nobody reads it. Before exit.
+    func flush(limit: DispatchTimeInterval = .seconds(2)) {
+        let flushed = state.withLock { state -> DispatchSemaphore? in
+            guard !state.isIdle else { return nil }
+            let flushed = DispatchSemaphore(value: 0)
+            state.flushes.append(flushed)
+            return flushed
+        }
+        guard let flushed else { return }
+        wake.signal()
+        _ = flushed.wait(timeout: .now() + limit)
+    }
+
+    /// Flushes, and ends the thread. Lines that come later are not written.
+    func close() {
+        flush()
+        state.withLock { $0.isClosing = true }
+        wake.signal()
+    }
+
+    private static let pause = DispatchTimeInterval.milliseconds(20)
+    /// A buffer that grew larger than this in a burst is given back.
+    private static let keptCapacity = 64 * 1024
+
+    private func work() {
+        var batch: [UInt8] = []
+        while true {
+            let dropped = state.withLock { state in
+                swap(&batch, &state.pending)
+                defer { state.dropped = 0 }
+                return state.dropped
+            }
+            if dropped > 0 { batch += notice(of: dropped) }
+            let wrote = !batch.isEmpty
+            if wrote { output.write(batch) }
+            if batch.capacity > Self.keptCapacity { batch = [] } else { batch.removeAll(keepingCapacity: true) }
+
+            let (isClosing, isIdle, flushes) = state.withLock { state in
+                let isDone = state.pending.isEmpty && state.dropped == 0
+                // A whole pause without a line: now the next one wakes the thread.
+                state.isIdle = isDone && !wrote
+                defer { if isDone { state.flushes = [] } }
+                return (state.isClosing, state.isIdle, isDone ? state.flushes : [])
+            }
+            for flush in flushes { flush.signal() }
+            if isClosing { return }
+            if isIdle { wake.wait() } else { _ = wake.wait(timeout: .now() + Self.pause) }
+        }
+    }
+
+    private func notice(of dropped: Int) -> [UInt8] {
+        LogLine.bytes(
+            format, time: .now, level: .warning, message: "log lines dropped: the reader of the log is too slow",
+            fields: ["count": .stringConvertible(dropped)])
+    }
+}

@@ -1,0 +1,46 @@
+import ArgumentParser
+
+/// The process: hygiene first, then the verb, then the exit code.
+@main
+enum Main {
+    static func main() async {
+        ProcessHygiene.apply()
+        do {
+            var command = try HeimdallrProxyCommand.parseAsRoot()
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                try command.run()
+            }
+        } catch {
+            exit(with: error)
+        }
+    }
+
+    private static func exit(with error: any Error) -> Never {
+        let message = HeimdallrProxyCommand.fullMessage(for: error)
+        let code = ExitStatus(for: error)
+        if !message.isEmpty {
+            let output = code == .success ? OutputDescriptor.standardOutput : .standardError
+            output.write(message.hasSuffix("\n") ? message : message + "\n")
+        }
+        HeimdallrProxyCommand.exit(withError: ExitCode(code.rawValue))
+    }
+}
+
+/// What the process says to the one who started it.
+enum ExitStatus: Int32 {
+    case success = 0
+    case failure = 1
+    case usage = 2
+    /// EX_CONFIG of sysexits.h.
+    case badConfiguration = 78
+
+    /// The argument parser's own code for wrong usage, 64, becomes 2, as shells have it.
+    init(for error: any Error) {
+        let code = HeimdallrProxyCommand.exitCode(for: error)
+        self = code == .validationFailure ? .usage : ExitStatus(rawValue: code.rawValue) ?? .failure
+    }
+
+    var error: ExitCode { ExitCode(rawValue) }
+}

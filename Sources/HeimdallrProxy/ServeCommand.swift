@@ -1,0 +1,58 @@
+import ArgumentParser
+import Configuration
+import FoundationEssentials
+import Logging
+import Playground
+
+/// Runs the proxy until it is told to stop.
+struct ServeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve",
+        abstract: "Run the proxy (this is the default).",
+        discussion: """
+            Runs in the foreground and logs to standard error. On SIGTERM or SIGINT it stops accepting, finishes what \
+            is in flight and exits with 0.
+            """)
+
+    @OptionGroup var options: ConfigurationOptions
+
+    func run() async throws {
+        var environment = ProcessInfo.processInfo.environment
+        let source = try ConfigurationSource.choose(named: options.config, environment: environment)
+        let playground: Playground? =
+            source.wantsPlayground ? try await PlaygroundVariables.start(addingTo: &environment) : nil
+        let settings = try source.load(environment: environment)
+        let log = LogSetUp.bootstrap(settings.log)
+        defer { log.writer.flush() }
+
+        do {
+            let app = App(configuration: settings, logger: log.logger, logWriter: log.writer)
+            try await app.run { addresses in
+                guard playground != nil, let address = addresses.first else { return }
+                OutputDescriptor.standardOutput.write(PlaygroundHint.text(proxy: address))
+            }
+        } catch {
+            log.logger.error("the proxy stopped", metadata: ["reason": "\(error)"])
+            await playground?.stop()
+            throw ExitStatus.failure.error
+        }
+        await playground?.stop()
+    }
+}
+
+/// What to try when the playground is on.
+enum PlaygroundHint {
+    static let url = "http://api.playground.test/hello"
+
+    static func command(proxy: String) -> String { "curl -x http://\(proxy) \(url)" }
+
+    static func text(proxy: String) -> String {
+        """
+        The playground is on. This program sends no token, and the API wants one:
+
+            \(command(proxy: proxy))
+
+
+        """
+    }
+}

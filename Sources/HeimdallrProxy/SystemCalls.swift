@@ -1,0 +1,135 @@
+// The few calls of the C library that this executable makes itself, all in this file: each takes a pointer, which
+// strict memory safety wants marked. Every pointer here lives for the one call it is passed to.
+import Glibc
+
+/// What the process does about itself, once, before anything else.
+enum ProcessHygiene {
+    static func apply() {
+        raiseFileLimit()
+        forbidDumps()
+        // A peer that closes early is an error code of one write, not the end of the process.
+        _ = signal(SIGPIPE, SIG_IGN)
+    }
+
+    /// Each request in flight takes two descriptors; the soft limit of 1024 is for programs that use select(2).
+    /// getrlimit(2).
+    private static func raiseFileLimit() {
+        var limit = rlimit()
+        guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
+        limit.rlim_cur = limit.rlim_max
+        _ = unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    }
+
+    /// No core file and no debugger of the same user may read the tokens. PR_SET_DUMPABLE of prctl(2).
+    private static func forbidDumps() {
+        // prctl is variadic, which Swift can't call; on Linux a fixed argument list is passed the same way.
+        let setDumpable: Int32 = 4  // PR_SET_DUMPABLE of <sys/prctl.h>
+        typealias Prctl = @convention(c) (Int32, UInt, UInt, UInt, UInt) -> Int32
+        guard let symbol = unsafe dlsym(nil, "prctl") else { return }
+        _ = unsafe unsafeBitCast(symbol, to: Prctl.self)(setDumpable, 0, 0, 0, 0)
+    }
+}
+
+/// The process's environment, for what has to be known by name elsewhere in the process. setenv(3).
+enum ProcessEnvironment {
+    /// To be called before the first thread is started: the C library's environment has no lock.
+    static func set(_ name: String, to value: String) {
+        _ = unsafe setenv(name, value, 1)
+    }
+}
+
+/// Seconds and nanoseconds since 1970, UTC. clock_gettime(2).
+struct WallTime: Sendable, Equatable {
+    var seconds: Int
+    var nanoseconds: Int
+
+    static var now: WallTime {
+        var time = timespec()
+        unsafe clock_gettime(CLOCK_REALTIME, &time)
+        return WallTime(seconds: time.tv_sec, nanoseconds: time.tv_nsec)
+    }
+}
+
+/// A file descriptor that belongs to somebody else, to write to.
+struct OutputDescriptor: Sendable {
+    let number: Int32
+
+    static let standardOutput = OutputDescriptor(number: STDOUT_FILENO)
+    static let standardError = OutputDescriptor(number: STDERR_FILENO)
+
+    /// Blocks until all is written. write(2), poll(2).
+    /// - Returns: `false` when there is nobody to write to any more.
+    @discardableResult
+    func write(_ bytes: [UInt8]) -> Bool {
+        var start = 0
+        while start < bytes.count {
+            let written = unsafe bytes.withUnsafeBytes { buffer in
+                unsafe Glibc.write(number, buffer.baseAddress?.advanced(by: start), buffer.count - start)
+            }
+            if written >= 0 {
+                start += written
+            } else if errno == EAGAIN {
+                // Whoever shares the terminal may have made it non-blocking.
+                var interest = pollfd(fd: number, events: Int16(POLLOUT), revents: 0)
+                _ = unsafe poll(&interest, 1, 1000)
+            } else if errno != EINTR {
+                return false
+            }
+        }
+        return true
+    }
+
+    @discardableResult
+    func write(_ text: String) -> Bool { write(Array(text.utf8)) }
+}
+
+/// A plain blocking connection to a port of this machine, as any program would make it. Closed with the value.
+struct LoopbackConnection: ~Copyable {
+    private let descriptor: Int32
+
+    /// - Parameter timeout: for connecting, and for each read and write, in whole seconds.
+    init(port: UInt16, timeout: Int) throws(DemoError) {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { throw .noConnection(port: port, errno: errno) }
+        var limit = timeval(tv_sec: timeout, tv_usec: 0)
+        let size = socklen_t(MemoryLayout<timeval>.size)
+        _ = unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, size)
+        _ = unsafe setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, size)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let connected = unsafe withUnsafePointer(to: address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
+                unsafe connect(descriptor, generic, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard connected == 0 else { throw .noConnection(port: port, errno: errno) }
+    }
+
+    deinit {
+        if descriptor >= 0 { close(descriptor) }
+    }
+
+    borrowing func send(_ text: String) -> Bool { OutputDescriptor(number: descriptor).write(text) }
+
+    /// All that comes until the other side closes, or until there is more than `limit`. recv(2).
+    /// - Returns: `nil` when nothing came in time.
+    borrowing func receiveAll(limit: Int) -> [UInt8]? {
+        var received: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 16 * 1024)
+        while received.count < limit {
+            let count = unsafe chunk.withUnsafeMutableBytes { buffer in
+                unsafe recv(descriptor, buffer.baseAddress, buffer.count, 0)
+            }
+            if count > 0 {
+                received += chunk[..<count]
+            } else if count == 0 {
+                return received
+            } else if errno != EINTR {
+                return nil
+            }
+        }
+        return received
+    }
+}
