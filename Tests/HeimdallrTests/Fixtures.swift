@@ -1,0 +1,74 @@
+import Heimdallr
+import Testing
+import TestSupport
+
+/// A client of a loopback endpoint, as most tests want it.
+func makeClient(
+    _ endpoint: TokenEndpoint, name: String = "billing",
+    credentials: any OAuthClientCredentials = OAuthClientSecretCredentials(
+        identifier: "username", secret: Secret("password")),
+    grant: any OAuthAuthorizationGrant = ClientCredentialsGrant(),
+    store: any OAuthAccessTokenStore = OAuthAccessTokenMemoryStore(), clock: HeimdallrClock = .system,
+    _ change: (inout HeimdallrConfiguration) -> Void = { _ in }
+) throws -> Heimdallr {
+    var configuration = HeimdallrConfiguration(tokenEndpoint: endpoint.url)
+    configuration.allowPlaintext = true
+    change(&configuration)
+    return try Heimdallr(
+        name: name, configuration: configuration, credentials: credentials, grant: grant,
+        httpClient: LoopbackHTTPClient(), store: store, clock: clock)
+}
+
+extension Heimdallr {
+    /// The error of a wait that must fail.
+    func refusal(
+        waiting limit: Duration = .milliseconds(300), sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws -> HeimdallrError {
+        try #require(
+            await #expect(throws: HeimdallrError.self, sourceLocation: sourceLocation) {
+                try await accessToken(waiting: limit)
+            }, sourceLocation: sourceLocation)
+    }
+}
+
+/// A store that remembers what was done to it, and fails when told to.
+actor RecordingStore: OAuthAccessTokenStore {
+    private(set) var records: [String: TokenRecord] = [:]
+    private(set) var saves: [TokenRecord] = []
+    private(set) var removals = 0
+    var saveFault: TokenStoreError?
+    var loadFault: TokenStoreError?
+    private var held: [CheckedContinuation<Void, Never>] = []
+    private var holdsSaves = false
+
+    init(_ records: [String: TokenRecord] = [:]) { self.records = records }
+
+    func load(client: String) async throws -> TokenRecord? {
+        if let loadFault { throw loadFault }
+        return records[client]
+    }
+
+    func save(_ record: TokenRecord, client: String) async throws {
+        if holdsSaves { await withCheckedContinuation { held.append($0) } }
+        saves.append(record)
+        if let saveFault { throw saveFault }
+        records[client] = record
+    }
+
+    func remove(client: String) async throws {
+        removals += 1
+        records[client] = nil
+    }
+
+    func failSaves(_ fault: TokenStoreError?) { saveFault = fault }
+    func failLoads(_ fault: TokenStoreError?) { loadFault = fault }
+
+    /// Saves wait until `releaseSaves`.
+    func holdSaves() { holdsSaves = true }
+
+    func releaseSaves() {
+        holdsSaves = false
+        for continuation in held { continuation.resume() }
+        held = []
+    }
+}
