@@ -1,0 +1,46 @@
+import Configuration
+import Foundation
+import Testing
+
+@Suite("The examples that we publish hold")
+struct DocumentationTests {
+    private static let root = URL(fileURLWithPath: #filePath)
+        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
+    private static let environment = [
+        "HEIMDALLR_PLAYGROUND_AUTH": "http://127.0.0.1:9001", "HEIMDALLR_PLAYGROUND_API": "127.0.0.1:9002",
+        "HEIMDALLR_PLAYGROUND_CLIENT_ID": "a", "HEIMDALLR_PLAYGROUND_CLIENT_SECRET": "b", "REPORTS_SECRET": "c",
+    ]
+
+    @Test("docs/configuration.md: only the files and clients that an example leaves out are missing")
+    func reference() throws {
+        let text = try String(contentsOf: Self.root.appendingPathComponent("docs/configuration.md"), encoding: .utf8)
+        let blocks = text.components(separatedBy: "```yaml\n").dropFirst().map {
+            $0.components(separatedBy: "\n```").first ?? ""
+        }
+        #expect(blocks.count >= 8)
+        for block in blocks {
+            let unexpected = problems(block, environment: Self.environment).filter {
+                !$0.contains("there is no such file") && !$0.contains("there is no client")
+            }
+            #expect(unexpected == [], "\(block)")
+        }
+    }
+
+    @Test("docs/configuration.md names every key that is refused for now")
+    func later() throws {
+        let text = try String(contentsOf: Self.root.appendingPathComponent("docs/configuration.md"), encoding: .utf8)
+        for key in ["issuer", "redirect_uri", "on_unauthorized", "max_replay_bytes", "proxy.users", "proxy.tunnels"] {
+            #expect(text.contains(key))
+        }
+    }
+
+    @Test("the repository's config.yaml is good")
+    func repository() throws {
+        let file = Self.root.appendingPathComponent("config.yaml").path
+        let (configuration, warnings) = try Configuration.load(file: file, environment: Self.environment)
+        #expect(configuration.playground)
+        #expect(warnings == [])
+        #expect(Configuration.wantsPlayground(file: file))
+    }
+}
