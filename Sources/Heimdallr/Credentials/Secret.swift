@@ -3,7 +3,7 @@ internal import Cryptography
 /// A value that must not be shown: prints as `<redacted>`, compares in constant time, and is wiped from memory when
 /// its last copy goes. `revealed` and `revealedBytes` make copies that are not wiped; call them where the value
 /// is used, and do not keep what they return.
-public struct Secret: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+public struct Secret: Sendable, Hashable, Redacted {
     private let storage: SecretBytes
 
     public init(_ text: String) {
@@ -46,8 +46,4 @@ public struct Secret: Sendable, Hashable, CustomStringConvertible, CustomDebugSt
     public func hash(into hasher: inout Hasher) {
         hasher.combine(count)
     }
-
-    public var description: String { "<redacted>" }
-    public var debugDescription: String { "<redacted>" }
-    public var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -1,6 +1,6 @@
 /// A token request while it is put together: the form and the header fields, still apart, so that each part can add
 /// to it without having to know the others.
-public struct TokenRequest: Sendable, Equatable {
+public struct TokenRequest: Sendable, Equatable, Redacted {
     public var form: [FormParameter]
     public var headers: [HTTPField]
     /// What must not come back in a message: added to by whoever puts a secret into the request.

@@ -21,9 +21,7 @@ public struct HTTPField: Sendable, Hashable {
 }
 
 /// A request held in memory. Prints without header values and body: they hold credentials.
-public struct HTTPRequest: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible,
-    CustomReflectable
-{
+public struct HTTPRequest: Sendable, Equatable, Redacted {
     public var method: String
     /// Absolute, `https://…` or `http://…`.
     public var url: String
@@ -49,14 +47,10 @@ public struct HTTPRequest: Sendable, Equatable, CustomStringConvertible, CustomD
     public var description: String {
         "\(method) \(url.prefix { $0 != "?" }), \(headers.count) headers, \(body.count) bytes"
     }
-    public var debugDescription: String { description }
-    public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 /// A whole answer. Prints without header values and body: they hold tokens.
-public struct HTTPResponse: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible,
-    CustomReflectable
-{
+public struct HTTPResponse: Sendable, Equatable, Redacted {
     public var status: Int
     public var headers: [HTTPField]
     public var body: [UInt8]
@@ -73,8 +67,6 @@ public struct HTTPResponse: Sendable, Equatable, CustomStringConvertible, Custom
     }
 
     public var description: String { "HTTP \(status), \(headers.count) headers, \(body.count) bytes" }
-    public var debugDescription: String { description }
-    public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 /// Why there is no answer. Fixed sentences; the peer's words are never in them.

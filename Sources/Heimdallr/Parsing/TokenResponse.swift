@@ -1,5 +1,5 @@
 /// A successful answer of a token endpoint, as it was sent: RFC 6749 section 5.1. Nothing is defaulted here.
-public struct TokenResponse: Sendable, Equatable {
+public struct TokenResponse: Sendable, Equatable, Redacted {
     /// 1 or more octets 0x21–0x7E, or it is refused later.
     public var accessToken: Secret
     public var tokenType: String?

@@ -1,7 +1,7 @@
 import Synchronization
 
 /// An access token in use. A reference to immutable storage: passing it on costs one retain. Prints as `<redacted>`.
-public struct AccessToken: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+public struct AccessToken: Sendable, Redacted {
     private let storage: Storage
 
     private final class Storage: Sendable {
@@ -69,10 +69,6 @@ public struct AccessToken: Sendable, CustomStringConvertible, CustomDebugStringC
     }
 
     public func isExpired(at now: ContinuousClock.Instant) -> Bool { now >= storage.expiresAt }
-
-    public var description: String { "<redacted>" }
-    public var debugDescription: String { "<redacted>" }
-    public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 /// By value: two tokens with the same content are equal, whichever generation they are.

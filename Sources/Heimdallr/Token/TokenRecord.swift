@@ -1,6 +1,6 @@
 /// What is kept of a client between runs. Times are seconds since 1970-01-01T00:00:00Z: a monotonic clock does not
 /// survive the process.
-public struct TokenRecord: Sendable, Equatable {
+public struct TokenRecord: Sendable, Equatable, Redacted {
     /// Grows with every change; of two records the higher one is the later.
     public var revision: UInt64
     public var accessToken: Secret?
