@@ -13,7 +13,7 @@ struct BaseURLTests {
                 tokenEndpoint: endpoint.url,
                 upstreams: upstream(url: origin.url + "/base", more: "listen: 127.0.0.1:0\n\(more)")),
             listeners: 2)
-        return (origin, endpoint, proxy, try proxy.port(upstream: "api.test"))
+        return (origin, endpoint, proxy, proxy.upstreamPort)
     }
 
     private func get(_ port: UInt16, host: String, _ fields: String...) async throws -> RawResponse {

@@ -105,7 +105,7 @@ struct UnmodifiedProgramsTests {
     func `with the upstream's listener as base URL`(program: Program) async throws {
         let (origin, endpoint, proxy) = try await Self.ground()
         try await run(
-            program, url: "http://127.0.0.1:\(try proxy.port(upstream: "api.test"))/v1/items?x=1",
+            program, url: "http://127.0.0.1:\(proxy.upstreamPort)/v1/items?x=1",
             environment: ["http_proxy": nil, "HTTP_PROXY": nil, "ALL_PROXY": nil, "all_proxy": nil], origin: origin)
         #expect(endpoint.requests.count == 1)
     }

@@ -7,35 +7,28 @@ public final class RunningProxy: Sendable {
     /// A `listening` line of the log.
     public struct Listener: Sendable {
         public var address: String
-        /// The host of the upstream whose base URL it is; `nil` for `proxy.listen`.
-        public var upstream: String?
         public var port: UInt16 { UInt16(address.split(separator: ":").last ?? "") ?? 0 }
     }
 
     public let directory: TemporaryDirectory
     public let process: ChildProcess
+    /// `proxy.listen` first, then the upstreams' own, in the order of the configuration.
     public let listeners: [Listener]
 
     /// Of the first `proxy.listen`.
-    public var port: UInt16 { listeners.first { $0.upstream == nil }?.port ?? 0 }
+    public var port: UInt16 { listeners[0].port }
+    /// Of the first upstream that has its own, where `proxy.listen` is one address.
+    public var upstreamPort: UInt16 { listeners[1].port }
     /// `http://127.0.0.1:PORT`, for `http_proxy`.
     public var url: String { "http://127.0.0.1:\(port)" }
     /// Standard error so far.
     public var log: String { process.errors }
 
-    /// The port of an upstream's own listener.
-    public func port(upstream host: String) throws -> UInt16 {
-        guard let listener = listeners.first(where: { $0.upstream == host }) else {
-            throw TestFailure("no listener for \(host)\n\(process.transcript)")
-        }
-        return listener.port
-    }
-
     /// Starts it and waits until all listeners are up.
     /// - Parameters:
     ///   - configuration: YAML. `FOLDER` becomes the folder that `files` are in.
     ///   - files: further files by name, for secrets and certificates.
-    ///   - listeners: how many `listening` lines to wait for.
+    ///   - count: how many `listening` lines to wait for, at least 1.
     /// - Throws: `TestFailure` with its log when it does not come up.
     public init(
         _ configuration: String, files: [String: String] = [:], environment: [String: String?] = [:],
@@ -95,7 +88,7 @@ public final class RunningProxy: Sendable {
         // The last line may be cut.
         log.split(separator: "\n", omittingEmptySubsequences: false).dropLast().compactMap { line in
             guard line.contains("listening"), let address = metadata("address", in: line) else { return nil }
-            return Listener(address: address, upstream: metadata("upstream", in: line))
+            return Listener(address: address)
         }
     }
 
