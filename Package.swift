@@ -11,6 +11,10 @@ let strict: [SwiftSetting] = [
     .enableExperimentalFeature("Lifetimes"),
 ]
 
+/// Hummingbird brings a module of the same name as our Configuration.
+let hummingbird = Target.Dependency.product(
+    name: "Hummingbird", package: "hummingbird", moduleAliases: ["Configuration": "HummingbirdConfiguration"])
+
 let package = Package(
     name: "heimdallr-proxy",
     products: [
@@ -20,7 +24,10 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
-        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0", traits: []),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(
+            url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: ["ConfigurationSupport"]),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
@@ -41,7 +48,14 @@ let package = Package(
             name: "Proxy", dependencies: ["Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration"],
             swiftSettings: strict),
         .target(
-            name: "Playground", dependencies: [.product(name: "Hummingbird", package: "hummingbird")],
+            name: "Playground",
+            dependencies: [
+                hummingbird,
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ],
             swiftSettings: strict),
         .executableTarget(
             name: "HeimdallrProxy",
@@ -50,16 +64,27 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ],
             swiftSettings: strict),
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
         .testTarget(name: "HTTPMessageTests", dependencies: ["HTTPMessage"], swiftSettings: strict),
-        .testTarget(name: "ConfigurationTests", dependencies: ["Configuration"], swiftSettings: strict),
-        .testTarget(name: "HeimdallrTests", dependencies: ["Heimdallr", "HeimdallrCurl", "CurlTransport", "Reactor", "TestSupport"], swiftSettings: strict),
+        .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "HTTPMessage"], swiftSettings: strict),
+        .testTarget(
+            name: "HeimdallrTests",
+            dependencies: ["Heimdallr", "HeimdallrCurl", "CurlTransport", "Reactor", "TestSupport"],
+            swiftSettings: strict),
         .testTarget(name: "ReactorTests", dependencies: ["Reactor"], swiftSettings: strict),
-        .testTarget(name: "CurlTransportTests", dependencies: ["CurlTransport", "Reactor", "TestSupport"], swiftSettings: strict),
-        .testTarget(name: "ProxyTests", dependencies: ["Proxy", "HTTPMessage", "Configuration", "TestSupport"], swiftSettings: strict),
+        .testTarget(
+            name: "CurlTransportTests", dependencies: ["CurlTransport", "Reactor", "TestSupport"], swiftSettings: strict
+        ),
+        .testTarget(
+            name: "ProxyTests", dependencies: ["Proxy", "HTTPMessage", "Configuration", "TestSupport"],
+            swiftSettings: strict),
         .testTarget(name: "PlaygroundTests", dependencies: ["Playground"], swiftSettings: strict),
+        .testTarget(
+            name: "HeimdallrProxyTests",
+            dependencies: ["HeimdallrProxy", .product(name: "Logging", package: "swift-log")], swiftSettings: strict),
         .testTarget(name: "EndToEndTests", dependencies: ["HeimdallrProxy", "TestSupport"], swiftSettings: strict),
     ]
 )

@@ -63,6 +63,7 @@ public enum UploadLength: Sendable, Equatable {
     private var setShape = Shape.none
     private var setSize: UInt64?
     private var setFresh = false
+    private var setForbidsReuse = false
     private var connectTo: UnsafeMutablePointer<curl_slist>?
     private enum Shape { case none, plain, head, upload }
 
@@ -114,6 +115,7 @@ public enum UploadLength: Sendable, Equatable {
         self.upload = upload
         self.isHead = isHead
         if setOrigin != origin { try set(origin: origin) }
+        if setForbidsReuse { set(forbidsReuse: false) }
         // CURLOPT_REQUEST_TARGET(3); libcurl copies it.
         try check(set(CURLOPT_REQUEST_TARGET, target), "CURLOPT_REQUEST_TARGET")
         let shape: Shape = upload != .noBody ? .upload : isHead ? .head : .plain
@@ -169,6 +171,17 @@ public enum UploadLength: Sendable, Equatable {
         guard isUploadPaused else { return }
         isUploadPaused = false
         pool.applyPause(self)
+    }
+
+    /// Has the connection closed behind this exchange.
+    public func forbidReuse() {
+        if !setForbidsReuse { set(forbidsReuse: true) }
+    }
+
+    private func set(forbidsReuse: Bool) {
+        let code = unsafe heimdallr_easy_set_long(easy.pointer, CURLOPT_FORBID_REUSE, forbidsReuse ? 1 : 0)
+        assert(code == CURLE_OK)
+        setForbidsReuse = forbidsReuse
     }
 
     func applyPause() -> CURLcode {
@@ -289,7 +302,8 @@ extension Transfer {
             CURLOPT_HTTP_VERSION, options.http2 ? heimdallr_http_2_tls : heimdallr_http_1_1, "CURLOPT_HTTP_VERSION")
         // HTTP/2 hangs on a response head larger than the buffer.
         try long(CURLOPT_BUFFERSIZE, options.http2 ? 131_072 : 65_536, "CURLOPT_BUFFERSIZE")
-        try long(CURLOPT_EXPECT_100_TIMEOUT_MS, 86_400_000, "CURLOPT_EXPECT_100_TIMEOUT_MS")
+        // How long an upload waits for 100; past it, the delegate is asked for data as soon as there is any.
+        try long(CURLOPT_EXPECT_100_TIMEOUT_MS, 1000, "CURLOPT_EXPECT_100_TIMEOUT_MS")
         try long(
             CURLOPT_CONNECTTIMEOUT_MS, max(1, options.connectTimeout.wholeMilliseconds), "CURLOPT_CONNECTTIMEOUT_MS")
         try long(

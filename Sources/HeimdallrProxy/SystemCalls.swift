@@ -36,6 +36,11 @@ enum ProcessEnvironment {
     static func set(_ name: String, to value: String) {
         _ = unsafe setenv(name, value, 1)
     }
+
+    /// Nobody sets any once there are threads, so that reading needs no lock.
+    static func value(of name: String) -> String? {
+        unsafe getenv(name).map { unsafe String(cString: $0) }
+    }
 }
 
 /// Seconds and nanoseconds since 1970, UTC. clock_gettime(2).

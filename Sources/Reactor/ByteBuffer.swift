@@ -27,6 +27,24 @@ import Glibc
         }
     }
 
+    /// Lends what is in it, for a buffer that is a class's property.
+    public borrowing func withBytes<Result, Failure: Error>(
+        _ body: (Span<UInt8>) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try body(bytes)
+    }
+
+    /// Copies the bytes at `range` to `target`, from `position` on. Both must have room.
+    public func copy(_ range: Range<Int>, to target: inout MutableSpan<UInt8>, at position: Int) {
+        precondition(range.lowerBound >= 0 && range.upperBound <= count)
+        precondition(position >= 0 && position + range.count <= target.count)
+        guard !range.isEmpty else { return }
+        unsafe target.withUnsafeMutableBytes { target in
+            let source = unsafe storage.baseAddress.unsafelyUnwrapped + start + range.lowerBound
+            unsafe (target.baseAddress.unsafelyUnwrapped + position).copyMemory(from: source, byteCount: range.count)
+        }
+    }
+
     public mutating func append(_ bytes: Span<UInt8>) {
         guard !bytes.isEmpty else { return }
         reserve(bytes.count)

@@ -223,3 +223,12 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         return Int32(next.since(now).wholeMilliseconds)
     }
 }
+
+extension EventLoop {
+    /// Runs `body` on the loop and waits for what it answers. From outside the loop only.
+    public func run<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
+        try await withCheckedThrowingContinuation { continuation in
+            execute { continuation.resume(with: Result { try body() }) }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+import CurlTransport
+import Heimdallr
+import Reactor
+
+/// Heimdallr's default way to the network: libcurl on an event loop. Redirects are never followed, certificates always
+/// checked, proxies of the environment only used when asked for. Any thread.
+public final class CurlHTTPClient: HTTPClient {
+    private let client: BufferedClient
+
+    /// - Parameters:
+    ///   - loop: where libcurl runs; it must run for as long as this client is used.
+    ///   - options: trust anchors, client certificate, proxy in between.
+    public init(loop: EventLoop, options: PoolOptions = PoolOptions()) {
+        client = BufferedClient(options: options, loop: loop)
+    }
+
+    /// On an event loop of its own, for programs that have none.
+    /// - Throws: `SystemError` when the kernel gives no thread or descriptor.
+    public convenience init(options: PoolOptions = PoolOptions()) throws {
+        self.init(loop: try EventLoop.start(name: "heimdallr"), options: options)
+    }
+
+    public func send(_ request: HTTPRequest) async throws -> HTTPResponse {
+        guard let (origin, target) = Self.split(request.url) else { throw HTTPClientError.other }
+        var exchange = BufferedClient.Request(origin: origin)
+        exchange.method = request.method
+        exchange.target = target
+        exchange.fields = request.headers.map { ($0.name, $0.value) }
+        exchange.body = request.body.isEmpty ? nil : request.body
+        if request.body.isEmpty, request.method == "POST" { exchange.fields.append(("Content-Length", "0")) }
+        exchange.timeout = request.timeout
+        exchange.maxBodyBytes = request.maxBodyBytes
+        do throws(BufferedClient.Failure) {
+            let answer = try await client.send(exchange)
+            return HTTPResponse(
+                status: answer.status, headers: answer.fields.map { HTTPField(name: $0.name, value: $0.value) },
+                body: answer.body)
+        } catch {
+            throw HTTPClientError(error)
+        }
+    }
+
+    /// Takes an absolute http or https URL apart (RFC 3986); `nil` for anything else, or with user information.
+    static func split(_ url: String) -> (Origin, target: String)? {
+        guard let colon = url.firstRange(of: "://") else { return nil }
+        guard let scheme = Origin.Scheme(rawValue: url[..<colon.lowerBound].lowercased()) else { return nil }
+        let rest = url[colon.upperBound...].prefix { $0 != "#" }
+        let authority = rest.prefix { $0 != "/" && $0 != "?" }
+        guard !authority.isEmpty, !authority.contains("@") else { return nil }
+        var host = authority
+        var port: UInt16 = scheme == .https ? 443 : 80
+        // The last colon that is not inside an IPv6 address's brackets.
+        if let last = authority.lastIndex(of: ":"), !authority[last...].contains("]") {
+            guard let number = UInt16(authority[authority.index(after: last)...]) else { return nil }
+            port = number
+            host = authority[..<last]
+        }
+        let target = String(rest[authority.endIndex...])
+        return (
+            Origin(scheme: scheme, host: String(host), port: port),
+            target.hasPrefix("/") ? target : "/" + target
+        )
+    }
+}
+
+extension HTTPClientError {
+    fileprivate init(_ failure: BufferedClient.Failure) {
+        switch failure {
+        case .timeout: self = .timeout
+        case .bodyTooLarge: self = .bodyTooLarge
+        case .invalidRequest: self = .other
+        case .transport(let error):
+            switch error.kind {
+            case .nameNotResolved: self = .dns
+            case .connectionTimedOut, .connectionLimit: self = .timeout
+            case .tlsHandshake, .tlsCertificate, .tlsConfiguration: self = .tls
+            case .connectionRefused, .connectionFailed, .connectionLost, .responseTruncated, .proxy, .loop,
+                .addressDenied:
+                self = .connect
+            case .responseMalformed, .aborted, .internal: self = .other
+            }
+        }
+    }
+}

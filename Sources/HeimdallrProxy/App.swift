@@ -1,0 +1,86 @@
+import Configuration
+import CurlTransport
+import Heimdallr
+import HeimdallrCurl
+import Logging
+import Proxy
+import Reactor
+import ServiceLifecycle
+import UnixSignals
+
+/// The only place where the objects of the process are made and joined.
+struct App {
+    let configuration: Configuration
+    let logger: Logger
+    let logWriter: LogWriter
+
+    /// Starts everything: the clients' tokens are asked for, the listeners accept.
+    /// - Throws: when it can't listen, or a client can't work.
+    func start() async throws -> RunningApp {
+        var loops: [EventLoop] = []
+        for index in 0..<configuration.proxy.threads { loops.append(try EventLoop.start(name: "loop \(index)")) }
+        var clients: [String: Heimdallr] = [:]
+        for settings in configuration.clients {
+            clients[settings.name] = try ClientAssembly(settings, configuration).make(on: loops[0])
+        }
+        var observer = ProxyObserver()
+        if configuration.log.access { observer.accessLog = AccessLog(writer: logWriter).sink }
+        observer.transportFailed = { [logger] upstream, error in
+            logger.warning("upstream failed", metadata: ["upstream": "\(upstream)", "reason": "\(error)"])
+        }
+        observer.acceptFailed = { [logger] error in
+            logger.error("a connection could not be accepted", metadata: ["reason": "\(error)"])
+        }
+        let server = try await ProxyServer(configuration, clients: clients, loops: loops, observer: observer)
+        for client in clients.values { client.start() }
+        let watchers = clients.values.map { client in
+            Task { [logger] in
+                for await event in client.events() { EventLog.write(event, to: logger) }
+            }
+        }
+        for address in server.addresses { logger.info("listening", metadata: ["address": "\(address)"]) }
+        return RunningApp(server: server, clients: Array(clients.values), loops: loops, watchers: watchers)
+    }
+
+    /// Runs until SIGTERM or SIGINT, then lets requests finish.
+    /// - Parameter onListening: told the addresses once they accept.
+    func run(onListening: @escaping @Sendable ([String]) -> Void) async throws {
+        let running = try await start()
+        onListening(running.addresses)
+        let group = ServiceGroup(
+            configuration: ServiceGroupConfiguration(
+                services: [ProxyService(app: running, drainTimeout: configuration.proxy.drainTimeout)],
+                gracefulShutdownSignals: [.sigterm, .sigint], logger: Logger(label: "service")))
+        try await group.run()
+        logger.info("stopped")
+    }
+}
+
+/// A proxy that accepts.
+struct RunningApp: Sendable {
+    let server: ProxyServer
+    let clients: [Heimdallr]
+    let loops: [EventLoop]
+    let watchers: [Task<Void, Never>]
+
+    var addresses: [String] { server.addresses.map(\.description) }
+
+    /// Lets requests finish for so long, then ends everything.
+    func stop(drainTimeout: Duration = .seconds(1)) async {
+        await server.drain(within: drainTimeout)
+        for client in clients { client.shutdown() }
+        for watcher in watchers { watcher.cancel() }
+        for loop in loops { loop.stop() }
+    }
+}
+
+/// Keeps the process running until it is told to stop.
+private struct ProxyService: Service {
+    let app: RunningApp
+    let drainTimeout: Duration
+
+    func run() async throws {
+        try? await gracefulShutdown()
+        await app.stop(drainTimeout: drainTimeout)
+    }
+}

@@ -1,0 +1,27 @@
+import Heimdallr
+import Logging
+
+/// The life of tokens in the log: one line an event, no secret in any.
+enum EventLog {
+    static func write(_ event: HeimdallrEvent, to logger: Logger) {
+        var fields: Logger.Metadata = ["client": "\(event.client)", "event": "\(event.name)"]
+        switch event.kind {
+        case .tokenAcquired(let expiresIn, let stored):
+            fields["expires_in"] = "\(expiresIn.components.seconds)s"
+            if stored { fields["source"] = "store" }
+            logger.info("token acquired", metadata: fields)
+        case .tokenRefreshed(let expiresIn):
+            fields["expires_in"] = "\(expiresIn.components.seconds)s"
+            logger.info("token refreshed", metadata: fields)
+        case .tokenLost(let reason):
+            fields["reason"] = "\(reason)"
+            logger.warning("token lost", metadata: fields)
+        case .tokenFailed(let error):
+            fields["reason"] = "\(error)"
+            if let retryAfter = error.retryAfter { fields["retry_in"] = "\(retryAfter.components.seconds)s" }
+            logger.warning("no token from the token endpoint", metadata: fields)
+        case .needsAuthentication:
+            logger.warning("somebody has to log in", metadata: fields)
+        }
+    }
+}

@@ -1,0 +1,199 @@
+import CurlTransport
+import HTTPMessage
+import Heimdallr
+
+/// An answer of the proxy's own: what went wrong, whose fault it is, and what to do (design section 5).
+/// `error` is a Proxy Error Type of RFC 9209, section 2.3.
+struct Problem: Error, Equatable, Sendable {
+    let status: Int
+    let error: String
+    /// Last part of the problem's `type`.
+    let slug: String
+    let title: String
+    let detail: String
+    var retryAfter: Duration?
+    /// The connection can't be used for another request.
+    var closes = false
+
+    init(
+        _ status: Int, _ error: String, _ slug: String, _ title: String, _ detail: String, retryAfter: Duration? = nil,
+        closes: Bool = false
+    ) {
+        self.status = status
+        self.error = error
+        self.slug = slug
+        self.title = title
+        self.detail = detail
+        self.retryAfter = retryAfter
+        self.closes = closes
+    }
+}
+
+// MARK: The client's fault
+
+extension Problem {
+    init(_ error: MessageError) {
+        self.init(
+            error.status, "http_request_error", "malformed-request", "The request can't be understood",
+            "\(error.detail) The connection is closed; nothing was sent upstream.", closes: true)
+    }
+
+    static let slowHead = Problem(
+        408, "http_request_error", "slow-request", "The request took too long",
+        "The head of the request did not arrive within proxy.header_timeout.", closes: true)
+    static let slowBody = Problem(
+        408, "http_request_error", "slow-request", "The request took too long",
+        "The body of the request stalled for longer than proxy.idle_timeout.", closes: true)
+    static let bodyTooLarge = Problem(
+        413, "http_request_error", "body-too-large", "The request's body is too large",
+        "The body is longer than proxy.max_body_bytes.", closes: true)
+    static let connectRefused = Problem(
+        403, "http_request_denied", "connect-refused", "CONNECT is not allowed",
+        "A token can't be put on a request inside a CONNECT tunnel. Use an http:// URL for hosts that the "
+            + "configuration names: the proxy goes on by https.", closes: true)
+    static let schemeNotSupported = Problem(
+        400, "http_request_error", "scheme-not-supported", "The target's scheme is not supported",
+        "Ask for http://HOST/PATH: the proxy goes on by https where the upstream's url says so.", closes: true)
+    static let traceWithBody = Problem(
+        400, "http_request_error", "malformed-request", "The request can't be understood",
+        "A TRACE request has no body (RFC 9110, section 9.3.8).", closes: true)
+    static let hostMissing = Problem(
+        400, "http_request_error", "host-missing", "The request names no host",
+        "Send an absolute target (http://HOST/PATH) or a Host field.", closes: true)
+    static let unknownHost = Problem(
+        403, "http_request_denied", "no-upstream", "No upstream for this host",
+        "The configuration names no upstream for this host. Add it under `upstreams`, or set "
+            + "`proxy.unmatched: forward`.")
+    static let notCovered = Problem(
+        403, "http_request_denied", "not-covered", "No rule for this path or method",
+        "The configuration names this host, but not with this path and method. Add them to its `paths` and `methods`.")
+    static let ambiguousPath = Problem(
+        400, "http_request_error", "ambiguous-path", "The path can be read in more than one way",
+        "Upstreams of this host are chosen by path, and this one holds `..`, `//`, `;`, a backslash or an escape of "
+            + "one of them. Send the path in its plain form.")
+    static let foreignHost = Problem(
+        403, "http_request_denied", "foreign-host", "This listener does not answer to that host",
+        "Ask for localhost, or list the name under the upstream's `hosts`.", closes: true)
+    static let webPage = Problem(
+        403, "http_request_denied", "web-page", "Web pages may not use this listener",
+        "The request carries Origin or Sec-Fetch-Site: a web page sent it. Set `browsers: true` on the upstream to "
+            + "allow that.", closes: true)
+    static let ownCredential = Problem(
+        403, "http_request_denied", "own-credential", "The request brings its own credential",
+        "The upstream is set to `on_existing: reject`, and the request already carries the field or parameter that "
+            + "the proxy would set.")
+    static let upgradeRefused = Problem(
+        501, "http_request_error", "upgrade-not-supported", "Upgrades are not supported",
+        "Send the request without `Connection: Upgrade`.")
+}
+
+// MARK: Ours
+
+extension Problem {
+    static let loop = Problem(
+        508, "proxy_loop_detected", "loop", "The request would come back to this proxy",
+        "The upstream's address is one of this proxy's own listeners.")
+    static let draining = Problem(
+        503, "proxy_internal_response", "stopping", "The proxy is stopping", "Send the request again.",
+        retryAfter: .seconds(1), closes: true)
+    static let internalError = Problem(
+        500, "proxy_internal_error", "internal", "The proxy failed", "This is a fault of the proxy; its log says more.",
+        closes: true)
+}
+
+// MARK: The token endpoint's
+
+extension Problem {
+    init(_ error: HeimdallrError, client: String) {
+        switch error {
+        case .needsAuthentication:
+            self.init(
+                503, "proxy_internal_response", "login-needed", "Somebody has to sign in",
+                "The OAuth client needs a person's consent: run `heimdallr-proxy login \(client)`.")
+        case .clientRefused, .rejectedByResource:
+            self.init(
+                502, "proxy_configuration_error", "client-refused", "The authorization server refuses the client",
+                "Check the client's id, secret, grant type and scope; `heimdallr-proxy status` and the log say what "
+                    + "the server answered.", retryAfter: error.retryAfter)
+        default:
+            self.init(
+                503, "proxy_internal_response", "no-token", "No token to be had",
+                "The token endpoint gave no usable token, and there is no valid one left. The proxy tries again by "
+                    + "itself.", retryAfter: error.retryAfter ?? .seconds(1))
+        }
+    }
+}
+
+// MARK: The upstream's
+
+extension Problem {
+    init(_ error: TransportError) {
+        switch error.kind {
+        case .nameNotResolved:
+            self.init(
+                502, "dns_error", "dns", "The upstream's name can't be resolved", "Check the upstream's host or url.")
+        case .connectionRefused:
+            self.init(
+                502, "connection_refused", "connection-refused", "The upstream refuses connections",
+                "Check that it is running and that the port is right.")
+        case .connectionFailed:
+            self.init(
+                502, "destination_ip_unroutable", "unreachable", "The upstream can't be reached",
+                "Check the network between here and the upstream.")
+        case .connectionTimedOut:
+            self.init(
+                504, "connection_timeout", "connection-timeout", "The upstream did not accept the connection in time",
+                "The connection was not there within the upstream's connect_timeout.")
+        case .connectionLimit:
+            self.init(
+                503, "connection_limit_reached", "connection-limit", "Too many requests for this upstream",
+                "As many connections as the upstream's max_connections are busy.", retryAfter: .seconds(1))
+        case .addressDenied:
+            self.init(
+                403, "destination_ip_prohibited", "address-denied", "The address is not allowed",
+                "Hosts that the configuration does not name may not be at a loopback, private or otherwise special "
+                    + "address; `proxy.private_networks` lists exceptions.")
+        case .loop: self = .loop
+        case .tlsHandshake:
+            self.init(
+                502, "tls_protocol_error", "tls", "TLS with the upstream failed",
+                "The upstream did not complete the TLS handshake. Check that its port speaks TLS 1.2 or later.")
+        case .tlsCertificate:
+            self.init(
+                502, "tls_certificate_error", "tls-certificate", "The upstream's certificate is not trusted",
+                "Check its name and issuer; `tls.ca_file` adds a private authority.")
+        case .tlsConfiguration:
+            self.init(
+                502, "proxy_configuration_error", "tls-configuration", "A TLS file of the upstream can't be used",
+                "Check ca_file, cert_file and key_file under the upstream's `tls`.")
+        case .proxy:
+            self.init(
+                502, "destination_unavailable", "next-proxy", "The next proxy refused",
+                "Check the upstream's `proxy`.")
+        case .connectionLost:
+            self.init(
+                502, "connection_terminated", "connection-lost", "The upstream closed the connection",
+                "It ended before an answer came. The request may have been carried out.")
+        case .responseTruncated:
+            self.init(
+                502, "http_response_incomplete", "response-cut", "The upstream's answer was cut short",
+                "The connection ended within the head of the answer.")
+        case .responseMalformed, .aborted:
+            self = .malformedResponse
+        case .internal: self = .internalError
+        }
+    }
+
+    static let malformedResponse = Problem(
+        502, "http_protocol_error", "malformed-response", "The upstream's answer can't be understood",
+        "It is not a valid HTTP answer, or one that two readers could understand differently.")
+    static let unaskedUpgrade = Problem(
+        502, "http_upgrade_failed", "unasked-upgrade", "The upstream switched protocols unasked",
+        "It answered 101 to a request that did not ask for an upgrade.")
+    static let responseTimeout = Problem(
+        504, "http_response_timeout", "response-timeout", "The upstream did not answer in time",
+        "No answer within the upstream's response_timeout.")
+    static let expectationFailed = Problem(
+        417, "http_request_error", "expectation-failed", "The upstream refuses the expectation",
+        "Send the request again without `Expect`.", closes: true)
+}

@@ -1,0 +1,98 @@
+import Reactor
+
+/// Writes a `Problem` as an HTTP answer: `Proxy-Status` (RFC 9209) and a problem+json body (RFC 9457).
+enum ProblemAnswer {
+    static func append(
+        _ problem: Problem, to output: inout ByteBuffer, client: String?, upstream: String?, isHead: Bool, closes: Bool
+    ) {
+        var body: [UInt8] = []
+        JSON.open(&body)
+        JSON.member("type", "urn:heimdallr-proxy:problem:\(problem.slug)", &body)
+        JSON.member("title", problem.title, &body)
+        JSON.member("status", problem.status, &body)
+        JSON.member("detail", problem.detail, &body)
+        if let client { JSON.member("client", client, &body) }
+        if let upstream { JSON.member("upstream", upstream, &body) }
+        JSON.close(&body)
+
+        output.append("HTTP/1.1 ")
+        output.append(decimal: UInt64(problem.status))
+        output.append(byte: UInt8(ascii: " "))
+        output.append(Array(Self.reason(problem.status).utf8))
+        output.append("\r\nProxy-Status: heimdallr-proxy; error=")
+        output.append(Array(problem.error.utf8))
+        output.append("\r\nContent-Type: application/problem+json\r\nCache-Control: no-store\r\n")
+        if let retryAfter = problem.retryAfter {
+            output.append("Retry-After: ")
+            output.append(decimal: UInt64(max(1, (retryAfter.wholeMilliseconds + 999) / 1000)))
+            output.append("\r\n")
+        }
+        output.append("Content-Length: ")
+        output.append(decimal: UInt64(body.count))
+        if closes { output.append("\r\nConnection: close") }
+        output.append("\r\n\r\n")
+        if !isHead { output.append(body) }
+    }
+
+    private static func reason(_ status: Int) -> String {
+        switch status {
+        case 400: "Bad Request"
+        case 403: "Forbidden"
+        case 407: "Proxy Authentication Required"
+        case 408: "Request Timeout"
+        case 413: "Content Too Large"
+        case 417: "Expectation Failed"
+        case 431: "Request Header Fields Too Large"
+        case 500: "Internal Server Error"
+        case 501: "Not Implemented"
+        case 502: "Bad Gateway"
+        case 503: "Service Unavailable"
+        case 504: "Gateway Timeout"
+        case 505: "HTTP Version Not Supported"
+        case 508: "Loop Detected"
+        default: "Error"
+        }
+    }
+}
+
+/// As much of JSON as a problem needs.
+private enum JSON {
+    static func open(_ body: inout [UInt8]) { body += Array("{".utf8) }
+
+    static func close(_ body: inout [UInt8]) { body += Array("}\n".utf8) }
+
+    static func member(_ name: String, _ value: Int, _ body: inout [UInt8]) {
+        key(name, &body)
+        body += Array(String(value).utf8)
+    }
+
+    static func member(_ name: String, _ value: String, _ body: inout [UInt8]) {
+        key(name, &body)
+        string(value, &body)
+    }
+
+    private static func key(_ name: String, _ body: inout [UInt8]) {
+        if body.count > 1 { body.append(UInt8(ascii: ",")) }
+        string(name, &body)
+        body.append(UInt8(ascii: ":"))
+    }
+
+    private static func string(_ value: String, _ body: inout [UInt8]) {
+        body.append(UInt8(ascii: "\""))
+        for scalar in value.unicodeScalars {
+            switch scalar {
+            case "\"", "\\":
+                body.append(UInt8(ascii: "\\"))
+                body.append(UInt8(scalar.value))
+            case "\u{0}"..."\u{1f}": body += Array("\\u00".utf8) + hex(UInt8(scalar.value))
+            default: body += Array(String(scalar).utf8)
+            }
+        }
+        body.append(UInt8(ascii: "\""))
+    }
+
+    private static func hex(_ byte: UInt8) -> [UInt8] {
+        let digits = Array("0123456789abcdef".utf8)
+        return [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+    }
+}

@@ -1,0 +1,313 @@
+import Configuration
+import CurlTransport
+import HTTPMessage
+import Heimdallr
+import Reactor
+
+// What libcurl reports, and what of it the client sees.
+extension ClientConnection: TransferDelegate {
+    /// More interim answers than this are refused.
+    private static let maxInterim = 32
+    private static let maxTrailerBytes = 16 * 1024
+
+    // MARK: Head
+
+    func transfer(_ transfer: Transfer, headerLine: Span<UInt8>) -> Bool {
+        if isAnswerHeadComplete { return takeTrailer(headerLine) }
+        do throws(MessageError) {
+            guard try answer.append(line: headerLine, allowHTTP2: transfer.isHTTP2) else { return true }
+        } catch {
+            return refuse(.malformedResponse)
+        }
+        return takeHead()
+    }
+
+    private func takeHead() -> Bool {
+        let isRefused = answer.status == 401 && token != nil && isTokenRefused
+        if let token {
+            if isRefused { upstream?.client?.reject(token) } else if answer.status >= 200 { token.noteAccepted() }
+        }
+        let verdict = exchange.judge(
+            status: answer.status, isInterim: answer.isInterim, isTokenRefused: isRefused,
+            canSendAgain: !exchange.isBodySpent)
+        switch verdict {
+        case .forward:
+            isAnswerHeadComplete = true
+            // The upstream still waits for a body that was announced to it: its connection is of no use any more.
+            if exchange.expectsContinue, !exchange.isRequestComplete { transfer?.forbidReuse() }
+            writeHead()
+        case .forwardInterim, .dropInterim:
+            interimCount += 1
+            guard interimCount <= Self.maxInterim else { return refuse(.malformedResponse) }
+            if verdict == .forwardInterim { writeInterim() }
+            answer.reset(requestWasHead: exchange.isHead)
+        case .discard:
+            isAnswerHeadComplete = true
+            discarded = 0
+        case .refuse(let problem): return refuse(problem)
+        }
+        setDeadline(.upstreamIdle, after: upstream?.settings.idleTimeout)
+        return !isAnswerHeadComplete || exchange.isDiscardingAnswer || goesOnAfter(0)
+    }
+
+    /// libcurl does not see that an answer is whole while a request's body is still to be sent: over HTTP/2, or after
+    /// HEAD, it would wait for ever. Ends it here when `count` more bytes make it whole.
+    private func goesOnAfter(_ count: Int) -> Bool {
+        guard exchange.hasBody, let transfer else { return true }
+        answerTaken += UInt64(count)
+        switch exchange.answerFraming {
+        case .none: guard exchange.isHead || transfer.isHTTP2 else { return true }
+        case .length(let length): guard transfer.isHTTP2, answerTaken >= length else { return true }
+        case .chunked, .untilClose: return true
+        }
+        stopTransfer()
+        finishRequest(keeping: exchange.keepsConnection)
+        return false
+    }
+
+    /// Rule 7: no challenge at all, or a Bearer one without an error or with `invalid_token` (RFC 6750, section 3.1).
+    private var isTokenRefused: Bool {
+        let line = answer.bytes
+        let bytes = line.span
+        var values: [[UInt8]] = []
+        for field in answer.fields where field.known == .wwwAuthenticate {
+            values.append(Array(bytes[field.value].text.utf8))
+        }
+        guard !values.isEmpty else { return true }
+        return Challenge.parse(values)?.contains { challenge in
+            guard challenge.scheme == "bearer" else { return false }
+            let error = challenge.value(of: "error")
+            return error == nil || error == "invalid_token"
+        } ?? false
+    }
+
+    /// The answer must not reach the client: ends the transfer and says so instead.
+    private func refuse(_ problem: Problem) -> Bool {
+        stopTransfer()
+        fail(problem)
+        return false
+    }
+
+    private func writeHead() {
+        exchange.answer(framing: answer.framing)
+        status = answer.status
+        let before = output.count
+        appendStatusLine()
+        appendFields()
+        if exchange.answerFraming == .chunked { output.append("Transfer-Encoding: chunked\r\n") }
+        if !exchange.clientKeepsAlive || exchange.endsByClose || shard.isDraining {
+            output.append("Connection: close\r\n")
+            exchange.clientKeepsAlive = false
+        } else if exchange.isHTTP10 {
+            output.append("Connection: keep-alive\r\n")
+        }
+        output.append("\r\n")
+        bytesSent += UInt64(output.count - before)
+        scheduleFlush()
+    }
+
+    private func writeInterim() {
+        appendStatusLine()
+        appendFields()
+        output.append("\r\n")
+        scheduleFlush()
+    }
+
+    private func appendStatusLine() {
+        output.append("HTTP/1.1 ")
+        output.append(decimal: UInt64(answer.status))
+        output.append(byte: UInt8(ascii: " "))
+        let head = answer.bytes
+        output.append(head.span.extracting(answer.reason.range))
+        output.append("\r\n")
+    }
+
+    private func appendFields() {
+        let head = answer.bytes
+        let bytes = head.span
+        for field in answer.fields where !field.isHopByHop {
+            output.append(bytes[field.name])
+            output.append(": ")
+            output.append(bytes[field.value])
+            output.append("\r\n")
+        }
+    }
+
+    // MARK: Body
+
+    func transfer(_ transfer: Transfer, body: Span<UInt8>) -> BodyStep {
+        guard isAnswerHeadComplete else { return .abort }
+        if exchange.isDiscardingAnswer {
+            discarded += body.count
+            // Nobody sees it; a long one is not worth keeping the connection for.
+            return discarded <= 1 << 20 ? .taken : .abort
+        }
+        if output.count > Self.highWater {
+            isPaused = true
+            setDeadline(.clientStalled, after: shard.settings.idleTimeout)
+            return .pause
+        }
+        setDeadline(.upstreamIdle, after: upstream?.settings.idleTimeout)
+        let size = body.count
+        if exchange.answerFraming == .chunked {
+            output.append(hexadecimal: UInt64(size))
+            output.append("\r\n")
+            write(body: body)
+            guard phase == .exchanging else { return .abort }
+            output.append("\r\n")
+        } else {
+            write(body: body)
+            guard phase == .exchanging else { return .abort }
+        }
+        bytesSent += UInt64(size)
+        return goesOnAfter(size) ? .taken : .abort
+    }
+
+    private func takeTrailer(_ line: Span<UInt8>) -> Bool {
+        guard !exchange.isDiscardingAnswer else { return true }
+        do throws(MessageError) {
+            switch try ResponseTrailer.check(line: line) {
+            case .field(let name, let value):
+                guard trailers.count < Self.maxTrailerBytes else { return false }
+                trailers.append(line[name])
+                trailers.append(": ")
+                trailers.append(line[value])
+                trailers.append("\r\n")
+            case .forbidden, .end: break
+            }
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    // MARK: Request body
+
+    func transfer(_ transfer: Transfer, upload: inout MutableSpan<UInt8>) -> UploadStep {
+        if replayOffset < replay.count {
+            let count = min(upload.count, replay.count - replayOffset)
+            replay.copy(replayOffset..<(replayOffset + count), to: &upload, at: 0)
+            replayOffset += count
+            return .bytes(count)
+        }
+        if exchange.isRequestComplete { return .end }
+        while true {
+            if input.isEmpty, mayRead { fill(limit: 64 * 1024) }
+            guard phase == .exchanging else { return .abort }
+            let step = takeBody(&upload)
+            if case .wait = step {
+                if input.isEmpty, mayRead { continue }
+                if hasEnded {
+                    // The body will never be whole; nobody waits for an answer.
+                    hangUp()
+                    return .abort
+                }
+                isUploadWaiting = true
+                if !exchange.isAnswered { setDeadline(.requestBody, after: shard.settings.idleTimeout) }
+                return .wait
+            }
+            if case .abort = step { return step }
+            setDeadline(.response, after: upstream?.settings.responseTimeout)
+            return step
+        }
+    }
+
+    /// Moves what is in `input` into libcurl's buffer, unframed.
+    private func takeBody(_ upload: inout MutableSpan<UInt8>) -> UploadStep {
+        guard !input.isEmpty else { return .wait }
+        let room = min(upload.count, input.count)
+        var taken = 0
+        if case .length = head.framing {
+            taken = Int(min(UInt64(room), bodyRemaining))
+            input.copy(0..<taken, to: &upload, at: 0)
+            input.consume(taken)
+            bodyRemaining -= UInt64(taken)
+            if bodyRemaining == 0 { exchange.isRequestComplete = true }
+        } else {
+            do throws(MessageError) { taken = try takeChunks(&upload, room: room) } catch {
+                _ = refuse(Problem(error))
+                return .abort
+            }
+            if let limit = shard.settings.maxBodyBytes, bodyTaken + taken > limit {
+                _ = refuse(.bodyTooLarge)
+                return .abort
+            }
+        }
+        bodyTaken += taken
+        guard taken > 0 else { return exchange.isRequestComplete ? .end : .wait }
+        remember(upload, taken)
+        return .bytes(taken)
+    }
+
+    private func takeChunks(_ upload: inout MutableSpan<UInt8>, room: Int) throws(MessageError) -> Int {
+        var taken = 0
+        var offset = 0
+        var isDone = false
+        while !isDone, offset < input.count, taken < room {
+            // Never more data in one step than libcurl has room for.
+            let window = min(input.count, offset + room - taken)
+            let step = try input.withBytes { bytes throws(MessageError) in
+                try decoder.next(bytes.extracting(0..<window), from: offset)
+            }
+            switch step {
+            case .needMore(let consumed):
+                isDone = consumed == offset || window == input.count
+                offset = consumed
+            case .data(let range, let consumed):
+                input.copy(range.range, to: &upload, at: taken)
+                taken += range.count
+                offset = consumed
+            case .end(let consumed):
+                offset = consumed
+                exchange.isRequestComplete = true
+                isDone = true
+            }
+        }
+        input.consume(offset)
+        return taken
+    }
+
+    /// Keeps what went out while it is small enough to go out again.
+    private func remember(_ upload: borrowing MutableSpan<UInt8>, _ count: Int) {
+        guard exchange.replaysUnauthorized, token != nil, !exchange.isBodySpent else {
+            exchange.isBodySpent = true
+            return
+        }
+        guard replay.count + count <= upstream?.settings.maxReplayBytes ?? 0 else {
+            exchange.isBodySpent = true
+            replay.release()
+            replayOffset = 0
+            return
+        }
+        replay.append(upload.span.extracting(0..<count))
+        replayOffset = replay.count
+    }
+
+    // MARK: End
+
+    func transferEnded(_ transfer: Transfer, error: TransportError?) {
+        self.transfer = nil
+        guard phase == .exchanging else { return }
+        if let error, let upstream { shard.observer.transportFailed(upstream.name, error) }
+        switch exchange.ended(error, isHeadComplete: isAnswerHeadComplete) {
+        case .complete:
+            if exchange.answerFraming == .chunked {
+                output.append("0\r\n")
+                output.append(trailers.bytes)
+                output.append("\r\n")
+            }
+            finishRequest(keeping: exchange.keepsConnection)
+        case .resend: sendAgain(fresh: true)
+        case .replay:
+            guard let upstream, let client = upstream.client else { return fail(.internalError) }
+            waitForToken(client, upstream)
+        case .problem(let problem): fail(problem)
+        case .cut: return cut()
+        }
+        readHead()
+    }
+
+    private func sendAgain(fresh: Bool) {
+        do throws(Problem) { try send(fresh: fresh) } catch { fail(error) }
+    }
+}

@@ -1,0 +1,279 @@
+import Configuration
+import CurlTransport
+import HTTPMessage
+import Heimdallr
+import Reactor
+
+/// What the upstream is asked for.
+enum TargetForm {
+    /// Path and query; empty or beginning with `?` wants a `/` in front.
+    case path(ByteRange)
+    case asterisk
+}
+
+// From the head of a request to the transfer that carries it.
+extension ClientConnection {
+    /// The head stands in `headBytes`: decides where it goes and starts it, or answers.
+    func beginRequest() {
+        phase = .exchanging
+        exchange.isHead = head.methodKind == .head
+        exchange.isHTTP10 = head.version == .http10
+        exchange.isIdempotent = head.methodKind.isIdempotent
+        exchange.clientKeepsAlive = head.keepAlive
+        exchange.expectsContinue = head.expectsContinue
+        switch head.framing {
+        case .none, .untilClose: exchange.isRequestComplete = true
+        case .length(let length):
+            bodyRemaining = length
+            exchange.hasBody = length > 0
+            exchange.isRequestComplete = length == 0
+            if let limit = shard.settings.maxBodyBytes, length > UInt64(limit) { return fail(.bodyTooLarge) }
+        case .chunked:
+            decoder.reset()
+            exchange.hasBody = true
+        }
+        do throws(Problem) {
+            try route()
+            try authorize()
+        } catch {
+            fail(error)
+        }
+    }
+
+    // MARK: Routing
+
+    private func route() throws(Problem) {
+        if head.methodKind == .connect { throw .connectRefused }
+        if head.upgradeRequested { throw .upgradeRefused }
+        if head.methodKind == .trace, exchange.hasBody { throw .traceWithBody }
+        let parsed: RequestTarget
+        do throws(MessageError) {
+            parsed = try RequestTarget(parsing: headBytes.bytes, head: head)
+        } catch {
+            throw Problem(error)
+        }
+        var scheme = Scheme.http
+        var authority = head.host
+        switch parsed {
+        case .origin(let path): target = .path(path)
+        case .absolute(let named, let host, let path):
+            scheme = named
+            authority = host
+            target = path.isEmpty && head.methodKind == .options ? .asterisk : .path(path)
+        case .asterisk: target = .asterisk
+        case .authority: throw .connectRefused
+        }
+        switch role {
+        case .forward: try routeByAuthority(authority, scheme)
+        case .upstream(let listener):
+            try headBytes.withBytes { bytes throws(Problem) in try listener.admit(bytes, head, authority) }
+            try choose(listener.rules)
+            let upstream = shard.upstreams[listener.index]
+            destination = upstream.destination(for: listener.authority, scheme: .https)
+        }
+    }
+
+    private func routeByAuthority(_ range: ByteRange, _ scheme: Scheme) throws(Problem) {
+        if range.isEmpty { throw .hostMissing }
+        let known = try headBytes.withBytes { bytes throws(Problem) in try shard.authority(of: bytes[range], scheme) }
+        guard let rules = known.rules else {
+            guard let unmatched = shard.unmatched else { throw .unknownHost }
+            if scheme == .https { throw .schemeNotSupported }
+            upstream = unmatched
+            destination = unmatched.destination(for: known.authority, scheme: .http)
+            return
+        }
+        try choose(rules)
+        guard let upstream else { throw .internalError }
+        // A wildcard without a url goes on by https, to 443 where the program said 80.
+        var wanted = known.authority
+        if !upstream.hasFixedDestination, wanted.port == nil || wanted.port == 80 { wanted.port = nil }
+        destination = upstream.destination(for: wanted, scheme: .https)
+        if scheme == .https, destination?.origin.scheme != .https { throw .schemeNotSupported }
+    }
+
+    private func choose(_ rules: RouteTable.Rules) throws(Problem) {
+        let match = headBytes.withBytes { bytes in
+            switch target {
+            case .path(let path): rules.match(path: bytes[path], method: bytes[head.method])
+            case .asterisk: rules.match(path: Self.asterisk.span, method: bytes[head.method])
+            }
+        }
+        switch match {
+        case .upstream(let index): upstream = shard.upstreams[index]
+        case .notCovered: throw .notCovered
+        case .ambiguousPath: throw .ambiguousPath
+        case .unknownHost: throw .unknownHost
+        }
+    }
+
+    private static let asterisk = Array("*".utf8)
+
+    // MARK: Token
+
+    /// Sends it, with a token where its upstream has a client; waits for one when there is none.
+    private func authorize() throws(Problem) {
+        guard let upstream, let client = upstream.client, head.methodKind != .trace else { return try send() }
+        exchange.replaysUnauthorized = upstream.settings.onUnauthorized == .replay
+        if upstream.settings.onExisting != .replace, hasOwnCredential(upstream) {
+            if upstream.settings.onExisting == .reject { throw .ownCredential }
+            return try send()
+        }
+        if let token = client.currentToken() {
+            self.token = token
+            return try send()
+        }
+        waitForToken(client, upstream)
+    }
+
+    /// The wait is a task of its own: the loop goes on, and a client that leaves cancels nothing but its place.
+    func waitForToken(_ client: Heimdallr, _ upstream: Upstream) {
+        phase = .awaitingToken
+        clearDeadline()
+        waitNumber += 1
+        let number = waitNumber
+        let me = LoopBound(self, on: shard.loop)
+        let limit = ContinuousClock.now + upstream.settings.tokenWait
+        Task {
+            let result: Result<AccessToken, HeimdallrError>
+            do throws(HeimdallrError) {
+                result = .success(try await client.accessToken(before: limit))
+            } catch {
+                result = .failure(error)
+            }
+            me.loop.execute { me.value.tokenArrived(result, number) }
+        }
+    }
+
+    private func tokenArrived(_ result: Result<AccessToken, HeimdallrError>, _ number: Int) {
+        guard phase == .awaitingToken, number == waitNumber, let upstream else { return }
+        phase = .exchanging
+        switch result {
+        case .success(let token):
+            self.token = token
+            do throws(Problem) { try send() } catch { fail(error) }
+        case .failure(let error): fail(Problem(error, client: upstream.settings.client ?? ""))
+        }
+        // What the client pipelined meanwhile is looked at when its turn comes.
+        readHead()
+    }
+
+    private func hasOwnCredential(_ upstream: Upstream) -> Bool {
+        headBytes.withBytes { bytes in
+            if !upstream.injectedField.isEmpty {
+                for field in head.fields where bytes[field.name].equalsIgnoringCase(upstream.injectedField) {
+                    return true
+                }
+                return false
+            }
+            guard case .path(let path) = target else { return false }
+            return QueryInjection.contains(upstream.injectedParameter, in: bytes[path])
+        }
+    }
+
+    // MARK: Sending
+
+    /// Hands the request to libcurl; also for the second try.
+    func send(fresh: Bool = false) throws(Problem) {
+        guard let upstream, let destination else { throw .internalError }
+        do throws(TransportError) {
+            let transfer = try upstream.pool.acquire()
+            do throws(TransportError) {
+                try fill(transfer, upstream, destination)
+            } catch {
+                transfer.cancel()
+                throw error
+            }
+            self.transfer = transfer
+            answer.reset(requestWasHead: exchange.isHead)
+            isAnswerHeadComplete = false
+            replayOffset = 0
+            isUploadWaiting = false
+            setDeadline(.response, after: upstream.settings.responseTimeout)
+            try transfer.start(delegate: self, fresh: fresh)
+        } catch {
+            transfer = nil
+            shard.observer.transportFailed(upstream.name, error)
+            throw Problem(error)
+        }
+    }
+
+    private func fill(
+        _ transfer: Transfer, _ upstream: Upstream, _ destination: Upstream.Destination
+    ) throws(TransportError) {
+        let credential = token.map { upstream.credential(for: $0) }
+        shard.target.removeAll()
+        headBytes.withBytes { build(&shard.target, $0, upstream, destination, credential) }
+        let upload: UploadLength =
+            switch head.framing {
+            case .length(let length) where length > 0: .known(length)
+            case .chunked: .unknown
+            default: .noBody
+            }
+        let isHead = exchange.isHead
+        try headBytes.withBytes { bytes throws(TransportError) in
+            try shard.target.withBytes { target throws(TransportError) in
+                try transfer.prepare(
+                    origin: destination.origin, method: bytes[head.method], target: target, isHead: isHead,
+                    upload: upload)
+            }
+            transfer.append(name: Names.host.span, value: destination.host.span)
+            let dropped = token == nil ? [] : upstream.injectedField
+            for field in head.fields {
+                if field.isHopByHop || field.known == .host { continue }
+                if !dropped.isEmpty, bytes[field.name].equalsIgnoringCase(dropped) { continue }
+                transfer.append(name: bytes[field.name], value: bytes[field.value])
+            }
+        }
+        if case .header(let name, let value) = credential {
+            value.withSpan { transfer.append(name: Array(name.utf8).span, value: $0) }
+        }
+        transfer.append(name: Names.via.span, value: (exchange.isHTTP10 ? Names.via10 : Names.via11).span)
+    }
+
+    private func build(
+        _ output: inout ByteBuffer, _ head: Span<UInt8>, _ upstream: Upstream, _ destination: Upstream.Destination,
+        _ credential: RequestCredential?
+    ) {
+        if upstream.needsAbsoluteForm {
+            output.append(Array(destination.origin.scheme.rawValue.utf8))
+            output.append("://")
+            output.append(destination.host)
+        }
+        guard case .path(let range) = target else {
+            if !upstream.needsAbsoluteForm { output.append("*") }
+            return
+        }
+        let path = head[range]
+        output.append(upstream.pathPrefix)
+        if path.isEmpty || path[0] != UInt8(ascii: "/") { output.append("/") }
+        if case .query(_, let value) = credential {
+            QueryInjection.append(path, setting: upstream.injectedParameter, to: value, &output)
+        } else {
+            output.append(path)
+        }
+    }
+
+    private enum Names {
+        static let host = Array("Host".utf8)
+        static let via = Array("Via".utf8)
+        static let via11 = Array("1.1 heimdallr-proxy".utf8)
+        static let via10 = Array("1.0 heimdallr-proxy".utf8)
+    }
+
+    // MARK: Answering by ourselves
+
+    /// Answers with a problem. Nothing of another answer has been written.
+    func fail(_ problem: Problem) {
+        stopTransfer()
+        // What is left of the request's body would be taken for the next request.
+        let closes = problem.closes || !exchange.isRequestComplete || !exchange.clientKeepsAlive || shard.isDraining
+        status = problem.status
+        let before = output.count
+        ProblemAnswer.append(
+            problem, to: &output, client: upstream?.settings.client, upstream: upstream?.name, isHead: exchange.isHead,
+            closes: closes)
+        bytesSent = UInt64(output.count - before)
+        finishRequest(keeping: !closes)
+    }
+}

@@ -1,0 +1,382 @@
+import Configuration
+import CurlTransport
+import HTTPMessage
+import Heimdallr
+import Reactor
+
+/// One client's connection: reads requests, answers them in order, one at a time. The shell around `Exchange`; loop's
+/// thread only.
+final class ClientConnection: ReadinessHandler, TurnEndHandler {
+    enum Phase {
+        /// Between requests, or in the middle of a head.
+        case readingHead
+        case awaitingToken
+        case exchanging
+        /// The last answer is going out.
+        case closing
+        /// Our side is shut down; what the client still sends is thrown away, so that no reset eats the answer.
+        case lingering
+        case closed
+    }
+
+    /// What happens when `deadline` passes.
+    enum Deadline {
+        case none, idle, head, response, upstreamIdle, requestBody, clientStalled, linger
+    }
+
+    /// Output that waits for the client; past this the upstream is paused.
+    static let highWater = 64 * 1024
+    /// Larger pieces of a body are written from where they lie instead of being copied.
+    static let copyLimit = 16 * 1024
+
+    unowned let shard: ProxyShard
+    let role: ListenerRole
+    let socket: StreamSocket
+
+    var phase = Phase.readingHead
+    var input = ByteBuffer()
+    var output = ByteBuffer()
+    private var canRead = true
+    private var canWrite = true
+    private var sawEnd = false
+    private var isPeerClosed = false
+    private var isFlushScheduled = false
+    private(set) var deadline = LoopTime(nanoseconds: .max)
+    private var deadlineKind = Deadline.none
+
+    // The request that is being answered.
+    var head = RequestHead()
+    var headBytes = ByteBuffer()
+    var exchange = Exchange()
+    var upstream: Upstream?
+    var destination: Upstream.Destination?
+    var target = TargetForm.path(.empty)
+    var transfer: Transfer?
+    var token: AccessToken?
+    var bodyRemaining: UInt64 = 0
+    var bodyTaken = 0
+    var decoder = ChunkedDecoder()
+    var isUploadWaiting = false
+    /// What of the request's body went out, for sending it again.
+    var replay = ByteBuffer()
+    var replayOffset = 0
+    /// Tells an answer to an earlier wait for a token from the current one.
+    var waitNumber = 0
+
+    // Its answer.
+    var answer = ResponseHead()
+    var isAnswerHeadComplete = false
+    var interimCount = 0
+    var answerTaken: UInt64 = 0
+    var discarded = 0
+    var trailers = ByteBuffer()
+    var isPaused = false
+
+    // For the log.
+    var started = LoopTime(nanoseconds: 0)
+    var status = 0
+    var bytesSent: UInt64 = 0
+
+    init(_ socket: StreamSocket, role: ListenerRole, shard: ProxyShard) {
+        self.socket = socket
+        self.role = role
+        self.shard = shard
+        setDeadline(.idle, after: shard.settings.idleTimeout)
+    }
+
+    // MARK: Readiness
+
+    func ready(_ readiness: Readiness) {
+        guard phase != .closed else { return }
+        if readiness.contains(.failed) { return hangUp() }
+        if readiness.contains(.writable), !canWrite {
+            canWrite = true
+            if !output.isEmpty { flush() }
+        }
+        guard !readiness.isDisjoint(with: [.readable, .peerClosed]) else { return }
+        canRead = true
+        if readiness.contains(.peerClosed) { isPeerClosed = true }
+        switch phase {
+        case .readingHead:
+            readHead()
+        case .awaitingToken, .exchanging:
+            if !exchange.isRequestComplete {
+                if isUploadWaiting {
+                    isUploadWaiting = false
+                    transfer?.resumeUpload()
+                }
+            } else if readiness.contains(.peerClosed) {
+                hangUp()
+            }
+        case .closing, .lingering: discardInput()
+        case .closed: break
+        }
+    }
+
+    /// Reads and parses until a request is under way or nothing more is there.
+    func readHead() {
+        while phase == .readingHead {
+            let limit = shard.settings.maxHeaderBytes
+            if canRead, input.count <= limit { fill(limit: 16 * 1024) }
+            guard phase == .readingHead else { return }
+            guard parseHead() else { return }
+        }
+    }
+
+    /// - Returns: whether it is worth looking again.
+    private func parseHead() -> Bool {
+        // A client that pipelines without reading waits until its answers are out.
+        guard output.count <= Self.highWater else { return false }
+        if input.isEmpty {
+            if sawEnd || shard.isDraining { closeBehindOutput() } else { waitForRequest() }
+            return false
+        }
+        let parsed: RequestHead.Status
+        do throws(MessageError) {
+            parsed = try head.parse(
+                input.bytes, limits: HeadLimits(maxBytes: shard.settings.maxHeaderBytes, maxFields: 256))
+        } catch {
+            startRequest(length: 0)
+            fail(Problem(error))
+            return false
+        }
+        guard case .complete(let length) = parsed else {
+            if sawEnd {
+                closeBehindOutput()
+            } else if deadlineKind != .head {
+                setDeadline(.head, after: shard.settings.headerTimeout)
+            }
+            return canRead && !sawEnd
+        }
+        startRequest(length: length)
+        beginRequest()
+        return true
+    }
+
+    private func waitForRequest() {
+        if deadlineKind != .idle { setDeadline(.idle, after: shard.settings.idleTimeout) }
+        if input.capacity > Self.highWater { input.release() }
+        if output.isEmpty, output.capacity > Self.highWater { output.release() }
+    }
+
+    /// Takes the head off the input and clears what the last request left.
+    private func startRequest(length: Int) {
+        headBytes.removeAll()
+        headBytes.append(input.bytes.extracting(0..<length))
+        input.consume(length)
+        exchange = Exchange()
+        upstream = nil
+        destination = nil
+        token = nil
+        bodyTaken = 0
+        isUploadWaiting = false
+        replay.removeAll()
+        replayOffset = 0
+        isAnswerHeadComplete = false
+        interimCount = 0
+        answerTaken = 0
+        isPaused = false
+        trailers.removeAll()
+        started = shard.loop.now
+        status = 0
+        bytesSent = 0
+        clearDeadline()
+        shard.requestStarted()
+    }
+
+    /// One read; notes whether another is worth it.
+    func fill(limit: Int) {
+        switch socket.read(into: &input, limit: limit) {
+        // Less than asked for: the kernel's buffer is empty, and its next byte is a new edge (epoll(7)).
+        case .bytes(let count): canRead = count == limit || isPeerClosed
+        case .wouldBlock: canRead = false
+        case .endOfStream:
+            canRead = false
+            sawEnd = true
+        case .failed: hangUp()
+        }
+    }
+
+    var mayRead: Bool { canRead }
+    var hasEnded: Bool { sawEnd }
+
+    private func discardInput() {
+        input.removeAll()
+        while canRead, phase != .closed {
+            fill(limit: 64 * 1024)
+            discarded += input.count
+            input.removeAll()
+        }
+        if phase == .lingering, sawEnd || discarded > 1 << 20 { close() }
+    }
+
+    // MARK: Writing
+
+    /// Has what stands in `output` written at the end of this turn, in one piece.
+    func scheduleFlush() {
+        guard !isFlushScheduled, phase != .closed else { return }
+        isFlushScheduled = true
+        shard.loop.atTurnEnd(self)
+    }
+
+    func turnEnded() {
+        isFlushScheduled = false
+        if phase != .closed { flush() }
+    }
+
+    private func flush() {
+        while canWrite, !output.isEmpty {
+            switch socket.write(from: &output) {
+            case .bytes: continue
+            case .wouldBlock: canWrite = false
+            case .endOfStream, .failed: return hangUp()
+            }
+        }
+        outputMoved()
+    }
+
+    /// Writes `output` and `body` without copying what the kernel takes at once.
+    func write(body: Span<UInt8>) {
+        guard canWrite, body.count > Self.copyLimit else {
+            output.append(body)
+            return scheduleFlush()
+        }
+        let before = output.count
+        switch socket.write(from: &output, then: body) {
+        case .bytes(let count):
+            let taken = max(0, count - before)
+            if taken < body.count {
+                output.append(body.extracting(taken...))
+                // A short write: the kernel's buffer is full, and room in it is a new edge.
+                canWrite = false
+            }
+        case .wouldBlock:
+            canWrite = false
+            output.append(body)
+        case .endOfStream, .failed: hangUp()
+        }
+    }
+
+    /// Some output went out, or could not: decides who waits for whom.
+    private func outputMoved() {
+        if isPaused, output.count <= Self.highWater / 2 {
+            isPaused = false
+            if deadlineKind == .clientStalled { clearDeadline() }
+            transfer?.resumeBody()
+            return
+        }
+        guard output.isEmpty else {
+            // Anything that went out counts as progress of the client.
+            if phase == .closing || isPaused || phase == .readingHead {
+                setDeadline(.clientStalled, after: shard.settings.idleTimeout)
+            }
+            return
+        }
+        switch phase {
+        case .closing: finishClosing()
+        case .readingHead:
+            if deadlineKind == .clientStalled { clearDeadline() }
+            readHead()
+        default: break
+        }
+    }
+
+    // MARK: Ending
+
+    /// The answer stands in `output`: goes on with the next request or closes behind it.
+    func finishRequest(keeping: Bool) {
+        transfer = nil
+        shard.requestEnded(self)
+        token = nil
+        upstream = nil
+        if replay.capacity > 0 { replay.release() }
+        phase = keeping && !shard.isDraining ? .readingHead : .closing
+        head.reset()
+        clearDeadline()
+        scheduleFlush()
+    }
+
+    private func closeBehindOutput() {
+        guard !output.isEmpty else { return close() }
+        phase = .closing
+        scheduleFlush()
+    }
+
+    private func finishClosing() {
+        // Nothing unread: an orderly close loses nothing. Otherwise a reset could overtake the answer (RFC 9112, 9.6).
+        if exchange.isRequestComplete, input.isEmpty, !canRead || sawEnd { return close() }
+        socket.shutdownWriting()
+        phase = .lingering
+        discarded = 0
+        setDeadline(.linger, after: .seconds(2))
+        discardInput()
+    }
+
+    /// The client is gone, or has to be told so: what is under way is cancelled.
+    func hangUp() {
+        guard phase != .closed else { return }
+        let wasBusy = phase == .exchanging || phase == .awaitingToken
+        transfer?.cancel()
+        transfer = nil
+        if wasBusy { shard.requestEnded(self) }
+        close()
+    }
+
+    /// The client has a part of an answer that will never be whole.
+    func cut() {
+        socket.resetOnClose()
+        hangUp()
+    }
+
+    func close() {
+        guard phase != .closed else { return }
+        phase = .closed
+        clearDeadline()
+        waitNumber += 1
+        socket.close()
+        shard.connectionEnded(self)
+    }
+
+    /// The proxy stops: an idle connection closes now, a busy one after its answer.
+    func drain() {
+        if phase == .readingHead, input.isEmpty, output.isEmpty { close() }
+    }
+
+    // MARK: Deadlines
+
+    func setDeadline(_ kind: Deadline, after duration: Duration?) {
+        guard let duration else { return clearDeadline() }
+        deadlineKind = kind
+        deadline = shard.loop.now + duration
+        shard.noteDeadline(deadline)
+    }
+
+    func clearDeadline() {
+        deadlineKind = .none
+        deadline = LoopTime(nanoseconds: .max)
+    }
+
+    func deadlinePassed() {
+        let kind = deadlineKind
+        clearDeadline()
+        switch kind {
+        case .none: break
+        case .idle, .linger: close()
+        case .head:
+            startRequest(length: 0)
+            fail(.slowHead)
+        case .response:
+            stopTransfer()
+            fail(.responseTimeout)
+        case .requestBody:
+            stopTransfer()
+            exchange.isAnswered ? cut() : fail(.slowBody)
+        case .upstreamIdle, .clientStalled: cut()
+        }
+    }
+
+    func stopTransfer() {
+        transfer?.cancel()
+        transfer = nil
+    }
+}

@@ -1,0 +1,104 @@
+import CurlTransport
+import HTTPMessage
+import Heimdallr
+
+/// The decisions of one request's life, without I/O: what happened goes in, what to do comes out.
+struct Exchange {
+    // What the request is.
+    var isHead = false
+    var isHTTP10 = false
+    var isIdempotent = false
+    var hasBody = false
+    var expectsContinue = false
+    /// The client keeps the connection open after the answer.
+    var clientKeepsAlive = false
+    var replaysUnauthorized = false
+
+    // How far it is.
+    /// The request's body has been taken off the connection to its end.
+    var isRequestComplete = false
+    /// A part of the body went to an upstream and can't be sent again.
+    var isBodySpent = false
+    /// The head of the final answer was written to the client.
+    private(set) var isAnswered = false
+    /// How the client is told where the answer's body ends.
+    private(set) var answerFraming = BodyFraming.none
+    private(set) var isResent = false
+    private(set) var isReplayed = false
+    /// The answer is a 401 that the client won't see.
+    private(set) var isDiscardingAnswer = false
+    /// The answer's body can't be told from a cut one but by closing.
+    private(set) var endsByClose = false
+
+    init() {}
+
+    /// What to do when libcurl is done with the exchange.
+    enum Ending: Equatable {
+        /// The answer is whole.
+        case complete
+        /// The connection died before it answered: once more, on a fresh one.
+        case resend
+        /// A new token, and once more.
+        case replay
+        case problem(Problem)
+        /// The client has a part of the answer: only a closed connection says that it is not all.
+        case cut
+    }
+
+    mutating func ended(_ error: TransportError?, isHeadComplete: Bool) -> Ending {
+        if isDiscardingAnswer {
+            isDiscardingAnswer = false
+            isReplayed = true
+            return .replay
+        }
+        if isAnswered { return error == nil ? .complete : .cut }
+        guard let error else {
+            return .problem(isHeadComplete ? .internalError : Problem(TransportError(.responseTruncated, message: "")))
+        }
+        if error.kind == .connectionLost, isIdempotent, !hasBody, !isResent {
+            isResent = true
+            return .resend
+        }
+        return .problem(Problem(error))
+    }
+
+    /// What to do with the head of an answer.
+    enum Verdict: Equatable {
+        case forward
+        /// Passed to the client before the answer proper.
+        case forwardInterim
+        case dropInterim
+        /// A 401 that a new token may cure: the client does not see it.
+        case discard
+        case refuse(Problem)
+    }
+
+    /// - Parameters:
+    ///   - isTokenRefused: a 401 that says the token is at fault (rule 7).
+    ///   - canSendAgain: the body so far is still at hand.
+    mutating func judge(status: Int, isInterim: Bool, isTokenRefused: Bool, canSendAgain: Bool) -> Verdict {
+        if isInterim { return isHTTP10 ? .dropInterim : .forwardInterim }
+        if status == 101 { return .refuse(.unaskedUpgrade) }
+        if isTokenRefused, replaysUnauthorized, !isReplayed, canSendAgain {
+            isDiscardingAnswer = true
+            return .discard
+        }
+        // libcurl would send it again without the expectation, by itself.
+        if status == 417, expectsContinue { return .refuse(.expectationFailed) }
+        return .forward
+    }
+
+    /// The answer's head goes out. Decides how its body is framed towards the client.
+    mutating func answer(framing: BodyFraming) {
+        isAnswered = true
+        switch framing {
+        case .none, .length: answerFraming = framing
+        case .chunked, .untilClose:
+            answerFraming = isHTTP10 ? .untilClose : .chunked
+            endsByClose = isHTTP10
+        }
+    }
+
+    /// Whether the connection can carry another request once this answer is out.
+    var keepsConnection: Bool { clientKeepsAlive && isRequestComplete && !endsByClose }
+}

@@ -1,0 +1,70 @@
+import Configuration
+import HTTPMessage
+import Reactor
+
+/// What a listener is for.
+enum ListenerRole {
+    /// `proxy.listen`: absolute-form, or origin-form routed by Host.
+    case forward
+    /// An upstream's own `listen`: every request is for it.
+    case upstream(UpstreamListener)
+}
+
+/// The base-URL mode of one upstream. A token is put on whatever comes in here, so it refuses what a web page in the
+/// user's browser could send, by DNS rebinding (a foreign Host) or plainly (Origin, Sec-Fetch-Site).
+struct UpstreamListener {
+    let index: Int
+    let rules: RouteTable.Rules
+    /// The upstream's own authority, for one without `url`.
+    let authority: Authority
+    private let own: SocketAddress
+    private let hosts: [Authority]
+    private let admitsBrowsers: Bool
+
+    init(_ settings: UpstreamSettings, index: Int, own: SocketAddress) {
+        self.index = index
+        self.own = own
+        rules = RouteTable.rules(only: index, of: settings)
+        authority = Authority(host: settings.host.host, port: settings.host.port)
+        hosts = settings.hosts.compactMap { try? Authority(parsing: $0) }
+        admitsBrowsers = settings.browsers
+    }
+
+    /// - Parameter asked: the authority that the request names, from its target or its Host field.
+    func admit(_ bytes: Span<UInt8>, _ head: RequestHead, _ asked: ByteRange) throws(Problem) {
+        if !asked.isEmpty {
+            let authority: Authority
+            do throws(MessageError) {
+                authority = try Authority(parsing: bytes, asked)
+            } catch {
+                throw Problem(error)
+            }
+            guard answers(to: authority) else { throw .foreignHost }
+        }
+        guard !admitsBrowsers else { return }
+        for field in head.fields {
+            switch field.known {
+            case .origin: throw .webPage
+            // `none`: the user asked for it directly, by the address bar.
+            case .secFetchSite where !bytes[field.value].equalsIgnoringCase(Self.none): throw .webPage
+            default: break
+            }
+        }
+    }
+
+    private func answers(to authority: Authority) -> Bool {
+        if authority.host.isLoopback || authority.host == .name("localhost") { return true }
+        if authority.host == ownHost, authority.port(for: .http) == own.port { return true }
+        return hosts.contains { $0.host == authority.host && ($0.port == nil || $0.port == authority.port(for: .http)) }
+    }
+
+    private var ownHost: Authority.Host? {
+        switch own.kind {
+        case .ipv4(let address, _): .ipv4(address)
+        case .ipv6(let high, let low, _, _): .ipv6(high: high, low: low)
+        case .unix: nil
+        }
+    }
+
+    private static let none = Array("none".utf8)
+}

@@ -1,0 +1,193 @@
+import Configuration
+import CurlTransport
+import HTTPMessage
+import Heimdallr
+import Reactor
+
+/// Everything of the proxy that lives on one loop: its listeners, clients, and connections upstream.
+final class ProxyShard {
+    let loop: EventLoop
+    let settings: ProxySettings
+    let observer: ProxyObserver
+    let routes: RouteTable
+    private(set) var upstreams: [Upstream] = []
+    private(set) var unmatched: Upstream?
+    private(set) var isDraining = false
+    /// For building one request's target.
+    var target = ByteBuffer(capacity: 1024)
+
+    private var acceptors: [Acceptor] = []
+    private var connections: [ObjectIdentifier: ClientConnection] = [:]
+    private let maxConnections: Int
+    private var busy = 0
+    private var whenEmpty: (() -> Void)?
+    private var sweep: LoopTimer?
+    private var nextSweep = LoopTime(nanoseconds: .max)
+    /// Shortest time between two looks at the clients' deadlines.
+    private static let sweepInterval = Duration.milliseconds(50)
+
+    // The authority that was asked for last: programs ask for the same one again and again.
+    private var lastAuthority: [UInt8] = []
+    private var lastScheme = Scheme.http
+    private var lastKnown: KnownAuthority?
+
+    struct KnownAuthority {
+        let authority: Authority
+        /// `nil`: no upstream names it.
+        let rules: RouteTable.Rules?
+    }
+
+    init(_ plan: ProxyPlan, listeners: [ProxyPlan.Listener], loop: EventLoop) throws {
+        self.loop = loop
+        settings = plan.configuration.proxy
+        observer = plan.observer
+        routes = plan.routes
+        maxConnections = max(1, settings.maxConnections / max(1, settings.threads))
+        let own = plan.ownAddresses
+        let anchors = plan.configuration.trustAnchorsFile
+        for upstream in plan.configuration.upstreams {
+            upstreams.append(
+                try Upstream(
+                    upstream, client: upstream.client.flatMap { plan.clients[$0] }, trustAnchors: anchors, own: own,
+                    loop: loop))
+        }
+        if settings.unmatched == .forward {
+            unmatched = try Upstream(unmatched: settings, trustAnchors: anchors, own: own, loop: loop)
+        }
+        sweep = LoopTimer(on: loop) { [unowned self] in sweepDeadlines() }
+        for listener in listeners {
+            let role: ListenerRole =
+                switch listener.upstream {
+                case nil: .forward
+                case let index?:
+                    .upstream(
+                        UpstreamListener(
+                            plan.configuration.upstreams[index], index: index, own: listener.socket.address))
+                }
+            acceptors.append(
+                try Acceptor(
+                    listener.socket, on: loop, accepted: { [unowned self] in accepted($0, role) },
+                    failed: { [unowned self] in observer.acceptFailed($0) }))
+        }
+    }
+
+    // MARK: Clients
+
+    private func accepted(_ socket: StreamSocket, _ role: ListenerRole) {
+        let connection = ClientConnection(socket, role: role, shard: self)
+        do throws(SystemError) {
+            try socket.register(connection)
+        } catch {
+            observer.acceptFailed(error)
+            return
+        }
+        connections[ObjectIdentifier(connection)] = connection
+        if connections.count >= maxConnections { for acceptor in acceptors { acceptor.pause() } }
+    }
+
+    func connectionEnded(_ connection: ClientConnection) {
+        connections[ObjectIdentifier(connection)] = nil
+        if isDraining {
+            if connections.isEmpty { finishDraining() }
+        } else if connections.count == maxConnections - 1 {
+            for acceptor in acceptors { acceptor.resume() }
+        }
+    }
+
+    func requestStarted() { busy += 1 }
+
+    func requestEnded(_ connection: ClientConnection) {
+        busy -= 1
+        if let accessLog = observer.accessLog { accessLog(connection.accessRecord) }
+    }
+
+    // MARK: Routing
+
+    /// Reads an authority and looks its rules up.
+    func authority(of bytes: Span<UInt8>, _ scheme: Scheme) throws(Problem) -> KnownAuthority {
+        if let lastKnown, lastScheme == scheme, bytes.elementsEqual(lastAuthority) { return lastKnown }
+        let authority: Authority
+        do throws(MessageError) {
+            authority = try Authority(parsing: bytes)
+        } catch {
+            throw Problem(error)
+        }
+        let known = KnownAuthority(authority: authority, rules: routes.rules(for: authority, scheme: scheme))
+        lastAuthority = []
+        for index in bytes.indices { lastAuthority.append(bytes[index]) }
+        lastScheme = scheme
+        lastKnown = known
+        return known
+    }
+
+    // MARK: Deadlines
+
+    /// A client has a new deadline. They are looked at together: a request moves its client's several times, and that
+    /// must cost nothing.
+    func noteDeadline(_ deadline: LoopTime) {
+        guard deadline < nextSweep else { return }
+        nextSweep = max(deadline, loop.now + Self.sweepInterval)
+        sweep?.schedule(at: nextSweep)
+    }
+
+    private func sweepDeadlines() {
+        nextSweep = LoopTime(nanoseconds: .max)
+        let now = loop.now
+        var next = LoopTime(nanoseconds: .max)
+        for connection in connections.values {
+            if connection.deadline <= now {
+                connection.deadlinePassed()
+            }
+            if connection.deadline < next { next = connection.deadline }
+        }
+        if next.nanoseconds != .max { noteDeadline(next) }
+    }
+
+    // MARK: Stopping
+
+    /// Stops accepting, lets requests finish; `done` is called when the last client is gone.
+    func drain(_ done: @escaping () -> Void) {
+        isDraining = true
+        whenEmpty = done
+        for acceptor in acceptors { acceptor.close() }
+        acceptors = []
+        for connection in connections.values { connection.drain() }
+        if connections.isEmpty { finishDraining() }
+    }
+
+    /// Ends what is still there.
+    func stop() {
+        for connection in connections.values { connection.hangUp() }
+        if connections.isEmpty { finishDraining() }
+    }
+
+    private func finishDraining() {
+        let done = whenEmpty
+        whenEmpty = nil
+        done?()
+    }
+}
+
+extension ClientConnection {
+    var accessRecord: AccessRecord {
+        var record = AccessRecord()
+        headBytes.withBytes { bytes in
+            guard !bytes.isEmpty else { return }
+            record.method = Array(bytes[head.method].text.utf8)
+            if case .path(let range) = target {
+                let path = bytes[range]
+                var end = 0
+                while end < path.count, path[end] != UInt8(ascii: "?") { end += 1 }
+                record.path = Array(path.extracting(0..<end).text.utf8)
+            }
+            record.host = Array(bytes[head.host].text.utf8)
+        }
+        record.status = phase == .closed || status != 0 ? status : 499
+        record.bytesSent = bytesSent
+        record.bytesReceived = UInt64(bodyTaken)
+        record.duration = shard.loop.now.since(started)
+        record.upstream = upstream?.name
+        record.client = upstream?.settings.client
+        return record
+    }
+}

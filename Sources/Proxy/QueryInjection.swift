@@ -1,0 +1,63 @@
+import Heimdallr
+import Reactor
+
+/// A token as a query parameter (RFC 6750, section 2.3), for servers that know nothing better.
+enum QueryInjection {
+    /// Whether the query has a parameter of that name.
+    static func contains(_ name: [UInt8], in target: Span<UInt8>) -> Bool {
+        var found = false
+        forEachParameter(target) { if nameEquals($0, name) { found = true } }
+        return found
+    }
+
+    /// Appends the target with that parameter set: what it said before is left out, everything else stays byte for byte.
+    static func append(_ target: Span<UInt8>, setting name: [UInt8], to value: Secret, _ output: inout ByteBuffer) {
+        let start = queryStart(of: target)
+        output.append(target.extracting(0..<(start ?? target.count)))
+        output.append(byte: UInt8(ascii: "?"))
+        forEachParameter(target) { parameter in
+            guard !nameEquals(parameter, name) else { return }
+            output.append(parameter)
+            output.append(byte: UInt8(ascii: "&"))
+        }
+        output.append(name)
+        output.append(byte: UInt8(ascii: "="))
+        value.withSpan { bytes in
+            for index in bytes.indices { appendEscaped(bytes[index], &output) }
+        }
+    }
+
+    private static func queryStart(of target: Span<UInt8>) -> Int? {
+        for index in target.indices where target[index] == UInt8(ascii: "?") { return index }
+        return nil
+    }
+
+    private static func forEachParameter(_ target: Span<UInt8>, _ body: (Span<UInt8>) -> Void) {
+        guard let query = queryStart(of: target) else { return }
+        var start = query + 1
+        for index in start..<(target.count + 1) where index == target.count || target[index] == UInt8(ascii: "&") {
+            if index > start || index < target.count { body(target.extracting(start..<index)) }
+            start = index + 1
+        }
+    }
+
+    private static func nameEquals(_ parameter: Span<UInt8>, _ name: [UInt8]) -> Bool {
+        guard parameter.count >= name.count else { return false }
+        for index in name.indices where parameter[index] != name[index] { return false }
+        return parameter.count == name.count || parameter[name.count] == UInt8(ascii: "=")
+    }
+
+    /// Everything but the unreserved characters of RFC 3986, section 2.3.
+    private static func appendEscaped(_ byte: UInt8, _ output: inout ByteBuffer) {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+            UInt8(ascii: "~"):
+            output.append(byte: byte)
+        default:
+            output.append(byte: UInt8(ascii: "%"))
+            if byte < 16 { output.append(byte: UInt8(ascii: "0")) }
+            output.append(hexadecimal: UInt64(byte))
+        }
+    }
+}

@@ -1,0 +1,120 @@
+import Configuration
+import HTTPMessage
+
+/// Which upstream a request is for. Built once from the configuration, then only read; safe on every loop.
+///
+/// The most specific rule wins: exact host over wildcard, longer wildcard over shorter, port over none, longest path,
+/// methods over none. A host that is listed on no rule that covers the request is refused, never passed on unsigned.
+struct RouteTable: Sendable {
+    enum Match: Sendable, Equatable {
+        /// Index into the configuration's upstreams.
+        case upstream(Int)
+        /// The host is listed, this path or method is not.
+        case notCovered
+        /// The host has path rules, and this path could be read in more than one way.
+        case ambiguousPath
+        case unknownHost
+    }
+
+    /// The rules of one host pattern, most specific first.
+    struct Rules: Sendable {
+        fileprivate struct Rule: Sendable {
+            let upstream: Int
+            let path: [UInt8]?
+            let methods: [[UInt8]]
+        }
+        fileprivate var rules: [Rule] = []
+        fileprivate var hasPaths: Bool { rules.contains { $0.path != nil } }
+        fileprivate var judgesPaths = false
+    }
+
+    private struct Key: Hashable {
+        let host: Authority.Host
+        let port: UInt16?
+    }
+    private var exact: [Key: Rules] = [:]
+    /// Keyed by what stands behind `*.`.
+    private var wildcards: [Key: Rules] = [:]
+
+    init(_ upstreams: [UpstreamSettings]) {
+        for (index, upstream) in upstreams.enumerated() {
+            let key = Key(host: upstream.host.host, port: upstream.host.port)
+            let rules = Self.rules(of: upstream, index)
+            if upstream.host.wildcard {
+                wildcards[key, default: Rules()].rules += rules
+            } else {
+                exact[key, default: Rules()].rules += rules
+            }
+        }
+        Self.finish(&exact)
+        Self.finish(&wildcards)
+    }
+
+    /// Orders each host's rules, those with a port before those without, which hold for 80 and 443 too.
+    private static func finish(_ table: inout [Key: Rules]) {
+        for key in table.keys { table[key]?.sort() }
+        for (key, portless) in table where key.port == nil {
+            for port: UInt16 in [80, 443] {
+                table[Key(host: key.host, port: port), default: Rules()].append(portless)
+            }
+        }
+    }
+
+    /// The rules of one upstream alone, for its own listener.
+    static func rules(only index: Int, of upstream: UpstreamSettings) -> Rules {
+        var rules = Rules()
+        rules.rules = Self.rules(of: upstream, index)
+        rules.sort()
+        return rules
+    }
+
+    private static func rules(of upstream: UpstreamSettings, _ index: Int) -> [Rules.Rule] {
+        let methods = upstream.methods.map { Array($0.utf8) }
+        guard !upstream.paths.isEmpty else { return [Rules.Rule(upstream: index, path: nil, methods: methods)] }
+        return upstream.paths.map { Rules.Rule(upstream: index, path: Array($0.utf8), methods: methods) }
+    }
+
+    /// The rules for an authority; `nil` when no pattern names it. Without a port it means the scheme's.
+    func rules(for authority: Authority, scheme: Scheme) -> Rules? {
+        let port = authority.port(for: scheme)
+        if let rules = Self.find(exact, authority.host, port) { return rules }
+        guard !wildcards.isEmpty, case .name(let name) = authority.host else { return nil }
+        var rest = name[...]
+        while let dot = rest.firstIndex(of: ".") {
+            rest = rest[rest.index(after: dot)...]
+            if let rules = Self.find(wildcards, .name(String(rest)), port) { return rules }
+        }
+        return nil
+    }
+
+    private static func find(_ table: [Key: Rules], _ host: Authority.Host, _ port: UInt16) -> Rules? {
+        table[Key(host: host, port: port)]
+    }
+}
+
+extension RouteTable.Rules {
+    fileprivate mutating func sort() {
+        rules.sort { left, right in
+            let lengths = (left.path?.count ?? -1, right.path?.count ?? -1)
+            if lengths.0 != lengths.1 { return lengths.0 > lengths.1 }
+            return !left.methods.isEmpty && right.methods.isEmpty
+        }
+        judgesPaths = hasPaths
+    }
+
+    fileprivate mutating func append(_ other: RouteTable.Rules) {
+        rules += other.rules
+        judgesPaths = hasPaths
+    }
+
+    /// Chooses by path (with or without its query) and method.
+    func match(path: Span<UInt8>, method: Span<UInt8>) -> RouteTable.Match {
+        if judgesPaths, PathRules.isAmbiguous(path) { return .ambiguousPath }
+        for rule in rules {
+            if let prefix = rule.path, !PathRules.matches(prefix: prefix, path: path) { continue }
+            if !rule.methods.isEmpty, !rule.methods.contains(where: { method.elementsEqual($0) }) { continue }
+            return .upstream(rule.upstream)
+        }
+        return .notCovered
+    }
+}

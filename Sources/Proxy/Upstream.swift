@@ -1,0 +1,150 @@
+import Configuration
+import CurlTransport
+import HTTPMessage
+import Heimdallr
+import Reactor
+
+/// One upstream as one loop sees it: its rules, its connections, its client's token in the form it goes out in.
+/// Loop's thread only.
+final class Upstream {
+    let settings: UpstreamSettings
+    /// In logs, metrics and answers.
+    let name: String
+    let pool: ConnectionPool
+    let client: Heimdallr?
+    private let authenticator: any ResourceRequestAuthenticator
+    /// `nil`: the authority that was asked for, by https (a wildcard without `url`).
+    private let fixed: Destination?
+    /// Put in front of every path.
+    let pathPrefix: [UInt8]
+    /// Asked for by absolute-form, because a proxy without a tunnel is in between.
+    let needsAbsoluteForm: Bool
+    /// Lower-case name of the field that carries the token; empty for a query parameter.
+    let injectedField: [UInt8]
+    let injectedParameter: [UInt8]
+
+    private var credential: RequestCredential?
+    private var credentialGeneration: UInt64 = 0
+
+    /// What is dialled and what the Host field says.
+    struct Destination {
+        let origin: Origin
+        let host: [UInt8]
+
+        init(origin: Origin) {
+            self.origin = origin
+            host = Array(origin.authority.utf8)
+        }
+    }
+
+    /// - Parameter client: keeps the token of `settings.client`; `nil` where that is `nil`.
+    /// - Throws: `TransportError` when libcurl lacks memory.
+    init(
+        _ settings: UpstreamSettings, client: Heimdallr?, trustAnchors: String?, own: [SocketAddress], loop: EventLoop
+    ) throws(TransportError) {
+        self.settings = settings
+        self.client = client
+        name = settings.host.description
+        var options = PoolOptions()
+        options.connectTimeout = settings.connectTimeout
+        options.maxConnections = settings.maxConnections
+        options.maxConnectionAge = settings.maxConnectionAge
+        options.http2 = settings.http2
+        options.nextProxy = PoolOptions.NextProxy(settings.proxy)
+        options.trustAnchors = .init(own: settings.tls.caFile, extra: trustAnchors)
+        options.certificateFile = settings.tls.certFile
+        options.keyFile = settings.tls.keyFile
+        options.addressPolicy.own = own
+        pool = try ConnectionPool(options: options, loop: loop)
+        fixed = settings.url.map { url in
+            Destination(
+                origin: Origin(
+                    scheme: url.scheme == .https ? .https : .http, host: url.authority.host.description,
+                    port: url.authority.port ?? (url.scheme == .https ? 443 : 80),
+                    serverName: settings.tls.serverName))
+        }
+        pathPrefix = Array((settings.url?.path ?? "").utf8)
+        if case .url = settings.proxy {
+            needsAbsoluteForm = settings.url?.scheme == .http
+        } else {
+            needsAbsoluteForm = false
+        }
+        switch settings.injection {
+        case .header(let name, let scheme):
+            authenticator = ResourceRequestAuthenticatorHTTPHeader(name: name, scheme: scheme)
+            injectedField = Array(name.lowercased().utf8)
+            injectedParameter = []
+        case .query(let name):
+            authenticator = ResourceRequestAuthenticatorQueryParameter(name: name)
+            injectedField = []
+            injectedParameter = Array(name.utf8)
+        }
+    }
+
+    /// For hosts that the configuration does not name (`unmatched: forward`): unsigned, plain http, public addresses.
+    init(
+        unmatched proxy: ProxySettings, trustAnchors: String?, own: [SocketAddress], loop: EventLoop
+    ) throws(TransportError) {
+        settings = UpstreamSettings(host: HostPattern(wildcard: true, host: .name("unmatched"), port: nil))
+        name = "unmatched"
+        client = nil
+        authenticator = ResourceRequestAuthenticatorHTTPHeader()
+        fixed = nil
+        pathPrefix = []
+        needsAbsoluteForm = false
+        injectedField = []
+        injectedParameter = []
+        var options = PoolOptions()
+        options.trustAnchors = .init(own: nil, extra: trustAnchors)
+        options.addressPolicy.own = own
+        options.addressPolicy.publicOnly = true
+        options.addressPolicy.exceptions = proxy.privateNetworks.compactMap { AddressPolicy.Block($0) }
+        pool = try ConnectionPool(options: options, loop: loop)
+    }
+
+    /// Where a request for `authority` goes.
+    func destination(for authority: Authority, scheme: Scheme) -> Destination {
+        fixed
+            ?? Destination(
+                origin: Origin(
+                    scheme: scheme == .https ? .https : .http, host: authority.host.description,
+                    port: authority.port(for: scheme), serverName: settings.tls.serverName))
+    }
+
+    var hasFixedDestination: Bool { fixed != nil }
+
+    /// The token as it goes onto a request, made once per token.
+    func credential(for token: AccessToken) -> RequestCredential {
+        if let credential, credentialGeneration == token.generation { return credential }
+        let made = authenticator.credential(for: token)
+        credential = made
+        credentialGeneration = token.generation
+        return made
+    }
+}
+
+extension PoolOptions.NextProxy {
+    /// For the leg that `setting` is about.
+    public init(_ setting: NextProxy) {
+        switch setting {
+        case .none: self = .none
+        case .environment: self = .environment
+        case .url(let url): self = .url(url)
+        }
+    }
+}
+
+extension PoolOptions.TrustAnchors {
+    /// - Parameters:
+    ///   - own: those of the peer, which stand alone.
+    ///   - extra: those of the whole configuration, beside the system's.
+    public init(own: String?, extra: String?) {
+        if let own {
+            self = .only(file: own)
+        } else if let extra {
+            self = .systemAnd(file: extra)
+        } else {
+            self = .system
+        }
+    }
+}
