@@ -64,6 +64,37 @@ enum ASCII {
         return letter < 6 ? letter + 10 : nil
     }
 
+    /// The end of the token bytes that begin at `index`.
+    @inline(__always)
+    static func endOfToken(_ bytes: Span<UInt8>, _ index: Int) -> Int { end(of: 1, bytes, index) }
+
+    @inline(__always)
+    static func endOfTarget(_ bytes: Span<UInt8>, _ index: Int) -> Int { end(of: 4, bytes, index) }
+
+    @inline(__always)
+    static func endOfFieldValue(_ bytes: Span<UInt8>, _ index: Int) -> Int { end(of: 2, bytes, index) }
+
+    @inline(__always)
+    static func endOfHostName(_ bytes: Span<UInt8>, _ index: Int) -> Int { end(of: 16, bytes, index) }
+
+    /// `count` bytes, at most eight, packed with the first in the highest place and bit 0x20 set: folds the letters and,
+    /// among visible bytes, maps nothing else onto a letter, a digit or a hyphen, nor onto `:` and `/`.
+    @inline(__always)
+    static func folded(_ bytes: Span<UInt8>, _ start: Int, _ count: Int) -> UInt64 {
+        var word: UInt64 = 0
+        for offset in 0..<count { word = word << 8 | UInt64(bytes[start &+ offset] | 0x20) }
+        return word
+    }
+
+    @inline(__always)
+    private static func end(of mask: UInt8, _ bytes: Span<UInt8>, _ start: Int) -> Int {
+        // Knowing this, the compiler makes one comparison of the loop's condition and the bounds check.
+        guard start >= 0 else { return 0 }
+        var index = start
+        while index < bytes.count, classes[Int(bytes[index])] & mask != 0 { index += 1 }
+        return index
+    }
+
     // One bit a class: 1 token, 2 field value, 4 target, 8 hexadecimal digit, 16 host name.
     // swift-format-ignore
     private static let classes: InlineArray<256, UInt8> = [

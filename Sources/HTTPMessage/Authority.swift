@@ -57,11 +57,15 @@ public struct Authority: Sendable, Hashable, CustomStringConvertible {
         case .ipv4(let address): host = .ipv4(address)
         case .ipv6(let high, let low): host = .ipv6(high: high, low: low)
         case .name(let name):
-            var lowered: [UInt8] = []
-            lowered.reserveCapacity(name.count)
-            for index in name.range { lowered.append(ASCII.lowercased(bytes[index])) }
-            host = .name(String(decoding: lowered, as: UTF8.self))
+            host = .name(Self.lowercased(bytes.extracting(name.range)))
         }
+    }
+
+    /// Without a copy in between where nothing has to be lowered, as on nearly every request.
+    private static func lowercased(_ name: Span<UInt8>) -> String {
+        let isLower = !name.indices.contains { name[$0] &- 0x41 < 26 }
+        if isLower, let text = try? UTF8Span(validating: name) { return String(copying: text) }
+        return String(decoding: name.indices.map { ASCII.lowercased(name[$0]) }, as: UTF8.self)
     }
 
     public init(parsing string: String) throws(MessageError) {

@@ -17,8 +17,9 @@ struct AuthorityParts {
     let port: UInt16?
 
     init(_ bytes: Span<UInt8>, _ range: ByteRange) throws(MessageError) {
+        let bytes = bytes.extracting(first: Int(range.end))
         let start = Int(range.start)
-        let end = Int(range.end)
+        let end = bytes.count
         guard start < end else { throw MessageError("The host is missing.") }
         var index = start
         if bytes[start] == ASCII.leftBracket {
@@ -32,11 +33,12 @@ struct AuthorityParts {
                 throw MessageError("Something other than a port follows the bracketed address of the host.")
             }
         } else {
-            while index < end, bytes[index] != ASCII.colon {
-                guard ASCII.isHostName(bytes[index]) else { throw Self.hostError(bytes[index]) }
-                index += 1
-            }
+            index = ASCII.endOfHostName(bytes, index)
+            guard index == end || bytes[index] == ASCII.colon else { throw Self.hostError(bytes[index]) }
+            // First the port: a host of several colons deserves the sentence about IPv6.
+            port = try Self.port(bytes, index, end)
             host = try Self.nameOrIPv4(bytes, start, index)
+            return
         }
         port = try Self.port(bytes, index, end)
     }
@@ -57,17 +59,11 @@ struct AuthorityParts {
         guard nameEnd > start else { throw MessageError("The host is missing.") }
         guard nameEnd - start <= 253 else { throw MessageError("The host is longer than 253 bytes.") }
         var labelStart = start
-        var index = start
-        while index <= nameEnd {
-            if index == nameEnd || bytes[index] == ASCII.dot {
-                guard index > labelStart else { throw MessageError("The host has an empty label.") }
-                guard index - labelStart <= 63 else {
-                    throw MessageError("The host has a label of more than 63 bytes.")
-                }
-                if index < nameEnd { labelStart = index + 1 }
-            }
-            index += 1
+        for index in start..<nameEnd where bytes[index] == ASCII.dot {
+            try checkLabel(labelStart, index)
+            labelStart = index + 1
         }
+        try checkLabel(labelStart, nameEnd)
         guard ASCII.isDigit(bytes[labelStart]), isNumber(bytes, labelStart, nameEnd) else {
             return .name(ByteRange(start, nameEnd))
         }
@@ -75,6 +71,11 @@ struct AuthorityParts {
             throw MessageError("The host ends in a number but is no IPv4 address of four decimal numbers.")
         }
         return .ipv4(address)
+    }
+
+    private static func checkLabel(_ start: Int, _ end: Int) throws(MessageError) {
+        guard end > start else { throw MessageError("The host has an empty label.") }
+        guard end - start <= 63 else { throw MessageError("The host has a label of more than 63 bytes.") }
     }
 
     /// All digits, or `0x` and hexadecimal digits or nothing: what the URL Standard calls ending in a number.
@@ -123,7 +124,10 @@ struct AuthorityParts {
     }
 
     private static func portError(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> MessageError {
-        (start..<end).contains { bytes[$0] == ASCII.at }
-            ? hostError(ASCII.at) : MessageError("The port is not a number from 1 to 65535.")
+        if (start..<end).contains(where: { bytes[$0] == ASCII.at }) { return hostError(ASCII.at) }
+        if (start..<end).contains(where: { bytes[$0] == ASCII.colon }) {
+            return MessageError("The host has more than one colon; write an IPv6 address in square brackets.")
+        }
+        return MessageError("The port is not a number from 1 to 65535.")
     }
 }

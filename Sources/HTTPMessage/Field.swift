@@ -35,16 +35,17 @@ enum FieldLine {
     static func split(
         _ line: Span<UInt8>, _ start: Int, _ end: Int
     ) throws(MessageError) -> (name: ByteRange, value: ByteRange) {
+        let line = line.extracting(first: end)
         var index = start
-        while index < end, ASCII.isToken(line[index]) { index += 1 }
+        index = ASCII.endOfToken(line, index)
         guard index < end, line[index] == ASCII.colon, index > start else {
             throw nameError(index < end ? line[index] : ASCII.cr, isFirst: index == start)
         }
         let nameEnd = index
         index += 1
-        while index < end, ASCII.isBlank(line[index]) { index += 1 }
+        while index < line.count, ASCII.isBlank(line[index]) { index += 1 }
         let valueStart = index
-        while index < end, ASCII.isFieldValue(line[index]) { index += 1 }
+        index = ASCII.endOfFieldValue(line, index)
         guard index == end else { throw valueError(line[index]) }
         var valueEnd = end
         while valueEnd > valueStart, ASCII.isBlank(line[valueEnd - 1]) { valueEnd -= 1 }

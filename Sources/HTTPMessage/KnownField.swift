@@ -93,23 +93,22 @@ public enum KnownField: UInt8, Sendable, Equatable, CaseIterable {
 extension KnownField {
     /// Which field `bytes[start..<end]` names, in any case (RFC 9110 5.1). The bytes must be a token.
     ///
-    /// By length, then by words of eight bytes: no table, no hash, no string. Setting bit 0x20 folds the letters and,
-    /// among token bytes, maps nothing else onto a letter, a digit or a hyphen.
+    /// By length, then by words of eight bytes: no table, no hash, no string.
     static func recognized(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> KnownField {
         switch end - start {
         case 2:
-            switch folded(bytes, start, 2) {
+            switch ASCII.folded(bytes, start, 2) {
             case 0x7465: return .te
             default: return .other
             }
         case 3:
-            switch folded(bytes, start, 3) {
+            switch ASCII.folded(bytes, start, 3) {
             case 0x76_6961: return .via
             case 0x61_6765: return .age
             default: return .other
             }
         case 4:
-            switch folded(bytes, start, 4) {
+            switch ASCII.folded(bytes, start, 4) {
             case 0x686F_7374: return .host
             case 0x6461_7465: return .date
             case 0x7661_7279: return .vary
@@ -117,12 +116,12 @@ extension KnownField {
             default: return .other
             }
         case 5:
-            switch folded(bytes, start, 5) {
+            switch ASCII.folded(bytes, start, 5) {
             case 0x72_616E_6765: return .range
             default: return .other
             }
         case 6:
-            switch folded(bytes, start, 6) {
+            switch ASCII.folded(bytes, start, 6) {
             case 0x6578_7065_6374: return .expect
             case 0x6F72_6967_696E: return .origin
             case 0x6163_6365_7074: return .accept
@@ -131,7 +130,7 @@ extension KnownField {
             default: return .other
             }
         case 7:
-            switch folded(bytes, start, 7) {
+            switch ASCII.folded(bytes, start, 7) {
             case 0x74_7261_696C_6572: return .trailer
             case 0x75_7067_7261_6465: return .upgrade
             case 0x65_7870_6972_6573: return .expires
@@ -139,97 +138,97 @@ extension KnownField {
             default: return .other
             }
         case 8:
-            switch folded(bytes, start, 8) {
+            switch ASCII.folded(bytes, start, 8) {
             case 0x6C6F_6361_7469_6F6E: return .location
             default: return .other
             }
         case 9:
-            switch folded(bytes, start, 8) {
+            switch ASCII.folded(bytes, start, 8) {
             case 0x666F_7277_6172_6465:
-                if folded(bytes, start + 8, 1) == 0x64 { return .forwarded }
+                if ASCII.folded(bytes, start + 8, 1) == 0x64 { return .forwarded }
                 return .other
             default: return .other
             }
         case 10:
-            switch folded(bytes, start, 8) {
+            switch ASCII.folded(bytes, start, 8) {
             case 0x636F_6E6E_6563_7469:
-                if folded(bytes, start + 8, 2) == 0x6F6E { return .connection }
+                if ASCII.folded(bytes, start + 8, 2) == 0x6F6E { return .connection }
                 return .other
             case 0x6B65_6570_2D61_6C69:
-                if folded(bytes, start + 8, 2) == 0x7665 { return .keepAlive }
+                if ASCII.folded(bytes, start + 8, 2) == 0x7665 { return .keepAlive }
                 return .other
             case 0x7573_6572_2D61_6765:
-                if folded(bytes, start + 8, 2) == 0x6E74 { return .userAgent }
+                if ASCII.folded(bytes, start + 8, 2) == 0x6E74 { return .userAgent }
                 return .other
             case 0x7365_742D_636F_6F6B:
-                if folded(bytes, start + 8, 2) == 0x6965 { return .setCookie }
+                if ASCII.folded(bytes, start + 8, 2) == 0x6965 { return .setCookie }
                 return .other
             default: return .other
             }
         case 11:
-            switch folded(bytes, start, 8) {
+            switch ASCII.folded(bytes, start, 8) {
             case 0x7265_7472_792D_6166:
-                if folded(bytes, start + 8, 3) == 0x74_6572 { return .retryAfter }
+                if ASCII.folded(bytes, start + 8, 3) == 0x74_6572 { return .retryAfter }
                 return .other
             default: return .other
             }
         case 12:
-            switch folded(bytes, start, 8) {
+            switch ASCII.folded(bytes, start, 8) {
             case 0x6D61_782D_666F_7277:
-                if folded(bytes, start + 8, 4) == 0x6172_6473 { return .maxForwards }
+                if ASCII.folded(bytes, start + 8, 4) == 0x6172_6473 { return .maxForwards }
                 return .other
             case 0x7072_6F78_792D_7374:
-                if folded(bytes, start + 8, 4) == 0x6174_7573 { return .proxyStatus }
+                if ASCII.folded(bytes, start + 8, 4) == 0x6174_7573 { return .proxyStatus }
                 return .other
             case 0x636F_6E74_656E_742D:
-                if folded(bytes, start + 8, 4) == 0x7479_7065 { return .contentType }
+                if ASCII.folded(bytes, start + 8, 4) == 0x7479_7065 { return .contentType }
                 return .other
             default: return .other
             }
         case 13:
-            switch folded(bytes, start, 8) {
+            switch ASCII.folded(bytes, start, 8) {
             case 0x6175_7468_6F72_697A:
-                if folded(bytes, start + 8, 5) == 0x61_7469_6F6E { return .authorization }
+                if ASCII.folded(bytes, start + 8, 5) == 0x61_7469_6F6E { return .authorization }
                 return .other
             case 0x636F_6E74_656E_742D:
-                if folded(bytes, start + 8, 5) == 0x72_616E_6765 { return .contentRange }
+                if ASCII.folded(bytes, start + 8, 5) == 0x72_616E_6765 { return .contentRange }
                 return .other
             case 0x6361_6368_652D_636F:
-                if folded(bytes, start + 8, 5) == 0x6E_7472_6F6C { return .cacheControl }
+                if ASCII.folded(bytes, start + 8, 5) == 0x6E_7472_6F6C { return .cacheControl }
                 return .other
             default: return .other
             }
         case 14:
-            switch folded(bytes, start, 8) {
+            switch ASCII.folded(bytes, start, 8) {
             case 0x636F_6E74_656E_742D:
-                if folded(bytes, start + 8, 6) == 0x6C65_6E67_7468 { return .contentLength }
+                if ASCII.folded(bytes, start + 8, 6) == 0x6C65_6E67_7468 { return .contentLength }
                 return .other
             case 0x6874_7470_322D_7365:
-                if folded(bytes, start + 8, 6) == 0x7474_696E_6773 { return .http2Settings }
+                if ASCII.folded(bytes, start + 8, 6) == 0x7474_696E_6773 { return .http2Settings }
                 return .other
             case 0x7365_632D_6665_7463:
-                if folded(bytes, start + 8, 6) == 0x682D_7369_7465 { return .secFetchSite }
+                if ASCII.folded(bytes, start + 8, 6) == 0x682D_7369_7465 { return .secFetchSite }
                 return .other
             default: return .other
             }
         case 16:
-            switch folded(bytes, start, 8) {
+            switch ASCII.folded(bytes, start, 8) {
             case 0x7072_6F78_792D_636F:
-                if folded(bytes, start + 8, 8) == 0x6E6E_6563_7469_6F6E { return .proxyConnection }
+                if ASCII.folded(bytes, start + 8, 8) == 0x6E6E_6563_7469_6F6E { return .proxyConnection }
                 return .other
             case 0x7777_772D_6175_7468:
-                if folded(bytes, start + 8, 8) == 0x656E_7469_6361_7465 { return .wwwAuthenticate }
+                if ASCII.folded(bytes, start + 8, 8) == 0x656E_7469_6361_7465 { return .wwwAuthenticate }
                 return .other
             case 0x636F_6E74_656E_742D:
-                if folded(bytes, start + 8, 8) == 0x656E_636F_6469_6E67 { return .contentEncoding }
+                if ASCII.folded(bytes, start + 8, 8) == 0x656E_636F_6469_6E67 { return .contentEncoding }
                 return .other
             default: return .other
             }
         case 17:
-            switch folded(bytes, start, 8) {
+            switch ASCII.folded(bytes, start, 8) {
             case 0x7472_616E_7366_6572:
-                if folded(bytes, start + 8, 8) == 0x2D65_6E63_6F64_696E,
-                    folded(bytes, start + 16, 1) == 0x67
+                if ASCII.folded(bytes, start + 8, 8) == 0x2D65_6E63_6F64_696E,
+                    ASCII.folded(bytes, start + 16, 1) == 0x67
                 {
                     return .transferEncoding
                 }
@@ -237,10 +236,10 @@ extension KnownField {
             default: return .other
             }
         case 18:
-            switch folded(bytes, start, 8) {
+            switch ASCII.folded(bytes, start, 8) {
             case 0x7072_6F78_792D_6175:
-                if folded(bytes, start + 8, 8) == 0x7468_656E_7469_6361,
-                    folded(bytes, start + 16, 2) == 0x7465
+                if ASCII.folded(bytes, start + 8, 8) == 0x7468_656E_7469_6361,
+                    ASCII.folded(bytes, start + 16, 2) == 0x7465
                 {
                     return .proxyAuthenticate
                 }
@@ -248,10 +247,10 @@ extension KnownField {
             default: return .other
             }
         case 19:
-            switch folded(bytes, start, 8) {
+            switch ASCII.folded(bytes, start, 8) {
             case 0x7072_6F78_792D_6175:
-                if folded(bytes, start + 8, 8) == 0x7468_6F72_697A_6174,
-                    folded(bytes, start + 16, 3) == 0x69_6F6E
+                if ASCII.folded(bytes, start + 8, 8) == 0x7468_6F72_697A_6174,
+                    ASCII.folded(bytes, start + 16, 3) == 0x69_6F6E
                 {
                     return .proxyAuthorization
                 }
@@ -259,11 +258,11 @@ extension KnownField {
             default: return .other
             }
         case 25:
-            switch folded(bytes, start, 8) {
+            switch ASCII.folded(bytes, start, 8) {
             case 0x7072_6F78_792D_6175:
-                if folded(bytes, start + 8, 8) == 0x7468_656E_7469_6361,
-                    folded(bytes, start + 16, 8) == 0x7469_6F6E_2D69_6E66,
-                    folded(bytes, start + 24, 1) == 0x6F
+                if ASCII.folded(bytes, start + 8, 8) == 0x7468_656E_7469_6361,
+                    ASCII.folded(bytes, start + 16, 8) == 0x7469_6F6E_2D69_6E66,
+                    ASCII.folded(bytes, start + 24, 1) == 0x6F
                 {
                     return .proxyAuthenticationInfo
                 }
@@ -272,14 +271,6 @@ extension KnownField {
             }
         default: return .other
         }
-    }
-
-    /// `count` bytes, at most eight, packed with the first in the highest place.
-    @inline(__always)
-    private static func folded(_ bytes: Span<UInt8>, _ start: Int, _ count: Int) -> UInt64 {
-        var word: UInt64 = 0
-        for offset in 0..<count { word = word << 8 | UInt64(bytes[start &+ offset] | 0x20) }
-        return word
     }
 
     /// Fields that describe one connection and stop here (RFC 9110 7.6.1, 11.7; RFC 9112 C.2.2; RFC 9113 8.2.2).

@@ -99,10 +99,10 @@ public struct RequestHead: Sendable {
         }
     }
 
-    private mutating func advance(_ bytes: Span<UInt8>, _ limits: HeadLimits) throws(MessageError) -> Status {
-        let end = min(bytes.count, limits.maxBytes)
+    private mutating func advance(_ all: Span<UInt8>, _ limits: HeadLimits) throws(MessageError) -> Status {
+        let bytes = all.extracting(first: limits.maxBytes)
         var index = position
-        while index < end {
+        while index < bytes.count {
             switch state {
             case .start:
                 mark = index
@@ -120,11 +120,11 @@ public struct RequestHead: Sendable {
                 state = .method
 
             case .method:
-                while index < end, ASCII.isToken(bytes[index]) { index += 1 }
+                index = ASCII.endOfToken(bytes, index)
                 guard index - mark <= HeadLimits.maxMethodBytes else {
                     throw MessageError(status: 501, detail: "The method is longer than 32 bytes.")
                 }
-                guard index < end else { break }
+                guard index < bytes.count else { break }
                 guard bytes[index] == ASCII.space, index > mark else { throw Self.methodError(bytes[index]) }
                 method = ByteRange(mark, index)
                 methodKind = Method(bytes, mark, index)
@@ -133,8 +133,8 @@ public struct RequestHead: Sendable {
                 state = .target
 
             case .target:
-                while index < end, ASCII.isTarget(bytes[index]) { index += 1 }
-                guard index < end else { break }
+                index = ASCII.endOfTarget(bytes, index)
+                guard index < bytes.count else { break }
                 guard bytes[index] == ASCII.space, index > mark else {
                     try checkUnusualTargetByte(bytes, index)
                     index += 1
@@ -146,7 +146,7 @@ public struct RequestHead: Sendable {
                 state = .version
 
             case .version:
-                let available = min(end, mark + 9)
+                let available = min(bytes.count, mark + 9)
                 try readVersion(bytes, mark, available)
                 index = available
                 if available == mark + 9 { state = .requestLineLF }
@@ -169,8 +169,8 @@ public struct RequestHead: Sendable {
                 }
 
             case .name:
-                while index < end, ASCII.isToken(bytes[index]) { index += 1 }
-                guard index < end else { break }
+                index = ASCII.endOfToken(bytes, index)
+                guard index < bytes.count else { break }
                 guard bytes[index] == ASCII.colon, index > mark else {
                     throw FieldLine.nameError(bytes[index], isFirst: index == mark)
                 }
@@ -179,14 +179,14 @@ public struct RequestHead: Sendable {
                 state = .space
 
             case .space:
-                while index < end, ASCII.isBlank(bytes[index]) { index += 1 }
-                guard index < end else { break }
+                while index < bytes.count, ASCII.isBlank(bytes[index]) { index += 1 }
+                guard index < bytes.count else { break }
                 valueStart = index
                 state = .value
 
             case .value:
-                while index < end, ASCII.isFieldValue(bytes[index]) { index += 1 }
-                guard index < end else { break }
+                index = ASCII.endOfFieldValue(bytes, index)
+                guard index < bytes.count else { break }
                 guard bytes[index] == ASCII.cr else { throw FieldLine.valueError(bytes[index]) }
                 index += 1
                 state = .valueLF
@@ -211,7 +211,7 @@ public struct RequestHead: Sendable {
         }
         if state == .complete { return .complete(length: position) }
         position = index
-        guard bytes.count < limits.maxBytes else {
+        guard all.count < limits.maxBytes else {
             // RFC 9112 3: 414 for a target that is too long; RFC 6585 5: 431 for fields that are.
             throw state.rawValue <= State.target.rawValue
                 ? MessageError(status: 414, detail: "The request target is too long.")

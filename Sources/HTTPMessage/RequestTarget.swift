@@ -20,7 +20,7 @@ public enum RequestTarget: Sendable, Equatable {
     ///   - bytes: the buffer that `head` was parsed from.
     ///   - head: complete; its characters are checked already.
     /// - Throws: 400.
-    public init(parsing bytes: Span<UInt8>, head: RequestHead) throws(MessageError) {
+    public init(parsing bytes: Span<UInt8>, head: borrowing RequestHead) throws(MessageError) {
         let target = head.target
         let start = Int(target.start)
         guard !target.isEmpty else { throw MessageError("The request line has no target.") }
@@ -44,10 +44,11 @@ public enum RequestTarget: Sendable, Equatable {
         let end = Int(target.end)
         let scheme: Scheme
         let authorityStart: Int
-        if hasPrefix(http, bytes, start, end) {
+        // The scheme is case-insensitive (RFC 3986 3.1).
+        if end - start >= 7, ASCII.folded(bytes, start, 7) == 0x68_7474_703A_2F2F {
             scheme = .http
             authorityStart = start + 7
-        } else if hasPrefix(https, bytes, start, end) {
+        } else if end - start >= 8, ASCII.folded(bytes, start, 8) == 0x6874_7470_733A_2F2F {
             scheme = .https
             authorityStart = start + 8
         } else {
@@ -61,13 +62,4 @@ public enum RequestTarget: Sendable, Equatable {
         _ = try AuthorityParts(bytes, authority)
         return .absolute(scheme: scheme, authority: authority, pathAndQuery: ByteRange(authorityEnd, end))
     }
-
-    /// The scheme is case-insensitive (RFC 3986 3.1).
-    private static func hasPrefix(_ prefix: [UInt8], _ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> Bool {
-        end - start >= prefix.count
-            && ByteRange(start, start + prefix.count).equalsIgnoringCase(prefix, in: bytes)
-    }
-
-    private static let http = [UInt8]("http://".utf8)
-    private static let https = [UInt8]("https://".utf8)
 }
