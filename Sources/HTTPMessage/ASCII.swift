@@ -77,8 +77,8 @@ enum ASCII {
     @inline(__always)
     static func endOfHostName(_ bytes: Span<UInt8>, _ index: Int) -> Int { end(of: 16, bytes, index) }
 
-    /// `count` bytes, at most eight, packed with the first in the highest place and bit 0x20 set: folds the letters and,
-    /// among visible bytes, maps nothing else onto a letter, a digit or a hyphen, nor onto `:` and `/`.
+    /// `count` bytes, at most eight, packed with the first in the highest place and bit 0x20 set: folds the letters
+    /// and, among visible bytes, maps nothing else onto a letter, a digit, a hyphen, `:` or `/`.
     @inline(__always)
     static func folded(_ bytes: Span<UInt8>, _ start: Int, _ count: Int) -> UInt64 {
         var word: UInt64 = 0

@@ -1,8 +1,8 @@
 /// `host [ ":" port ]` checked and taken apart without copying (RFC 3986 3.2.2, RFC 9110 4.2).
 ///
-/// Stricter than the grammar, which lets a host be nearly anything: what resolvers, certificates and other parsers would
-/// take for something else is refused. No userinfo, no percent-encoding, no IPv6 zones, no empty labels; one trailing
-/// dot is the root; a last label that is a number, decimal or hexadecimal, must belong to a dotted quad, since
+/// Stricter than the grammar, which lets a host be nearly anything: what resolvers, certificates and other parsers
+/// would take for something else is refused. No userinfo, no percent-encoding, no IPv6 zones, no empty labels; one
+/// trailing dot is the root; a last label that is a number, decimal or hexadecimal, must belong to a dotted quad, since
 /// `getaddrinfo` reads `2130706433`, `0x7f.1` and `127.1` as 127.0.0.1. An underscore is accepted: names of containers
 /// have it. An empty port is no port (RFC 3986 6.2.3); port 0 is refused.
 struct AuthorityParts {

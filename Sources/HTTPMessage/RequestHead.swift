@@ -87,8 +87,8 @@ public struct RequestHead: Sendable {
     /// Reads on from where the last call stopped.
     ///
     /// - Parameter bytes: always begins at the same message start, and only grows between calls.
-    /// - Throws: 400, 414, 417, 431, 501 or 505, as soon as the first wrong byte is there; nothing more may be read from
-    ///   the connection then. Every later call throws the same until `reset()`.
+    /// - Throws: 400, 414, 417, 431, 501 or 505, as soon as the first wrong byte is there; nothing more may be read
+    ///   from the connection then. Every later call throws the same until `reset()`.
     public mutating func parse(_ bytes: Span<UInt8>, limits: HeadLimits) throws(MessageError) -> Status {
         if let failure { throw failure }
         do {

@@ -1,15 +1,15 @@
 /// The four forms of a request target (RFC 9112 3.2), as ranges into the buffer that the head was parsed from.
 ///
 /// What may stand in path and query: printable ASCII without space, `#` (a fragment is never sent, RFC 9110 7.1) and,
-/// in the path, `\` (browsers take it for `/`, servers don't). RFC 3986 allows neither of `"<>^`{|}` nor square brackets
-/// nor a lone `%`, yet curl and others send them as they were typed, JSON in a query above all; they delimit nothing in
-/// any parser and pass byte for byte. Control characters and bytes above 0x7E are refused. Whether a path could
-/// be resolved in two ways is another question, answered by `PathRules`.
+/// in the path, `\` (browsers take it for `/`, servers don't). RFC 3986 allows neither of `"<>^`{|}` nor square
+/// brackets nor a lone `%`, yet curl and others send them as they were typed, JSON in a query above all; they delimit
+/// nothing in any parser and pass byte for byte. Control characters and bytes above 0x7E are refused. Whether a path
+/// could be resolved in two ways is another question, answered by `PathRules`.
 public enum RequestTarget: Sendable, Equatable {
     /// Begins with `/`.
     case origin(pathAndQuery: ByteRange)
-    /// `pathAndQuery` may be empty or begin with `?`: then `/` belongs in front (RFC 9110 4.2.3), but for OPTIONS, where
-    /// empty means `*` (RFC 9112 3.2.4).
+    /// `pathAndQuery` may be empty or begin with `?`: then `/` belongs in front (RFC 9110 4.2.3), but for OPTIONS,
+    /// where empty means `*` (RFC 9112 3.2.4).
     case absolute(scheme: Scheme, authority: ByteRange, pathAndQuery: ByteRange)
     /// CONNECT only; has a port.
     case authority(ByteRange)

@@ -44,7 +44,7 @@ struct MutationTests {
 
     static let requests = [
         "GET http://localhost:27080/1k HTTP/1.1\r\nHost: localhost:27080\r\n\r\n",
-        "\r\nPOST /a?b HTTP/1.1\r\nHost: [::1]:80\r\nTransfer-Encoding: chunked\r\nConnection: x, close\r\nX: \t1 \r\n\r\n",
+        "\r\nPOST /?b HTTP/1.1\r\nHost: [::1]:80\r\nTransfer-Encoding: chunked\r\nConnection: x,close\r\nX:\t1\r\n\r\n",
         "PUT /a HTTP/1.1\r\nHost: 1.2.3.4\r\nContent-Length: 10\r\nExpect: 100-continue\r\nUpgrade: h2c\r\n\r\n",
         "CONNECT a.b.c:443 HTTP/1.1\r\nHost: a.b.c:443\r\nProxy-Connection: keep-alive\r\n\r\n",
         "OPTIONS * HTTP/1.0\r\nConnection: keep-alive, Te, foo\r\nTE: trailers\r\nFoo:\r\n\r\n",
