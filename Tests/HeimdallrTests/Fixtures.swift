@@ -9,6 +9,7 @@ func makeClient(
         identifier: "username", secret: Secret("password")),
     grant: any OAuthAuthorizationGrant = ClientCredentialsGrant(),
     store: any OAuthAccessTokenStore = OAuthAccessTokenMemoryStore(), clock: HeimdallrClock = .system,
+    httpClient: any HTTPClient = LoopbackHTTPClient(), limiter: TokenRequestLimiter = .shared,
     _ change: (inout HeimdallrConfiguration) -> Void = { _ in }
 ) throws -> Heimdallr {
     var configuration = HeimdallrConfiguration(tokenEndpoint: endpoint.url)
@@ -16,11 +17,12 @@ func makeClient(
     change(&configuration)
     return try Heimdallr(
         name: name, configuration: configuration, credentials: credentials, grant: grant,
-        httpClient: LoopbackHTTPClient(), store: store, clock: clock)
+        httpClient: httpClient, store: store, limiter: limiter, clock: clock)
 }
 
 extension Heimdallr {
-    /// The error of a wait that must fail.
+    /// The error of a wait that must fail. On a `ManualClock` the wait ends with the first failure that can't be mended
+    /// within `limit`, however slow the machine is.
     func refusal(
         waiting limit: Duration = .milliseconds(300), sourceLocation: SourceLocation = #_sourceLocation
     ) async throws -> HeimdallrError {

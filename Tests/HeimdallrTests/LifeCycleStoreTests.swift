@@ -53,6 +53,20 @@ import Testing
         #expect(rig.resaves[1].refreshToken == Secret("R2"))
     }
 
+    @Test("while a retry is still writing, no alarm rings for the next one")
+    func slowResave() {
+        var rig = LifeCycleRig()
+        rig.start()
+        rig.answer(LifeCycleRig.token("T1", refreshToken: "R1"), saving: "disk full")
+        while rig.resaves.isEmpty { rig.pass(1) }
+        rig.reject()
+        rig.pass(1)
+        rig.answer(LifeCycleRig.token("T2", refreshToken: "R2"), saving: "disk full")
+        rig.pass(100)
+        #expect(rig.resaves.count == 1)
+        #expect((rig.wake ?? .infinity) > rig.time)
+    }
+
     @Test("a rotated refresh token that comes with a useless access token is kept and saved")
     func rotationWithUselessToken() {
         for outcome in [
@@ -157,6 +171,7 @@ import Testing
         rig.life.clear(now: rig.now, random: { 0.5 })
         rig.collect()
         #expect(rig.cancelled == [underWay])
+        #expect(rig.life.began(underWay, now: rig.now) == false)
         #expect(
             rig.life.answered(
                 underWay, LifeCycleRig.token("T2", refreshToken: "R2"), now: rig.now, wallClock: rig.wall,
@@ -165,6 +180,9 @@ import Testing
         #expect(rig.life.refreshToken == nil)
         rig.pass(10)
         #expect(rig.fetches.count == 2)
+        #expect(
+            rig.life.answered(
+                underWay, LifeCycleRig.token("T2"), now: rig.now, wallClock: rig.wall, random: { 0.5 }) == nil)
         rig.wait()
         #expect(rig.fetches.last == .grant)
     }

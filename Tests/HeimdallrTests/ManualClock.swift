@@ -14,6 +14,8 @@ final class ManualClock: Sendable {
 
     private let state = Mutex(State())
 
+    init(chance: Double = 0) { setChance(chance) }
+
     var now: ContinuousClock.Instant { state.withLock { $0.now } }
 
     var clock: HeimdallrClock {

@@ -135,29 +135,33 @@ extension TokenLifeCycle {
         var kept = refreshToken
         if case .refresh(let spent) = fetch.kind { kept = spent }
         let new: AccessToken
-        do {
+        do throws(TokenResponseError) {
             new = try settings.policy.token(from: response, askedAt: fetch.askedAt ?? now, keeping: kept)
+            if new.isExpired(at: now) { throw TokenResponseError.alreadyExpired }
         } catch {
-            // The refresh token in it is good all the same, and the old one may be spent.
-            if let rotated = response.refreshToken, rotated != refreshToken {
-                refreshToken = rotated
-                self.fetch?.afterSave = .fail(.answer(error))
-                return record(token, now: now, wallClock: wallClock)
-            }
-            self.fetch = nil
-            fail(.answer(error), retryAfter: nil, now: now, random: random)
-            tick(now: now, random: random)
-            return nil
+            return reject(response, error, now: now, wallClock: wallClock, random: random)
         }
         refreshToken = new.refreshToken
         isRefreshTokenDoubtful = false
         codeless = nil
-        if new.isExpired(at: now) {
-            self.fetch?.afterSave = .fail(.answer(.alreadyExpired))
-        } else {
-            self.fetch?.afterSave = .publish(new, refreshed: token != nil || fetch.kind != .grant)
-        }
+        self.fetch?.afterSave = .publish(new, refreshed: token != nil || fetch.kind != .grant)
         return record(new, now: now, wallClock: wallClock)
+    }
+
+    /// An answer whose access token is of no use. A new refresh token in it is good all the same, and the old one may be
+    /// spent.
+    private mutating func reject(
+        _ response: TokenResponse, _ error: TokenResponseError, now: Instant, wallClock: Int64, random: () -> Double
+    ) -> TokenRecord? {
+        if let rotated = response.refreshToken, rotated != refreshToken {
+            refreshToken = rotated
+            fetch?.afterSave = .fail(.answer(error))
+            return record(token, now: now, wallClock: wallClock)
+        }
+        fetch = nil
+        fail(.answer(error), retryAfter: nil, now: now, random: random)
+        tick(now: now, random: random)
+        return nil
     }
 
     /// The record is durable, or `fault` says why it is not: then the token serves from memory and saving is retried.
