@@ -1,0 +1,73 @@
+import Cryptography
+import TestSupport
+import Testing
+
+@Suite struct `Cryptography` {
+    @Test(
+        "base64 as in RFC 4648 section 10, both ways",
+        arguments: [
+            ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE="),
+            ("foobar", "Zm9vYmFy"),
+        ])
+    func base64(plain: String, encoded: String) {
+        #expect(Base64.encode(Array(plain.utf8)) == encoded)
+        #expect(Base64.decode(Array(encoded.utf8)) == Array(plain.utf8))
+        let unpadded = encoded.filter { $0 != "=" }
+        #expect(Base64.encode(Array(plain.utf8), alphabet: .url) == unpadded)
+        #expect(Base64.decode(Array(unpadded.utf8)) == Array(plain.utf8))
+    }
+
+    @Test("base64 of every length comes back")
+    func roundTrip() throws {
+        for count in 0..<70 {
+            let bytes = try RandomBytes.make(count)
+            #expect(bytes.count == count)
+            for alphabet in [Base64.Alphabet.standard, .url] {
+                #expect(Base64.decode(Array(Base64.encode(bytes, alphabet: alphabet).utf8)) == bytes)
+            }
+        }
+    }
+
+    @Test(
+        "base64 with anything else in it is refused",
+        arguments: ["A", "Zg=", "Zg===", "Zh==", "Z g=", "=", "Zm9v=", "é", "Zg==Zg=="])
+    func badBase64(text: String) {
+        #expect(Base64.decode(Array(text.utf8)) == nil)
+    }
+
+    @Test("random identifiers differ and are 22 characters of base64url")
+    func identifiers() throws {
+        let all = try (0..<1000).map { _ in try RandomBytes.identifier() }
+        #expect(Set(all).count == 1000)
+        #expect(all.allSatisfy { $0.utf8.count == 22 })
+    }
+
+    @Test("comparison in constant time compares")
+    func comparison() {
+        #expect(ConstantTime.isEqual([1, 2], [1, 2]))
+        #expect(ConstantTime.isEqual([], []))
+        #expect(!ConstantTime.isEqual([1, 2], [1, 3]))
+        #expect(!ConstantTime.isEqual([1, 2], [1, 2, 3]))
+    }
+
+    @Test("a secret file is read without the one line end that editors add")
+    func secretFile() throws {
+        let folder = try TemporaryDirectory()
+        for (content, expected) in [
+            ("s3cret", "s3cret"), ("s3cret\n", "s3cret"), ("s3cret\r\n", "s3cret"), ("s3cret\n\n", "s3cret\n"),
+            ("s3cret\r", "s3cret\r"), (" s \n", " s "), ("", ""), ("\n", ""),
+        ] {
+            let path = try folder.write(content, to: "secret")
+            let read = try SecretFile.read(path: path)
+            #expect(read.isEqual(to: SecretBytes(Array(expected.utf8))))
+        }
+        let long = try folder.write(String(repeating: "x", count: 100), to: "long")
+        #expect(throws: CryptographyError.fileTooLarge(path: long, limit: 99)) {
+            try SecretFile.read(path: long, limit: 99)
+        }
+        #expect(try SecretFile.read(path: long, limit: 100).count == 100)
+        #expect(throws: CryptographyError.unreadableFile(path: folder.path, reason: "Is a directory")) {
+            try SecretFile.read(path: folder.path)
+        }
+    }
+}
