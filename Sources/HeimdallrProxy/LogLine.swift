@@ -13,28 +13,44 @@ enum LogLine {
     ) -> [UInt8] {
         var line: [UInt8] = []
         line.reserveCapacity(160)
+        begin(&line, format, time: time, level: level.rawValue, message: message)
         let ordered = fields.sorted { $0.key < $1.key }
         switch format {
         case .text:
-            Timestamp.append(time, to: &line)
-            line += " \(level.rawValue) ".utf8
-            Escaping.append(message, to: &line, style: .text)
             for (name, value) in ordered { appendText(name, value, to: &line) }
         case .json:
-            line += "{\"time\":\"".utf8
-            Timestamp.append(time, to: &line)
-            line += "\",\"level\":\"\(level.rawValue)\",\"message\":".utf8
-            appendJSONString(message, to: &line)
             for (name, value) in ordered {
                 line.append(UInt8(ascii: ","))
                 appendJSONString(["time", "level", "message"].contains(name) ? name + "_" : name, to: &line)
                 line.append(UInt8(ascii: ":"))
                 appendJSON(value, to: &line)
             }
-            line.append(UInt8(ascii: "}"))
         }
-        line.append(UInt8(ascii: "\n"))
+        end(&line, format)
         return line
+    }
+
+    static func begin(_ line: inout [UInt8], _ format: Format, time: WallTime, level: String, message: String) {
+        switch format {
+        case .text:
+            Timestamp.append(time, to: &line)
+            line.append(UInt8(ascii: " "))
+            line += level.utf8
+            line.append(UInt8(ascii: " "))
+            Escaping.append(message, to: &line, style: .text)
+        case .json:
+            line += "{\"time\":\"".utf8
+            Timestamp.append(time, to: &line)
+            line += "\",\"level\":\"".utf8
+            line += level.utf8
+            line += "\",\"message\":".utf8
+            appendJSONString(message, to: &line)
+        }
+    }
+
+    static func end(_ line: inout [UInt8], _ format: Format) {
+        if format == .json { line.append(UInt8(ascii: "}")) }
+        line.append(UInt8(ascii: "\n"))
     }
 
     private static func appendText(_ name: String, _ value: Logger.MetadataValue, to line: inout [UInt8]) {
@@ -92,52 +108,5 @@ enum LogLine {
         line.append(UInt8(ascii: "\""))
         Escaping.append(text, to: &line, style: .json)
         line.append(UInt8(ascii: "\""))
-    }
-}
-
-/// Keeps what others sent from acting as more than text in a terminal or a log.
-enum Escaping {
-    enum Style { case text, quotedText, json }
-
-    /// Can stand in a text line without quotes.
-    static func isPlain(_ scalar: Unicode.Scalar) -> Bool {
-        switch scalar {
-        case " ", "\"", "\\", "=": false
-        default: !isHidden(scalar)
-        }
-    }
-
-    /// Control characters, line and paragraph separators, and what reorders or hides the text around it.
-    static func isHidden(_ scalar: Unicode.Scalar) -> Bool {
-        if scalar.isASCII { return scalar.value < 0x20 || scalar.value == 0x7F }
-        return switch scalar.properties.generalCategory {
-        case .control, .format, .lineSeparator, .paragraphSeparator: true
-        default: false
-        }
-    }
-
-    static func append(_ text: String, to line: inout [UInt8], style: Style) {
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\"" where style != .text, "\\" where style != .text:
-                line.append(UInt8(ascii: "\\"))
-                line.append(UInt8(truncatingIfNeeded: scalar.value))
-            case "\n": line += "\\n".utf8
-            case "\r": line += "\\r".utf8
-            case "\t": line += "\\t".utf8
-            case _ where isHidden(scalar):
-                if style == .json {
-                    for unit in String(scalar).utf16 { line += "\\u\(hexadecimal(UInt32(unit), digits: 4))".utf8 }
-                } else {
-                    line += "\\u{\(hexadecimal(scalar.value, digits: 1))}".utf8
-                }
-            default: line += String(scalar).utf8
-            }
-        }
-    }
-
-    private static func hexadecimal(_ value: UInt32, digits: Int) -> String {
-        let text = String(value, radix: 16)
-        return String(repeating: "0", count: max(0, digits - text.count)) + text
     }
 }

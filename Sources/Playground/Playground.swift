@@ -39,28 +39,12 @@ public final class Playground: Service {
     public static func start(
         credentials: PlaygroundCredentials = PlaygroundCredentials(), tokenLifetime: Duration = .seconds(20)
     ) async throws -> Playground {
-        // The library below reports every start at `info`; here only what goes wrong is of interest.
-        var logger = Logger(label: "playground")
-        logger.logLevel = .warning
-
         let office = TokenOffice(AuthorizationServer(credentials: credentials, tokenLifetime: tokenLifetime))
         let (ports, started) = AsyncThrowingStream<(Part, Int), any Error>.makeStream()
         let announce: @Sendable (Part, any Channel) -> Void = { part, channel in
             if let port = channel.localAddress?.port { started.yield((part, port)) }
         }
-        let servers = ServiceGroup(
-            configuration: .init(
-                services: [
-                    Application(
-                        responder: TokenEndpoint.router(office: office).buildResponder(),
-                        configuration: loopback, onServerRunning: { announce(.authorizationServer, $0) },
-                        logger: logger),
-                    Application(
-                        responder: ProtectedAPI(office: office),
-                        configuration: loopback, onServerRunning: { announce(.api, $0) },
-                        logger: logger),
-                ],
-                logger: logger))
+        let servers = ServiceGroup(configuration: serviceConfiguration(office: office, announce: announce))
         let serving = Task {
             do {
                 try await servers.run()
@@ -93,10 +77,28 @@ public final class Playground: Service {
         }
     }
 
-    /// Closes both listeners and returns when the last connection is closed. May be called more than once.
+    /// Closes both listeners, lets requests finish for a second, and returns. May be called more than once.
     public func stop() async {
         await servers.triggerGracefulShutdown()
         _ = await serving.result
+    }
+
+    private static func serviceConfiguration(
+        office: TokenOffice, announce: @escaping @Sendable (Part, any Channel) -> Void
+    ) -> ServiceGroupConfiguration {
+        // The library below reports every start at `info`; here only what goes wrong is of interest.
+        var logger = Logger(label: "playground")
+        logger.logLevel = .warning
+        let authorizationServer = Application(
+            responder: TokenEndpoint.router(office: office).buildResponder(), configuration: loopback,
+            onServerRunning: { announce(.authorizationServer, $0) }, logger: logger)
+        let api = Application(
+            responder: ProtectedAPI(office: office), configuration: loopback,
+            onServerRunning: { announce(.api, $0) }, logger: logger)
+        var configuration = ServiceGroupConfiguration(services: [authorizationServer, api], logger: logger)
+        // Requests here take no time; whoever holds a connection longer than this is cut off.
+        configuration.maximumGracefulShutdownDuration = .seconds(1)
+        return configuration
     }
 
     private enum Part { case authorizationServer, api }

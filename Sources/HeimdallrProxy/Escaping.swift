@@ -1,0 +1,71 @@
+/// Keeps what others sent from acting as more than text in a terminal or a log.
+enum Escaping {
+    enum Style { case text, quotedText, json }
+
+    /// Bytes that came from elsewhere and should be ASCII; what is not UTF-8 becomes U+FFFD.
+    static func append(_ bytes: [UInt8], to line: inout [UInt8], style: Style) {
+        if bytes.allSatisfy({ isPlainASCII($0, style) }) {
+            line += bytes
+        } else {
+            append(String(decoding: bytes, as: UTF8.self), to: &line, style: style)
+        }
+    }
+
+    /// Needs no quotes in a text line.
+    static func isPlainWord(_ bytes: [UInt8]) -> Bool {
+        !bytes.isEmpty
+            && bytes.allSatisfy { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "=") && isPlainASCII($0, .json) }
+    }
+
+    private static func isPlainASCII(_ byte: UInt8, _ style: Style) -> Bool {
+        guard byte >= 0x20, byte < 0x7F else { return false }
+        return style == .text || (byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\"))
+    }
+
+    /// Can stand in a text line without quotes.
+    static func isPlain(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar {
+        case " ", "\"", "\\", "=": false
+        default: !isHidden(scalar)
+        }
+    }
+
+    /// Control characters, line and paragraph separators, and what reorders or hides the text around it.
+    static func isHidden(_ scalar: Unicode.Scalar) -> Bool {
+        if scalar.isASCII { return scalar.value < 0x20 || scalar.value == 0x7F }
+        return switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator: true
+        default: false
+        }
+    }
+
+    static func append(_ text: String, to line: inout [UInt8], style: Style) {
+        // Nearly all of it is plain ASCII.
+        if text.utf8.allSatisfy({ isPlainASCII($0, style) }) {
+            line += text.utf8
+            return
+        }
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"" where style != .text, "\\" where style != .text:
+                line.append(UInt8(ascii: "\\"))
+                line.append(UInt8(truncatingIfNeeded: scalar.value))
+            case "\n": line += "\\n".utf8
+            case "\r": line += "\\r".utf8
+            case "\t": line += "\\t".utf8
+            case _ where isHidden(scalar):
+                if style == .json {
+                    for unit in String(scalar).utf16 { line += "\\u\(hexadecimal(UInt32(unit), digits: 4))".utf8 }
+                } else {
+                    line += "\\u{\(hexadecimal(scalar.value, digits: 1))}".utf8
+                }
+            default: line += String(scalar).utf8
+            }
+        }
+    }
+
+    private static func hexadecimal(_ value: UInt32, digits: Int) -> String {
+        let text = String(value, radix: 16)
+        return String(repeating: "0", count: max(0, digits - text.count)) + text
+    }
+}

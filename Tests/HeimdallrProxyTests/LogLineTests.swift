@@ -1,0 +1,147 @@
+import Foundation
+import Logging
+import Testing
+
+@testable import HeimdallrProxy
+
+@Suite struct LogLineTests {
+    let time = WallTime(seconds: 1_772_355_907, nanoseconds: 12_999_999)
+
+    private func text(_ message: String, _ fields: Logger.Metadata = [:]) -> String {
+        String(
+            decoding: LogLine.bytes(.text, time: time, level: .info, message: message, fields: fields), as: UTF8.self)
+    }
+
+    private func json(_ message: String, _ fields: Logger.Metadata = [:]) throws -> [String: Any] {
+        let bytes = LogLine.bytes(.json, time: time, level: .warning, message: message, fields: fields)
+        #expect(bytes.last == UInt8(ascii: "\n"))
+        #expect(bytes.dropLast().allSatisfy { $0 >= 0x20 })
+        return try #require(try JSONSerialization.jsonObject(with: Data(bytes)) as? [String: Any])
+    }
+
+    @Test func `text is a time, a level, a sentence and fields in the order of their names`() {
+        #expect(
+            text("listening", ["port": .stringConvertible(8080), "address": "127.0.0.1"])
+                == "2026-03-01T09:05:07.012Z info listening address=127.0.0.1 port=8080\n")
+    }
+
+    @Test func `a value with blanks, quotes, equal signs or nothing stands in quotes`() {
+        let line = text("m", ["a": "two words", "b": "say \"hi\"", "c": "x=y", "d": "", "e": "back\\slash"])
+        #expect(
+            line.hasSuffix(#" m a="two words" b="say \"hi\"" c="x=y" d="" e="back\\slash""# + "\n"))
+    }
+
+    @Test(arguments: [
+        "a\nb", "a\r\nb", "a\u{85}b", "a\u{2028}b", "a\u{2029}b", "\u{1B}[2Jb", "\u{202E}b", "a\u{0}b", "a\u{7F}b",
+        "a\u{9B}2Jb",
+    ])
+    func `no value, name or message can begin a line or move the terminal`(hostile: String) throws {
+        let line = text(hostile, ["field": .string(hostile), hostile: "x", "list": [.string(hostile)]])
+        #expect(line.last == "\n")
+        #expect(!line.unicodeScalars.dropLast().contains(where: Escaping.isHidden))
+        let object = try json(hostile, ["field": .string(hostile), hostile: "x"])
+        #expect(object["message"] as? String == hostile)
+        #expect(object["field"] as? String == hostile)
+        #expect(object[hostile] as? String == "x")
+    }
+
+    @Test func `a forged field stays inside its value`() {
+        let line = text("request", ["path": "/x status=200", "user": "a\" status=\"200"])
+        #expect(line.hasSuffix(#" request path="/x status=200" user="a\" status=\"200""# + "\n"))
+    }
+
+    @Test func `text beyond ASCII stays readable`() {
+        #expect(text("Grüße", ["name": "日本"]).hasSuffix(" Grüße name=日本\n"))
+    }
+
+    @Test func `JSON has time, level and message, numbers as numbers, and nested fields`() throws {
+        let object = try json(
+            "served",
+            [
+                "status": .stringConvertible(200), "ok": .stringConvertible(true), "path": "/a\"b",
+                "list": ["x", "y"], "inner": ["key": "value"], "level": "mine",
+            ])
+        #expect(object["time"] as? String == "2026-03-01T09:05:07.012Z")
+        #expect(object["level"] as? String == "warning")
+        #expect(object["message"] as? String == "served")
+        #expect(object["status"] as? Int == 200)
+        #expect(object["ok"] as? Bool == true)
+        #expect(object["path"] as? String == "/a\"b")
+        #expect(object["list"] as? [String] == ["x", "y"])
+        #expect(object["inner"] as? [String: String] == ["key": "value"])
+        #expect(object["level_"] as? String == "mine")
+    }
+
+    @Test func `nested fields become dotted names in text`() {
+        #expect(text("m", ["a": ["b": "c", "d": ["e": "f"]]]).hasSuffix(" m a.b=c a.d.e=f\n"))
+    }
+}
+
+@Suite struct TimestampTests {
+    private func shown(_ seconds: Int, _ nanoseconds: Int = 0) -> String {
+        var bytes: [UInt8] = []
+        Timestamp.append(WallTime(seconds: seconds, nanoseconds: nanoseconds), to: &bytes)
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    @Test func `known moments`() {
+        #expect(shown(0) == "1970-01-01T00:00:00.000Z")
+        #expect(shown(951_782_400) == "2000-02-29T00:00:00.000Z")
+        #expect(shown(4_107_542_399, 999_999_999) == "2100-02-28T23:59:59.999Z")
+        #expect(shown(4_107_542_400) == "2100-03-01T00:00:00.000Z")
+        #expect(shown(-1) == "1969-12-31T23:59:59.000Z")
+    }
+
+    @Test func `it agrees with the calendar for every day of four hundred years`() {
+        var calendar = Calendar(identifier: .gregorian)
+        calendar.timeZone = .gmt
+        for day in stride(from: -40_000, to: 106_000, by: 1) {
+            let date = Timestamp.civil(daysSince1970: day)
+            let expected = calendar.dateComponents(
+                [.year, .month, .day], from: Date(timeIntervalSince1970: Double(day) * 86_400))
+            guard date.year == expected.year, date.month == expected.month, date.day == expected.day else {
+                Issue.record("day \(day): \(date)")
+                return
+            }
+        }
+    }
+}
+
+@Suite struct AccessLogTests {
+    private func line(
+        _ format: LogLine.Format, path: String = "/a", upstream: String? = "api.example.com",
+        client: String? = "billing"
+    ) -> String {
+        String(
+            decoding: AccessLog.line(
+                format, time: WallTime(seconds: 1_772_355_907, nanoseconds: 12_000_000), method: Array("GET".utf8),
+                host: Array("api.example.com:80".utf8), path: Array(path.utf8), status: 200, microseconds: 12_034,
+                sent: 0, received: 18_446_744_073_709_551_615, upstream: upstream, client: client), as: UTF8.self)
+    }
+
+    @Test func `a request is one line of text`() {
+        #expect(
+            line(.text)
+                == "2026-03-01T09:05:07.012Z info request method=GET host=api.example.com:80 path=/a status=200 "
+                + "duration_ms=12.034 bytes_sent=0 bytes_received=18446744073709551615 upstream=api.example.com "
+                + "client=billing\n")
+        #expect(line(.text, upstream: nil, client: nil).hasSuffix(" bytes_received=18446744073709551615\n"))
+    }
+
+    @Test func `a request is one JSON object`() throws {
+        let object = try #require(
+            try JSONSerialization.jsonObject(with: Data(line(.json, path: "/a\"\\\n").utf8)) as? [String: Any])
+        #expect(object["message"] as? String == "request")
+        #expect(object["path"] as? String == "/a\"\\\n")
+        #expect(object["status"] as? Int == 200)
+        #expect(object["duration_ms"] as? Double == 12.034)
+        #expect(object["client"] as? String == "billing")
+    }
+
+    @Test(arguments: ["/a b", "/a=b", "/\n2026", "/\u{1B}[0m", "", "/\""]) func `a path stays one field`(path: String) {
+        let line = line(.text, path: path)
+        #expect(line.split(separator: "\n").count == 1)
+        #expect(line.contains(" path=\""))
+        #expect(line.contains("\" status=200"))
+    }
+}
