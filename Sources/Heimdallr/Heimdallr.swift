@@ -193,9 +193,9 @@ public final class Heimdallr: Sendable {
     private func perform(_ action: TokenLifeCycle.Action, _ state: inout State, _ resumptions: inout [Resumption]) {
         switch action {
         case .load:
-            Task { await load() }
+            Task.detached { [self] in await load() }
         case .fetch(let id, let kind):
-            state.fetches[id] = Task { await fetch(id, kind) }
+            state.fetches[id] = Task.detached { [self] in await fetch(id, kind) }
         case .cancelFetch(let id):
             state.fetches.removeValue(forKey: id)?.cancel()
         case .resume(let id, let result):
@@ -203,7 +203,7 @@ public final class Heimdallr: Sendable {
                 resumptions.append((continuation, result))
             }
         case .resave(let record):
-            Task { await resave(record) }
+            Task.detached { [self] in await resave(record) }
         case .emit(let kind):
             broadcast.send(HeimdallrEvent(client: name, kind: kind))
         }
@@ -218,7 +218,7 @@ public final class Heimdallr: Sendable {
         }
         if let alarm = state.alarm, alarm.at <= wake { return }
         state.alarm?.task.cancel()
-        let task = Task { [weak self, clock] in
+        let task = Task.detached { [weak self, clock] in
             do { try await clock.sleep(wake) } catch { return }
             self?.ring(wake)
         }

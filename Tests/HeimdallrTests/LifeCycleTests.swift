@@ -83,6 +83,47 @@ import Testing
         #expect(rig.life.failure == nil)
     }
 
+    @Test("a failing background refresh keeps to its backoff, however much the token is used")
+    func backgroundBackoff() {
+        var rig = LifeCycleRig(refreshBefore: .seconds(600))
+        rig.chance = 0.9
+        rig.start()
+        rig.answer(LifeCycleRig.token("T1"))
+        _ = rig.use()
+        rig.pass(3060)
+        var asked: [Double] = []
+        while rig.use() != nil, rig.time < 3599 {
+            if rig.fetch != nil {
+                asked.append(rig.time)
+                rig.answer(LifeCycleRig.refused(.invalidClient))
+            }
+            rig.pass(0.5)
+        }
+        // 9 s, 18 s, 36 s, 72 s, 144 s, 270 s
+        #expect((5...7).contains(asked.count))
+        #expect(zip(asked, asked.dropFirst()).allSatisfy { $1 - $0 > 8.9 })
+    }
+
+    @Test("start during the backoff of rejected tokens asks nothing early")
+    func startWhileRejected() {
+        var rig = LifeCycleRig()
+        rig.chance = 0.9
+        rig.start()
+        for _ in 0..<2 {
+            while rig.fetch == nil { rig.pass(0.5) }
+            rig.answer(LifeCycleRig.token("T"))
+            _ = rig.use()
+            rig.reject()
+        }
+        let fetches = rig.fetches.count
+        rig.life.start(now: rig.now, random: { 0.9 })
+        rig.collect()
+        rig.pass(3)
+        #expect(rig.fetches.count == fetches)
+        rig.pass(1)
+        #expect(rig.fetches.count == fetches + 1)
+    }
+
     // MARK: Waiting
 
     @Test("[40] each waiter has its own deadline and exactly one outcome; the fetch goes on")

@@ -187,7 +187,7 @@ import TestSupport
         #expect(endpoint.requests[0]["password"] == "p&w")
     }
 
-    @Test("a seeded refresh token is spent, and then the rotated one is used")
+    @Test("[55] a seeded refresh token is spent, and then the rotated one is used")
     func seededRefreshToken() async throws {
         let endpoint = try TokenEndpoint([.token("T1", refreshToken: "R1"), .token("T2", refreshToken: "R2")])
         let clock = ManualClock()

@@ -59,7 +59,7 @@ import TestSupport
         #expect(token.issuedAt.duration(to: token.expiresAt) == .seconds(7200))
     }
 
-    @Test("[4] expired without refresh token, an interactive grant: not authorized, no network call")
+    @Test("[4] [26] expired without refresh token, an interactive grant: not authorized, no network call")
     func expiredInteractive() async throws {
         let endpoint = try TokenEndpoint([.token("never")])
         let store = RecordingStore([
@@ -186,7 +186,7 @@ import TestSupport
         #expect(await store.records["billing"]?.refreshToken == Secret("R1"))
     }
 
-    @Test("[18] invalidate: expired now, the refresh token stays; clear: nothing is left")
+    @Test("[18] [59] invalidate: expired now, the refresh token stays; clear: nothing is left")
     func invalidateAndClear() async throws {
         let endpoint = try TokenEndpoint([.token("T1", refreshToken: "R1"), .token("T2"), .token("T3")])
         let clock = ManualClock()
@@ -276,6 +276,34 @@ import TestSupport
         let endpoint = try TokenEndpoint([.token("T1", expiresIn: text)])
         let token = try await makeClient(endpoint).accessToken()
         #expect(token.issuedAt.duration(to: token.expiresAt) == .seconds(seconds))
+    }
+
+    @Test("[56] a refresh answer without expires_in lives for default_expires_in, not for the old answer's time")
+    func refreshWithoutExpiresIn() async throws {
+        let endpoint = try TokenEndpoint([
+            .token("T1", refreshToken: "R1"), .token("T2", expiresIn: nil), .token("T3", expiresIn: "null"),
+        ])
+        let clock = ManualClock()
+        let client = try makeClient(endpoint, clock: clock.clock) { $0.defaultExpiresIn = .seconds(120) }
+        _ = try await client.accessToken()
+        for value in ["T2", "T3"] {
+            clock.advance(by: .seconds(4000))
+            let token = try await client.accessToken()
+            #expect(token.value.revealed == value)
+            #expect(clock.now.duration(to: token.expiresAt) == .seconds(120))
+        }
+    }
+
+    @Test("[49] two clients of one server share a store without seeing each other's tokens")
+    func keyedByName() async throws {
+        let endpoint = try TokenEndpoint { request, _ in .token("T-\(request["client_id"] ?? "")") }
+        let store = OAuthAccessTokenMemoryStore()
+        for name in ["a", "b", "a"] {
+            let client = try makeClient(
+                endpoint, name: name, credentials: OAuthClientSecretCredentials(identifier: name), store: store)
+            #expect(try await client.accessToken().value.revealed == "T-\(name)")
+        }
+        #expect(endpoint.requests.map { $0["client_id"] } == ["a", "b"])
     }
 
     @Test("[31] scope is a string with spaces or an array; absent, it is what was asked for")
