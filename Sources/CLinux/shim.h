@@ -7,16 +7,17 @@
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 
-int accept4(int, struct sockaddr *, socklen_t *, int);
+struct sockaddr;
+int accept4(int, struct sockaddr *, unsigned int *, int);
 int pthread_setname_np(pthread_t, const char *);
 
 static const uint32_t heimdallr_epoll_all = EPOLLIN | EPOLLOUT | EPOLLRDHUP | (uint32_t)EPOLLET;
 static const int heimdallr_epoll_cloexec = EPOLL_CLOEXEC;
 static const int heimdallr_eventfd_flags = EFD_CLOEXEC | EFD_NONBLOCK;
-static const int heimdallr_stream_flags = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
-static const int heimdallr_accept_flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
+// SOCK_STREAM, SOCK_CLOEXEC and SOCK_NONBLOCK of socket(2); their header is the C library's module's, not ours.
+static const int heimdallr_accept_flags = 02000000 | 04000;
+static const int heimdallr_stream_flags = 1 | 02000000 | 04000;
 
 // strerror_r(3) in its GNU form under a name of its own: C libraries disagree about the plain one.
 char *strerror_r(int, char *, size_t);

@@ -177,7 +177,9 @@ public final class ConnectionPool {
         assert(code == CURLM_OK || code == CURLM_BAD_SOCKET)
     }
 
-    fileprivate func socketReady(_ descriptor: curl_socket_t, _ mask: Int32) {
+    func atNextTurn(_ socket: CurlSocket) { loop.atNextTurn(socket) }
+
+    func socketReady(_ descriptor: curl_socket_t, _ mask: Int32) {
         drive { act(descriptor, mask) }
     }
 
@@ -211,7 +213,7 @@ public final class ConnectionPool {
             unsafe heimdallr_easy_get_socket(transfer.easy.pointer, CURLINFO_ACTIVESOCKET, &descriptor) == CURLE_OK,
             descriptor >= 0, let socket = socket(descriptor)
         else { return }
-        socket.mayspeakWhenIdle = true
+        socket.maySpeakWhenIdle = true
     }
 
     private func remove(_ transfer: Transfer) { remove(transfer, recycling: true) }
@@ -294,6 +296,7 @@ public final class ConnectionPool {
 
     func closeSocket(_ descriptor: curl_socket_t) {
         if let socket = socket(descriptor) {
+            socket.wanted = 0
             if socket.isRegistered { loop.unregister(descriptor) }
             sockets[Int(descriptor)] = nil
         }
@@ -313,6 +316,7 @@ public final class ConnectionPool {
         }
         let socket = socket(descriptor) ?? CurlSocket(descriptor, pool: self, isTransient: true)
         if sockets.count <= Int(descriptor) || sockets[Int(descriptor)] == nil { keep(socket) }
+        let wantsToWrite = what & CURL_POLL_OUT != 0 && socket.wanted & CURL_POLL_OUT == 0
         socket.wanted = what
         if let easy = unsafe easy, let transfer = unsafe Self.transfer(of: easy), transfer.socket !== socket {
             transfer.socket?.owner = nil
@@ -324,6 +328,8 @@ public final class ConnectionPool {
             socket.isRegistered = (try? loop.register(descriptor, handler: socket)) != nil
         } else if socket.hasMissed {
             woken.append(socket)
+        } else if wantsToWrite {
+            socket.writeAgain()
         }
     }
 
@@ -331,61 +337,6 @@ public final class ConnectionPool {
         var pointer: UnsafeMutableRawPointer?
         guard unsafe heimdallr_easy_get_pointer(easy, CURLINFO_PRIVATE, &pointer) == CURLE_OK else { return nil }
         return unsafe Transfer.from(pointer)
-    }
-}
-
-/// One socket of libcurl's, watched from its first use to its end.
-final class CurlSocket: ReadinessHandler {
-    let descriptor: curl_socket_t
-    private unowned let pool: ConnectionPool
-    /// Not opened by us: watched only while libcurl asks.
-    let isTransient: Bool
-    var isRegistered = false
-    var mayspeakWhenIdle = false
-    /// The exchange on it; `nil` while the connection is idle.
-    var owner: Transfer?
-    /// CURL_POLL_IN, CURL_POLL_OUT, both, or 0.
-    var wanted: Int32 = 0
-    private var missed: Readiness = []
-
-    init(_ descriptor: curl_socket_t, pool: ConnectionPool, isTransient: Bool) {
-        self.descriptor = descriptor
-        self.pool = pool
-        self.isTransient = isTransient
-    }
-
-    var hasMissed: Bool { !missed.isEmpty }
-
-    func ready(_ readiness: Readiness) {
-        guard wanted != 0 else {
-            if owner != nil {
-                missed.formUnion(readiness)
-            } else if !mayspeakWhenIdle, !readiness.isDisjoint(with: [.readable, .peerClosed, .failed]) {
-                // Unasked-for bytes on an idle HTTP/1 connection would be taken for the next answer.
-                _ = shutdown(descriptor, Int32(SHUT_RDWR))
-            }
-            return
-        }
-        act(readiness)
-    }
-
-    /// libcurl asks again after readiness came while it did not.
-    func wake() {
-        guard wanted != 0, hasMissed else { return }
-        act(missed)
-    }
-
-    private func act(_ readiness: Readiness) {
-        missed = []
-        var mask: Int32 = 0
-        if wanted & CURL_POLL_IN != 0, !readiness.isDisjoint(with: [.readable, .peerClosed]) {
-            mask |= CURL_CSELECT_IN
-        }
-        if wanted & CURL_POLL_OUT != 0, readiness.contains(.writable) { mask |= CURL_CSELECT_OUT }
-        if !readiness.isDisjoint(with: .failed) {
-            mask |= CURL_CSELECT_ERR | (wanted & CURL_POLL_IN != 0 ? CURL_CSELECT_IN : 0)
-        }
-        if mask != 0 { pool.socketReady(descriptor, mask) }
     }
 }
 

@@ -25,6 +25,11 @@ public protocol TurnEndHandler: AnyObject {
     func turnEnded()
 }
 
+/// Has more to do, but lets others have their turn first.
+public protocol NextTurnHandler: AnyObject {
+    func nextTurn()
+}
+
 /// One thread, one epoll: descriptors, timers, and jobs from elsewhere. Also a serial executor, so that an actor can
 /// live on the loop.
 ///
@@ -54,6 +59,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     var timers = TimerQueue()
     private var turnEnd: [any TurnEndHandler] = []
     private var turnEndSpare: [any TurnEndHandler] = []
+    private var nextTurn: [any NextTurnHandler] = []
     /// The moment at which the loop woke up last.
     public private(set) var now = LoopTime.current()
 
@@ -157,6 +163,9 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     /// Has `handler` called once at the end of this turn. It must not be registered twice for one turn.
     public func atTurnEnd(_ handler: any TurnEndHandler) { turnEnd.append(handler) }
 
+    /// Has `handler` called once in the next turn, which comes without waiting.
+    public func atNextTurn(_ handler: any NextTurnHandler) { nextTurn.append(handler) }
+
     // MARK: The loop
 
     private func run() {
@@ -175,6 +184,10 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
                 dispatch(unsafe event.data.u64, Readiness(rawValue: unsafe event.events))
             }
             while let action = timers.popDue(now) { action() }
+            guard !nextTurn.isEmpty else { continue }
+            let handlers = nextTurn
+            nextTurn = []
+            for handler in handlers { handler.nextTurn() }
         }
         for index in slots.indices { slots[index].handler = nil }
     }
@@ -217,7 +230,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     }
 
     private func waitMilliseconds() -> Int32 {
-        if inbox.withLock({ !$0.jobs.isEmpty || $0.isStopped }) { return 0 }
+        if !nextTurn.isEmpty || inbox.withLock({ !$0.jobs.isEmpty || $0.isStopped }) { return 0 }
         guard let next = timers.next else { return -1 }
         // The clock moved on while handlers ran; being a little early costs one more turn, late costs accuracy.
         return Int32(next.since(now).wholeMilliseconds)

@@ -1,0 +1,81 @@
+import CLibcurl
+import Glibc
+import Reactor
+
+/// One socket of libcurl's, watched from its first use to its end.
+final class CurlSocket: ReadinessHandler, NextTurnHandler {
+    let descriptor: curl_socket_t
+    private unowned let pool: ConnectionPool
+    /// Not opened by us: watched only while libcurl asks.
+    let isTransient: Bool
+    var isRegistered = false
+    var maySpeakWhenIdle = false
+    /// The exchange on it; `nil` while the connection is idle.
+    var owner: Transfer?
+    /// CURL_POLL_IN, CURL_POLL_OUT, both, or 0.
+    var wanted: Int32 = 0
+    private var missed: Readiness = []
+    private var isAgain = false
+
+    init(_ descriptor: curl_socket_t, pool: ConnectionPool, isTransient: Bool) {
+        self.descriptor = descriptor
+        self.pool = pool
+        self.isTransient = isTransient
+    }
+
+    var hasMissed: Bool { !missed.isEmpty }
+
+    func ready(_ readiness: Readiness) {
+        guard wanted != 0 else {
+            if owner != nil {
+                missed.formUnion(readiness)
+            } else if !maySpeakWhenIdle, !readiness.isDisjoint(with: [.readable, .peerClosed, .failed]) {
+                // Unasked-for bytes on an idle HTTP/1 connection would be taken for the next answer.
+                _ = shutdown(descriptor, Int32(SHUT_RDWR))
+            }
+            return
+        }
+        act(readiness)
+    }
+
+    /// libcurl asks again after readiness came while it did not.
+    func wake() {
+        guard wanted != 0, hasMissed else { return }
+        act(missed)
+    }
+
+    private func act(_ readiness: Readiness) {
+        missed = []
+        var mask: Int32 = 0
+        if wanted & CURL_POLL_IN != 0, !readiness.isDisjoint(with: [.readable, .peerClosed]) {
+            mask |= CURL_CSELECT_IN
+        }
+        if wanted & CURL_POLL_OUT != 0, readiness.contains(.writable) { mask |= CURL_CSELECT_OUT }
+        if !readiness.isDisjoint(with: .failed) {
+            mask |= CURL_CSELECT_ERR | (wanted & CURL_POLL_IN != 0 ? CURL_CSELECT_IN : 0)
+        }
+        guard mask != 0 else { return }
+        pool.socketReady(descriptor, mask)
+        if mask & CURL_CSELECT_OUT != 0 { writeAgain() }
+    }
+
+    /// libcurl sends one piece of an upload at a time and then wants to be told again, though the socket stays writable
+    /// and so no new edge comes.
+    func writeAgain() {
+        guard wanted & CURL_POLL_OUT != 0, !isAgain else { return }
+        isAgain = true
+        pool.atNextTurn(self)
+    }
+
+    func nextTurn() {
+        isAgain = false
+        guard wanted & CURL_POLL_OUT != 0, isWritable else { return }
+        act(.writable)
+    }
+
+    /// When it is not, an edge will come.
+    private var isWritable: Bool {
+        var query = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        return unsafe poll(&query, 1, 0) > 0 && query.revents & Int16(POLLOUT) != 0
+    }
+}
