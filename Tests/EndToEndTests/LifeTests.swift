@@ -109,6 +109,20 @@ struct LifeTests {
         #expect(try await proxy.terminate() == .exited(0))
     }
 
+    @Test func `nothing is left behind that fires when a finished token request would have timed out`() async throws {
+        let origin = try RecordingOrigin()
+        let endpoint = try tokenEndpoint()
+        let proxy = try await RunningProxy(
+            configuration(
+                tokenEndpoint: endpoint.url, client: "timeout: 1s", proxy: "header_timeout: 1s\nidle_timeout: 1s",
+                upstreams: upstream(
+                    url: origin.url, more: "connect_timeout: 1s\nresponse_timeout: 1s\nidle_timeout: 1s")))
+        #expect(try await proxy.get("http://api.test/").status == 200)
+        // Twice as long as everything that could still be armed.
+        try await Task.sleep(for: .seconds(2))
+        #expect(try await proxy.get("http://api.test/").status == 200, "\(proxy.process.transcript)")
+    }
+
     @Test func `several event loops share one port`() async throws {
         let origin = try RecordingOrigin()
         let endpoint = try tokenEndpoint()

@@ -4,6 +4,8 @@ public struct PrivateCA: Sendable {
     public struct Certificate: Sendable {
         public var certificateFile: String
         public var keyFile: String
+        /// The files last as long as this.
+        fileprivate let directory: TemporaryDirectory
     }
 
     private let directory: TemporaryDirectory
@@ -36,7 +38,8 @@ public struct PrivateCA: Sendable {
     private func issue(_ subject: String, usage: String, names: [String]) async throws -> Certificate {
         let file = "\(subject)-\(UInt32.random(in: .min ... .max))"
         let certificate = Certificate(
-            certificateFile: directory.path(of: "\(file).pem"), keyFile: directory.path(of: "\(file).key"))
+            certificateFile: directory.path(of: "\(file).pem"), keyFile: directory.path(of: "\(file).key"),
+            directory: directory)
         try await ChildProcess.output(of: [
             "openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj",
             "/CN=\(subject)", "-keyout", certificate.keyFile, "-out", directory.path(of: "\(file).csr"),
