@@ -93,7 +93,8 @@ public final class ChildProcess: Sendable {
 
     /// Everything it wrote, for a failure's message.
     public var transcript: String {
-        "--- \(arguments.joined(separator: " "))\n\(output)--- standard error\n\(errors)---"
+        let fate = ending.map { "\($0)" } ?? "running"
+        return "--- \(arguments.joined(separator: " ")): \(fate)\n\(output)--- standard error\n\(errors)---"
     }
 
     /// Runs a program to its end.
