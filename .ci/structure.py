@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "Playground": {"Hummingbird"},
     "HeimdallrProxy": {
         "CLinux", "Cryptography", "Heimdallr", "HeimdallrCurl", "Reactor", "CurlTransport", "Configuration", "HTTPMessage",
-        "Proxy", "Administration", "Playground", "ArgumentParser", "Logging", "Metrics", "ServiceLifecycle",
+        "Proxy", "Administration", "Playground", "ArgumentParser", "Logging", "Metrics", "ServiceLifecycle", "UnixSignals",
     },
 }
 # What Hummingbird is made of comes with it.
