@@ -6,14 +6,20 @@ struct LogSetUp {
     let writer: LogWriter
     let logger: Logger
 
-    /// Every library's log goes the same way. Once a process.
+    private static let label = "heimdallr-proxy"
+
+    /// Every library's log goes the same way, but only from warnings on: what they tell of themselves below that shows
+    /// our objects from the inside. Once a process.
     static func bootstrap(_ settings: LogSettings) -> LogSetUp {
         let writer = LogWriter(format: settings.format == .json ? .json : .text)
         let level = Logger.Level(settings.level)
         LoggingSystem.bootstrap(
-            { _, provider in LineLogHandler(writer: writer, level: level, metadataProvider: provider) },
+            { label, provider in
+                let level = label == Self.label ? level : max(level, .warning)
+                return LineLogHandler(writer: writer, level: level, metadataProvider: provider)
+            },
             metadataProvider: nil)
-        return LogSetUp(writer: writer, logger: Logger(label: "heimdallr-proxy"))
+        return LogSetUp(writer: writer, logger: Logger(label: label))
     }
 }
 

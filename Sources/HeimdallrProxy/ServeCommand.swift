@@ -28,7 +28,9 @@ struct ServeCommand: AsyncParsableCommand {
         do {
             let app = App(configuration: settings, logger: log.logger, logWriter: log.writer)
             try await app.run { addresses in
-                guard playground != nil, let address = addresses.first else { return }
+                guard playground != nil, let address = addresses.first(where: { !$0.hasPrefix("unix:") }) else {
+                    return
+                }
                 OutputDescriptor.standardOutput.write(PlaygroundHint.text(proxy: address))
             }
         } catch {
