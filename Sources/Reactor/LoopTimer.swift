@@ -1,46 +1,59 @@
 /// One deadline on an event loop, made once and moved often.
 ///
 /// Moving it later, which is what a connection does with every request, writes one field: the loop looks again when
-/// the earlier moment comes. Used on the loop's thread only. `action` is kept until the timer is freed, so it must hold
-/// its owner weakly or unowned.
+/// the earlier moment comes. Used and freed on the loop's thread only. Freeing it cancels it, so `action` may hold its
+/// owner unowned.
 public final class LoopTimer {
     private let loop: EventLoop
-    fileprivate let action: () -> Void
-    /// When it is to fire; `nil`: not armed.
-    public private(set) var due: LoopTime?
-    /// Where its entry stands in the loop's queue; `nil`: nowhere.
-    fileprivate var queued: LoopTime?
+    private let entry: TimerEntry
 
     public init(on loop: EventLoop, action: @escaping () -> Void) {
         self.loop = loop
-        self.action = action
+        entry = TimerEntry(action)
+    }
+
+    // The queue may hold the entry until its moment.
+    deinit {
+        entry.due = nil
+        entry.action = nil
     }
 
     /// Fires once, at the first look of the loop past `time`.
     public func schedule(at time: LoopTime) {
-        due = time
-        if let queued, queued <= time { return }
-        queued = time
-        loop.timers.insert(self, at: time)
+        entry.due = time
+        if let queued = entry.queued, queued <= time { return }
+        entry.queued = time
+        loop.timers.insert(entry, at: time)
     }
 
     public func schedule(after duration: Duration) { schedule(at: loop.now + duration) }
 
-    public func cancel() { due = nil }
+    public func cancel() { entry.due = nil }
+}
+
+/// What the queue knows of a timer.
+final class TimerEntry {
+    fileprivate var action: (() -> Void)?
+    /// When it is to fire; `nil`: not armed.
+    fileprivate var due: LoopTime?
+    /// Where it stands in the queue; `nil`: nowhere.
+    fileprivate var queued: LoopTime?
+
+    fileprivate init(_ action: @escaping () -> Void) { self.action = action }
 }
 
 /// Binary heap of moments. Entries that were overtaken stay until their moment comes.
 struct TimerQueue {
     private struct Entry {
         let time: LoopTime
-        let timer: LoopTimer
+        let timer: TimerEntry
     }
     private var heap: [Entry] = []
 
     /// When the loop has to look next.
     var next: LoopTime? { heap.first?.time }
 
-    mutating func insert(_ timer: LoopTimer, at time: LoopTime) {
+    mutating func insert(_ timer: TimerEntry, at time: LoopTime) {
         heap.append(Entry(time: time, timer: timer))
         var child = heap.count - 1
         while child > 0 {
@@ -65,8 +78,9 @@ struct TimerQueue {
                 insert(timer, at: due)
                 continue
             }
-            timer.cancel()
-            return timer.action
+            timer.due = nil
+            guard let action = timer.action else { continue }
+            return action
         }
         return nil
     }
