@@ -161,7 +161,9 @@ extension ClientConnection {
     private func hasOwnCredential(_ upstream: Upstream) -> Bool {
         headBytes.withBytes { bytes in
             if !upstream.injectedField.isEmpty {
-                for field in head.fields where bytes[field.name].equalsIgnoringCase(upstream.injectedField) {
+                // One that Connection names ends here, and can't stand in for the token.
+                for field in head.fields
+                where !field.isHopByHop && bytes[field.name].equalsIgnoringCase(upstream.injectedField) {
                     return true
                 }
                 return false
