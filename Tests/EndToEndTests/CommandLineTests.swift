@@ -94,6 +94,24 @@ struct CommandLineTests {
         #expect(run.ending == .exited(0))
     }
 
+    @Test func `the README's configuration is valid`() async throws {
+        let readme = try String(contentsOfFile: Repository.root + "/README.md", encoding: .utf8)
+        let directory = try TemporaryDirectory()
+        let secret = try directory.write(clientSecret, to: "secret")
+        let blocks = readme.components(separatedBy: "```yaml\n").dropFirst().map {
+            $0.components(separatedBy: "```")[0]
+        }
+        let whole = try #require(blocks.first { $0.hasPrefix("clients:") })
+        let client = try #require(whole.components(separatedBy: "\nupstreams:").first)
+        let texts = blocks.map { $0.trimmingPrefix(/\s+/).hasPrefix("upstreams:") ? client + "\n" + $0.unindented : $0 }
+        #expect(texts.count >= 2)
+        for text in texts {
+            let file = try directory.write(text.replacing("/run/secrets/items", with: secret), to: "config.yaml")
+            let run = try await RunningProxy.run(["check", "--config", file])
+            #expect(run.ending == .exited(0), "\(text)\n\(run.transcript)")
+        }
+    }
+
     @Test func `demo shows the same request without and with the proxy, and ends`() async throws {
         let run = try await RunningProxy.run(["demo"])
         #expect(run.ending == .exited(0))
@@ -130,5 +148,14 @@ struct CommandLineTests {
             ], directory: directory.path)
         try await eventually("it listens or ends") { process.errors.contains("listening") || process.ending != nil }
         #expect(process.ending == nil, "\(process.transcript)")
+    }
+}
+
+extension String {
+    /// Without the indentation that all lines share with the first.
+    fileprivate var unindented: String {
+        let indentation = String(prefix { $0 == " " })
+        return split(separator: "\n", omittingEmptySubsequences: false)
+            .map { String($0.trimmingPrefix(indentation)) }.joined(separator: "\n")
     }
 }
