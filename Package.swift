@@ -81,10 +81,19 @@ let package = Package(
         .testTarget(
             name: "ProxyTests", dependencies: ["Proxy", "HTTPMessage", "Configuration", "TestSupport"],
             swiftSettings: strict),
-        .testTarget(name: "PlaygroundTests", dependencies: ["Playground"], swiftSettings: strict),
+        .testTarget(
+            name: "PlaygroundTests",
+            dependencies: [
+                "Playground", .product(name: "Logging", package: "swift-log"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ], swiftSettings: strict),
         .testTarget(
             name: "HeimdallrProxyTests",
-            dependencies: ["HeimdallrProxy", .product(name: "Logging", package: "swift-log")], swiftSettings: strict),
+            dependencies: [
+                "HeimdallrProxy", "Configuration", "Proxy",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Logging", package: "swift-log"),
+            ], swiftSettings: strict),
         .testTarget(name: "EndToEndTests", dependencies: ["HeimdallrProxy", "TestSupport"], swiftSettings: strict),
     ]
 )
