@@ -41,13 +41,15 @@ extension ClientConnection: TransferDelegate {
             guard interimCount <= Self.maxInterim else { return refuse(.malformedResponse) }
             if verdict == .forwardInterim { writeInterim() }
             answer.reset(requestWasHead: exchange.isHead)
+            setDeadline(.response, after: upstream?.settings.responseTimeout)
+            return true
         case .discard:
             isAnswerHeadComplete = true
             discarded = 0
         case .refuse(let problem): return refuse(problem)
         }
         setDeadline(.upstreamIdle, after: upstream?.settings.idleTimeout)
-        return !isAnswerHeadComplete || exchange.isDiscardingAnswer || goesOnAfter(0)
+        return exchange.isDiscardingAnswer || goesOnAfter(0)
     }
 
     /// libcurl does not see that an answer is whole while a request's body is still to be sent: over HTTP/2, or after
@@ -89,7 +91,7 @@ extension ClientConnection: TransferDelegate {
     }
 
     private func writeHead() {
-        exchange.answer(framing: answer.framing)
+        exchange.answer(status: answer.status, framing: answer.framing)
         status = answer.status
         let before = output.count
         appendStatusLine()
@@ -207,7 +209,11 @@ extension ClientConnection: TransferDelegate {
                 return .wait
             }
             if case .abort = step { return step }
-            setDeadline(.response, after: upstream?.settings.responseTimeout)
+            if exchange.isAnswered {
+                setDeadline(.upstreamIdle, after: upstream?.settings.idleTimeout)
+            } else {
+                setDeadline(.response, after: upstream?.settings.responseTimeout)
+            }
             return step
         }
     }

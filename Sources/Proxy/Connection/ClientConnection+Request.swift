@@ -44,7 +44,7 @@ extension ClientConnection {
 
     private func route() throws(Problem) {
         if head.methodKind == .connect { throw .connectRefused }
-        if head.upgradeRequested { throw .upgradeRefused }
+        if head.upgradeRequested, !asksForHTTP2 { throw .upgradeRefused }
         if head.methodKind == .trace, exchange.hasBody { throw .traceWithBody }
         let parsed: RequestTarget
         do throws(MessageError) {
@@ -72,6 +72,13 @@ extension ClientConnection {
             destination = upstream.destination(for: listener.authority, scheme: .https)
         }
     }
+
+    /// An offer that programs make on every request (RFC 7540, section 3.2; RFC 9113 took it back): not taken up.
+    private var asksForHTTP2: Bool {
+        guard let index = head.index(of: .upgrade) else { return false }
+        return headBytes.withBytes { $0[head.fields[index].value].equalsIgnoringCase(Self.h2c) }
+    }
+    private static let h2c = Array("h2c".utf8)
 
     private func routeByAuthority(_ range: ByteRange, _ scheme: Scheme) throws(Problem) {
         if range.isEmpty { throw .hostMissing }
@@ -268,8 +275,11 @@ extension ClientConnection {
     /// Answers with a problem. Nothing of another answer has been written.
     func fail(_ problem: Problem) {
         stopTransfer()
-        // What is left of the request's body would be taken for the next request.
-        let closes = problem.closes || !exchange.isRequestComplete || !exchange.clientKeepsAlive || shard.isDraining
+        // What is left of the request's body would be taken for the next request. HTTP/1.0 has no way to keep the
+        // connection but a field that problems don't carry.
+        let closes =
+            problem.closes || !exchange.isRequestComplete || !exchange.clientKeepsAlive || exchange.isHTTP10
+            || shard.isDraining
         status = problem.status
         let before = output.count
         ProblemAnswer.append(

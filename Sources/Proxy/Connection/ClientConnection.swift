@@ -6,7 +6,7 @@ import Reactor
 
 /// One client's connection: reads requests, answers them in order, one at a time. The shell around `Exchange`; loop's
 /// thread only.
-final class ClientConnection: ReadinessHandler, TurnEndHandler {
+final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler {
     enum Phase {
         /// Between requests, or in the middle of a head.
         case readingHead
@@ -28,6 +28,9 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler {
     static let highWater = 64 * 1024
     /// Larger pieces of a body are written from where they lie instead of being copied.
     static let copyLimit = 16 * 1024
+    /// Of a request that was answered before its end, so much is read and thrown away: a program that sends all before
+    /// it reads still gets the answer.
+    private static let maxDiscarded = 64 << 20
 
     unowned let shard: ProxyShard
     let role: ListenerRole
@@ -41,6 +44,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler {
     private var sawEnd = false
     private var isPeerClosed = false
     private var isFlushScheduled = false
+    private var isDiscardScheduled = false
     private(set) var deadline = LoopTime(nanoseconds: .max)
     private var deadlineKind = Deadline.none
 
@@ -200,14 +204,26 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler {
     var mayRead: Bool { canRead }
     var hasEnded: Bool { sawEnd }
 
+    /// Throws away what the client still sends, a part of it each turn, and not without end.
     private func discardInput() {
         input.removeAll()
-        while canRead, phase != .closed {
+        var pieces = 0
+        while canRead, pieces < 16, discarded <= Self.maxDiscarded, phase == .closing || phase == .lingering {
             fill(limit: 64 * 1024)
             discarded += input.count
             input.removeAll()
+            pieces += 1
         }
-        if phase == .lingering, sawEnd || discarded > 1 << 20 { close() }
+        guard phase == .closing || phase == .lingering else { return }
+        if phase == .lingering, sawEnd || discarded > Self.maxDiscarded { return close() }
+        guard canRead, discarded <= Self.maxDiscarded, !isDiscardScheduled else { return }
+        isDiscardScheduled = true
+        shard.loop.atNextTurn(self)
+    }
+
+    func nextTurn() {
+        isDiscardScheduled = false
+        discardInput()
     }
 
     // MARK: Writing
@@ -365,13 +381,9 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler {
         case .head:
             startRequest(length: 0)
             fail(.slowHead)
-        case .response:
-            stopTransfer()
-            fail(.responseTimeout)
-        case .requestBody:
-            stopTransfer()
-            exchange.isAnswered ? cut() : fail(.slowBody)
-        case .upstreamIdle, .clientStalled: cut()
+        case .response, .upstreamIdle: exchange.isAnswered ? cut() : fail(.responseTimeout)
+        case .requestBody: exchange.isAnswered ? cut() : fail(.slowBody)
+        case .clientStalled: cut()
         }
     }
 

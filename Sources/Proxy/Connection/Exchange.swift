@@ -89,8 +89,11 @@ struct Exchange {
     }
 
     /// The answer's head goes out. Decides how its body is framed towards the client.
-    mutating func answer(framing: BodyFraming) {
+    mutating func answer(status: Int, framing: BodyFraming) {
         isAnswered = true
+        // The rest of the body will not be asked for: libcurl stops sending at a refusal, and does not begin while it
+        // waits for 100.
+        if !isRequestComplete, status >= 400 || expectsContinue { clientKeepsAlive = false }
         switch framing {
         case .none, .length: answerFraming = framing
         case .chunked, .untilClose:
