@@ -1,0 +1,159 @@
+import TestSupport
+import Testing
+
+@Suite(
+    "fields pass as the program sent them, but for the token and what is hop-by-hop", .grounds, .serialized,
+    .timeLimit(.minutes(1)))
+struct FieldTests {
+    @Test func `name, value, order and repetition are kept; nothing is added but Host, Via and the token`() async throws
+    {
+        let ground = try await Ground()
+        _ = try await ground.request(
+            fields: [
+                "X-One:  two  ", "x-one: three", "Cookie: a=b; c", "X-Empty:", "Accept-Encoding: gzip",
+                "X-Bytes: \u{e9}",
+                "Authorization: Basic bWluZQ==",
+            ])
+        let request = try #require(ground.origin.requests.first)
+        #expect(
+            request.fields.map(\.description) == [
+                "Host: \(ground.origin.authority)", "X-One: two", "x-one: three", "Cookie: a=b; c", "X-Empty: ",
+                "Accept-Encoding: gzip", "X-Bytes: \u{e9}", "Authorization: Bearer T1", "Via: 1.1 heimdallr-proxy",
+            ])
+    }
+
+    @Test func `what the program says itself about Accept, User-Agent and Via passes`() async throws {
+        let ground = try await Ground()
+        _ = try await ground.request(fields: ["accept: text/plain", "User-Agent: mine", "Via: 1.0 before"])
+        let request = try #require(ground.origin.requests.first)
+        #expect(request.values("Accept") == ["text/plain"])
+        #expect(request.values("User-Agent") == ["mine"])
+        #expect(request.values("Via") == ["1.0 before", "1.1 heimdallr-proxy"])
+    }
+
+    @Test func `a request's hop-by-hop fields end here`() async throws {
+        let ground = try await Ground()
+        _ = try await ground.request(
+            fields: [
+                "Connection: X-Mine, keep-alive", "X-Mine: 1", "Keep-Alive: timeout=5", "Proxy-Connection: keep-alive",
+                "Proxy-Authorization: Basic c2VjcmV0", "TE: trailers", "Trailer: X-End", "Upgrade: h2c", "X-Yours: 2",
+            ])
+        let request = try #require(ground.origin.requests.first)
+        #expect(Set(request.fields.map(\.name)) == ["Host", "X-Yours", "Authorization", "Via"])
+    }
+
+    @Test func `an offer of HTTP 2 is not taken up, and does not stop the request`() async throws {
+        let ground = try await Ground()
+        let response = try await ground.request(
+            fields: ["Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAEAAEAAAAIAAAAB"])
+        #expect(response.status == 200)
+        #expect(ground.origin.requests.map { Set($0.fields.map(\.name)) } == [["Host", "Authorization", "Via"]])
+    }
+
+    @Test func `another upgrade is refused`() async throws {
+        let ground = try await Ground()
+        let response = try await ground.request(fields: ["Connection: Upgrade", "Upgrade: websocket"])
+        try expectProblem(response, 501, "http_request_error", "upgrade-not-supported", upstream: nil)
+        #expect(ground.origin.requests.isEmpty)
+    }
+
+    @Test func `an answer's hop-by-hop fields end here`() async throws {
+        let ground = try await Ground {
+            try $0.respond(
+                fields: [
+                    ("Connection", "X-Private"), ("X-Private", "1"), ("Keep-Alive", "timeout=5"),
+                    ("Proxy-Authenticate", "Basic"), ("Proxy-Connection", "close"), ("Upgrade", "h2c"),
+                    ("X-Public", "2"), ("Set-Cookie", "a"), ("set-cookie", "b"), ("X-Empty", ""),
+                ], body: "ok")
+        }
+        let response = try await ground.request()
+        #expect(
+            response.fields.map(\.description) == [
+                "X-Public: 2", "Set-Cookie: a", "set-cookie: b", "X-Empty: ", "Content-Length: 2",
+            ])
+    }
+
+    @Test(arguments: [
+        "Authorization", "authorization, Host, Content-Length, Transfer-Encoding, Via", "close, Authorization",
+    ])
+    func `Connection takes neither the token nor what frames the message away`(options: String) async throws {
+        let ground = try await Ground()
+        let response = try await ground.request(
+            "POST", fields: ["Connection: \(options)", "Authorization: Basic bWluZQ=="], body: "hello")
+        #expect(response.status == 200)
+        let request = try #require(ground.origin.requests.first)
+        #expect(request.authorization == ["Bearer T1"])
+        #expect(request.values("Host") == [ground.origin.authority])
+        #expect(request.text == "hello")
+        #expect(ground.origin.problems == [])
+    }
+
+    @Test(arguments: [
+        ("replace", "Authorization: Basic bWluZQ==", ["Bearer T1"]),
+        ("keep", "Authorization: Basic bWluZQ==", ["Basic bWluZQ=="]),
+        ("keep", "X-Other: 1", ["Bearer T1"]), ("reject", "X-Other: 1", ["Bearer T1"]),
+        ("keep", "aUTHORIZATION: mine", ["mine"]),
+        // What Connection names is not for the upstream, so it can't stand in for the token either.
+        ("keep", "Authorization: Basic bWluZQ==\r\nConnection: Authorization", ["Bearer T1"]),
+    ])
+    func `the program's own Authorization, by on_existing`(rule: String, field: String, sent: [String]) async throws {
+        let ground = try await Ground(upstream: "on_existing: \(rule)")
+        #expect(try await ground.request(fields: [field]).status == 200)
+        #expect(ground.origin.requests.map(\.authorization) == [sent])
+    }
+
+    @Test func `on_existing: reject refuses, and nothing is sent`() async throws {
+        let ground = try await Ground(upstream: "on_existing: reject")
+        let response = try await ground.request(fields: ["authorization: Basic bWluZQ=="])
+        try expectProblem(response, 403, "http_request_denied", "own-credential")
+        #expect(ground.origin.requests.isEmpty)
+    }
+
+    @Test(arguments: [
+        ("{header: X-Token, scheme: Key}", "X-Token", "Key T1"),
+        ("{header: X-Api-Key, scheme: \"\"}", "X-Api-Key", "T1"),
+        ("{scheme: token}", "Authorization", "token T1"),
+    ])
+    func `the token in another field or scheme, in place of the program's`(
+        inject: String, name: String, value: String
+    ) async throws {
+        let ground = try await Ground(upstream: "inject: \(inject)")
+        _ = try await ground.request(fields: ["\(name.lowercased()): mine", "X-Other: 1"])
+        let request = try #require(ground.origin.requests.first)
+        #expect(request.values(name) == [value])
+        #expect(request.values("X-Other") == ["1"])
+        if name != "Authorization" { #expect(request.authorization == []) }
+    }
+
+    @Test(arguments: [
+        ("/a", "/a?access_token=T1"), ("/a?x=%zz&y", "/a?x=%zz&y&access_token=T1"),
+        ("/a?access_token=mine&x=1", "/a?x=1&access_token=T1"), ("/a?x=1&access_token", "/a?x=1&access_token=T1"),
+        ("/a?access_token_2=x", "/a?access_token_2=x&access_token=T1"), ("/a?", "/a?access_token=T1"),
+    ])
+    func `the token in the query`(target: String, sent: String) async throws {
+        let ground = try await Ground(upstream: "inject: {query: access_token}\nallow_deprecated: true")
+        _ = try await ground.request("GET", "http://api.test\(target)", fields: ["Authorization: Basic bWluZQ=="])
+        let request = try #require(ground.origin.requests.first)
+        #expect(request.target == sent)
+        #expect(request.authorization == ["Basic bWluZQ=="])
+    }
+
+    @Test func `no token on TRACE`() async throws {
+        let ground = try await Ground()
+        #expect(try await ground.request("TRACE").status == 200)
+        #expect(ground.origin.requests.map(\.authorization) == [[]])
+        #expect(ground.endpoint.requests.isEmpty)
+    }
+
+    @Test func `an upstream without a client gets what the program sent`() async throws {
+        let ground = try await Ground(
+            more: """
+                - host: plain.test
+                  url: ORIGIN
+                """)
+        _ = try await ground.request("GET", "http://plain.test/", fields: ["Authorization: Basic bWluZQ=="])
+        _ = try await ground.request("GET", "http://plain.test/")
+        #expect(ground.origin.requests.map(\.authorization) == [["Basic bWluZQ=="], []])
+        #expect(ground.endpoint.requests.isEmpty)
+    }
+}

@@ -1,0 +1,171 @@
+import Configuration
+import CurlTransport
+import Foundation
+import Heimdallr
+import HeimdallrCurl
+import Proxy
+import Reactor
+import Synchronization
+import TestSupport
+import Testing
+
+/// The proxy in this process, between programs of the test, a recording origin and a token endpoint.
+///
+/// `http://api.test/` leads to `origin`, with a token of the client `api`: T1, and T2, T3, … for later requests.
+final class Ground: Sendable {
+    let origin: RecordingOrigin
+    let endpoint: TokenEndpoint
+    let server: ProxyServer
+    private let loops: [EventLoop]
+    private let client: Heimdallr
+
+    /// Of `proxy.listen`.
+    var port: UInt16 { server.addresses[0].port }
+    /// Of the first upstream that has a `listen` of its own.
+    var upstreamPort: UInt16 { server.addresses[1].port }
+
+    /// - Parameters:
+    ///   - upstream: further lines of the upstream `api.test`.
+    ///   - proxy: further lines of the section `proxy`.
+    ///   - more: further entries of `upstreams`.
+    ///   - url: put behind the origin's own in `url`.
+    ///   - change: what the text can't say yet.
+    init(
+        upstream: String = "", proxy: String = "", more: String = "", url: String = "", threads: Int = 1,
+        endpoint: TokenEndpoint? = nil, observer: ProxyObserver = ProxyObserver(),
+        answer: @escaping RecordingOrigin.Handler = { try $0.respond(body: "ok") },
+        change: (inout Configuration) -> Void = { _ in }
+    ) async throws {
+        origin = try RecordingOrigin(answer)
+        self.endpoint = try endpoint ?? TokenEndpoint { _, number in .token("T\(number + 1)") }
+        let text = """
+            proxy:
+              listen: 127.0.0.1:0
+              threads: \(threads)
+            \(proxy.indented(2))
+            clients:
+              api:
+                token_endpoint: \(self.endpoint.url)
+                client_id: the-client
+                client_secret: the-secret
+                allow_plaintext: true
+            upstreams:
+              - host: api.test
+                url: \(origin.url)\(url)
+                client: api
+                allow_plaintext: true
+            \(upstream.indented(4))
+            \(more.replacing("ORIGIN", with: origin.url).indented(2))
+            """
+        var (configuration, _) = try Configuration.parse(yaml: text, file: "test.yaml", environment: [:])
+        change(&configuration)
+        var loops: [EventLoop] = []
+        for index in 0..<threads { loops.append(try EventLoop.start(name: "loop \(index)")) }
+        self.loops = loops
+        var settings = HeimdallrConfiguration(tokenEndpoint: self.endpoint.url)
+        settings.allowPlaintext = true
+        client = try Heimdallr(
+            name: "api", configuration: settings,
+            credentials: OAuthClientSecretCredentials(identifier: "the-client", secret: Secret("the-secret")),
+            grant: ClientCredentialsGrant(), httpClient: CurlHTTPClient(loop: loops[0]))
+        server = try await ProxyServer(configuration, clients: ["api": client], loops: loops, observer: observer)
+        guard let keeper = Keeper.current else { throw TestFailure("the suite lacks the trait .grounds") }
+        keeper.grounds.withLock { $0.append(self) }
+    }
+
+    fileprivate func stop() async {
+        await server.drain(within: .zero)
+        client.shutdown()
+        for loop in loops { loop.stop() }
+        origin.stop()
+        endpoint.stop()
+    }
+
+    // MARK: Requests
+
+    func connect(receiveBuffer: Int32? = nil) async throws -> RawClient {
+        try await RawClient.connect(port: port, receiveBuffer: receiveBuffer)
+    }
+
+    /// Exactly these bytes on a connection of their own, and the answer.
+    func send(_ request: String, method: String = "GET") async throws -> RawResponse {
+        try await RawClient.exchange(port: port, request, method: method)
+    }
+
+    /// An absolute-form request on a connection of its own.
+    func request(
+        _ method: String = "GET", _ url: String = "http://api.test/", fields: [String] = [], body: String? = nil
+    ) async throws -> RawResponse {
+        try await send(message(method, url, fields: fields, body: body), method: method)
+    }
+}
+
+/// Holds what a test made until the test is over, and then stops it.
+struct GroundKeeping: SuiteTrait, TestTrait, TestScoping {
+    var isRecursive: Bool { true }
+
+    func provideScope(
+        for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
+    ) async throws {
+        guard testCase != nil else { return try await function() }
+        let keeper = Keeper()
+        let result: Result<Void, any Error>
+        do {
+            result = .success(try await Keeper.$current.withValue(keeper) { try await function() })
+        } catch {
+            result = .failure(error)
+        }
+        for ground in keeper.grounds.withLock({ $0 }) { await ground.stop() }
+        try result.get()
+    }
+}
+
+extension Trait where Self == GroundKeeping {
+    static var grounds: Self { GroundKeeping() }
+}
+
+private final class Keeper: Sendable {
+    @TaskLocal static var current: Keeper?
+    let grounds = Mutex<[Ground]>([])
+}
+
+/// An absolute-form request for `url`.
+func message(
+    _ method: String = "GET", _ url: String = "http://api.test/", fields: [String] = [], body: String? = nil
+) -> String {
+    let host = url.dropFirst("http://".count).prefix { $0 != "/" && $0 != "?" }
+    let length = body.map { ["Content-Length: \($0.utf8.count)"] } ?? []
+    let lines = ["\(method) \(url) HTTP/1.1", "Host: \(host)"] + fields + length
+    return lines.joined(separator: "\r\n") + "\r\n\r\n" + (body ?? "")
+}
+
+extension String {
+    func indented(_ count: Int) -> String {
+        split(separator: "\n").map { String(repeating: " ", count: count) + $0 }.joined(separator: "\n")
+    }
+}
+
+extension RecordedRequest {
+    /// What came in `Authorization`.
+    var authorization: [String] { values("Authorization") }
+}
+
+/// Expects a problem of design section 5: status, `Proxy-Status` (RFC 9209), and a JSON body (RFC 9457) that agrees.
+func expectProblem(
+    _ response: RawResponse, _ status: Int, _ error: String, _ slug: String? = nil, upstream: String? = "api.test",
+    sourceLocation: SourceLocation = #_sourceLocation
+) throws {
+    #expect(response.status == status, sourceLocation: sourceLocation)
+    #expect(response.field("Proxy-Status") == "heimdallr-proxy; error=\(error)", sourceLocation: sourceLocation)
+    #expect(response.field("Content-Type") == "application/problem+json", sourceLocation: sourceLocation)
+    let json = try #require(
+        try JSONSerialization.jsonObject(with: Data(response.body)) as? [String: Any], sourceLocation: sourceLocation)
+    #expect(json["status"] as? Int == status, sourceLocation: sourceLocation)
+    #expect(json["upstream"] as? String == upstream, sourceLocation: sourceLocation)
+    let type = try #require(json["type"] as? String, sourceLocation: sourceLocation)
+    #expect(type.hasPrefix("urn:heimdallr-proxy:problem:"), sourceLocation: sourceLocation)
+    if let slug { #expect(type == "urn:heimdallr-proxy:problem:\(slug)", sourceLocation: sourceLocation) }
+    for name in ["title", "detail"] {
+        #expect((json[name] as? String)?.isEmpty == false, "\(name)", sourceLocation: sourceLocation)
+    }
+}
