@@ -67,12 +67,12 @@ let package = Package(
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ],
             swiftSettings: strict),
-        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
+        .target(name: "TestSupport", path: "Tests/TestSupport", exclude: ["Fixtures"], swiftSettings: strict),
         .testTarget(name: "HTTPMessageTests", dependencies: ["HTTPMessage"], swiftSettings: strict),
         .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "HTTPMessage"], swiftSettings: strict),
         .testTarget(
             name: "HeimdallrTests",
-            dependencies: ["Heimdallr", "HeimdallrCurl", "CurlTransport", "Reactor", "TestSupport"],
+            dependencies: ["Cryptography", "Heimdallr", "HeimdallrCurl", "CurlTransport", "Reactor", "TestSupport"],
             swiftSettings: strict),
         .testTarget(name: "ReactorTests", dependencies: ["Reactor"], swiftSettings: strict),
         .testTarget(

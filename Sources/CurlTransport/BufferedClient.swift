@@ -44,6 +44,11 @@ public actor BufferedClient {
         self.loop = loop
     }
 
+    /// On an event loop of its own, which runs for as long as the process does.
+    public init(options: PoolOptions) throws(SystemError) {
+        self.init(options: options, loop: try EventLoop.start(name: "curl"))
+    }
+
     /// Sends one request and gathers the answer. Redirects are not followed. A cancelled task ends the exchange.
     public func send(_ request: Request) async throws(Failure) -> Response {
         guard request.isValid else { throw .invalidRequest }

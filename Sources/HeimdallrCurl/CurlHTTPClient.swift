@@ -1,23 +1,21 @@
 import CurlTransport
 import Heimdallr
-import Reactor
 
 /// Heimdallr's default way to the network: libcurl on an event loop. Redirects are never followed, certificates always
 /// checked, proxies of the environment only used when asked for. Any thread.
 public final class CurlHTTPClient: HTTPClient {
     private let client: BufferedClient
 
-    /// - Parameters:
-    ///   - loop: where libcurl runs; it must run for as long as this client is used.
-    ///   - options: trust anchors, client certificate, proxy in between.
-    public init(loop: EventLoop, options: PoolOptions = PoolOptions()) {
-        client = BufferedClient(options: options, loop: loop)
+    /// - Parameter client: says on which event loop libcurl runs, and how it reaches its peers.
+    public init(_ client: BufferedClient) {
+        self.client = client
     }
 
     /// On an event loop of its own, for programs that have none.
+    /// - Parameter options: trust anchors, client certificate, proxy in between.
     /// - Throws: `SystemError` when the kernel gives no thread or descriptor.
     public convenience init(options: PoolOptions = PoolOptions()) throws {
-        self.init(loop: try EventLoop.start(name: "heimdallr"), options: options)
+        self.init(try BufferedClient(options: options))
     }
 
     public func send(_ request: HTTPRequest) async throws -> HTTPResponse {

@@ -19,7 +19,7 @@ struct ClientAssembly {
     func make(on loop: EventLoop) throws(HeimdallrConfigurationError) -> Heimdallr {
         try Heimdallr(
             name: settings.name, configuration: heimdallrConfiguration, credentials: credentials, grant: grant,
-            httpClient: CurlHTTPClient(loop: loop, options: poolOptions))
+            httpClient: CurlHTTPClient(BufferedClient(options: poolOptions, loop: loop)))
     }
 
     private var heimdallrConfiguration: HeimdallrConfiguration {
@@ -60,7 +60,8 @@ struct ClientAssembly {
         case .password: PasswordGrant(username: settings.username ?? "", password: settings.password.provider)
         case .refreshToken: RefreshTokenGrant(refreshToken: settings.refreshToken.provider)
         case .extension(let type): ExtensionGrant(type: type, parameters: parameters)
-        case .authorizationCode, .deviceCode: InteractiveGrant()
+        case .authorizationCode: InteractiveGrant()
+        case .deviceCode: InteractiveGrant(type: "urn:ietf:params:oauth:grant-type:device_code")
         case .implicit: InteractiveGrant(type: "implicit", isDeprecated: true)
         }
     }
