@@ -184,7 +184,7 @@ extension ClientConnection {
         }
         record.status = phase == .closed || status != 0 ? status : 499
         record.bytesSent = bytesSent
-        record.bytesReceived = UInt64(bodyTaken)
+        record.bytesReceived = UInt64(body.taken)
         record.duration = shard.loop.now.since(started)
         record.upstream = upstream?.name
         record.client = upstream?.settings.client

@@ -67,7 +67,8 @@ final class Ground: Sendable {
         client = try Heimdallr(
             name: "api", configuration: settings,
             credentials: OAuthClientSecretCredentials(identifier: "the-client", secret: Secret("the-secret")),
-            grant: ClientCredentialsGrant(), httpClient: CurlHTTPClient(BufferedClient(options: PoolOptions(), loop: loops[0])))
+            grant: ClientCredentialsGrant(),
+            httpClient: CurlHTTPClient(BufferedClient(options: PoolOptions(), loop: loops[0])))
         server = try await ProxyServer(configuration, clients: ["api": client], loops: loops, observer: observer)
         guard let keeper = Keeper.current else { throw TestFailure("the suite lacks the trait .grounds") }
         keeper.grounds.withLock { $0.append(self) }

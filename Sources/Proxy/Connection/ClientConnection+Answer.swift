@@ -29,7 +29,7 @@ extension ClientConnection: TransferDelegate {
         }
         let verdict = exchange.judge(
             status: answer.status, isInterim: answer.isInterim, isTokenRefused: isRefused,
-            canSendAgain: !exchange.isBodySpent)
+            canSendAgain: !body.isSpent)
         switch verdict {
         case .forward:
             isAnswerHeadComplete = true
@@ -186,107 +186,47 @@ extension ClientConnection: TransferDelegate {
     // MARK: Request body
 
     func transfer(_ transfer: Transfer, upload: inout MutableSpan<UInt8>) -> UploadStep {
-        if replayOffset < replay.count {
-            let count = min(upload.count, replay.count - replayOffset)
-            replay.copy(replayOffset..<(replayOffset + count), to: &upload, at: 0)
-            replayOffset += count
-            return .bytes(count)
-        }
-        if exchange.isRequestComplete { return .end }
-        while true {
-            if input.isEmpty, mayRead { fill(limit: 64 * 1024) }
-            guard phase == .exchanging else { return .abort }
-            let step = takeBody(&upload)
-            if case .wait = step {
-                if input.isEmpty, mayRead { continue }
-                if hasEnded {
-                    // The body will never be whole; nobody waits for an answer.
-                    hangUp()
-                    return .abort
-                }
-                isUploadWaiting = true
-                if !exchange.isAnswered { setDeadline(.requestBody, after: shard.settings.idleTimeout) }
-                return .wait
+        while !body.isDone {
+            if mayRead, !exchange.isRequestComplete, !body.isSatisfied(by: input, room: upload.count) {
+                fill(limit: 64 * 1024)
+                guard phase == .exchanging else { return .abort }
             }
-            if case .abort = step { return step }
-            if exchange.isAnswered {
-                setDeadline(.upstreamIdle, after: upstream?.settings.idleTimeout)
-            } else {
-                setDeadline(.response, after: upstream?.settings.responseTimeout)
-            }
-            return step
-        }
-    }
-
-    /// Moves what is in `input` into libcurl's buffer, unframed.
-    private func takeBody(_ upload: inout MutableSpan<UInt8>) -> UploadStep {
-        guard !input.isEmpty else { return .wait }
-        let room = min(upload.count, input.count)
-        var taken = 0
-        if case .length = head.framing {
-            taken = Int(min(UInt64(room), bodyRemaining))
-            input.copy(0..<taken, to: &upload, at: 0)
-            input.consume(taken)
-            bodyRemaining -= UInt64(taken)
-            if bodyRemaining == 0 { exchange.isRequestComplete = true }
-        } else {
-            do throws(MessageError) { taken = try takeChunks(&upload, room: room) } catch {
+            let count: Int
+            do throws(MessageError) { count = try body.take(from: &input, into: &upload) } catch {
                 _ = refuse(Problem(error))
                 return .abort
             }
-            if let limit = shard.settings.maxBodyBytes, bodyTaken + taken > limit {
+            if body.isDone { exchange.isRequestComplete = true }
+            if let limit = shard.settings.maxBodyBytes, body.taken > limit {
                 _ = refuse(.bodyTooLarge)
                 return .abort
             }
+            if count > 0 { return sending(count) }
+            if body.isDone { break }
+            if mayRead { continue }
+            return waitForBody()
         }
-        bodyTaken += taken
-        guard taken > 0 else { return exchange.isRequestComplete ? .end : .wait }
-        remember(upload, taken)
-        return .bytes(taken)
+        return .end
     }
 
-    private func takeChunks(_ upload: inout MutableSpan<UInt8>, room: Int) throws(MessageError) -> Int {
-        var taken = 0
-        var offset = 0
-        var isDone = false
-        while !isDone, offset < input.count, taken < room {
-            // Never more data in one step than libcurl has room for.
-            let window = min(input.count, offset + room - taken)
-            let step = try input.withBytes { bytes throws(MessageError) in
-                try decoder.next(bytes.extracting(0..<window), from: offset)
-            }
-            switch step {
-            case .needMore(let consumed):
-                isDone = consumed == offset || window == input.count
-                offset = consumed
-            case .data(let range, let consumed):
-                input.copy(range.range, to: &upload, at: taken)
-                taken += range.count
-                offset = consumed
-            case .end(let consumed):
-                offset = consumed
-                exchange.isRequestComplete = true
-                isDone = true
-            }
+    private func sending(_ count: Int) -> UploadStep {
+        if exchange.isAnswered {
+            setDeadline(.upstreamIdle, after: upstream?.settings.idleTimeout)
+        } else {
+            setDeadline(.response, after: upstream?.settings.responseTimeout)
         }
-        input.consume(offset)
-        return taken
+        return .bytes(count)
     }
 
-    /// Keeps what went out while it is small enough to go out again.
-    private func remember(_ upload: borrowing MutableSpan<UInt8>, _ count: Int) {
-        guard exchange.replaysUnauthorized, token != nil, !exchange.isBodySpent else {
-            exchange.isBodySpent = true
-            return
+    private func waitForBody() -> UploadStep {
+        guard !hasEnded else {
+            // The body will never be whole; nobody waits for an answer.
+            hangUp()
+            return .abort
         }
-        guard replay.count + count <= upstream?.settings.maxReplayBytes ?? 0 else {
-            exchange.isBodySpent = true
-            replay.release()
-            replayOffset = 0
-            return
-        }
-        replay.append(upload.span.extracting(0..<count))
-        replayOffset = replay.count
+        isUploadWaiting = true
+        if !exchange.isAnswered { setDeadline(.requestBody, after: shard.settings.idleTimeout) }
+        return .wait
     }
 
     // MARK: End

@@ -24,14 +24,12 @@ extension ClientConnection {
         switch head.framing {
         case .none, .untilClose: exchange.isRequestComplete = true
         case .length(let length):
-            bodyRemaining = length
             exchange.hasBody = length > 0
             exchange.isRequestComplete = length == 0
             if let limit = shard.settings.maxBodyBytes, length > UInt64(limit) { return fail(.bodyTooLarge) }
-        case .chunked:
-            decoder.reset()
-            exchange.hasBody = true
+        case .chunked: exchange.hasBody = true
         }
+        body.begin(head.framing)
         do throws(Problem) {
             try route()
             try authorize()
@@ -122,6 +120,7 @@ extension ClientConnection {
     private func authorize() throws(Problem) {
         guard let upstream, let client = upstream.client, head.methodKind != .trace else { return try send() }
         exchange.replaysUnauthorized = upstream.settings.onUnauthorized == .replay
+        if exchange.replaysUnauthorized { body.keep(upTo: upstream.settings.maxReplayBytes) }
         if upstream.settings.onExisting != .replace, hasOwnCredential(upstream) {
             if upstream.settings.onExisting == .reject { throw .ownCredential }
             return try send()
@@ -196,7 +195,7 @@ extension ClientConnection {
             self.transfer = transfer
             answer.reset(requestWasHead: exchange.isHead)
             isAnswerHeadComplete = false
-            replayOffset = 0
+            if exchange.isReplayed { body.rewind() }
             isUploadWaiting = false
             setDeadline(.response, after: upstream.settings.responseTimeout)
             try transfer.start(delegate: self, fresh: fresh)

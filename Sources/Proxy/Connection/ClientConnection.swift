@@ -57,13 +57,8 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     var target = TargetForm.path(.empty)
     var transfer: Transfer?
     var token: AccessToken?
-    var bodyRemaining: UInt64 = 0
-    var bodyTaken = 0
-    var decoder = ChunkedDecoder()
+    var body = RequestBody()
     var isUploadWaiting = false
-    /// What of the request's body went out, for sending it again.
-    var replay = ByteBuffer()
-    var replayOffset = 0
     /// Tells an answer to an earlier wait for a token from the current one.
     var waitNumber = 0
 
@@ -172,10 +167,8 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
         upstream = nil
         destination = nil
         token = nil
-        bodyTaken = 0
+        body = RequestBody()
         isUploadWaiting = false
-        replay.removeAll()
-        replayOffset = 0
         isAnswerHeadComplete = false
         interimCount = 0
         answerTaken = 0
@@ -305,7 +298,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
         shard.requestEnded(self)
         token = nil
         upstream = nil
-        if replay.capacity > 0 { replay.release() }
+        body.release(&input)
         phase = keeping && !shard.isDraining ? .readingHead : .closing
         head.reset()
         clearDeadline()

@@ -17,8 +17,6 @@ struct Exchange {
     // How far it is.
     /// The request's body has been taken off the connection to its end.
     var isRequestComplete = false
-    /// A part of the body went to an upstream and can't be sent again.
-    var isBodySpent = false
     /// The head of the final answer was written to the client.
     private(set) var isAnswered = false
     /// How the client is told where the answer's body ends.
