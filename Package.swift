@@ -34,7 +34,7 @@ let package = Package(
     targets: [
         .systemLibrary(name: "CLibcurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CLibcrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
-        .target(name: "Cryptography", dependencies: ["CLibcrypto"], swiftSettings: strict),
+        .target(name: "Cryptography", dependencies: ["CLibcrypto", "CLinux"], swiftSettings: strict),
         .target(name: "Heimdallr", dependencies: ["Cryptography"], swiftSettings: strict),
         .target(name: "HeimdallrCurl", dependencies: ["Heimdallr", "CurlTransport"], swiftSettings: strict),
         .systemLibrary(name: "CLinux"),
@@ -70,6 +70,7 @@ let package = Package(
         .target(name: "TestSupport", path: "Tests/TestSupport", exclude: ["Fixtures"], swiftSettings: strict),
         .testTarget(name: "HTTPMessageTests", dependencies: ["HTTPMessage"], swiftSettings: strict),
         .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "HTTPMessage"], swiftSettings: strict),
+        .testTarget(name: "CryptographyTests", dependencies: ["Cryptography", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "HeimdallrTests",
             dependencies: ["Cryptography", "Heimdallr", "HeimdallrCurl", "CurlTransport", "Reactor", "TestSupport"],

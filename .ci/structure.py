@@ -16,7 +16,7 @@ MAY_IMPORT = {
     "CLibcurl": set(),
     "CLibcrypto": set(),
     "CLinux": set(),
-    "Cryptography": {"CLibcrypto"},
+    "Cryptography": {"CLibcrypto", "CLinux"},
     "Heimdallr": {"Cryptography"},
     "HeimdallrCurl": {"Heimdallr", "CurlTransport"},
     "Reactor": {"CLinux"},

@@ -1,4 +1,4 @@
-// What Swift's Glibc module does not carry: epoll(7), eventfd(2), accept4(2), struct ucred, prctl(2).
+// What Swift's Glibc module does not carry: epoll(7), eventfd(2), accept4(2), struct ucred, prctl(2), adjtimex(2).
 #ifndef HEIMDALLR_CLINUX_H
 #define HEIMDALLR_CLINUX_H
 
@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timex.h>
 
 struct sockaddr;
 int accept4(int, struct sockaddr *, unsigned int *, int);
@@ -23,6 +24,12 @@ static const int heimdallr_stream_flags = 1 | 02000000 | 04000;
 char *strerror_r(int, char *, size_t);
 static inline const char *heimdallr_strerror(int code, char *buffer, size_t size) {
     return (const char *)(uintptr_t)strerror_r(code, buffer, size);
+}
+
+// Whether the kernel knows that something keeps the wall clock right. adjtimex(2).
+static inline int heimdallr_clock_is_synchronized(void) {
+    struct timex state = {0};
+    return adjtimex(&state) >= 0 && !(state.status & STA_UNSYNC);
 }
 
 #endif

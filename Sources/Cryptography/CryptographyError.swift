@@ -1,4 +1,4 @@
-/// What can go wrong in here: the machine's fault, never the caller's.
+/// What can go wrong in here: the machine's fault, or that of the files it is given. Texts name places, never contents.
 public enum CryptographyError: Error, Sendable, Equatable, CustomStringConvertible {
     /// libcrypto refused; its own messages, oldest first.
     case libcrypto(operation: String, messages: [String])
@@ -6,12 +6,48 @@ public enum CryptographyError: Error, Sendable, Equatable, CustomStringConvertib
     case unreadableFile(path: String, reason: String)
     /// A file is larger than what a secret may be.
     case fileTooLarge(path: String, limit: Int)
+    /// The system refused something else: to `operation` the file or directory, with this errno.
+    case system(operation: String, path: String, errno: Int32)
+    /// A file or directory that could be read or replaced by others; nothing was done with it. `reason` says what to do.
+    case untrusted(path: String, reason: String)
+    /// A key of so many bytes, where `SealingKey.size` are wanted.
+    case keySize(Int)
+    /// Sealed bytes that can't be opened.
+    case seal(SealFault)
 
     public var description: String {
         switch self {
         case .libcrypto(let operation, let messages): "\(operation) failed: \(messages.joined(separator: "; "))"
         case .unreadableFile(let path, let reason): "can't read \(path): \(reason)"
         case .fileTooLarge(let path, let limit): "\(path) is larger than \(limit) bytes"
+        case .system(let operation, let path, let number):
+            "can't \(operation) \(path): \(SystemReason.text(for: number))"
+        case .untrusted(let path, let reason): "\(path) \(reason)"
+        case .keySize(let count): "a key of \(SealingKey.size) bytes is needed, and this one has \(count)"
+        case .seal(let fault): fault.description
+        }
+    }
+}
+
+/// Why sealed bytes can't be opened, in words that follow the name of what holds them.
+public enum SealFault: Error, Sendable, Hashable, CustomStringConvertible {
+    /// They don't begin as sealed bytes do, or are too short.
+    case foreign
+    /// Another version of the format.
+    case format(found: UInt8, supported: UInt8)
+    /// Sealed with another key.
+    case key
+    /// Not a byte of what was sealed, or sealed for another context.
+    case damaged
+
+    public var description: String {
+        switch self {
+        case .foreign: "is not a sealed record, or was cut off"
+        case .format(let found, let supported):
+            "has format \(found), which a\(found > supported ? " later" : "n earlier") version wrote; this one reads "
+                + "format \(supported)"
+        case .key: "was sealed with another key"
+        case .damaged: "was changed or damaged since it was sealed, or belongs to something else"
         }
     }
 }

@@ -20,4 +20,7 @@ enum Libcrypto {
         }
         throw .libcrypto(operation: operation, messages: messages)
     }
+
+    /// For a failure that has its own sentence: a later one must not report it.
+    static func forgetErrors() { ERR_clear_error() }
 }

@@ -16,6 +16,21 @@ import CLibcrypto
         _ = unsafe storage.initialize(from: buffer)
     }
 
+    /// `count` zeros, of which `fill` makes what they shall be.
+    init<Failure: Error>(
+        count: Int, fill: (UnsafeMutableBufferPointer<UInt8>) throws(Failure) -> Void
+    ) throws(Failure) {
+        unsafe storage = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: count)
+        unsafe storage.initialize(repeating: 0)
+        try unsafe fill(storage)
+    }
+
+    /// Overwrites the bytes where they are. The array must be the only reference to them, and never have grown.
+    public static func wipe(_ bytes: inout [UInt8]) {
+        unsafe bytes.withUnsafeMutableBytes { unsafe OPENSSL_cleanse($0.baseAddress, $0.count) }
+        bytes = []
+    }
+
     deinit {
         unsafe OPENSSL_cleanse(storage.baseAddress, storage.count)
         unsafe storage.deallocate()
@@ -27,6 +42,13 @@ import CLibcrypto
     public func withSpan<Result>(_ body: (Span<UInt8>) throws -> Result) rethrows -> Result {
         let span = unsafe Span(_unsafeElements: UnsafeBufferPointer(storage))
         return try body(span)
+    }
+
+    /// The same for C.
+    func withUnsafeBytes<Result, Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try unsafe body(UnsafeRawBufferPointer(storage))
     }
 
     /// Takes the same time wherever the bytes differ; the lengths are not hidden. CRYPTO_memcmp(3).

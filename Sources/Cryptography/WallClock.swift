@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// The time of day, for what outlives the process: records on disk and HTTP dates. Never for deadlines.
@@ -7,5 +8,31 @@ public enum WallClock {
         var time = timespec()
         _ = unsafe clock_gettime(CLOCK_REALTIME, &time)
         return Int64(time.tv_sec)
+    }
+
+    /// Whether the kernel knows that something keeps this clock right. adjtimex(2).
+    public static func isSynchronized() -> Bool {
+        heimdallr_clock_is_synchronized() != 0
+    }
+}
+
+/// The time since the machine was started, which nobody sets and which counts suspension.
+public enum BootClock {
+    /// Whole seconds. CLOCK_BOOTTIME of clock_gettime(2).
+    public static func now() -> Int64 {
+        var time = timespec()
+        _ = unsafe clock_gettime(CLOCK_BOOTTIME, &time)
+        return Int64(time.tv_sec)
+    }
+
+    /// Which start of which machine this is, 36 characters; `nil` when the system does not say. random(4).
+    public static func identifier() -> [UInt8]? {
+        guard let text = try? SecretFile.read(path: "/proc/sys/kernel/random/boot_id", limit: 128), text.count == 36
+        else { return nil }
+        return text.withSpan { span in
+            var bytes: [UInt8] = []
+            for index in span.indices { bytes.append(span[index]) }
+            return bytes
+        }
     }
 }

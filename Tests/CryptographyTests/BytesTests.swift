@@ -2,7 +2,7 @@ import Cryptography
 import TestSupport
 import Testing
 
-@Suite struct `Cryptography` {
+@Suite struct `Bytes that matter` {
     @Test(
         "base64 as in RFC 4648 section 10, both ways",
         arguments: [

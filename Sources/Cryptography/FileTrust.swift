@@ -1,0 +1,28 @@
+import Glibc
+
+/// Whether what was opened is this user's alone.
+enum FileTrust {
+    /// - Throws: `CryptographyError.untrusted` with what to do about it. fstat(2).
+    static func check(_ descriptor: Int32, path: String, isDirectory: Bool) throws(CryptographyError) {
+        var information = stat()
+        guard unsafe fstat(descriptor, &information) == 0 else {
+            throw .system(operation: "look at", path: path, errno: errno)
+        }
+        let kind = information.st_mode & S_IFMT
+        guard kind == (isDirectory ? S_IFDIR : S_IFREG) else {
+            throw .untrusted(path: path, reason: isDirectory ? "is not a directory" : "is not a regular file")
+        }
+        guard information.st_uid == geteuid() else {
+            throw .untrusted(
+                path: path,
+                reason: "belongs to user \(information.st_uid), and this process runs as \(geteuid()): "
+                    + "`chown` it, or run as that user")
+        }
+        // An access control list shows in the group's bits, which are its mask. acl(5).
+        guard information.st_mode & 0o077 == 0 else {
+            let mode = String(information.st_mode & 0o7777, radix: 8)
+            throw .untrusted(
+                path: path, reason: "is open to other users (mode \(mode)): `chmod \(isDirectory ? 700 : 600)` it")
+        }
+    }
+}

@@ -1,0 +1,212 @@
+import Glibc
+
+/// An open directory that belongs to this process's user alone, and files in it that do too. Everything is looked up
+/// from the open directory, so nobody can slip another one in between two calls. Blocks for as long as the disk takes,
+/// so never on an event loop. Safe on any thread.
+public final class PrivateDirectory: Sendable {
+    public let path: String
+    /// Opened in `init`, closed in `deinit`.
+    private let descriptor: Int32
+
+    /// Opens the directory, and makes it, mode 0700, if it is missing; what it is in must be there.
+    ///
+    /// - Throws: `CryptographyError.untrusted` when it is a symbolic link or not a directory, belongs to somebody else,
+    ///   or is open to others; `.system` when the system refuses.
+    public init(path given: String) throws(CryptographyError) {
+        var path = given
+        // With a slash at the end, the last part would be followed if it is a symbolic link.
+        while path.count > 1, path.hasSuffix("/") { path.removeLast() }
+        guard !path.isEmpty, !path.utf8.contains(0) else {
+            throw .untrusted(path: "the directory", reason: "needs a name without NUL bytes")
+        }
+        self.path = path
+        let isNew = unsafe mkdir(path, 0o700) == 0
+        if !isNew, errno != EEXIST {
+            let number = errno
+            // A directory that is there may lie where nothing can be made.
+            guard unsafe access(path, F_OK) == 0 else {
+                throw .system(operation: "make the directory", path: path, errno: number)
+            }
+        }
+        let descriptor = unsafe open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+        guard descriptor >= 0 else { throw Self.refusal(of: path, errno) }
+        self.descriptor = descriptor
+        try FileTrust.check(descriptor, path: path, isDirectory: true)
+        if isNew { try Self.makeDurable(path) }
+    }
+
+    deinit { close(descriptor) }
+
+    private static func refusal(of path: String, _ number: Int32) -> CryptographyError {
+        // With O_NOFOLLOW and O_DIRECTORY, open(2) says ENOTDIR for a symbolic link, too.
+        guard number == ELOOP || number == ENOTDIR else {
+            return .system(operation: "open the directory", path: path, errno: number)
+        }
+        var information = stat()
+        let isLink = unsafe lstat(path, &information) == 0 && information.st_mode & S_IFMT == S_IFLNK
+        return .untrusted(
+            path: path,
+            reason: isLink ? "is a symbolic link: name the directory itself" : "is not a directory")
+    }
+
+    /// The new directory's own entry must survive a power cut, or all that is in it is lost.
+    private static func makeDurable(_ path: String) throws(CryptographyError) {
+        let slash = path.lastIndex(of: "/")
+        let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+        let descriptor = unsafe open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        // A parent that may be entered but not read can't be flushed by us.
+        guard descriptor >= 0 else { return }
+        defer { close(descriptor) }
+        guard fsync(descriptor) == 0 else {
+            throw .system(operation: "write the directory", path: parent, errno: errno)
+        }
+    }
+
+    // MARK: Files
+
+    /// The whole of a file; `nil` when there is none.
+    /// - Throws: `CryptographyError`, `.untrusted` when others could have read or written it.
+    public func read(_ name: String, limit: Int) throws(CryptographyError) -> [UInt8]? {
+        let place = self.place(name)
+        let descriptor = try place.open(O_RDONLY | O_NONBLOCK)
+        guard let descriptor else { return nil }
+        defer { close(descriptor) }
+        try FileTrust.check(descriptor, path: place.path, isDirectory: false)
+        var bytes = [UInt8](repeating: 0, count: 16 * 1024)
+        var count = 0
+        while true {
+            if count == bytes.count {
+                guard count <= limit else { throw .fileTooLarge(path: place.path, limit: limit) }
+                bytes += [UInt8](repeating: 0, count: bytes.count)
+            }
+            let got = unsafe bytes.withUnsafeMutableBytes { buffer in
+                unsafe Glibc.read(descriptor, buffer.baseAddress?.advanced(by: count), buffer.count - count)
+            }
+            if got < 0, errno == EINTR { continue }
+            guard got >= 0 else { throw .unreadableFile(path: place.path, reason: SystemReason.text(for: errno)) }
+            if got == 0 { break }
+            count += got
+        }
+        guard count <= limit else { throw .fileTooLarge(path: place.path, limit: limit) }
+        return Array(bytes[..<count])
+    }
+
+    /// Puts a file with these bytes, mode 0600, in the place of the old one, in one step: whoever reads gets the one or
+    /// the other, also after a kill or a power cut. When this returns, the new one would survive both.
+    ///
+    /// One at a time for one name: the caller holds a lock. A half-written `name.new` may stay behind after a kill, and
+    /// the next call removes it.
+    /// - Throws: `CryptographyError`; the old file is untouched, or, when only the last step failed, the new one is there
+    ///   and may not survive a power cut.
+    public func replace(_ name: String, with bytes: [UInt8]) throws(CryptographyError) {
+        let place = self.place(name)
+        let draft = self.place(name + ".new")
+        if unsafe unlinkat(descriptor, draft.name, 0) != 0, errno != ENOENT {
+            throw .system(operation: "remove", path: draft.path, errno: errno)
+        }
+        let file = try draft.create()
+        do throws(CryptographyError) {
+            do throws(CryptographyError) {
+                try FileBytes.writeDurably(bytes, to: file, path: draft.path)
+            } catch {
+                close(file)
+                throw error
+            }
+            // Some file systems report only here that there was no room.
+            guard close(file) == 0 || errno == EINTR else {
+                throw .system(operation: "write", path: draft.path, errno: errno)
+            }
+            guard unsafe renameat(descriptor, draft.name, descriptor, name) == 0 else {
+                throw .system(operation: "replace", path: place.path, errno: errno)
+            }
+        } catch {
+            // Gives back the room that it took.
+            _ = unsafe unlinkat(descriptor, draft.name, 0)
+            throw error
+        }
+        try flush()
+    }
+
+    /// Removes a file, durably. No-op when there is none.
+    public func remove(_ name: String) throws(CryptographyError) {
+        if unsafe unlinkat(descriptor, name, 0) != 0 {
+            guard errno == ENOENT else {
+                throw .system(operation: "remove", path: place(name).path, errno: errno)
+            }
+            return
+        }
+        try flush()
+    }
+
+    /// The lock that this file stands for, if nobody has it; `nil` when another process, or another owner in this one,
+    /// does. The file is made if it is missing, and never removed: a lock on a removed file would keep nobody out.
+    /// - Throws: `CryptographyError`
+    public func tryLock(_ name: String) throws(CryptographyError) -> FileLock? {
+        let place = self.place(name)
+        let descriptor = try place.open(O_RDWR | O_CREAT | O_NONBLOCK)
+        guard let descriptor else { throw .system(operation: "open", path: place.path, errno: ENOENT) }
+        do throws(CryptographyError) {
+            try FileTrust.check(descriptor, path: place.path, isDirectory: false)
+        } catch {
+            close(descriptor)
+            throw error
+        }
+        return try FileLock.take(descriptor, path: place.path)
+    }
+
+    private func flush() throws(CryptographyError) {
+        guard fsync(descriptor) == 0 else { throw .system(operation: "write the directory", path: path, errno: errno) }
+    }
+
+    private func place(_ name: String) -> Place {
+        Place(directory: descriptor, name: name, path: path == "/" ? "/\(name)" : "\(path)/\(name)")
+    }
+
+    /// A name in the open directory. openat(2).
+    private struct Place {
+        var directory: Int32
+        var name: String
+        var path: String
+
+        /// - Returns: `nil` when there is no such file.
+        func open(_ flags: Int32) throws(CryptographyError) -> Int32? {
+            let descriptor = unsafe openat(directory, name, flags | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0o600)
+            guard descriptor < 0 else { return descriptor }
+            switch errno {
+            case ENOENT where flags & O_CREAT == 0: return nil
+            case ELOOP: throw .untrusted(path: path, reason: "is a symbolic link, which is not followed: remove it")
+            case let number: throw .system(operation: "open", path: path, errno: number)
+            }
+        }
+
+        func create() throws(CryptographyError) -> Int32 {
+            let descriptor = unsafe openat(
+                directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+            guard descriptor >= 0 else { throw .system(operation: "create", path: path, errno: errno) }
+            return descriptor
+        }
+    }
+}
+
+/// Held until the last reference goes; by the kernel until the process ends, however it ends. flock(2).
+public final class FileLock: Sendable {
+    private let descriptor: Int32
+
+    private init(_ descriptor: Int32) {
+        self.descriptor = descriptor
+    }
+
+    deinit { close(descriptor) }
+
+    /// Owns the descriptor from here on.
+    static func take(_ descriptor: Int32, path: String) throws(CryptographyError) -> FileLock? {
+        while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
+            let number = errno
+            if number == EINTR { continue }
+            close(descriptor)
+            if number == EWOULDBLOCK { return nil }
+            throw .system(operation: "lock", path: path, errno: number)
+        }
+        return FileLock(descriptor)
+    }
+}
