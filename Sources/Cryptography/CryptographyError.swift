@@ -1,3 +1,5 @@
+import Glibc
+
 /// What can go wrong in here: the machine's fault, or that of the files it is given. Texts name places, never contents.
 public enum CryptographyError: Error, Sendable, Equatable, CustomStringConvertible {
     /// libcrypto refused; its own messages, oldest first.
@@ -14,6 +16,15 @@ public enum CryptographyError: Error, Sendable, Equatable, CustomStringConvertib
     case keySize(Int)
     /// Sealed bytes that can't be opened.
     case seal(SealFault)
+
+    /// Somebody has to change the configuration or the file system: to try the same again is in vain.
+    public var isLasting: Bool {
+        switch self {
+        case .untrusted, .keySize: true
+        case .system(_, _, let number): number == ENOENT || number == ENOTDIR || number == ENAMETOOLONG
+        case .libcrypto, .unreadableFile, .fileTooLarge, .seal: false
+        }
+    }
 
     public var description: String {
         switch self {

@@ -18,6 +18,9 @@ public struct Secret: Sendable, Hashable, Redacted {
         self.storage = storage
     }
 
+    /// The same bytes, not a copy.
+    var bytes: SecretBytes { storage }
+
     /// In bytes of UTF-8.
     public var count: Int { storage.count }
     public var isEmpty: Bool { storage.count == 0 }

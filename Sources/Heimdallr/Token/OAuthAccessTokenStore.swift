@@ -16,6 +16,7 @@ public protocol OAuthAccessTokenStore: Sendable {
 
     /// Held across load, token request and save, so that two processes on one store never spend one refresh token
     /// twice. `nil`: nobody else can have this store open.
+    /// - Throws: `TokenStoreError`, of the kind `.busy` when another process keeps it too long.
     func lease(client: String) async throws -> (any TokenStoreLease)?
 }
 
@@ -29,9 +30,20 @@ public protocol TokenStoreLease: Sendable {
 
 /// Why a record can't be read or written. The text says what to do and never holds what the record holds.
 public struct TokenStoreError: Error, Sendable, Hashable, CustomStringConvertible {
-    public var description: String
+    public enum Kind: Sendable, Hashable {
+        /// The store can't do it now. A client goes on from memory, and tries again.
+        case fault
+        /// Another process has the lease. Whoever went on without it could spend a refresh token that is spent already.
+        case busy
+        /// It can't work until somebody changes something: a reason not to start.
+        case misconfigured
+    }
 
-    public init(_ description: String) {
+    public var description: String
+    public var kind: Kind
+
+    public init(_ description: String, kind: Kind = .fault) {
         self.description = description
+        self.kind = kind
     }
 }

@@ -1,0 +1,194 @@
+internal import Cryptography
+import Synchronization
+
+/// Keeps records on disk: one file for each client, sealed with AES-256-GCM, mode 0600, in a directory of mode 0700.
+///
+/// A record is replaced in one step and durably (fsync, rename, fsync of the directory), and never when the one that is
+/// there can't be read. Two processes may share a directory: what they do with a client's record is ordered by a lock
+/// on a file beside it. Files and disks are worked on outside Swift's thread pool, so a slow disk holds up nobody else;
+/// one that does not answer is an error after `diskPatience`. Safe on any thread.
+public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
+    public let directory: String
+    let key: SealingKey
+    let clock: FileStoreClock
+    private let lockPatience: Duration
+    private let diskPatience: Duration
+    private let clients = Mutex<[String: FileStoreClient]>([:])
+
+    /// A record of more than this is not written: it would not be read either.
+    static let maxRecordBytes = 4 << 20
+
+    /// - Parameters:
+    ///   - directory: made when it is missing; what it lies in must be there.
+    ///   - lockPatience: how long to wait for another process that works with the same client's record.
+    ///   - diskPatience: how long one piece of work may take the disk.
+    public convenience init(
+        directory: String, key: TokenStoreKey, lockPatience: Duration = .seconds(30),
+        diskPatience: Duration = .seconds(10)
+    ) {
+        self.init(
+            directory: directory, key: key, lockPatience: lockPatience, diskPatience: diskPatience, clock: .system)
+    }
+
+    init(
+        directory: String, key: TokenStoreKey, lockPatience: Duration = .seconds(30),
+        diskPatience: Duration = .seconds(10), clock: FileStoreClock
+    ) {
+        self.directory = directory
+        self.key = key.sealing
+        self.lockPatience = lockPatience
+        self.diskPatience = diskPatience
+        self.clock = clock
+    }
+
+    /// Makes the directory and looks whether it may be used, before there is anything to keep.
+    /// - Throws: `TokenStoreError`; its kind is `.misconfigured` where waiting can't help.
+    public func prepare() async throws {
+        try await FileStoreClient("prepare").perform(within: diskPatience) { [directory] in
+            _ = try PrivateDirectory(path: directory)
+        }
+    }
+
+    // MARK: The store
+
+    public func load(client name: String) async throws -> TokenRecord? {
+        let client = try client(name)
+        return try await client.perform(within: diskPatience) { [self] in
+            try read(client, in: PrivateDirectory(path: directory))?.record(clock: clock)
+        }
+    }
+
+    public func save(_ record: TokenRecord, client name: String) async throws {
+        let client = try client(name)
+        // When the record is younger than a moment: a retry must not make it look younger.
+        let stamp = client.stamp(for: record, clock: clock)
+        if let lock = client.lease {
+            try await write(StoredRecord(record, stamp), client, lock, underLease: true)
+        } else {
+            let lock = try await lock(client)
+            try await write(StoredRecord(record, stamp), client, lock, underLease: false)
+        }
+    }
+
+    public func remove(client name: String) async throws {
+        let client = try client(name)
+        let lock: FileLock
+        if let lease = client.lease { lock = lease } else { lock = try await self.lock(client) }
+        try await client.perform(within: diskPatience) { [directory] in
+            let folder = try PrivateDirectory(path: directory)
+            try folder.remove(client.recordName)
+            withExtendedLifetime(lock) {}
+        }
+    }
+
+    public func lease(client name: String) async throws -> (any TokenStoreLease)? {
+        let client = try client(name)
+        return FileStoreLease(client, try await lock(client))
+    }
+
+    // MARK: How
+
+    private func client(_ name: String) throws(TokenStoreError) -> FileStoreClient {
+        try clients.withLock { clients throws(TokenStoreError) in
+            if let client = clients[name] { return client }
+            let client = try FileStoreClient(name)
+            clients[name] = client
+            return client
+        }
+    }
+
+    /// Asks again and again, so that no thread waits inside the kernel and a task that is cancelled leaves.
+    private func lock(_ client: FileStoreClient) async throws -> FileLock {
+        let deadline = ContinuousClock.now + lockPatience
+        var pause = Duration.milliseconds(4)
+        while true {
+            let lock = try await client.perform(within: diskPatience) { [directory] in
+                try PrivateDirectory(path: directory).tryLock(client.lockName)
+            }
+            if let lock { return lock }
+            guard ContinuousClock.now < deadline else {
+                throw TokenStoreError(
+                    "another process holds \(directory)/\(client.lockName) for more than \(lockPatience): "
+                        + "`lslocks` shows which",
+                    kind: .busy)
+            }
+            // Two that wait for each other's end must not step in time.
+            try await Task.sleep(for: pause * Double.random(in: 0.5...1))
+            pause = min(pause * 2, .milliseconds(100))
+        }
+    }
+
+    private func write(
+        _ new: StoredRecord, _ client: FileStoreClient, _ lock: FileLock, underLease: Bool
+    ) async throws {
+        try await client.perform(within: diskPatience) { [self] in
+            let folder = try PrivateDirectory(path: directory)
+            var new = new
+            if let old = try read(client, in: folder), old.record.revision > new.record.revision {
+                // Under a lease, what there is was read before the token was asked for, and this is the later one. The
+                // retry of an earlier save has no lease: another process may have moved on, and its record stays.
+                guard underLease || old.record.issuedAt < new.record.issuedAt else { return }
+                new.record.revision = old.record.revision + 1
+            }
+            let sealed = try new.seal(client: client.name, key: key)
+            guard sealed.count <= Self.maxRecordBytes else {
+                throw TokenStoreError("the record of \(client.name) is larger than \(Self.maxRecordBytes) bytes")
+            }
+            try folder.replace(client.recordName, with: sealed)
+            // The work may outlive its caller, who has lost patience; nobody else may write meanwhile.
+            withExtendedLifetime(lock) {}
+        }
+    }
+
+    private func read(_ client: FileStoreClient, in folder: PrivateDirectory) throws -> StoredRecord? {
+        guard let sealed = try folder.read(client.recordName, limit: Self.maxRecordBytes) else { return nil }
+        do {
+            return try StoredRecord(sealed: sealed, client: client.name, key: key)
+        } catch CryptographyError.seal(let fault) {
+            throw TokenStoreError("\(directory)/\(client.recordName) \(fault): \(Self.advice(on: fault))")
+        }
+    }
+
+    private static func advice(on fault: SealFault) -> String {
+        switch fault {
+        case .key: "give back the key that it was sealed with, or remove the file to start afresh"
+        case .format: "run a version that reads it, or remove the file to start afresh"
+        case .foreign, .damaged: "restore it, or remove it to start afresh"
+        }
+    }
+}
+
+/// The key that records are sealed with.
+public struct TokenStoreKey: Sendable, Redacted {
+    /// Wiped from memory with its last copy.
+    let sealing: SealingKey
+
+    /// - Parameter text: 32 bytes, or base64 of 32 bytes.
+    /// - Throws: `TokenStoreError` of the kind `.misconfigured`
+    public init(_ text: Secret) throws(TokenStoreError) {
+        try self.init(text.bytes, from: "the key")
+    }
+
+    /// Reads it from a file that holds 32 bytes, or base64 of 32 bytes. Blocks for as long as the disk takes.
+    /// - Throws: `TokenStoreError` of the kind `.misconfigured`
+    public init(file path: String) throws(TokenStoreError) {
+        let bytes: SecretBytes
+        do throws(CryptographyError) {
+            bytes = try SecretFile.read(path: path, trimsLineEnd: false)
+        } catch {
+            throw TokenStoreError("the token store's key: \(error)", kind: .misconfigured)
+        }
+        try self.init(bytes, from: path)
+    }
+
+    private init(_ bytes: SecretBytes, from place: String) throws(TokenStoreError) {
+        do throws(CryptographyError) {
+            sealing = try SealingKey(text: bytes)
+        } catch {
+            throw TokenStoreError(
+                "the token store's key in \(place) is of no use: \(error); write 32 bytes, raw or base64, as "
+                    + "`heimdallr-proxy keygen` makes them",
+                kind: .misconfigured)
+        }
+    }
+}

@@ -1,0 +1,136 @@
+internal import Cryptography
+import Dispatch
+import Synchronization
+
+/// What the file store knows of one client in this process.
+final class FileStoreClient: Sendable {
+    let name: String
+    let recordName: String
+    let lockName: String
+    /// One piece of work at a time; a pool of threads that may block is behind it.
+    private let queue: DispatchQueue
+    private let state = Mutex(State())
+
+    private struct State {
+        weak var lease: FileStoreLease?
+        /// When which record was first to be saved.
+        var stamp: (revision: UInt64, stamp: TimeStamp)?
+    }
+
+    /// - Throws: `TokenStoreError` when no file can be named after it.
+    init(_ name: String) throws(TokenStoreError) {
+        guard let file = FileStoreName.file(for: name) else {
+            throw TokenStoreError("the token store needs client names of 1 to 80 characters", kind: .misconfigured)
+        }
+        self.name = name
+        recordName = file + ".token"
+        lockName = file + ".lock"
+        queue = DispatchQueue(label: "token store", target: .global())
+    }
+
+    /// The lock, while somebody has leased the record.
+    var lease: FileLock? { state.withLock { $0.lease?.lock } }
+
+    func began(_ lease: FileStoreLease) { state.withLock { $0.lease = lease } }
+
+    func stamp(for record: TokenRecord, clock: FileStoreClock) -> TimeStamp {
+        let now = clock.stamp()
+        return state.withLock { state in
+            if let known = state.stamp, known.revision == record.revision { return known.stamp }
+            state.stamp = (record.revision, now)
+            return now
+        }
+    }
+
+    /// Does blocking work outside Swift's thread pool. A disk that does not answer costs the caller `limit` and no more;
+    /// the work itself can't be called back: it goes on, and what comes after it waits for its end.
+    /// - Throws: `TokenStoreError`
+    func perform<Value: Sendable>(
+        within limit: Duration, _ work: @escaping @Sendable () throws -> Value
+    ) async throws -> Value {
+        let outcome = Outcome<Value>()
+        let alarm = Task.detached {
+            do { try await Task.sleep(for: limit) } catch { return }
+            outcome.end(
+                .failure(TokenStoreError("the disk of the token store does not answer: it was given \(limit)")))
+        }
+        defer { alarm.cancel() }
+        return try await withCheckedThrowingContinuation { continuation in
+            outcome.await(continuation)
+            queue.async {
+                // Nobody waits for it any more, and it has not begun.
+                guard !outcome.hasEnded else { return }
+                outcome.end(Result { try work() }.mapError(Self.sentence))
+            }
+        }
+    }
+
+    private static func sentence(for error: any Error) -> any Error {
+        guard let error = error as? CryptographyError else { return error }
+        return TokenStoreError("the token store: \(error)", kind: error.isLasting ? .misconfigured : .fault)
+    }
+}
+
+/// One outcome for one continuation, whoever is first.
+private final class Outcome<Value: Sendable>: Sendable {
+    private enum State {
+        case new
+        case waiting(CheckedContinuation<Value, any Error>)
+        /// Before anybody waited.
+        case early(Result<Value, any Error>)
+        case ended
+    }
+
+    private let state = Mutex(State.new)
+
+    var hasEnded: Bool {
+        state.withLock { state in
+            switch state {
+            case .ended, .early: true
+            case .new, .waiting: false
+            }
+        }
+    }
+
+    func await(_ continuation: CheckedContinuation<Value, any Error>) {
+        let early: Result<Value, any Error>? = state.withLock { state in
+            guard case .early(let result) = state else {
+                state = .waiting(continuation)
+                return nil
+            }
+            state = .ended
+            return result
+        }
+        if let early { continuation.resume(with: early) }
+    }
+
+    func end(_ result: Result<Value, any Error>) {
+        let continuation: CheckedContinuation<Value, any Error>? = state.withLock { state in
+            switch state {
+            case .new:
+                state = .early(result)
+                return nil
+            case .waiting(let continuation):
+                state = .ended
+                return continuation
+            case .early, .ended: return nil
+            }
+        }
+        continuation?.resume(with: result)
+    }
+}
+
+/// The lock on one client's record. Ends with `release()`, or with its last reference.
+final class FileStoreLease: TokenStoreLease {
+    private let held: Mutex<FileLock?>
+
+    init(_ client: FileStoreClient, _ lock: FileLock) {
+        held = Mutex(lock)
+        client.began(self)
+    }
+
+    var lock: FileLock? { held.withLock { $0 } }
+
+    /// A write that is still under way, after its caller has lost patience, keeps the lock until its end.
+    func release() async { held.withLock { $0 = nil } }
+}

@@ -1,0 +1,68 @@
+internal import Cryptography
+
+/// A moment, by every clock that could tell later how long ago it was.
+struct TimeStamp: Sendable, Equatable {
+    /// Seconds since 1970-01-01T00:00:00Z, by a clock that anybody may have set.
+    var wall: Int64
+    /// Seconds since the machine was started, which nobody can set and which count suspension.
+    var sinceBoot: Int64
+    /// Which start of which machine; `nil` when the system does not say.
+    var boot: [UInt8]?
+    /// Something kept the wall clock right.
+    var isSynchronized: Bool
+
+    /// How many seconds have passed until `now`, rather too many than too few; `nil` when nobody can tell.
+    ///
+    /// Since one and the same start of the machine, the time since that start tells, however the wall clock was set; where
+    /// the wall clock says that it was longer, as after a pause of a virtual machine, it was longer. Across starts, and
+    /// between machines, there is only the wall clock: it counts if it was kept right then and is now, and does not
+    /// say that it was in the future.
+    func seconds(until now: TimeStamp) -> Int64? {
+        let byWall = now.wall.subtractingReportingOverflow(wall)
+        guard !byWall.overflow else { return nil }
+        if let boot, boot == now.boot {
+            let byBoot = now.sinceBoot.subtractingReportingOverflow(sinceBoot)
+            guard !byBoot.overflow, byBoot.partialValue >= 0, byBoot.partialValue < .max else { return nil }
+            return max(byBoot.partialValue + 1, byWall.partialValue)
+        }
+        guard isSynchronized, now.isSynchronized, byWall.partialValue >= 0, byWall.partialValue < .max else {
+            return nil
+        }
+        return byWall.partialValue + 1
+    }
+}
+
+/// The clocks of a file store, so that tests can hold them.
+struct FileStoreClock: Sendable {
+    var stamp: @Sendable () -> TimeStamp
+
+    static let system = FileStoreClock {
+        TimeStamp(
+            wall: WallClock.now(), sinceBoot: BootClock.now(), boot: BootClock.identifier(),
+            isSynchronized: WallClock.isSynchronized())
+    }
+}
+
+extension StoredRecord {
+    /// The record with its times by today's wall clock, for whoever compares them with that. The access token is left out
+    /// when it has expired, or when nobody can tell; then its refresh token is what there is.
+    func record(clock: FileStoreClock) -> TokenRecord {
+        let now = clock.stamp()
+        var current = record
+        // The life that it was given, and how much of it had gone when it was written down.
+        let (life, overflow) = record.expiresAt.subtractingReportingOverflow(record.issuedAt)
+        let (age, tooOld) = stamp.wall.subtractingReportingOverflow(record.issuedAt)
+        if !overflow, !tooOld, life > 0, let since = stamp.seconds(until: now) {
+            let (total, tooLong) = max(0, age).addingReportingOverflow(since)
+            if !tooLong, total < life, case (let issued, false) = now.wall.subtractingReportingOverflow(total),
+                case (let expires, false) = issued.addingReportingOverflow(life)
+            {
+                current.issuedAt = issued
+                current.expiresAt = expires
+                return current
+            }
+        }
+        current.accessToken = nil
+        return current
+    }
+}
