@@ -276,8 +276,17 @@ public final class Heimdallr: Sendable {
         defer { state.withLock { $0.fetches[id] = nil } }
         guard (try? await gate.acquire()) != nil else { return }
         defer { gate.release() }
-        // Without its lease the store is only less safe against other processes, and the token matters more.
-        let lease = try? await store.lease(client: name)
+        let lease: (any TokenStoreLease)?
+        do {
+            lease = try await store.lease(client: name)
+        } catch let error as TokenStoreError where error.kind == .busy {
+            // Another process may be spending our refresh token: to go on could cost the whole grant.
+            await finish(id, .fault(.store(error), retryAfter: nil))
+            return
+        } catch {
+            // A store that is out of order keeps nobody else out, and the token matters more.
+            lease = nil
+        }
         await fetchHoldingStore(id, kind, isShared: lease != nil)
         await lease?.release()
     }
@@ -333,7 +342,7 @@ public final class Heimdallr: Sendable {
         let result: TokenRequestReport.Result =
             switch outcome {
             case .response, .adopted: .success
-            case .seedSpent, .fault(.secret, _): .notSent
+            case .seedSpent, .fault(.secret, _), .fault(.store, _): .notSent
             case .fault(.refused, _): .refused
             case .fault(.answer, _): .badAnswer
             case .fault(.network, _), .fault(.stuck, _): .network

@@ -52,6 +52,8 @@ public enum TokenEndpointFault: Error, Sendable, Hashable, CustomStringConvertib
     case refused(OAuthError)
     /// The request was not sent: a secret of ours could not be had.
     case secret(SecretProviderError)
+    /// The request was not sent: another process works with this client's record.
+    case store(TokenStoreError)
     /// The HTTP client did not return within its own timeout and was given up.
     case stuck
 
@@ -63,6 +65,7 @@ public enum TokenEndpointFault: Error, Sendable, Hashable, CustomStringConvertib
         case .answer(let error): error.description
         case .refused(let error): error.description
         case .secret(let error): error.description
+        case .store(let error): error.description
         case .stuck: "the token request did not end in time"
         }
     }
@@ -70,7 +73,7 @@ public enum TokenEndpointFault: Error, Sendable, Hashable, CustomStringConvertib
     /// It looks as if only somebody can mend it; tried again all the same.
     public var looksPermanent: Bool {
         switch self {
-        case .network, .stuck: false
+        case .network, .store, .stuck: false
         case .status(let status): !(status >= 500 || status == 429 || status == 408)
         case .redirect, .secret: true
         case .answer(let error):
