@@ -14,6 +14,7 @@ struct ProxyPlan: Sendable {
     let clients: [String: Heimdallr]
     let observer: ProxyObserver
     let routes: RouteTable
+    let layout: MetricsLayout
     let ownAddresses: [SocketAddress]
 }
 
@@ -27,7 +28,9 @@ public final class ProxyServer: Sendable {
     public let loops: [EventLoop]
     /// Where it listens: `proxy.listen` first, then upstreams' own, in the order of the configuration.
     public let addresses: [SocketAddress]
+    let layout: MetricsLayout
     private let shards = Mutex<[LoopBound<ProxyShard>]>([])
+    var currentShards: [LoopBound<ProxyShard>] { shards.withLock { $0 } }
 
     /// Binds and starts accepting.
     ///
@@ -39,6 +42,7 @@ public final class ProxyServer: Sendable {
         _ configuration: Configuration, clients: [String: Heimdallr], loops: [EventLoop], observer: ProxyObserver
     ) async throws {
         self.loops = loops
+        layout = MetricsLayout(configuration)
         var listeners: [[ProxyPlan.Listener]] = loops.map { _ in [] }
         var addresses: [SocketAddress] = []
         do {
@@ -61,7 +65,7 @@ public final class ProxyServer: Sendable {
         self.addresses = addresses
         let plan = ProxyPlan(
             configuration: configuration, clients: clients, observer: observer,
-            routes: RouteTable(configuration.upstreams), ownAddresses: addresses)
+            routes: RouteTable(configuration.upstreams), layout: layout, ownAddresses: addresses)
         for (index, loop) in loops.enumerated() {
             let mine = listeners[index]
             let shard = try await loop.run {

@@ -19,7 +19,8 @@ final class ProxyShard {
     private var acceptors: [Acceptor] = []
     private var connections: [ObjectIdentifier: ClientConnection] = [:]
     private let maxConnections: Int
-    private var busy = 0
+    let metrics: ProxyMetrics
+    private let layout: MetricsLayout
     private var whenEmpty: (() -> Void)?
     private var sweep: LoopTimer?
     private var nextSweep = LoopTime(nanoseconds: .max)
@@ -41,14 +42,17 @@ final class ProxyShard {
         self.loop = loop
         settings = plan.configuration.proxy
         observer = plan.observer
+        layout = plan.layout
+        metrics = ProxyMetrics(slots: plan.layout.slots)
         routes = plan.routes
         maxConnections = max(1, settings.maxConnections / max(1, settings.threads))
         let own = plan.ownAddresses
         let anchors = plan.configuration.trustAnchorsFile
-        for upstream in plan.configuration.upstreams {
+        for (index, upstream) in plan.configuration.upstreams.enumerated() {
             upstreams.append(
                 try Upstream(
-                    upstream, client: upstream.client.flatMap { plan.clients[$0] }, trustAnchors: anchors, own: own,
+                    upstream, index: index, client: upstream.client.flatMap { plan.clients[$0] }, trustAnchors: anchors,
+                    own: own,
                     loop: loop))
         }
         if settings.unmatched == .forward {
@@ -94,10 +98,14 @@ final class ProxyShard {
         }
     }
 
-    func requestStarted() { busy += 1 }
+    func requestStarted() { metrics.requestStarted() }
 
     func requestEnded(_ connection: ClientConnection) {
-        busy -= 1
+        let slot = connection.upstream.map { $0.index ?? layout.unmatched } ?? layout.none
+        metrics.requestEnded(
+            slot: slot, status: connection.status, duration: loop.now.nanoseconds &- connection.started.nanoseconds,
+            sent: UInt64(connection.body.taken), received: connection.exchange.isAnswered ? connection.bytesSent : 0,
+            injection: connection.injection)
         if let accessLog = observer.accessLog { accessLog(connection.accessRecord) }
     }
 

@@ -8,6 +8,8 @@ import Reactor
 /// Loop's thread only.
 final class Upstream {
     let settings: UpstreamSettings
+    /// Its place in the configuration; `nil`: it is for hosts that the configuration does not name.
+    let index: Int?
     /// In logs, metrics and answers.
     let name: String
     let pool: ConnectionPool
@@ -40,9 +42,11 @@ final class Upstream {
     /// - Parameter client: keeps the token of `settings.client`; `nil` where that is `nil`.
     /// - Throws: `TransportError` when libcurl lacks memory.
     init(
-        _ settings: UpstreamSettings, client: Heimdallr?, trustAnchors: String?, own: [SocketAddress], loop: EventLoop
+        _ settings: UpstreamSettings, index: Int, client: Heimdallr?, trustAnchors: String?, own: [SocketAddress],
+        loop: EventLoop
     ) throws(TransportError) {
         self.settings = settings
+        self.index = index
         self.client = client
         name = settings.host.description
         var options = PoolOptions()
@@ -86,6 +90,7 @@ final class Upstream {
         unmatched proxy: ProxySettings, trustAnchors: String?, own: [SocketAddress], loop: EventLoop
     ) throws(TransportError) {
         settings = UpstreamSettings(host: HostPattern(wildcard: true, host: .name("unmatched"), port: nil))
+        index = nil
         name = "unmatched"
         client = nil
         authenticator = ResourceRequestAuthenticatorHTTPHeader()

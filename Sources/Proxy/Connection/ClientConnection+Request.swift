@@ -119,14 +119,17 @@ extension ClientConnection {
     /// Sends it, with a token where its upstream has a client; waits for one when there is none.
     private func authorize() throws(Problem) {
         guard let upstream, let client = upstream.client, head.methodKind != .trace else { return try send() }
+        injection = .failed
         exchange.replaysUnauthorized = upstream.settings.onUnauthorized == .replay
         if exchange.replaysUnauthorized { body.keep(upTo: upstream.settings.maxReplayBytes) }
         if upstream.settings.onExisting != .replace, hasOwnCredential(upstream) {
             if upstream.settings.onExisting == .reject { throw .ownCredential }
+            injection = .kept
             return try send()
         }
         if let token = client.currentToken() {
             self.token = token
+            injection = .injected
             return try send()
         }
         waitForToken(client, upstream)
@@ -157,6 +160,7 @@ extension ClientConnection {
         switch result {
         case .success(let token):
             self.token = token
+            injection = exchange.isReplayed ? .replayed : .injected
             do throws(Problem) { try send() } catch { fail(error) }
         case .failure(let error): fail(Problem(error, client: upstream.settings.client ?? ""))
         }

@@ -75,6 +75,8 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     var started = LoopTime(nanoseconds: 0)
     var status = 0
     var bytesSent: UInt64 = 0
+    /// What became of its token, where its upstream has a client.
+    var injection: InjectionResult?
 
     init(_ socket: StreamSocket, role: ListenerRole, shard: ProxyShard) {
         self.socket = socket
@@ -177,6 +179,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
         started = shard.loop.now
         status = 0
         bytesSent = 0
+        injection = nil
         clearDeadline()
         shard.requestStarted()
     }

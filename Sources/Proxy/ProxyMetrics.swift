@@ -1,0 +1,180 @@
+import Configuration
+import Reactor
+
+/// What became of the token of a request whose upstream has a client.
+public enum InjectionResult: Int, Sendable, CaseIterable {
+    /// The request went out with a token.
+    case injected
+    /// It went out a second time, with a new token, because the first was refused.
+    case replayed
+    /// The program's own credential was left as it was.
+    case kept
+    /// There was no token in time, or the program's own credential was refused: the proxy answered by itself.
+    case failed
+
+    /// As metrics name it.
+    public var name: String {
+        switch self {
+        case .injected: "injected"
+        case .replayed: "replayed"
+        case .kept: "kept"
+        case .failed: "failed"
+        }
+    }
+}
+
+/// What one loop has counted. Loop's thread only: plain numbers in arrays of a fixed size, so that counting a request
+/// takes no lock and no allocation. Read by hopping onto the loop.
+final class ProxyMetrics {
+    /// Status codes 100 to 599.
+    static let codes = 100...599
+    /// Upper bounds of the buckets, in nanoseconds.
+    static let bounds: [UInt64] = [
+        1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000,
+    ].map { $0 * 1_000_000 }
+
+    private static let stride = codes.count
+    private static let buckets = bounds.count + 1
+
+    private(set) var inFlight = 0
+    private(set) var requests: [UInt64]
+    private(set) var durations: [UInt64]
+    private(set) var nanoseconds: [UInt64]
+    private(set) var sent: [UInt64]
+    private(set) var received: [UInt64]
+    private(set) var injections: [UInt64]
+
+    /// - Parameter slots: one for each upstream, one for unmatched hosts, one for requests without an upstream.
+    init(slots: Int) {
+        requests = Array(repeating: 0, count: slots * Self.stride)
+        durations = Array(repeating: 0, count: slots * Self.buckets)
+        nanoseconds = Array(repeating: 0, count: slots)
+        sent = Array(repeating: 0, count: slots)
+        received = Array(repeating: 0, count: slots)
+        injections = Array(repeating: 0, count: slots * InjectionResult.allCases.count)
+    }
+
+    func requestStarted() { inFlight += 1 }
+
+    /// - Parameters:
+    ///   - status: as the client saw it; 0, an answer that was cut, counts as 499.
+    ///   - sent: bytes of the request's body.
+    ///   - received: bytes of the upstream's answer that were passed on.
+    func requestEnded(
+        slot: Int, status: Int, duration: UInt64, sent: UInt64, received: UInt64, injection: InjectionResult?
+    ) {
+        inFlight -= 1
+        let code = status == 0 ? 499 : min(max(status, Self.codes.lowerBound), Self.codes.upperBound)
+        requests[slot * Self.stride + code - Self.codes.lowerBound] &+= 1
+        var bucket = 0
+        while bucket < Self.bounds.count, duration > Self.bounds[bucket] { bucket += 1 }
+        durations[slot * Self.buckets + bucket] &+= 1
+        nanoseconds[slot] &+= duration
+        self.sent[slot] &+= sent
+        self.received[slot] &+= received
+        if let injection { injections[slot * InjectionResult.allCases.count + injection.rawValue] &+= 1 }
+    }
+
+    /// Adds what was counted in `slot`.
+    func add(_ slot: Int, to traffic: inout UpstreamTraffic) {
+        for code in 0..<Self.stride { traffic.requests[code] &+= requests[slot * Self.stride + code] }
+        for bucket in 0..<Self.buckets { traffic.durations[bucket] &+= durations[slot * Self.buckets + bucket] }
+        traffic.nanoseconds &+= nanoseconds[slot]
+        traffic.bytesSent &+= sent[slot]
+        traffic.bytesReceived &+= received[slot]
+        for result in InjectionResult.allCases {
+            traffic.injections[result.rawValue] &+=
+                injections[slot * InjectionResult.allCases.count + result.rawValue]
+        }
+    }
+}
+
+/// What all loops have counted for the upstreams of one name.
+public struct UpstreamTraffic: Sendable {
+    /// The upstream's host as the configuration has it; `unmatched`, or `none` for requests that no upstream was for.
+    public let name: String
+    public let client: String?
+    /// By status code from 100 on.
+    public fileprivate(set) var requests = [UInt64](repeating: 0, count: ProxyMetrics.codes.count)
+    /// By `ProxyTraffic.bounds`, and one more.
+    public fileprivate(set) var durations = [UInt64](repeating: 0, count: ProxyMetrics.bounds.count + 1)
+    /// Sum of all durations.
+    public fileprivate(set) var nanoseconds: UInt64 = 0
+    public fileprivate(set) var bytesSent: UInt64 = 0
+    public fileprivate(set) var bytesReceived: UInt64 = 0
+    /// By `InjectionResult`.
+    public fileprivate(set) var injections = [UInt64](repeating: 0, count: InjectionResult.allCases.count)
+
+    init(name: String, client: String?) {
+        self.name = name
+        self.client = client
+    }
+}
+
+/// What the proxy has counted since it started.
+public struct ProxyTraffic: Sendable {
+    /// Upper bounds of the durations' buckets, in seconds.
+    public static let bounds = ProxyMetrics.bounds.map { Double($0) / 1e9 }
+
+    /// Upstreams that share host and client are one.
+    public internal(set) var upstreams: [UpstreamTraffic]
+    public internal(set) var inFlight = 0
+}
+
+/// Which counters belong to which upstream.
+struct MetricsLayout: Sendable {
+    /// Of each upstream of the configuration: its place among the names.
+    let places: [Int]
+    let empty: [UpstreamTraffic]
+
+    init(_ configuration: Configuration) {
+        var empty: [UpstreamTraffic] = []
+        var places: [Int] = []
+        for upstream in configuration.upstreams {
+            let name = upstream.host.description
+            let place = empty.firstIndex { $0.name == name && $0.client == upstream.client }
+            places.append(place ?? empty.count)
+            if place == nil { empty.append(UpstreamTraffic(name: name, client: upstream.client)) }
+        }
+        self.places = places + [empty.count, empty.count + 1]
+        self.empty =
+            empty + [
+                UpstreamTraffic(name: "unmatched", client: nil), UpstreamTraffic(name: "none", client: nil),
+            ]
+    }
+
+    var slots: Int { places.count }
+    var unmatched: Int { places.count - 2 }
+    var none: Int { places.count - 1 }
+}
+
+extension ProxyServer {
+    /// The counters of all loops together. Not to be asked after the loops have stopped.
+    public func traffic() async -> ProxyTraffic {
+        var traffic = ProxyTraffic(upstreams: layout.empty)
+        for shard in currentShards {
+            let (upstreams, inFlight) = await withCheckedContinuation { continuation in
+                shard.loop.execute { [layout] in
+                    var upstreams = layout.empty
+                    let metrics = shard.value.metrics
+                    for (slot, place) in layout.places.enumerated() { metrics.add(slot, to: &upstreams[place]) }
+                    continuation.resume(returning: (upstreams, metrics.inFlight))
+                }
+            }
+            traffic.inFlight += inFlight
+            for (index, part) in upstreams.enumerated() { traffic.upstreams[index].add(part) }
+        }
+        return traffic
+    }
+}
+
+extension UpstreamTraffic {
+    fileprivate mutating func add(_ other: UpstreamTraffic) {
+        for index in requests.indices { requests[index] &+= other.requests[index] }
+        for index in durations.indices { durations[index] &+= other.durations[index] }
+        nanoseconds &+= other.nanoseconds
+        bytesSent &+= other.bytesSent
+        bytesReceived &+= other.bytesReceived
+        for index in injections.indices { injections[index] &+= other.injections[index] }
+    }
+}
