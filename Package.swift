@@ -26,6 +26,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0", traits: []),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
         .package(
             url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: ["ConfigurationSupport"]),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
@@ -57,10 +58,24 @@ let package = Package(
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
             swiftSettings: strict),
+        .target(
+            name: "Administration",
+            dependencies: [
+                "Heimdallr", hummingbird,
+                .product(name: "HummingbirdCore", package: "hummingbird"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ],
+            swiftSettings: strict),
         .executableTarget(
             name: "HeimdallrProxy",
             dependencies: [
-                "Proxy", "Playground", "Configuration", "Heimdallr", "HeimdallrCurl", "CurlTransport", "Reactor",
+                "Proxy", "Administration", "Playground", "Configuration", "Heimdallr", "HeimdallrCurl", "CurlTransport",
+                "Reactor",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -81,6 +96,12 @@ let package = Package(
         ),
         .testTarget(
             name: "ProxyTests", dependencies: ["Proxy", "HTTPMessage", "Configuration", "TestSupport"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "AdministrationTests",
+            dependencies: [
+                "Administration", "Heimdallr", "TestSupport", .product(name: "Logging", package: "swift-log"),
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "PlaygroundTests",

@@ -9,11 +9,11 @@ public final class Heimdallr: Sendable {
     /// The client's name: what its record, its events and its metrics are called by.
     public let name: String
     private let authenticator: any ResourceRequestAuthenticator
-    private let store: any OAuthAccessTokenStore
-    private let exchange: TokenExchange
+    let store: any OAuthAccessTokenStore
+    let exchange: TokenExchange
     private let limiter: TokenRequestLimiter
     /// One at a time works on the store's record.
-    private let gate = TokenRequestLimiter(limit: 1)
+    let gate = TokenRequestLimiter(limit: 1)
     private let clock: HeimdallrClock
     private let onTokenRequest: (@Sendable (TokenRequestReport) -> Void)?
     private let broadcast = EventBroadcast()
@@ -142,6 +142,24 @@ public final class Heimdallr: Sendable {
             defer { gate.release() }
             try await store.remove(client: name)
         }.value
+    }
+
+    /// The same for one who holds the gate.
+    func forgetHoldingGate() async throws {
+        apply { $0.clear(now: $1, random: clock.random) }
+        try await store.remove(client: name)
+    }
+
+    /// What there is to revoke.
+    func tokensInMemory() -> (refreshToken: Secret?, accessToken: Secret?, expiresIn: Duration?, revision: UInt64) {
+        let now = clock.now()
+        return state.withLock { state in
+            let token = state.lifeCycle.token
+            return (
+                state.lifeCycle.refreshToken, token?.value, token.map { now.duration(to: $0.expiresAt) },
+                state.lifeCycle.revision
+            )
+        }
     }
 
     // MARK: Beginning and ending

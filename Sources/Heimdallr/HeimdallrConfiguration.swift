@@ -2,6 +2,8 @@
 public struct HeimdallrConfiguration: Sendable, Equatable {
     /// Absolute; https:// unless `allowPlaintext`.
     public var tokenEndpoint: String
+    /// RFC 7009; under the same rules as `tokenEndpoint`. `nil`: tokens can't be revoked.
+    public var revocationEndpoint: String?
     public var scope: [String] = []
     /// RFC 8707.
     public var resource: [String] = []
@@ -48,6 +50,13 @@ public struct HeimdallrConfiguration: Sendable, Equatable {
         } catch {
             throw error == .plaintext ? .plaintextTokenEndpoint : .malformedTokenEndpoint
         }
+        if let revocationEndpoint {
+            do {
+                try TokenEndpointURL.check(revocationEndpoint, allowPlaintext: allowPlaintext)
+            } catch {
+                throw error == .plaintext ? .plaintextRevocationEndpoint : .malformedRevocationEndpoint
+            }
+        }
         if grant.isDeprecated, !allowDeprecated { throw .deprecatedGrant(grant.type) }
         for parameter in parameters where Self.reservedParameters.contains(parameter.name) {
             throw .reservedParameter(parameter.name)
@@ -68,6 +77,8 @@ public struct HeimdallrConfiguration: Sendable, Equatable {
 public enum HeimdallrConfigurationError: Error, Sendable, Hashable, CustomStringConvertible {
     case malformedTokenEndpoint
     case plaintextTokenEndpoint
+    case malformedRevocationEndpoint
+    case plaintextRevocationEndpoint
     case deprecatedGrant(String)
     case reservedParameter(String)
     case reservedHeader(String)
@@ -79,6 +90,9 @@ public enum HeimdallrConfigurationError: Error, Sendable, Hashable, CustomString
         case .malformedTokenEndpoint:
             "the token endpoint must be an absolute https:// URL without user information and fragment"
         case .plaintextTokenEndpoint: "a token endpoint over http:// needs allowPlaintext"
+        case .malformedRevocationEndpoint:
+            "the revocation endpoint must be an absolute https:// URL without user information and fragment"
+        case .plaintextRevocationEndpoint: "a revocation endpoint over http:// needs allowPlaintext"
         case .deprecatedGrant(let type): "the grant \(type) is deprecated (RFC 9700) and needs allowDeprecated"
         case .reservedParameter(let name): "the parameter \(name) is the protocol's own and can't be set"
         case .reservedHeader(let name): "the header \(name) is the protocol's own and can't be set"

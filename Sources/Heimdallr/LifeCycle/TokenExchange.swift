@@ -108,7 +108,7 @@ struct TokenExchange: Sendable {
         }
     }
 
-    private func refusal(in response: HTTPResponse, hiding secrets: [Secret]) -> OAuthError? {
+    func refusal(in response: HTTPResponse, hiding secrets: [Secret]) -> OAuthError? {
         guard let body = try? JSONParser.parse(response.body), let code = body["error"]?.string, !code.isEmpty else {
             return nil
         }

@@ -1,0 +1,247 @@
+import Heimdallr
+import Hummingbird
+import HummingbirdCore
+public import Logging
+import NIOCore
+import NIOPosix
+import ServiceLifecycle
+
+/// The admin port and the admin socket. SwiftNIO and its one thread start with `start`, not before. Any thread.
+public final class Administration: Sendable {
+    /// Where the port listens, with the number the kernel chose.
+    public let address: String
+    public let socketPath: String
+
+    private let office: Office
+    private let servers: ServiceGroup
+    private let serving: Task<Void, any Error>
+    private let helpers: [Task<Void, Never>]
+    private let group: MultiThreadedEventLoopGroup
+    private let socketIdentity: UInt64?
+
+    private init(
+        address: String, socketPath: String, office: Office, servers: ServiceGroup, serving: Task<Void, any Error>,
+        helpers: [Task<Void, Never>], group: MultiThreadedEventLoopGroup
+    ) {
+        self.address = address
+        self.socketPath = socketPath
+        self.office = office
+        self.servers = servers
+        self.serving = serving
+        self.helpers = helpers
+        self.group = group
+        socketIdentity = AdminSocket.identity(socketPath)
+    }
+
+    /// Listens, and returns once both listeners accept. To be called before the clients are started: what happens to
+    /// them is counted from here on.
+    /// - Parameters:
+    ///   - tokens: told of each token request by whoever made the clients; events are added here.
+    ///   - logger: for what goes wrong inside.
+    /// - Throws: `AdministrationError`
+    public static func start(
+        _ settings: AdministrationSettings, sources: AdministrationSources, tokens: TokenMetrics, logger: Logger
+    ) async throws(AdministrationError) -> Administration {
+        let path =
+            settings.socket
+            ?? AdminSocket.defaultPath(port: settings.port, runtimeDirectory: settings.runtimeDirectory)
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let office = Office(sources: sources, tokens: tokens)
+        let streams = sources.clients.map { $0.heimdallr.events() }
+        do throws(AdministrationError) {
+            try await makeRoom(for: path, group)
+            let page = Part(
+                name: "\(settings.host.contains(":") ? "[\(settings.host)]" : settings.host):\(settings.port)",
+                isSocket: false, address: .hostname(settings.host, port: Int(settings.port)),
+                router: PageRoutes.router(
+                    office,
+                    admission: AdmissionMiddleware(
+                        admission: Admission(hosts: settings.hosts), token: settings.token)),
+                handlers: { [ConnectionGuard()] })
+            let users = allowedUsers
+            let command = Part(
+                name: path, isSocket: true, address: .unixDomainSocket(path: path),
+                router: CommandRoutes.router(office),
+                handlers: { [PeerGuard(allowed: users), ConnectionGuard()] })
+            let (servers, serving, ports) = try await run([page, command], on: group, logger)
+            do { try AdminSocket.restrict(path) } catch {
+                await servers.triggerGracefulShutdown()
+                _ = await serving.result
+                AdminSocket.remove(path)
+                throw .socket(path: path, reason: "its mode can't be set")
+            }
+            let host = settings.host.contains(":") ? "[\(settings.host)]" : settings.host
+            return Administration(
+                address: "\(host):\(ports[0])", socketPath: path, office: office, servers: servers, serving: serving,
+                helpers: helpers(office, streams), group: group)
+        } catch {
+            try? await group.shutdownGracefully()
+            throw error
+        }
+    }
+
+    /// Readiness says no from now on; everything still answers.
+    public func beginDraining() { office.beginDraining() }
+
+    /// Closes both listeners and removes the socket's file. May be called more than once.
+    public func stop() async {
+        office.feed.finish()
+        for helper in helpers { helper.cancel() }
+        await servers.triggerGracefulShutdown()
+        _ = await serving.result
+        // Another process may have taken the path.
+        if let socketIdentity, AdminSocket.identity(socketPath) == socketIdentity { AdminSocket.remove(socketPath) }
+        try? await group.shutdownGracefully()
+    }
+
+    /// Events are counted and streamed; readers of the stream get a sign of life.
+    private static func helpers(_ office: Office, _ streams: [AsyncStream<HeimdallrEvent>]) -> [Task<Void, Never>] {
+        let watchers = streams.map { stream in
+            Task {
+                for await event in stream {
+                    office.tokens.record(event)
+                    office.feed.send(event)
+                }
+            }
+        }
+        let heart = Task {
+            while (try? await Task.sleep(for: .seconds(15))) != nil { office.feed.beat() }
+        }
+        return watchers + [heart]
+    }
+}
+
+// MARK: Listening
+
+extension Administration {
+    private struct Part: Sendable {
+        let name: String
+        let isSocket: Bool
+        let address: BindAddress
+        let router: RouterResponder<AdminContext>
+        let handlers: @Sendable () -> [any RemovableChannelHandler]
+
+        init(
+            name: String, isSocket: Bool, address: BindAddress, router: Router<AdminContext>,
+            handlers: @escaping @Sendable () -> [any RemovableChannelHandler]
+        ) {
+            self.name = name
+            self.isSocket = isSocket
+            self.address = address
+            self.router = router.buildResponder()
+            self.handlers = handlers
+        }
+    }
+
+    /// - Returns: the running servers, and the port of each part, 0 where it has none.
+    private static func run(
+        _ parts: [Part], on group: MultiThreadedEventLoopGroup, _ logger: Logger
+    ) async throws(AdministrationError) -> (ServiceGroup, Task<Void, any Error>, [Int]) {
+        let (events, started) = AsyncStream.makeStream(of: Started.self)
+        let services = parts.enumerated().map { index, part in
+            Listening(
+                application: application(part, on: group, logger) { channel in
+                    started.yield(.listening(index, port: channel.localAddress?.port ?? 0))
+                }
+            ) { reason in
+                started.yield(.failed(index, reason: reason))
+            }
+        }
+        var configuration = ServiceGroupConfiguration(services: services, logger: logger)
+        // Answers take no time; whoever holds a connection longer than this is cut off.
+        configuration.maximumGracefulShutdownDuration = .seconds(1)
+        let servers = ServiceGroup(configuration: configuration)
+        let serving = Task {
+            defer { started.finish() }
+            try await servers.run()
+        }
+        var ports: [Int: Int] = [:]
+        var failure: (part: Int, reason: String)?
+        for await event in events {
+            switch event {
+            case .listening(let index, let port): ports[index] = port
+            case .failed(let index, let reason): failure = failure ?? (index, reason)
+            }
+            if ports.count == parts.count || failure != nil { break }
+        }
+        if failure == nil, ports.count == parts.count {
+            return (servers, serving, parts.indices.map { ports[$0] ?? 0 })
+        }
+        await servers.triggerGracefulShutdown()
+        _ = await serving.result
+        let (index, reason) = failure ?? (0, "the server stopped while it started")
+        throw parts[index].isSocket
+            ? .socket(path: parts[index].name, reason: reason) : .listen(address: parts[index].name, reason: reason)
+    }
+
+    private enum Started {
+        case listening(Int, port: Int)
+        case failed(Int, reason: String)
+    }
+
+    private static func application(
+        _ part: Part, on group: MultiThreadedEventLoopGroup, _ logger: Logger,
+        onListening: @escaping @Sendable (any Channel) -> Void
+    ) -> Application<RouterResponder<AdminContext>> {
+        // Longer heads are 431 or 400; nobody who belongs here sends them.
+        let limits = HTTP1Channel.Configuration.DecoderConfiguration(
+            maxHeaderFieldSize: 8 * 1024, maxHeaderListSize: 16 * 1024, maxHeaderFieldCount: 100)
+        return Application(
+            responder: part.router,
+            server: .http1(
+                configuration: .init(
+                    additionalChannelHandlers: part.handlers(), httpDecoderConfiguration: limits)),
+            configuration: ApplicationConfiguration(
+                address: part.address, serverName: nil,
+                availableConnectionsDelegate: MaximumAvailableConnections(256)),
+            onServerRunning: onListening, eventLoopGroupProvider: .shared(group), logger: logger)
+    }
+
+    /// A socket's file that a dead process left is removed; a live one's is not.
+    private static func makeRoom(
+        for path: String, _ group: MultiThreadedEventLoopGroup
+    ) async throws(AdministrationError) {
+        guard path.utf8.count <= AdminSocket.maxPathLength else {
+            throw .socket(path: path, reason: "its path has more than \(AdminSocket.maxPathLength) bytes")
+        }
+        try AdminSocket.prepareFolder(of: path)
+        switch AdminSocket.presence(path) {
+        case .nothing: return
+        case .somethingElse: throw .socket(path: path, reason: "there is a file of that name that is no socket")
+        case .socket:
+            let channel = try? await ClientBootstrap(group: group).connectTimeout(.seconds(2))
+                .connect(unixDomainSocketPath: path).get()
+            guard let channel else { return AdminSocket.remove(path) }
+            try? await channel.close()
+            throw .socket(path: path, reason: "another process listens on it")
+        }
+    }
+
+    /// Ours, and root's, who can be anybody anyway.
+    private static var allowedUsers: [UInt32] { [AdminSocket.user, 0] }
+}
+
+/// Says why a listener could not be had, before the group around it ends.
+private struct Listening: Service {
+    let application: Application<RouterResponder<AdminContext>>
+    let failed: @Sendable (String) -> Void
+
+    init(application: Application<RouterResponder<AdminContext>>, failed: @escaping @Sendable (String) -> Void) {
+        self.application = application
+        self.failed = failed
+    }
+
+    func run() async throws {
+        do {
+            try await application.run()
+        } catch {
+            failed(Self.reason(error))
+            throw error
+        }
+    }
+
+    private static func reason(_ error: any Error) -> String {
+        if let error = error as? IOError { return SystemErrorText.text(of: error.errnoCode) }
+        return "\(error)"
+    }
+}

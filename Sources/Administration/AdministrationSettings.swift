@@ -1,0 +1,135 @@
+public import Heimdallr
+
+/// Where the administration listens, and whom it answers.
+public struct AdministrationSettings: Sendable {
+    /// A numeric address or a name.
+    public var host: String
+    /// 0 lets the kernel choose.
+    public var port: UInt16
+    /// What the command line talks to, an absolute path; `nil`: `AdminSocket.defaultPath`.
+    public var socket: String?
+    /// Further names, without ports, that `/status` and `/events` answer to.
+    public var hosts: [String] = []
+    /// What `/status` and `/events` want as a bearer token; read anew for each request. `nil`: nothing.
+    public var token: (any SecretProvider)?
+    /// `$XDG_RUNTIME_DIR`.
+    public var runtimeDirectory: String?
+
+    public init(host: String, port: UInt16) {
+        self.host = host
+        self.port = port
+    }
+}
+
+/// What is administered: the clients by their own objects, the rest by questions that somebody else answers.
+public struct AdministrationSources: Sendable {
+    /// One OAuth client.
+    public struct Client: Sendable {
+        public var heimdallr: Heimdallr
+        /// Gets its tokens without a person.
+        public var isUnattended: Bool
+
+        public init(_ heimdallr: Heimdallr, isUnattended: Bool) {
+            self.heimdallr = heimdallr
+            self.isUnattended = isUnattended
+        }
+    }
+
+    /// As `heimdallr-proxy --version` says it.
+    public var version: String
+    /// In the order of the configuration.
+    public var clients: [Client]
+    /// The upstreams' counters, now.
+    public var traffic: @Sendable () async -> TrafficReport
+    /// Where a request of this method to this URL would go.
+    public var route: @Sendable (_ method: String, _ url: String) async -> RouteReport
+
+    public init(
+        version: String, clients: [Client], traffic: @escaping @Sendable () async -> TrafficReport,
+        route: @escaping @Sendable (_ method: String, _ url: String) async -> RouteReport
+    ) {
+        self.version = version
+        self.clients = clients
+        self.traffic = traffic
+        self.route = route
+    }
+
+    func client(named name: String) -> Client? { clients.first { $0.heimdallr.name == name } }
+}
+
+/// What the proxy has done since it started.
+public struct TrafficReport: Sendable {
+    /// One name of the configuration: upstreams of the same host are counted together.
+    public struct Upstream: Sendable {
+        public var name: String
+        /// `nil`: forwarded unsigned.
+        public var client: String?
+        /// By status code, 100 to 599.
+        public var requests: [(code: Int, count: UInt64)] = []
+        public var durations: Histogram
+        /// Bytes of request bodies.
+        public var bytesSent: UInt64 = 0
+        /// Bytes of answers, heads included.
+        public var bytesReceived: UInt64 = 0
+        /// What became of requests that wanted a token, by the result's name.
+        public var injections: [(result: String, count: UInt64)] = []
+
+        public init(name: String, client: String?, durations: Histogram) {
+            self.name = name
+            self.client = client
+            self.durations = durations
+        }
+    }
+
+    public var upstreams: [Upstream]
+    public var inFlight: Int
+
+    public init(upstreams: [Upstream], inFlight: Int) {
+        self.upstreams = upstreams
+        self.inFlight = inFlight
+    }
+}
+
+/// Counts of durations by size.
+public struct Histogram: Sendable, Equatable {
+    /// Upper bounds in seconds, rising; the last bucket has none.
+    public private(set) var bounds: [Double]
+    /// One more than bounds; each value in one bucket only.
+    public var counts: [UInt64]
+    /// In seconds.
+    public var sum: Double
+
+    public init(bounds: [Double]) {
+        self.init(bounds: bounds, counts: Array(repeating: 0, count: bounds.count + 1), sum: 0)
+    }
+
+    public init(bounds: [Double], counts: [UInt64], sum: Double) {
+        self.bounds = bounds
+        self.counts = counts
+        self.sum = sum
+    }
+
+    public mutating func record(_ duration: Duration) {
+        let seconds = max(0, duration.inSeconds)
+        counts[bounds.firstIndex { seconds <= $0 } ?? bounds.count] += 1
+        sum += seconds
+    }
+
+    public var total: UInt64 { counts.reduce(0, &+) }
+}
+
+/// Where a request would go.
+public enum RouteReport: Sendable, Equatable {
+    /// - Parameters:
+    ///   - rule: the upstream's host and what narrows it, as the configuration has them.
+    ///   - destination: scheme and authority, and the path that is put in front.
+    ///   - client: whose token it would carry; `nil` when it is forwarded unsigned.
+    ///   - injection: how the token goes onto it; empty when unsigned.
+    case upstream(rule: String, destination: String, client: String?, injection: String)
+    /// The proxy would answer by itself.
+    case refused(status: Int, reason: String)
+}
+
+extension Duration {
+    var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
+}

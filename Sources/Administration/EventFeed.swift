@@ -1,0 +1,96 @@
+import FoundationEssentials
+import Heimdallr
+import Synchronization
+
+/// Hands each event to every reader of `/events`, as server-sent events. A reader that does not keep up loses the
+/// oldest, nobody else's; one that does not read at all is cut off by `ConnectionGuard`.
+/// https://html.spec.whatwg.org/multipage/server-sent-events.html
+final class EventFeed: Sendable {
+    /// More at once are refused.
+    static let maxReaders = 32
+    /// Frames that wait for one reader.
+    private static let backlog = 256
+
+    private struct State {
+        var nextID: UInt64 = 0
+        var readers: [UInt64: AsyncStream<String>.Continuation] = [:]
+        var isFinished = false
+    }
+
+    private let state = Mutex(State())
+
+    /// - Returns: `nil` when there are too many readers, or the feed is finished.
+    func subscribe() -> AsyncStream<String>? {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: String.self, bufferingPolicy: .bufferingNewest(Self.backlog))
+        let id = state.withLock { state -> UInt64? in
+            guard !state.isFinished, state.readers.count < Self.maxReaders else { return nil }
+            state.nextID += 1
+            state.readers[state.nextID] = continuation
+            return state.nextID
+        }
+        guard let id else { return nil }
+        continuation.onTermination = { [weak self] _ in
+            _ = self?.state.withLock { $0.readers.removeValue(forKey: id) }
+        }
+        return stream
+    }
+
+    func send(_ event: HeimdallrEvent) { send(frame: Self.frame(event, at: Date())) }
+
+    /// A comment, which readers ignore: it finds out those that are gone.
+    func beat() { send(frame: ":\n\n") }
+
+    private func send(frame: String) {
+        let readers = state.withLock { Array($0.readers.values) }
+        for reader in readers { reader.yield(frame) }
+    }
+
+    /// Ends every stream; there will be no more.
+    func finish() {
+        let readers = state.withLock { state in
+            state.isFinished = true
+            return Array(state.readers.values)
+        }
+        for reader in readers { reader.finish() }
+    }
+
+    static func frame(_ event: HeimdallrEvent, at time: Date) -> String {
+        "event: \(event.name)\ndata: \(json(event, at: time).line)\n\n"
+    }
+
+    static func json(_ event: HeimdallrEvent, at time: Date) -> JSON {
+        var members: [JSON.Member] = [
+            .init("event", .string(event.name)), .init("client", .string(event.client)),
+            .init("time", .string(time.formatted(.iso8601))),
+        ]
+        switch event.kind {
+        case .needsAuthentication:
+            members.append(.init("advice", .string(Advice.login(event.client))))
+        case .tokenAcquired(let expiresIn, let stored):
+            members += [.init("expires_in_seconds", JSON(expiresIn)), .init("stored", .bool(stored))]
+        case .tokenRefreshed(let expiresIn):
+            members.append(.init("expires_in_seconds", JSON(expiresIn)))
+        case .tokenLost(let reason):
+            members.append(.init("reason", .string(reason.word)))
+        case .tokenFailed(let error):
+            members += [
+                .init("message", .string(error.description)),
+                .init("advice", .string(Advice.sentence(for: error, client: event.client))),
+                .init("retry_after_seconds", JSON(error.retryAfter)),
+            ]
+        }
+        return .object(members)
+    }
+}
+
+extension HeimdallrEvent.LossReason {
+    var word: String {
+        switch self {
+        case .expired: "expired"
+        case .rejected: "rejected"
+        case .discarded: "discarded"
+        case .grantGone: "grant_gone"
+        }
+    }
+}

@@ -1,0 +1,89 @@
+import FoundationEssentials
+import Heimdallr
+
+/// What `/metrics` says. Every label's value comes from the configuration or from a fixed list.
+struct MetricsPage {
+    let traffic: TrafficReport
+    let clients: [HeimdallrStatus]
+    let tokens: TokenMetrics
+    let now: Date
+
+    var text: String {
+        var output = PrometheusText()
+        writeTraffic(&output)
+        writeTokens(&output)
+        return output.text
+    }
+
+    private func writeTraffic(_ output: inout PrometheusText) {
+        output.begin("heimdallr_requests_total", .counter, "Requests that were answered, by status code.")
+        for upstream in traffic.upstreams {
+            for (code, count) in upstream.requests {
+                output.sample(["upstream": upstream.name, "code": String(code)], count)
+            }
+        }
+        output.begin(
+            "heimdallr_request_duration_seconds", .histogram,
+            "From a request's head to the end of its answer.")
+        for upstream in traffic.upstreams {
+            output.histogram(label: "upstream", upstream.name, upstream.durations)
+        }
+        output.begin("heimdallr_requests_in_flight", .gauge, "Requests that are being answered.")
+        output.sample([:], traffic.inFlight)
+        output.begin(
+            "heimdallr_upstream_bytes_total", .counter,
+            "Bytes of request bodies sent, and of answers received and passed on.")
+        for upstream in traffic.upstreams {
+            output.sample(["upstream": upstream.name, "direction": "sent"], upstream.bytesSent)
+            output.sample(["upstream": upstream.name, "direction": "received"], upstream.bytesReceived)
+        }
+        output.begin(
+            "heimdallr_injections_total", .counter, "Requests for upstreams with a client, by what became of the token."
+        )
+        for client in clients {
+            var results: [(result: String, count: UInt64)] = []
+            for upstream in traffic.upstreams where upstream.client == client.client {
+                for (result, count) in upstream.injections {
+                    if let index = results.firstIndex(where: { $0.result == result }) {
+                        results[index].count += count
+                    } else {
+                        results.append((result, count))
+                    }
+                }
+            }
+            for (result, count) in results { output.sample(["client": client.client, "result": result], count) }
+        }
+    }
+
+    private func writeTokens(_ output: inout PrometheusText) {
+        let counted = clients.compactMap { status in tokens.snapshot(of: status.client).map { (status, $0) } }
+        output.begin("heimdallr_token_requests_total", .counter, "Requests to the token endpoint, by how they ended.")
+        for (status, client) in counted {
+            for (grantType, results) in client.requests {
+                for result in TokenRequestReport.Result.allCases {
+                    output.sample(
+                        ["client": status.client, "grant_type": grantType, "result": result.rawValue],
+                        results[result] ?? 0)
+                }
+            }
+        }
+        output.begin(
+            "heimdallr_token_request_duration_seconds", .histogram, "How long the token endpoint took to answer.")
+        for (status, client) in counted { output.histogram(label: "client", status.client, client.durations) }
+        output.begin(
+            "heimdallr_token_expiry_timestamp_seconds", .gauge,
+            "When the current token expires, in seconds since 1970; absent while there is none.")
+        for status in clients {
+            guard let left = status.expiresIn else { continue }
+            output.sample(["client": status.client], Int((now.timeIntervalSince1970 + left.inSeconds).rounded()))
+        }
+        output.begin("heimdallr_token_events_total", .counter, "What happened to tokens.")
+        for (status, client) in counted {
+            for name in TokenMetrics.eventNames {
+                output.sample(["client": status.client, "event": name], client.events[name] ?? 0)
+            }
+        }
+        output.begin("heimdallr_token_waiters", .gauge, "Requests that wait for a token.")
+        for status in clients { output.sample(["client": status.client], status.waiters) }
+    }
+}

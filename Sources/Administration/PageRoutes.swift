@@ -1,0 +1,58 @@
+import HTTPTypes
+import Hummingbird
+
+/// What the admin port answers.
+enum PageRoutes {
+    static func router(_ office: Office, admission: AdmissionMiddleware) -> Router<AdminContext> {
+        let router = Router(context: AdminContext.self, options: .autoGenerateHeadEndpoints)
+        router.add(middleware: AnswerMiddleware())
+        addProbes(to: router, office)
+        addReading(to: router.group().add(middleware: admission), office)
+        return router
+    }
+
+    /// For orchestrators and scrapers, which ask by address and without a token: any Host, no secret, nothing changes.
+    static func addProbes(to router: Router<AdminContext>, _ office: Office) {
+        for path: RouterPath in ["livez", "healthz"] {
+            router.get(path) { _, _ in Response.plain(.ok, "ok\n") }
+        }
+        router.get("readyz") { request, _ in
+            let readiness = office.readiness(isStrict: request.asksFor("strict"))
+            return Response.plain(readiness.isReady ? .ok : .serviceUnavailable, readiness.text)
+        }
+        router.get("metrics") { _, _ in
+            Response.content(.ok, PrometheusText.contentType, await office.metrics())
+        }
+    }
+
+    static func addReading(to group: some RouterMethods<AdminContext>, _ office: Office) {
+        group.get("status") { request, _ in
+            let status = await office.status()
+            return request.uri.queryParameters["format"] == "text"
+                ? Response.plain(.ok, status.text)
+                : Response.content(.ok, "application/json", status.json.document)
+        }
+        group.get("events") { _, _ in events(office) }
+    }
+
+    private static func events(_ office: Office) -> Response {
+        guard let frames = office.feed.subscribe() else {
+            return Response.plain(.serviceUnavailable, "There are too many readers of /events.\n")
+        }
+        return Response(
+            status: .ok, headers: [.contentType: "text/event-stream"],
+            body: ResponseBody { writer in
+                try await writer.write(ByteBuffer(string: "retry: 3000\n\n"))
+                for await frame in frames { try await writer.write(ByteBuffer(string: frame)) }
+                try await writer.finish(nil)
+            })
+    }
+}
+
+extension Request {
+    /// Whether the query has this word, as `?word`, `?word=` or `?word=true`.
+    func asksFor(_ word: Substring) -> Bool {
+        guard let value = uri.queryParameters[word] else { return false }
+        return value != "false" && value != "0"
+    }
+}

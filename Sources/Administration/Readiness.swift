@@ -1,0 +1,36 @@
+import Heimdallr
+
+/// Whether the proxy should get requests.
+struct Readiness {
+    struct Client {
+        var status: HeimdallrStatus
+        var isUnattended: Bool
+    }
+
+    /// What stands against it, a sentence each; empty when nothing does.
+    let objections: [String]
+
+    /// - Parameter isStrict: also while anything is degraded. A client whose token expired unused is not: its next
+    ///   request gets a new one, and a proxy that is sent no requests for it would never have a token again.
+    init(_ clients: [Client], isDraining: Bool, isStrict: Bool) {
+        var objections: [String] = []
+        if isDraining { objections.append("the proxy is stopping") }
+        for client in clients {
+            let name = client.status.client
+            if client.isUnattended, !client.status.hasSettled {
+                objections.append("client \(name) waits for the outcome of its first token request")
+            } else if isStrict {
+                if client.status.state != .ready, client.status.state != .idle || client.status.lastError != nil {
+                    objections.append("client \(name) \(client.status.state.inWords)")
+                }
+                if client.status.storeFault != nil {
+                    objections.append("client \(name) can't keep its tokens in the store")
+                }
+            }
+        }
+        self.objections = objections
+    }
+
+    var isReady: Bool { objections.isEmpty }
+    var text: String { isReady ? "ready\n" : objections.map { $0 + "\n" }.joined() }
+}

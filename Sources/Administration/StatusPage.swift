@@ -1,0 +1,128 @@
+import Heimdallr
+
+/// What `/status` says, for programs and for people. Holds no secret: `HeimdallrStatus` has none, and what servers
+/// said was made printable, cut and cleared of secrets when it was read.
+struct StatusPage {
+    let version: String
+    let uptime: Duration
+    let isDraining: Bool
+    let clients: [Readiness.Client]
+    let traffic: TrafficReport
+
+    private var isReady: Bool { Readiness(clients, isDraining: isDraining, isStrict: false).isReady }
+    private var isDegraded: Bool { !Readiness(clients, isDraining: isDraining, isStrict: true).isReady }
+
+    var json: JSON {
+        .object([
+            .init("version", .string(version)),
+            .init("uptime_seconds", JSON(uptime)),
+            .init("ready", .bool(isReady)),
+            .init("degraded", .bool(isDegraded)),
+            .init("requests_in_flight", .number(traffic.inFlight)),
+            .init("clients", .array(clients.map(Self.json))),
+            .init("upstreams", .array(traffic.upstreams.map(Self.json))),
+        ])
+    }
+
+    private static func json(_ client: Readiness.Client) -> JSON {
+        let status = client.status
+        var error = JSON.null
+        if let lastError = status.lastError {
+            error = .object([
+                .init("message", .string(lastError.description)),
+                .init("advice", .string(Advice.sentence(for: lastError, client: status.client))),
+                .init("seconds_ago", JSON(status.sinceLastError)),
+            ])
+        }
+        return .object([
+            .init("client", .string(status.client)),
+            .init("grant_type", .string(status.grantType)),
+            .init("state", .string(status.state.rawValue)),
+            .init("expires_in_seconds", JSON(status.expiresIn)),
+            .init("has_refresh_token", .bool(status.hasRefreshToken)),
+            .init("seconds_since_last_success", JSON(status.sinceLastSuccess)),
+            .init("last_error", error),
+            .init("next_attempt_in_seconds", JSON(status.nextAttemptIn)),
+            .init("waiters", .number(status.waiters)),
+            .init("store_fault", JSON(status.storeFault)),
+        ])
+    }
+
+    private static func json(_ upstream: TrafficReport.Upstream) -> JSON {
+        let (total, failed) = counts(upstream)
+        return .object([
+            .init("upstream", .string(upstream.name)),
+            .init("client", JSON(upstream.client)),
+            .init("requests", .number(total)),
+            .init("server_errors", .number(failed)),
+            .init("mean_duration_seconds", mean(upstream).map { .decimal($0) } ?? .null),
+            .init("bytes_sent", .number(Int(clamping: upstream.bytesSent))),
+            .init("bytes_received", .number(Int(clamping: upstream.bytesReceived))),
+        ])
+    }
+
+    private static func counts(_ upstream: TrafficReport.Upstream) -> (total: Int, failed: Int) {
+        var (total, failed): (UInt64, UInt64) = (0, 0)
+        for (code, count) in upstream.requests {
+            total += count
+            if code >= 500 { failed += count }
+        }
+        return (Int(clamping: total), Int(clamping: failed))
+    }
+
+    private static func mean(_ upstream: TrafficReport.Upstream) -> Double? {
+        let total = upstream.durations.total
+        return total == 0 ? nil : upstream.durations.sum / Double(total)
+    }
+
+    // MARK: For people
+
+    var text: String {
+        var text = "heimdallr-proxy \(version), running for \(Self.words(uptime)), "
+        text += isDraining ? "stopping" : !isReady ? "not ready yet" : isDegraded ? "degraded" : "ready"
+        text += "\n"
+        if clients.isEmpty { text += "\nThere are no clients.\n" }
+        for client in clients { text += "\n" + Self.text(client.status) }
+        if !traffic.upstreams.isEmpty { text += "\nUpstreams:\n" }
+        for upstream in traffic.upstreams {
+            let (total, failed) = Self.counts(upstream)
+            text += "  \(upstream.name)  \(upstream.client.map { "client \($0)" } ?? "unsigned")"
+            text += "  \(total) request\(total == 1 ? "" : "s"), \(failed) server error\(failed == 1 ? "" : "s")"
+            if let mean = Self.mean(upstream) { text += ", \(DecimalText.thousandths(mean)) s on average" }
+            text += "\n"
+        }
+        return text
+    }
+
+    private static func text(_ status: HeimdallrStatus) -> String {
+        var text = "Client \(status.client) (\(status.grantType)) \(status.state.inWords)\n"
+        if let expiresIn = status.expiresIn { text += "  token expires in \(words(expiresIn))\n" }
+        if let since = status.sinceLastSuccess { text += "  last success \(words(since)) ago\n" }
+        if let error = status.lastError {
+            text += "  last error"
+            if let since = status.sinceLastError { text += " \(words(since)) ago" }
+            text += ": \(error)\n  what to do: \(Advice.sentence(for: error, client: status.client))\n"
+        } else if status.state == .needsAuthentication {
+            text += "  what to do: \(Advice.login(status.client))\n"
+        }
+        if let next = status.nextAttemptIn { text += "  next token request in \(words(next))\n" }
+        if status.waiters > 0 {
+            text += "  \(status.waiters) request\(status.waiters == 1 ? " waits" : "s wait") for a token\n"
+        }
+        if let fault = status.storeFault { text += "  store: \(fault)\n" }
+        return text
+    }
+
+    /// `3 s`, `4 min 10 s`, `2 h 5 min`, `3 d 4 h`.
+    static func words(_ duration: Duration) -> String {
+        let seconds = max(0, duration.components.seconds)
+        let units: [(size: Int64, name: String)] = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")]
+        guard let index = units.firstIndex(where: { seconds >= $0.size }) else { return "0 s" }
+        var text = "\(seconds / units[index].size) \(units[index].name)"
+        if index + 1 < units.count {
+            let rest = seconds % units[index].size / units[index + 1].size
+            if rest > 0 { text += " \(rest) \(units[index + 1].name)" }
+        }
+        return text
+    }
+}

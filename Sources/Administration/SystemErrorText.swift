@@ -1,0 +1,15 @@
+import Glibc
+
+/// The usual reasons for not being able to listen, in words that say what to do.
+enum SystemErrorText {
+    static func text(of number: Int32) -> String {
+        switch number {
+        case EADDRINUSE: "the address is in use; another proxy may be running"
+        case EADDRNOTAVAIL: "this machine has no such address"
+        case EACCES, EPERM: "permission denied"
+        case ENOENT: "its folder does not exist"
+        case ENOTDIR: "its folder is not a folder"
+        default: "system error \(number)"
+        }
+    }
+}

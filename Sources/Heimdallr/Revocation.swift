@@ -1,0 +1,146 @@
+/// How a logout ended. One definite result in every case.
+public struct LogoutReport: Sendable, Equatable {
+    public enum Result: Sendable, Equatable {
+        /// There was no token.
+        case nothingHeld
+        /// Forgotten here; the server was not asked.
+        case forgotten
+        /// There is no revocation endpoint; nothing was changed.
+        case noEndpoint
+        /// The server was asked, the refresh token first.
+        case asked(refreshToken: Part, accessToken: Part)
+    }
+
+    public enum Part: Sendable, Equatable {
+        case notHeld
+        /// RFC 7009 section 2.2: it is of no use any more, or was of none before.
+        case revoked
+        /// The refresh token could not be revoked, so the access token stays too.
+        case notAsked
+        /// `unsupported_token_type`; how long the token lives on, where that is known.
+        case unsupported(expiresIn: Duration?)
+        case failed(TokenEndpointFault)
+    }
+
+    public var result: Result
+    /// Nothing of the client is left in memory.
+    public var isForgotten: Bool
+    /// Why its record could not be removed from the store.
+    public var storeFault: String?
+
+    /// What was wanted was done.
+    public var isComplete: Bool {
+        guard isForgotten, storeFault == nil else { return false }
+        guard case .asked(let refreshToken, let accessToken) = result else { return true }
+        return [refreshToken, accessToken].allSatisfy { part in
+            switch part {
+            case .notHeld, .revoked: true
+            // The grant is gone; what is left ends by itself.
+            case .unsupported: refreshToken == .revoked
+            case .notAsked, .failed: false
+            }
+        }
+    }
+}
+
+// Revocation, RFC 7009.
+extension Heimdallr {
+    /// Revokes the refresh token, then the access token, and forgets both. What can't be revoked is kept, so that it can
+    /// be tried again; but once the refresh token is revoked, all is forgotten. A token request that is under way is
+    /// waited for; a later request of a grant that needs nobody gets a new token.
+    /// - Parameter locally: forgets without asking the server.
+    public func logOut(locally: Bool = false) async -> LogoutReport {
+        // Not cancellable halfway: what was revoked must not stay in use.
+        await Task { [self] in
+            guard (try? await gate.acquire()) != nil else {
+                return LogoutReport(result: .forgotten, isForgotten: false, storeFault: "the logout was cancelled")
+            }
+            defer { gate.release() }
+            let lease = try? await store.lease(client: name)
+            let report = await logOutHoldingStore(locally: locally)
+            await lease?.release()
+            return report
+        }.value
+    }
+
+    private func logOutHoldingStore(locally: Bool) async -> LogoutReport {
+        let held = await heldTokens()
+        if locally { return await forget(.forgotten) }
+        guard held.refreshToken != nil || held.accessToken != nil else { return await forget(.nothingHeld) }
+        guard let endpoint = exchange.configuration.revocationEndpoint else {
+            return LogoutReport(result: .noEndpoint, isForgotten: false)
+        }
+        let secrets = [held.refreshToken, held.accessToken].compactMap { $0 }
+        var refreshToken = LogoutReport.Part.notHeld
+        if let token = held.refreshToken {
+            refreshToken = await revoke(token, "refresh_token", at: endpoint, expiresIn: nil, hiding: secrets)
+            guard refreshToken == .revoked else {
+                let rest: LogoutReport.Part = held.accessToken == nil ? .notHeld : .notAsked
+                return LogoutReport(
+                    result: .asked(refreshToken: refreshToken, accessToken: rest), isForgotten: false)
+            }
+        }
+        var accessToken = LogoutReport.Part.notHeld
+        if let token = held.accessToken {
+            accessToken = await revoke(token, "access_token", at: endpoint, expiresIn: held.expiresIn, hiding: secrets)
+        }
+        let result = LogoutReport.Result.asked(refreshToken: refreshToken, accessToken: accessToken)
+        guard refreshToken == .revoked || accessToken == .revoked else {
+            return LogoutReport(result: result, isForgotten: false)
+        }
+        return await forget(result)
+    }
+
+    private func forget(_ result: LogoutReport.Result) async -> LogoutReport {
+        var report = LogoutReport(result: result, isForgotten: true)
+        do {
+            try await forgetHoldingGate()
+        } catch {
+            report.storeFault = (error as? TokenStoreError)?.description ?? "the token store failed"
+        }
+        return report
+    }
+
+    /// Those in memory, or those of a later record that another process wrote.
+    private func heldTokens() async -> (refreshToken: Secret?, accessToken: Secret?, expiresIn: Duration?) {
+        let held = tokensInMemory()
+        if let record = try? await store.load(client: name), record.revision > held.revision {
+            return (record.refreshToken, record.accessToken, nil)
+        }
+        return (held.refreshToken, held.accessToken, held.expiresIn)
+    }
+
+    /// One revocation request (RFC 7009 section 2.1), the client authenticated by its own method.
+    private func revoke(
+        _ token: Secret, _ hint: String, at endpoint: String, expiresIn: Duration?, hiding secrets: [Secret]
+    ) async -> LogoutReport.Part {
+        var request = TokenRequest(
+            form: [FormParameter("token", token), FormParameter("token_type_hint", hint)],
+            headers: exchange.configuration.headers)
+        do {
+            try await exchange.credentials.authenticate(&request)
+        } catch {
+            return .failed(.secret(error as? SecretProviderError ?? SecretProviderError("its secret could not be had")))
+        }
+        request.headers.append(HTTPField(name: "Content-Type", value: "application/x-www-form-urlencoded"))
+        let message = HTTPRequest(
+            method: "POST", url: endpoint, headers: request.headers, body: FormEncoding.body(request.form),
+            timeout: exchange.configuration.timeout)
+        let response: HTTPResponse
+        do {
+            response = try await exchange.httpClient.send(message)
+        } catch {
+            return .failed(.network(error as? HTTPClientError ?? .other))
+        }
+        switch response.status {
+        case 200..<300: return .revoked
+        case 300..<400: return .failed(.redirect(response.status))
+        default:
+            guard let refusal = exchange.refusal(in: response, hiding: secrets + request.secrets) else {
+                return .failed(.status(response.status))
+            }
+            return refusal.code.rawValue == "unsupported_token_type"
+                ? .unsupported(expiresIn: expiresIn) : .failed(.refused(refusal))
+        }
+    }
+}
