@@ -16,6 +16,7 @@ final class CurlSocket: ReadinessHandler, NextTurnHandler {
     var wanted: Int32 = 0
     private var missed: Readiness = []
     private var isAgain = false
+    private var isRetired = false
 
     init(_ descriptor: curl_socket_t, pool: ConnectionPool, isTransient: Bool) {
         self.descriptor = descriptor
@@ -30,12 +31,22 @@ final class CurlSocket: ReadinessHandler, NextTurnHandler {
             if owner != nil {
                 missed.formUnion(readiness)
             } else if !maySpeakWhenIdle, !readiness.isDisjoint(with: [.readable, .peerClosed, .failed]) {
-                // Unasked-for bytes on an idle HTTP/1 connection would be taken for the next answer.
-                _ = shutdown(descriptor, Int32(SHUT_RDWR))
+                retire()
             }
             return
         }
         act(readiness)
+    }
+
+    /// Unasked-for bytes on an idle HTTP/1 connection would be taken for the next answer, so it is ended. libcurl closes
+    /// it when it looks at it next: it takes a connection with something to read for a live one, so that goes too.
+    private func retire() {
+        // Once: each call is an event of its own.
+        guard !isRetired else { return }
+        isRetired = true
+        _ = shutdown(descriptor, Int32(SHUT_RDWR))
+        // Discards without copying (tcp(7)); nothing new is taken in after the shutdown.
+        while recv(descriptor, nil, 1 << 20, Int32(MSG_TRUNC | MSG_DONTWAIT)) > 0 {}
     }
 
     /// libcurl asks again after readiness came while it did not.
@@ -69,13 +80,20 @@ final class CurlSocket: ReadinessHandler, NextTurnHandler {
 
     func nextTurn() {
         isAgain = false
-        guard wanted & CURL_POLL_OUT != 0, isWritable else { return }
-        act(.writable)
+        guard wanted & CURL_POLL_OUT != 0 else { return }
+        let readiness = readinessNow
+        guard readiness.contains(.writable) else { return }
+        act(readiness)
     }
 
-    /// When it is not, an edge will come.
-    private var isWritable: Bool {
-        var query = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-        return unsafe poll(&query, 1, 0) > 0 && query.revents & Int16(POLLOUT) != 0
+    /// When it is not writable, an edge will come. What is readable comes first: a peer that refuses an upload answers
+    /// and closes, and writing on would lose its answer to a reset.
+    private var readinessNow: Readiness {
+        var query = pollfd(fd: descriptor, events: Int16(POLLIN | POLLOUT), revents: 0)
+        guard unsafe poll(&query, 1, 0) > 0 else { return [] }
+        var readiness: Readiness = []
+        if query.revents & Int16(POLLIN) != 0 { readiness.insert(.readable) }
+        if query.revents & Int16(POLLOUT) != 0 { readiness.insert(.writable) }
+        return readiness
     }
 }

@@ -25,7 +25,7 @@ public enum BodyStep: Sendable {
 public enum UploadStep: Sendable {
     /// So many bytes were put in; not zero.
     case bytes(Int)
-    /// Nothing now: asked again after `resumeUpload`.
+    /// Nothing now: asked again after `resumeUpload`, or when an answer's head is there.
     case wait
     case end
     /// The body will never be whole.
@@ -191,6 +191,8 @@ public enum UploadLength: Sendable, Equatable {
 
     /// Whether it is spoken over HTTP/2; known once an answer is there.
     public var isHTTP2: Bool {
+        // libcurl believes the status line, so a server could say so in plain HTTP/1.
+        guard pool.options.http2, setOrigin?.scheme == .https else { return false }
         var version = 0
         return unsafe heimdallr_easy_get_long(easy.pointer, CURLINFO_HTTP_VERSION, &version) == CURLE_OK
             && version == heimdallr_http_2
@@ -365,7 +367,10 @@ extension Transfer {
     fileprivate func header(_ line: Span<UInt8>) -> Bool {
         sawResponse = true
         guard !isCancelled, let delegate else { return false }
-        return delegate.transfer(self, headerLine: line) && !isCancelled
+        guard delegate.transfer(self, headerLine: line), !isCancelled else { return false }
+        // libcurl gives up an upload that is refused, but not one that is paused: it would wait for it without end.
+        if isUploadPaused, line.count == 2 { resumeUpload() }
+        return true
     }
 
     fileprivate func body(_ bytes: Span<UInt8>) -> Int {
