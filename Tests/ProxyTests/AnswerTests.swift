@@ -1,0 +1,267 @@
+import TestSupport
+import Testing
+
+@Suite(
+    "an answer passes as it is, and one that is cut or ambiguous never looks complete", .grounds, .serialized,
+    .timeLimit(.minutes(1)))
+struct AnswerTests {
+    /// Sends one request and gives everything until the connection ends.
+    private func everything(_ ground: Ground, version: String = "HTTP/1.1", method: String = "GET") async throws
+        -> String
+    {
+        let client = try await ground.connect()
+        try await client.send("\(method) / \(version)\r\nHost: api.test\r\n\r\n")
+        return String(decoding: try await client.readToEnd(), as: UTF8.self)
+    }
+
+    private static let cut = [
+        "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this",
+        "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nonly this",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n0\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n0\r\nX-End: 1\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\nzz\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+    ]
+
+    @Test(arguments: cut, [false, true])
+    func `a cut answer ends in a reset, not in an end`(answer: String, reset: Bool) async throws {
+        let ground = try await Ground { exchange in
+            try exchange.send(answer)
+            reset ? exchange.reset() : exchange.close()
+        }
+        for version in ["HTTP/1.1", "HTTP/1.0"] {
+            let client = try await ground.connect()
+            try await client.send("GET / \(version)\r\nHost: api.test\r\n\r\n")
+            await #expect(throws: (any Error).self, "\(version)") { try await client.response() }
+        }
+    }
+
+    @Test(arguments: [
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n", "HTTP/1.1 200 OK\r\nContent-Le", "HTTP/1.1 200 OK\r\n",
+        "HTTP/1.1 2",
+        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n", "HTTP/1.1 100 Continue\r\n\r\n",
+    ])
+    func `an answer that ends within its head is a problem`(answer: String) async throws {
+        let ground = try await Ground { exchange in
+            try exchange.send(answer)
+            exchange.close()
+        }
+        let client = try await ground.connect()
+        try await client.send(message())
+        var response = try await client.response()
+        if response.status == 100 { response = try await client.response() }
+        #expect(response.status == 502)
+        #expect(response.field("Proxy-Status")?.hasPrefix("heimdallr-proxy; error=") == true)
+        // The client's own connection is not to blame.
+        try await client.send(message())
+        #expect([502, 100].contains(try await client.response().status))
+    }
+
+    @Test(arguments: [
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
+        "HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n\r\nhello", "HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\nContent-Length: 0x5\r\n\r\nhello", "HTTP/1.1 200 OK\r\nContent-Length : 5\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, chunked\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: 5\r\n\r\nhello",
+        "HTTP/1.1 200 OK\nContent-Length: 5\n\nhello",
+        "HTTP/1.1 200 OK\r\nX-Folded: a\r\n b\r\nContent-Length: 5\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\n: empty\r\nContent-Length: 5\r\n\r\nhello",
+        "HTTP/1.1 200 OK\r\nX y: z\r\nContent-Length: 5\r\n\r\nhello",
+        "HTTP/1.1  200 OK\r\nContent-Length: 5\r\n\r\nhello", "HTTP/1.1 999 OK\r\nContent-Length: 5\r\n\r\nhello",
+        "HTTP/2 200 OK\r\nContent-Length: 5\r\n\r\nhello", "http/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+        "hello", "HTTP/1.1 200 OK\r\nX: a\rb\r\nContent-Length: 5\r\n\r\nhello", "\r\n\r\n", "ICY 200 OK\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n",
+    ])
+    func `an ambiguous answer is a problem, and its connection is not used again`(answer: String) async throws {
+        let ground = try await Ground { exchange in
+            try exchange.send(answer)
+            if exchange.waitForPeerToLeave() { exchange.close() }
+        }
+        let first = try await ground.request("POST", body: "x")
+        #expect(first.status == 502)
+        #expect(first.field("Proxy-Status")?.hasPrefix("heimdallr-proxy; error=") == true)
+        #expect(!first.text.contains("hello"))
+        #expect(try await ground.request("POST", body: "x").status == 502)
+        #expect(Set(ground.origin.requests.map(\.connection)) == [0, 1])
+    }
+
+    @Test func `bytes behind an answer are never the next answer`() async throws {
+        let poison = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison"
+        let ground = try await Ground { exchange in
+            try exchange.send(
+                "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nmine\(exchange.head.target == "/poison" ? poison : "")")
+        }
+        for _ in 0..<20 {
+            #expect(try await ground.request("GET", "http://api.test/poison").text == "mine")
+            #expect(try await ground.request("GET", "http://api.test/").text == "mine")
+        }
+    }
+
+    @Test func `a connection that speaks while nothing is asked is not used again`() async throws {
+        let gate = Gate()
+        let ground = try await Ground { exchange in
+            try exchange.respond(body: "mine")
+            guard exchange.head.target == "/poison" else { return }
+            gate.wait()
+            try exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison")
+        }
+        #expect(try await ground.request("GET", "http://api.test/poison").text == "mine")
+        gate.open()
+        let origin = ground.origin
+        try await eventually("the proxy ends the connection") { origin.connections[0].isOver }
+        let second = try await ground.request("POST", "http://api.test/", body: "x")
+        #expect(second.text == "mine")
+        #expect(origin.requests.map(\.connection) == [0, 1])
+    }
+
+    @Test(arguments: ["HEAD", "GET"])
+    func `bytes behind an answer without a body are never the next answer`(method: String) async throws {
+        let ground = try await Ground { exchange in
+            if exchange.head.target == "/poison" {
+                let status = exchange.head.method == "HEAD" ? 200 : 304
+                try exchange.send(
+                    "HTTP/1.1 \(status) OK\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison")
+            } else {
+                try exchange.respond(body: "mine")
+            }
+        }
+        for _ in 0..<20 {
+            #expect(try await ground.request(method, "http://api.test/poison").text == "")
+            #expect(try await ground.request("GET", "http://api.test/").text == "mine")
+        }
+    }
+
+    @Test func `an answer that ends with its connection is framed for the client`() async throws {
+        let ground = try await Ground { exchange in
+            try exchange.send("HTTP/1.1 200 OK\r\nX-One: two\r\n\r\nto the end")
+            exchange.close()
+        }
+        let client = try await ground.connect()
+        try await client.send(message() + message())
+        for _ in 0..<2 {
+            let response = try await client.response()
+            #expect(response.text == "to the end")
+            #expect(!response.endedByClose)
+        }
+        let old = try await ground.send("GET / HTTP/1.0\r\nHost: api.test\r\n\r\n")
+        #expect(old.text == "to the end")
+        #expect(old.endedByClose)
+    }
+
+    @Test func `an answer arrives piece by piece, not when it is whole`() async throws {
+        let gate = Gate()
+        let ground = try await Ground { exchange in
+            try exchange.startChunked(fields: [("Content-Type", "text/event-stream")])
+            try exchange.chunk("data: 1\n\n")
+            gate.wait()
+            try exchange.chunk("data: 2\n\n")
+            try exchange.lastChunk()
+        }
+        let client = try await ground.connect()
+        try await client.send(message())
+        #expect(try await client.read(until: "data: 1\n\n").hasPrefix("HTTP/1.1 200 Answer\r\n"))
+        gate.open()
+        _ = try await client.read(until: "data: 2\n\n")
+        #expect(try await client.read(until: "0\r\n\r\n") == "\r\n0\r\n\r\n")
+    }
+
+    @Test func `a large answer to a slow reader is whole`() async throws {
+        let ground = try await Ground { try $0.flood(8 << 20) }
+        let client = try await ground.connect(receiveBuffer: 8192)
+        try await client.send(message())
+        let head = try await client.read(until: "\r\n\r\n")
+        #expect(head.contains("Content-Length: \(8 << 20)\r\n"))
+        for _ in 0..<128 {
+            #expect(try await client.read(count: 65_536).allSatisfy { $0 == 0x78 })
+        }
+        try await client.send(message("HEAD", "http://nobody.test/"))
+        #expect(try await client.response(to: "HEAD").status == 403)
+    }
+
+    // MARK: Interim answers and trailers
+
+    @Test func `interim answers pass to 1.1, not to 1.0`() async throws {
+        let ground = try await Ground { exchange in
+            try exchange.send("HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\nConnection: x\r\nX: y\r\n\r\n")
+            try exchange.send("HTTP/1.1 102 Processing\r\n\r\n")
+            try exchange.respond(body: "done")
+        }
+        let client = try await ground.connect()
+        try await client.send(message())
+        let hint = try await client.response()
+        #expect(hint.status == 103)
+        #expect(hint.fields.map(\.description) == ["Link: </a>; rel=preload"])
+        #expect(try await client.response().status == 102)
+        #expect(try await client.response().text == "done")
+        #expect(try await ground.send("GET / HTTP/1.0\r\nHost: api.test\r\n\r\n").text == "done")
+    }
+
+    @Test func `interim answers without end are a problem`() async throws {
+        let ground = try await Ground { exchange in
+            while true { try exchange.send("HTTP/1.1 102 Processing\r\n\r\n") }
+        }
+        let client = try await ground.connect()
+        try await client.send(message())
+        var response = try await client.response()
+        var count = 0
+        while response.status == 102 {
+            count += 1
+            response = try await client.response()
+        }
+        try expectProblem(response, 502, "http_protocol_error")
+        #expect(count < 100)
+    }
+
+    @Test func `101 to a request that asked for no upgrade is a problem`() async throws {
+        let ground = try await Ground { exchange in
+            try exchange.send("HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nraw bytes")
+            _ = exchange.waitForPeerToLeave()
+        }
+        try expectProblem(try await ground.request(), 502, "http_upgrade_failed", "unasked-upgrade")
+    }
+
+    @Test func `trailers pass as trailers, but for those that belong into a head`() async throws {
+        let ground = try await Ground { exchange in
+            try exchange.startChunked(fields: [("Trailer", "X-Checksum")])
+            try exchange.chunk("body")
+            try exchange.lastChunk(trailers: [
+                ("X-Checksum", "1234"), ("Content-Length", "3"), ("Transfer-Encoding", "chunked"),
+                ("Set-Cookie", "a=b"),
+                ("Authorization", "x"), ("grpc-status", "0"),
+            ])
+        }
+        let client = try await ground.connect()
+        try await client.send(message() + message())
+        for _ in 0..<2 {
+            let response = try await client.response()
+            #expect(response.text == "body")
+            #expect(response.trailers.map(\.description) == ["X-Checksum: 1234", "grpc-status: 0"])
+            #expect(response.field("X-Checksum") == nil)
+        }
+    }
+
+    @Test func `trailers without end cut the answer`() async throws {
+        let ground = try await Ground { exchange in
+            try exchange.startChunked()
+            try exchange.chunk("body")
+            try exchange.send("0\r\n")
+            while true { try exchange.send("X-More: \(String(repeating: "x", count: 1000))\r\n") }
+        }
+        let client = try await ground.connect()
+        try await client.send(message())
+        await #expect(throws: (any Error).self) { try await client.response() }
+    }
+
+    @Test func `chunks come out as chunks without what was said beside their size`() async throws {
+        let ground = try await Ground { exchange in
+            try exchange.send(
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\nhello\r\n1;z=\"q\"\r\n!\r\n0;last\r\n\r\n"
+            )
+        }
+        #expect(try await ground.request().text == "hello!")
+    }
+}
