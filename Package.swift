@@ -74,8 +74,8 @@ let package = Package(
         .executableTarget(
             name: "HeimdallrProxy",
             dependencies: [
-                "Proxy", "Administration", "Playground", "Configuration", "Heimdallr", "HeimdallrCurl", "CurlTransport",
-                "Reactor",
+                "Proxy", "Administration", "Playground", "Configuration", "Cryptography", "Heimdallr", "HeimdallrCurl",
+                "CurlTransport", "Reactor",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),

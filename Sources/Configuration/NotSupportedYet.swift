@@ -8,7 +8,6 @@ enum NotSupportedYet {
         "proxy.tunnels": "leave it out",
         "proxy.connect=tunnel": "write `connect: reject`",
         "listen=unix": "write a host and port such as 127.0.0.1:8080",
-        "store.kind=file": "write `kind: memory`",
         "clients.*.issuer": "write `token_endpoint` instead",
         "clients.*.authorization_endpoint": "leave it out",
         "clients.*.revocation_endpoint": "leave it out",

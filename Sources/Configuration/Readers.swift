@@ -83,8 +83,8 @@ extension Section {
         let kind = value("kind") { text throws(Misfit) in try Grammar.word(text, StoreKind.self) }
         let directory = value("directory", Grammar.nonempty).map(diagnostics.resolve)
         let key = secret("key")
-        if !has("kind") { diagnostics.error(position, "\(path): write `kind: memory`") }
-        guard let kind, !refusesYet("kind", value: kind.rawValue) else { return .memory }
+        if !has("kind") { diagnostics.error(position, "\(path): write `kind: memory` or `kind: file`") }
+        guard let kind else { return .memory }
         switch kind {
         case .memory:
             for key in ["directory", "key"] where has(key) {
@@ -92,10 +92,12 @@ extension Section {
             }
             return .memory
         case .file:
-            guard let directory, let key else {
+            guard has("directory"), has("key") else {
                 diagnostics.error(position, "\(path): `kind: file` needs `directory` and `key`")
                 return .memory
             }
+            guard let directory, let key else { return .memory }
+            checkStoreKey(key)
             return .file(directory: directory, key: key)
         }
     }

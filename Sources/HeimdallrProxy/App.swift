@@ -19,9 +19,10 @@ struct App {
     func start() async throws -> RunningApp {
         var loops: [EventLoop] = []
         for index in 0..<configuration.proxy.threads { loops.append(try EventLoop.start(name: "loop \(index)")) }
+        let store = try await StoreAssembly(settings: configuration.store, logger: logger).make()
         var clients: [String: Heimdallr] = [:]
         for settings in configuration.clients {
-            clients[settings.name] = try ClientAssembly(settings, configuration).make(on: loops[0])
+            clients[settings.name] = try ClientAssembly(settings, configuration).make(on: loops[0], store: store)
         }
         var observer = ProxyObserver()
         if configuration.log.access { observer.accessLog = AccessLog(writer: logWriter).sink }

@@ -15,11 +15,15 @@ struct ClientAssembly {
         trustAnchors = configuration.trustAnchorsFile
     }
 
-    /// - Parameter loop: where its token requests run.
-    func make(on loop: EventLoop) throws(HeimdallrConfigurationError) -> Heimdallr {
+    /// - Parameters:
+    ///   - loop: where its token requests run.
+    ///   - store: where its tokens are kept; one for all clients.
+    func make(
+        on loop: EventLoop, store: any OAuthAccessTokenStore
+    ) throws(HeimdallrConfigurationError) -> Heimdallr {
         try Heimdallr(
             name: settings.name, configuration: heimdallrConfiguration, credentials: credentials, grant: grant,
-            httpClient: CurlHTTPClient(BufferedClient(options: poolOptions, loop: loop)))
+            httpClient: CurlHTTPClient(BufferedClient(options: poolOptions, loop: loop)), store: store)
     }
 
     private var heimdallrConfiguration: HeimdallrConfiguration {

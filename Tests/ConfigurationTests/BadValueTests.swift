@@ -501,10 +501,32 @@ struct BadValueTests {
     @Test("sections that come later are refused, not ignored")
     func later() {
         #expect(
-            problems("admin: {listen: 127.0.0.1:1}\nstore: {kind: file}") == [
-                "c.yaml:1:1: admin is not supported yet: leave it out",
-                "c.yaml:2:15: store.kind: file is not supported yet: write `kind: memory`",
+            problems("admin: {listen: 127.0.0.1:1}") == [
+                "c.yaml:1:1: admin is not supported yet: leave it out"
             ])
+    }
+
+    @Test("a store on disk needs a directory and a key of 32 bytes")
+    func store() throws {
+        #expect(problems("store: {kind: file}") == ["c.yaml:1:8: store: `kind: file` needs `directory` and `key`"])
+        #expect(problems("store: {}") == ["c.yaml:1:8: store: write `kind: memory` or `kind: file`"])
+        #expect(
+            problems("store: {kind: memory, directory: /d}") == [
+                "c.yaml:1:34: store.directory: this belongs to `kind: file`: leave it out"
+            ])
+        let folder = try TemporaryFolder()
+        let noKey =
+            "store.key: this key is no key of 32 bytes, raw or base64: make one with "
+            + "`heimdallr-proxy keygen --output FILE`"
+        for text in ["short", String(repeating: "k", count: 33), String(repeating: "f0", count: 32)] {
+            let file = try folder.write("key", text)
+            #expect(
+                problems("store: {kind: file, directory: d, key: {file: \(file)}}") == ["c.yaml:1:40: \(noKey)"])
+            #expect(
+                problems("store: {kind: file, directory: d, key: {env: KEY}}", environment: ["KEY": text]) == [
+                    "c.yaml:1:40: \(noKey)"
+                ])
+        }
     }
 
     @Test("everything is reported at once, in the order of the file")

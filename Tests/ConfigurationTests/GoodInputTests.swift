@@ -9,6 +9,7 @@ struct GoodInputTests {
         try folder.write("ca.pem", "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n")
         try folder.write("key.pem", "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n")
         try folder.write("billing", "s3cr3t\n")
+        try folder.write("store.key", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n")
         return """
             proxy:
               listen: [127.0.0.1:8080, "[::1]:8080", localhost:0]
@@ -25,7 +26,7 @@ struct GoodInputTests {
               drain_timeout: 0s
             log: {level: debug, format: json, access: false}
             tls: {ca_file: ca.pem}
-            store: {kind: memory}
+            store: {kind: file, directory: state, key: {file: store.key}}
             playground: false
             clients:
               billing:
@@ -131,9 +132,28 @@ struct GoodInputTests {
         (log.level, log.format, log.access) = (.debug, .json, false)
         #expect(configuration.log == log)
         #expect(configuration.trustAnchorsFile == folder.path + "/ca.pem")
-        #expect(configuration.store == .memory)
+        #expect(
+            configuration.store
+                == .file(directory: folder.path + "/state", key: .file(path: folder.path + "/store.key")))
         #expect(configuration.admin == nil)
         #expect(configuration.clients.map(\.name) == ["billing", "person", "seeded", "exchange", "own"])
+    }
+
+    @Test("a store's key is 32 bytes as they are, or their base64")
+    func storeKeys() throws {
+        let folder = try TemporaryFolder()
+        let encoded = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
+        for content in [
+            [UInt8](repeating: 0x0A, count: 31) + [0x20], (0..<32).map { UInt8($0) | 0xE0 }, Array(encoded.utf8),
+            Array("\(encoded)=\r\n".utf8), Array(" \(encoded.replacing("A", with: "-"))=\n".utf8),
+        ] {
+            let file = try folder.write("key", content)
+            let (configuration, _) = try good("store: {kind: file, directory: /d, key: {file: \(file)}}")
+            #expect(configuration.store == .file(directory: "/d", key: .file(path: file)))
+        }
+        let (configuration, _) = try good(
+            "store: {kind: file, directory: /d, key: {env: KEY}}", environment: ["KEY": encoded])
+        #expect(configuration.store == .file(directory: "/d", key: .environment(name: "KEY")))
     }
 
     @Test("every key of a client arrives")

@@ -1,0 +1,37 @@
+import ArgumentParser
+import Cryptography
+
+/// Makes a key for `store.key`.
+struct KeygenCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "keygen",
+        abstract: "Make a key for the token store.",
+        discussion: """
+            Prints 32 random bytes as base64, or writes them to a new file that only this user may read. A file that is \
+            there already is left as it is: tokens sealed with its key could never be read again.
+
+              heimdallr-proxy keygen --output store.key
+            """)
+
+    @Option(name: .shortAndLong, help: "A new file for the key, mode 0600.", completion: .file())
+    var output: String?
+
+    func run() throws {
+        var bytes = try RandomBytes.make(SealingKey.size)
+        var text = Array((Base64.encode(bytes) + "\n").utf8)
+        defer {
+            SecretBytes.wipe(&bytes)
+            SecretBytes.wipe(&text)
+        }
+        guard let output else {
+            guard OutputDescriptor.standardOutput.write(text) else { throw ExitStatus.failure.error }
+            return
+        }
+        do throws(CryptographyError) {
+            try PrivateFile.create(path: output, with: text)
+        } catch {
+            OutputDescriptor.standardError.write("error: \(error)\n")
+            throw ExitStatus.failure.error
+        }
+    }
+}
