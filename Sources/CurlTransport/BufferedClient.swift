@@ -35,7 +35,7 @@ public actor BufferedClient {
 
     private nonisolated let loop: EventLoop
     private let options: PoolOptions
-    private var pool: ConnectionPool?
+    private var pool: LoopBound<ConnectionPool>?
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
 
@@ -55,9 +55,9 @@ public actor BufferedClient {
         let exchange = BufferedExchange(request, loop: loop)
         let bound = LoopBound(exchange, on: loop)
         do {
-            let pool = try self.pool ?? ConnectionPool(options: options, loop: loop)
+            let pool = try self.pool ?? LoopBound(ConnectionPool(options: options, loop: loop), on: loop)
             self.pool = pool
-            let transfer = try pool.acquire()
+            let transfer = try pool.value.acquire()
             try exchange.start(transfer)
         } catch let error as TransportError {
             throw .transport(error)

@@ -39,10 +39,13 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     private enum Job {
         case closure(@Sendable () -> Void)
         case executorJob(UnownedJob)
+        case release(HeldObject)
     }
     private struct Inbox {
         var jobs: [Job] = []
         var isStopped = false
+        /// The thread is gone: nothing of the loop's is used by anybody else any more.
+        var isOver = false
     }
     private struct Slot {
         var handler: (any ReadinessHandler)?
@@ -111,8 +114,19 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         wake()
     }
 
+    /// Lets go of an object on the loop's thread, whose objects use the loop when they end; once the loop is over, here.
+    func release(_ object: HeldObject) {
+        guard !isOnLoop else { return object.release() }
+        let isOver = inbox.withLock { inbox in
+            if !inbox.isOver { inbox.jobs.append(.release(object)) }
+            return inbox.isOver
+        }
+        isOver ? object.release() : wake()
+    }
+
     private func post(_ job: sending Job) {
         let isFirst = inbox.withLock { inbox in
+            guard !inbox.isOver else { return false }
             inbox.jobs.append(job)
             return inbox.jobs.count == 1
         }
@@ -189,7 +203,27 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
             nextTurn = []
             for handler in handlers { handler.nextTurn() }
         }
-        for index in slots.indices { slots[index].handler = nil }
+        end()
+    }
+
+    /// Lets go of everything, on the loop's own thread.
+    private func end() {
+        let handlers = slots
+        slots = []
+        turnEnd = []
+        nextTurn = []
+        timers = TimerQueue()
+        withExtendedLifetime(handlers) {}
+        while true {
+            let jobs = inbox.withLock { inbox in
+                let jobs = inbox.jobs
+                inbox.jobs = []
+                inbox.isOver = jobs.isEmpty
+                return jobs
+            }
+            if jobs.isEmpty { return }
+            for case .release(let object) in jobs { object.release() }
+        }
     }
 
     private func dispatch(_ key: UInt64, _ readiness: Readiness) {
@@ -216,6 +250,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
                 switch job {
                 case .closure(let body): body()
                 case .executorJob(let job): unsafe job.runSynchronously(on: asUnownedSerialExecutor())
+                case .release(let object): object.release()
                 }
             }
         }
