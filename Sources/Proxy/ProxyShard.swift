@@ -190,7 +190,7 @@ extension ClientConnection {
             }
             record.host = Array(bytes[head.host].text.utf8)
         }
-        record.status = phase == .closed || status != 0 ? status : 499
+        record.status = wasCut ? 0 : status != 0 ? status : 499
         record.bytesSent = bytesSent
         record.bytesReceived = UInt64(body.taken)
         record.duration = shard.loop.now.since(started)

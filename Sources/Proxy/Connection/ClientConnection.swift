@@ -74,6 +74,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     // For the log.
     var started = LoopTime(nanoseconds: 0)
     var status = 0
+    private(set) var wasCut = false
     var bytesSent: UInt64 = 0
     /// What became of its token, where its upstream has a client.
     var injection: InjectionResult?
@@ -336,6 +337,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
 
     /// The client has a part of an answer that will never be whole.
     func cut() {
+        wasCut = true
         socket.resetOnClose()
         hangUp()
     }
