@@ -1,0 +1,212 @@
+import Configuration
+import Proxy
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("connections begin, end and are counted", .grounds, .timeLimit(.minutes(1)))
+struct LifeTests {
+    // MARK: Clients that leave
+
+    @Test func `a client that leaves before the answer ends the exchange within a second`() async throws {
+        let ground = try await Ground { _ = $0.waitForPeerToLeave() }
+        let client = try await ground.connect()
+        try await client.send(message())
+        let origin = ground.origin
+        try await eventually("the request arrives") { origin.requests.count == 1 }
+        client.close()
+        try await eventually("the upstream's connection ends", within: .seconds(1)) { origin.connections[0].isOver }
+    }
+
+    @Test func `a client that leaves within the answer ends the exchange within a second`() async throws {
+        let ground = try await Ground { exchange in
+            try exchange.startChunked()
+            try exchange.chunk("first")
+            _ = exchange.waitForPeerToLeave()
+        }
+        let client = try await ground.connect()
+        try await client.send(message())
+        _ = try await client.read(until: "first")
+        client.close()
+        let origin = ground.origin
+        try await eventually("the upstream's connection ends", within: .seconds(1)) { origin.connections[0].isOver }
+    }
+
+    @Test func `a client that leaves without reading an endless answer ends the exchange`() async throws {
+        let ground = try await Ground { try $0.flood(1 << 30) }
+        var client: RawClient? = try await ground.connect(receiveBuffer: 4096)
+        try await client?.send(message())
+        _ = try await client?.read(count: 100)
+        client?.resetOnClose()
+        client = nil
+        let origin = ground.origin
+        try await eventually("the upstream's connection ends", within: .seconds(5)) { origin.connections[0].isOver }
+    }
+
+    @Test func `a client that leaves while a token is fetched costs nobody anything`() async throws {
+        let gate = Gate()
+        let endpoint = try TokenEndpoint { _, _ in
+            gate.wait()
+            return .token("T1")
+        }
+        let ground = try await Ground(endpoint: endpoint)
+        let leaver = try await ground.connect()
+        try await leaver.send(message("GET", "http://api.test/left"))
+        _ = try await endpoint.requests(1)
+        async let response = ground.request("GET", "http://api.test/stayed")
+        leaver.close()
+        gate.open()
+        #expect(try await response.status == 200)
+        #expect(ground.origin.requests.map(\.target) == ["/stayed"])
+        #expect(endpoint.requests.count == 1)
+    }
+
+    // MARK: Limits
+
+    @Test func `past max_connections a client waits for a place`() async throws {
+        let ground = try await Ground(proxy: "max_connections: 3")
+        var clients: [RawClient] = []
+        for _ in 0..<3 {
+            let client = try await ground.connect()
+            try await client.send(message())
+            #expect(try await client.response().status == 200)
+            clients.append(client)
+        }
+        let fourth = try await ground.connect()
+        try await fourth.send(message("GET", "http://api.test/fourth"))
+        await #expect(throws: TestFailure.self) { try await fourth.response(within: .milliseconds(300)) }
+        #expect(ground.origin.requests.count == 3)
+        clients[0].close()
+        #expect(try await fourth.response().status == 200)
+        // And again, once everybody has left.
+        for client in clients + [fourth] { client.close() }
+        for _ in 0..<10 { #expect(try await ground.request().status == 200) }
+    }
+
+    @Test func `a thousand clients come and go`() async throws {
+        let ground = try await Ground()
+        try await withThrowingTaskGroup(of: Int.self) { group in
+            for _ in 0..<20 {
+                group.addTask {
+                    var served = 0
+                    for _ in 0..<50 {
+                        served += try await ground.request().status == 200 ? 1 : 0
+                    }
+                    return served
+                }
+            }
+            var served = 0
+            for try await count in group { served += count }
+            #expect(served == 1000)
+        }
+        #expect(ground.origin.requests.count == 1000)
+        #expect(ground.endpoint.requests.count == 1)
+    }
+
+    // MARK: One token for all
+
+    @Test func `a hundred requests on a cold start are one token request`() async throws {
+        let gate = Gate()
+        let endpoint = try TokenEndpoint { _, number in
+            gate.wait()
+            return .token("T\(number + 1)")
+        }
+        let ground = try await Ground(endpoint: endpoint)
+        try await withThrowingTaskGroup(of: Int.self) { group in
+            for _ in 0..<100 { group.addTask { try await ground.request().status } }
+            _ = try await endpoint.requests(1)
+            gate.open()
+            for try await status in group { #expect(status == 200) }
+        }
+        #expect(endpoint.requests.count == 1)
+        #expect(endpoint.requests.first?["grant_type"] == "client_credentials")
+        #expect(ground.origin.requests.allSatisfy { $0.authorization == ["Bearer T1"] })
+        #expect(ground.origin.requests.count == 100)
+    }
+
+    // MARK: Draining
+
+    @Test func `draining ends what is idle, finishes what is under way, and takes nothing new`() async throws {
+        let gate = Gate()
+        let ground = try await Ground { exchange in
+            if exchange.head.target == "/slow" { gate.wait() }
+            try exchange.respond(body: "done")
+        }
+        let idle = try await ground.connect()
+        try await idle.send(message())
+        #expect(try await idle.response().field("Connection") == nil)
+        let busy = try await ground.connect()
+        try await busy.send(message("GET", "http://api.test/slow"))
+        let origin = ground.origin
+        try await eventually("the slow request arrives") { origin.requests.count == 2 }
+        async let drained: Void = ground.server.drain(within: .seconds(20))
+        #expect(try await idle.readToEnd().isEmpty)
+        await #expect(throws: (any Error).self) { try await ground.connect() }
+        gate.open()
+        let response = try await busy.response()
+        #expect(response.text == "done")
+        #expect(response.field("Connection") == "close")
+        #expect(try await busy.readToEnd().isEmpty)
+        await drained
+    }
+
+    @Test func `draining has an end`() async throws {
+        let ground = try await Ground { _ = $0.waitForPeerToLeave() }
+        let client = try await ground.connect()
+        try await client.send(message())
+        let origin = ground.origin
+        try await eventually("the request arrives") { origin.requests.count == 1 }
+        await ground.server.drain(within: .milliseconds(100))
+        #expect(try await client.readToEnd().isEmpty)
+        try await eventually("the upstream's connection ends") { origin.connections[0].isOver }
+    }
+
+    // MARK: The log
+
+    @Test func `the access log says what came, where it went and how it ended`() async throws {
+        let log = Log()
+        var observer = ProxyObserver()
+        observer.accessLog = { log.append($0) }
+        let ground = try await Ground(observer: observer) { exchange in
+            if exchange.head.target.hasPrefix("/cut") {
+                try exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
+                return exchange.close()
+            }
+            try exchange.respond(201, body: "four")
+        }
+        _ = try await ground.request("POST", "http://api.test/a?secret=1", body: "hello")
+        _ = try await ground.request("GET", "http://nobody.test/b")
+        _ = try? await ground.request("GET", "http://api.test/cut")
+        _ = try await ground.send("GET  / HTTP/1.1\r\n\r\n")
+        try await eventually("four records") { log.records.count == 4 }
+        let records = log.records
+        func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
+        #expect(records.map { text($0.method) } == ["POST", "GET", "GET", ""])
+        #expect(records.map { text($0.path) } == ["/a", "/b", "/cut", ""])
+        #expect(records.map { text($0.host) } == ["api.test", "nobody.test", "api.test", ""])
+        #expect(records.map(\.status) == [201, 403, 0, 400])
+        #expect(records.map(\.upstream) == ["api.test", nil, "api.test", nil])
+        #expect(records.map(\.client) == ["api", nil, "api", nil])
+        #expect(records[0].bytesReceived == 5)
+        #expect(records[0].bytesSent > 4)
+    }
+
+    @Test func `the access log says 499 of a client that left`() async throws {
+        let log = Log()
+        var observer = ProxyObserver()
+        observer.accessLog = { log.append($0) }
+        let ground = try await Ground(observer: observer) { _ = $0.waitForPeerToLeave() }
+        let client = try await ground.connect()
+        try await client.send(message())
+        let origin = ground.origin
+        try await eventually("the request arrives") { origin.requests.count == 1 }
+        client.close()
+        try await eventually("a record") { log.records.map(\.status) == [499] }
+    }
+}
+
+private final class Log: Sendable {
+    private let state = Mutex<[AccessRecord]>([])
+    var records: [AccessRecord] { state.withLock { $0 } }
+    func append(_ record: AccessRecord) { state.withLock { $0.append(record) } }
+}

@@ -1,0 +1,83 @@
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite(
+    "a connection that dies before it answers costs a program nothing, where the request may be sent again", .grounds,
+    .serialized, .timeLimit(.minutes(1)))
+struct RetryTests {
+    /// Answers the first request of a connection; the second one of it kills it, without an answer.
+    private static let dyingOnReuse: RecordingOrigin.Handler = { exchange in
+        let count = counts.note(exchange.head.connection, of: exchange.head.field("X-Ground") ?? "")
+        if count > 1 { return exchange.reset() }
+        try exchange.respond(body: "ok")
+    }
+    private static let counts = Counts()
+
+    @Test(arguments: ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"])
+    func `an idempotent request without a body is sent once more, on a fresh connection`(method: String) async throws {
+        let ground = try await Ground(answer: Self.dyingOnReuse)
+        let mark = "X-Ground: \(ground.port)"
+        #expect(try await ground.request(fields: [mark]).status == 200)
+        #expect(try await ground.request(method, "http://api.test/again", fields: [mark]).status == 200)
+        let requests = ground.origin.requests
+        #expect(requests[1].connection == 0 && requests[2].connection > 0)
+        #expect(requests.map(\.method) == ["GET", method, method])
+        #expect(requests[2].target == "/again")
+        #expect(
+            requests.map(\.authorization)
+                == (method == "TRACE" ? [["Bearer T1"], [], []] : Array(repeating: ["Bearer T1"], count: 3)))
+    }
+
+    @Test(
+        arguments: [("POST", nil), ("PATCH", nil), ("POST", ""), ("POST", "body"), ("PUT", "body"), ("GET", "body")]
+            as [(String, String?)])
+    func `any other request is not: it may have been carried out`(method: String, body: String?) async throws {
+        let ground = try await Ground(answer: Self.dyingOnReuse)
+        let mark = "X-Ground: \(ground.port)"
+        #expect(try await ground.request(fields: [mark]).status == 200)
+        let response = try await ground.request(method, fields: [mark], body: body)
+        try expectProblem(response, 502, "connection_terminated", "connection-lost")
+        #expect(ground.origin.requests.map(\.method) == ["GET", method])
+    }
+
+    @Test func `once, not again and again`() async throws {
+        let ground = try await Ground { $0.reset() }
+        try expectProblem(try await ground.request(), 502, "connection_terminated", "connection-lost")
+        #expect(ground.origin.requests.count == 2)
+    }
+
+    @Test func `not when an answer had begun`() async throws {
+        let ground = try await Ground { exchange in
+            try exchange.send("HTTP/1.1 200 OK\r\n")
+            exchange.close()
+        }
+        #expect(try await ground.request().status == 502)
+        #expect(ground.origin.requests.count == 1)
+    }
+
+    @Test func `a server that closes its idle connections is no trouble for anything`() async throws {
+        let ground = try await Ground { exchange in
+            try exchange.respond(body: "ok")
+            exchange.close()
+        }
+        let origin = ground.origin
+        for number in 0..<5 {
+            #expect(try await ground.request("POST", body: "x").text == "ok")
+            try await eventually("the connection is over") { origin.connections[number].isOver }
+        }
+        #expect(origin.requests.count == 5)
+    }
+}
+
+/// How many requests a connection has brought.
+private final class Counts: Sendable {
+    private let counts = Mutex<[String: Int]>([:])
+
+    func note(_ connection: Int, of ground: String) -> Int {
+        counts.withLock {
+            $0["\(ground)/\(connection)", default: 0] += 1
+            return $0["\(ground)/\(connection)", default: 0]
+        }
+    }
+}
