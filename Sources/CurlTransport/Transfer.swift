@@ -146,6 +146,7 @@ public enum UploadLength: Sendable, Equatable {
         if !hasAccept { fields.suppress("Accept:") }
         // Without this libcurl asks for 100-continue by itself and waits a second for it.
         if !hasExpect { fields.suppress("Expect:") }
+        if pool.options.nextProxy != .none { fields.suppress("Proxy-Connection:") }
         let handle = unsafe easy.pointer
         try check(unsafe heimdallr_easy_set_list(handle, CURLOPT_HTTPHEADER, fields.list()), "CURLOPT_HTTPHEADER")
         if setFresh != fresh {
