@@ -29,7 +29,7 @@ enum Advice {
         case .status, .redirect, .answer: "check that token_endpoint is the address of a token endpoint"
         case .refused(let error): sentence(for: error.code)
         case .secret: "put the secret where the configuration says it is"
-        case .stuck: "wait; it is tried again by itself"
+        case .stuck, .storeBusy: "wait; it is tried again by itself"
         }
     }
 

@@ -8,6 +8,8 @@ import Reactor
 final class ProxyShard {
     let loop: EventLoop
     let settings: ProxySettings
+    let headerTimeout: Timeout
+    let idleTimeout: Timeout
     let observer: ProxyObserver
     let routes: RouteTable
     private(set) var upstreams: [Upstream] = []
@@ -41,6 +43,8 @@ final class ProxyShard {
     init(_ plan: ProxyPlan, listeners: [ProxyPlan.Listener], loop: EventLoop) throws {
         self.loop = loop
         settings = plan.configuration.proxy
+        headerTimeout = Timeout(settings.headerTimeout)
+        idleTimeout = Timeout(settings.idleTimeout)
         observer = plan.observer
         layout = plan.layout
         metrics = ProxyMetrics(slots: plan.layout.slots)

@@ -17,6 +17,8 @@ final class Upstream {
     private let authenticator: any ResourceRequestAuthenticator
     /// `nil`: the authority that was asked for, by https (a wildcard without `url`).
     private let fixed: Destination?
+    let responseTimeout: Timeout
+    let idleTimeout: Timeout
     /// Put in front of every path.
     let pathPrefix: [UInt8]
     /// Asked for by absolute-form, because a proxy without a tunnel is in between.
@@ -47,6 +49,8 @@ final class Upstream {
     ) throws(TransportError) {
         self.settings = settings
         self.index = index
+        responseTimeout = Timeout(settings.responseTimeout)
+        idleTimeout = Timeout(settings.idleTimeout)
         self.client = client
         name = settings.host.description
         var options = PoolOptions()
@@ -91,6 +95,8 @@ final class Upstream {
     ) throws(TransportError) {
         settings = UpstreamSettings(host: HostPattern(wildcard: true, host: .name("unmatched"), port: nil))
         index = nil
+        responseTimeout = Timeout(settings.responseTimeout)
+        idleTimeout = Timeout(settings.idleTimeout)
         name = "unmatched"
         client = nil
         authenticator = ResourceRequestAuthenticatorHTTPHeader()

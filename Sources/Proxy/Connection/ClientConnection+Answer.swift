@@ -41,14 +41,14 @@ extension ClientConnection: TransferDelegate {
             guard interimCount <= Self.maxInterim else { return refuse(.malformedResponse) }
             if verdict == .forwardInterim { writeInterim() }
             answer.reset(requestWasHead: exchange.isHead)
-            setDeadline(.response, after: upstream?.settings.responseTimeout)
+            setDeadline(.response, after: upstream?.responseTimeout ?? .off)
             return true
         case .discard:
             isAnswerHeadComplete = true
             discarded = 0
         case .refuse(let problem): return refuse(problem)
         }
-        setDeadline(.upstreamIdle, after: upstream?.settings.idleTimeout)
+        setDeadline(.upstreamIdle, after: upstream?.idleTimeout ?? .off)
         return exchange.isDiscardingAnswer || goesOnAfter(0)
     }
 
@@ -94,8 +94,7 @@ extension ClientConnection: TransferDelegate {
         exchange.answer(status: answer.status, framing: answer.framing)
         status = answer.status
         let before = output.count
-        appendStatusLine()
-        appendFields()
+        answer.write(to: &output)
         if exchange.answerFraming == .chunked { output.append("Transfer-Encoding: chunked\r\n") }
         if !exchange.clientKeepsAlive || exchange.endsByClose || shard.isDraining {
             output.append("Connection: close\r\n")
@@ -109,30 +108,9 @@ extension ClientConnection: TransferDelegate {
     }
 
     private func writeInterim() {
-        appendStatusLine()
-        appendFields()
+        answer.write(to: &output)
         output.append("\r\n")
         scheduleFlush()
-    }
-
-    private func appendStatusLine() {
-        output.append("HTTP/1.1 ")
-        output.append(decimal: UInt64(answer.status))
-        output.append(byte: UInt8(ascii: " "))
-        let head = answer.bytes
-        output.append(head.span.extracting(answer.reason.range))
-        output.append("\r\n")
-    }
-
-    private func appendFields() {
-        let head = answer.bytes
-        let bytes = head.span
-        for field in answer.fields where !field.isHopByHop {
-            output.append(bytes[field.name])
-            output.append(": ")
-            output.append(bytes[field.value])
-            output.append("\r\n")
-        }
     }
 
     // MARK: Body
@@ -146,10 +124,10 @@ extension ClientConnection: TransferDelegate {
         }
         if output.count > Self.highWater {
             isPaused = true
-            setDeadline(.clientStalled, after: shard.settings.idleTimeout)
+            setDeadline(.clientStalled, after: shard.idleTimeout)
             return .pause
         }
-        setDeadline(.upstreamIdle, after: upstream?.settings.idleTimeout)
+        setDeadline(.upstreamIdle, after: upstream?.idleTimeout ?? .off)
         let size = body.count
         if exchange.answerFraming == .chunked {
             output.append(hexadecimal: UInt64(size))
@@ -211,9 +189,9 @@ extension ClientConnection: TransferDelegate {
 
     private func sending(_ count: Int) -> UploadStep {
         if exchange.isAnswered {
-            setDeadline(.upstreamIdle, after: upstream?.settings.idleTimeout)
+            setDeadline(.upstreamIdle, after: upstream?.idleTimeout ?? .off)
         } else {
-            setDeadline(.response, after: upstream?.settings.responseTimeout)
+            setDeadline(.response, after: upstream?.responseTimeout ?? .off)
         }
         return .bytes(count)
     }
@@ -225,7 +203,7 @@ extension ClientConnection: TransferDelegate {
             return .abort
         }
         isUploadWaiting = true
-        if !exchange.isAnswered { setDeadline(.requestBody, after: shard.settings.idleTimeout) }
+        if !exchange.isAnswered { setDeadline(.requestBody, after: shard.idleTimeout) }
         return .wait
     }
 
@@ -255,5 +233,23 @@ extension ClientConnection: TransferDelegate {
 
     private func sendAgain(fresh: Bool) {
         do throws(Problem) { try send(fresh: fresh) } catch { fail(error) }
+    }
+}
+
+extension ResponseHead {
+    /// Writes the status line and the fields that may pass, without the blank line.
+    fileprivate func write(to output: inout ByteBuffer) {
+        let bytes = self.bytes.span
+        output.append("HTTP/1.1 ")
+        output.append(decimal: UInt64(status))
+        output.append(byte: UInt8(ascii: " "))
+        output.append(bytes[reason])
+        output.append("\r\n")
+        for field in fields where !field.isHopByHop {
+            output.append(bytes[field.name])
+            output.append(": ")
+            output.append(bytes[field.value])
+            output.append("\r\n")
+        }
     }
 }

@@ -201,7 +201,7 @@ extension ClientConnection {
             isAnswerHeadComplete = false
             if exchange.isReplayed { body.rewind() }
             isUploadWaiting = false
-            setDeadline(.response, after: upstream.settings.responseTimeout)
+            setDeadline(.response, after: upstream.responseTimeout)
             try transfer.start(delegate: self, fresh: fresh)
         } catch {
             transfer = nil

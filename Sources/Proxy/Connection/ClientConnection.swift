@@ -28,11 +28,14 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     static let highWater = 64 * 1024
     /// Larger pieces of a body are written from where they lie instead of being copied.
     static let copyLimit = 16 * 1024
+    /// So long a client has to take its last answer once it is all sent.
+    private static let lingerTimeout = Timeout(.seconds(2))
     /// Of a request that was answered before its end, so much is read and thrown away: a program that sends all before
     /// it reads still gets the answer.
     private static let maxDiscarded = 64 << 20
 
-    unowned let shard: ProxyShard
+    /// Holds this connection until it is closed.
+    let shard: ProxyShard
     let role: ListenerRole
     let socket: StreamSocket
 
@@ -83,7 +86,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
         self.socket = socket
         self.role = role
         self.shard = shard
-        setDeadline(.idle, after: shard.settings.idleTimeout)
+        setDeadline(.idle, after: shard.idleTimeout)
     }
 
     // MARK: Readiness
@@ -146,7 +149,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
             if sawEnd {
                 closeBehindOutput()
             } else if deadlineKind != .head {
-                setDeadline(.head, after: shard.settings.headerTimeout)
+                setDeadline(.head, after: shard.headerTimeout)
             }
             return canRead && !sawEnd
         }
@@ -156,7 +159,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     }
 
     private func waitForRequest() {
-        if deadlineKind != .idle { setDeadline(.idle, after: shard.settings.idleTimeout) }
+        if deadlineKind != .idle { setDeadline(.idle, after: shard.idleTimeout) }
         if input.capacity > Self.highWater { input.release() }
         if output.isEmpty, output.capacity > Self.highWater { output.release() }
     }
@@ -281,7 +284,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
         guard output.isEmpty else {
             // Anything that went out counts as progress of the client.
             if phase == .closing || isPaused || phase == .readingHead {
-                setDeadline(.clientStalled, after: shard.settings.idleTimeout)
+                setDeadline(.clientStalled, after: shard.idleTimeout)
             }
             return
         }
@@ -321,7 +324,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
         socket.shutdownWriting()
         phase = .lingering
         discarded = 0
-        setDeadline(.linger, after: .seconds(2))
+        setDeadline(.linger, after: Self.lingerTimeout)
         discardInput()
     }
 
@@ -358,10 +361,10 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
 
     // MARK: Deadlines
 
-    func setDeadline(_ kind: Deadline, after duration: Duration?) {
-        guard let duration else { return clearDeadline() }
+    func setDeadline(_ kind: Deadline, after timeout: Timeout) {
+        guard let nanoseconds = timeout.nanoseconds else { return clearDeadline() }
         deadlineKind = kind
-        deadline = shard.loop.now + duration
+        deadline = shard.loop.now.advanced(by: nanoseconds)
         shard.noteDeadline(deadline)
     }
 
