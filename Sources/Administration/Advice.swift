@@ -29,7 +29,8 @@ enum Advice {
         case .status, .redirect, .answer: "check that token_endpoint is the address of a token endpoint"
         case .refused(let error): sentence(for: error.code)
         case .secret: "put the secret where the configuration says it is"
-        case .stuck, .storeBusy: "wait; it is tried again by itself"
+        case .store: "check the store directory, and which other process uses it"
+        case .stuck: "wait; it is tried again by itself"
         }
     }
 

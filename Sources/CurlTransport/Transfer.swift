@@ -49,7 +49,8 @@ public enum UploadLength: Sendable, Equatable {
     var state = State.idle
     /// What it is spoken on, once libcurl has asked for one.
     var socket: CurlSocket?
-    weak var delegate: (any TransferDelegate)?
+    /// Held until the end, which the pool makes sure comes.
+    var delegate: (any TransferDelegate)?
 
     private var fields = RequestFields()
     private var upload = UploadLength.noBody

@@ -18,7 +18,12 @@ public struct LoopTime: Sendable, Comparable, Hashable {
     /// Saturates: a far future stays a far future.
     public static func + (time: LoopTime, duration: Duration) -> LoopTime {
         let nanoseconds = duration.wholeNanoseconds
-        let (sum, overflow) = time.nanoseconds.addingReportingOverflow(UInt64(max(0, nanoseconds)))
+        return time.advanced(by: UInt64(max(0, nanoseconds)))
+    }
+
+    /// Saturates.
+    public func advanced(by nanoseconds: UInt64) -> LoopTime {
+        let (sum, overflow) = self.nanoseconds.addingReportingOverflow(nanoseconds)
         return LoopTime(nanoseconds: overflow ? .max : sum)
     }
 
