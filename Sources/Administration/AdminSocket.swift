@@ -65,17 +65,20 @@ public enum AdminSocket {
 
     /// Tells a file from one that has taken its place.
     static func identity(_ path: String) -> UInt64? {
-        let attributes = try? FileManager.default.attributesOfItem(atPath: path)
-        return (attributes?[.systemFileNumber] as? any BinaryInteger).map { UInt64(clamping: $0) }
+        guard let attributes = try? FileManager.default.attributesOfItem(atPath: path) else { return nil }
+        return number(attributes[.systemFileNumber])
     }
 
     private static func owner(_ attributes: [FileAttributeKey: Any]) -> UInt32? {
-        (attributes[.ownerAccountID] as? any BinaryInteger).map { UInt32(clamping: $0) }
+        number(attributes[.ownerAccountID]).flatMap { UInt32(exactly: $0) }
     }
 
     private static func mode(_ attributes: [FileAttributeKey: Any]) -> UInt32? {
-        (attributes[.posixPermissions] as? any BinaryInteger).map { UInt32(clamping: $0) }
+        number(attributes[.posixPermissions]).flatMap { UInt32(exactly: $0) }
     }
+
+    /// A Swift integer, or an NSNumber once somebody has linked all of Foundation; both print as digits.
+    private static func number(_ value: Any?) -> UInt64? { value.flatMap { UInt64("\($0)") } }
 }
 
 /// Why there is no administration.

@@ -115,6 +115,12 @@ public struct Histogram: Sendable, Equatable {
         sum += seconds
     }
 
+    /// - Precondition: the bounds are the same.
+    mutating func add(_ other: Histogram) {
+        for (index, count) in other.counts.enumerated() where index < counts.count { counts[index] += count }
+        sum += other.sum
+    }
+
     public var total: UInt64 { counts.reduce(0, &+) }
 }
 

@@ -15,9 +15,23 @@ struct MetricsPage {
         return output.text
     }
 
-    private func writeTraffic(_ output: inout PrometheusText) {
-        output.begin("heimdallr_requests_total", .counter, "Requests that were answered, by status code.")
+    /// One entry for each label value: upstreams of one host may have different clients.
+    private var upstreams: [TrafficReport.Upstream] {
+        var merged: [TrafficReport.Upstream] = []
         for upstream in traffic.upstreams {
+            if let index = merged.firstIndex(where: { $0.name == upstream.name }) {
+                merged[index].add(upstream)
+            } else {
+                merged.append(upstream)
+            }
+        }
+        return merged
+    }
+
+    private func writeTraffic(_ output: inout PrometheusText) {
+        let upstreams = upstreams
+        output.begin("heimdallr_requests_total", .counter, "Requests that were answered, by status code.")
+        for upstream in upstreams {
             for (code, count) in upstream.requests {
                 output.sample(["upstream": upstream.name, "code": String(code)], count)
             }
@@ -25,7 +39,7 @@ struct MetricsPage {
         output.begin(
             "heimdallr_request_duration_seconds", .histogram,
             "From a request's head to the end of its answer.")
-        for upstream in traffic.upstreams {
+        for upstream in upstreams {
             output.histogram(label: "upstream", upstream.name, upstream.durations)
         }
         output.begin("heimdallr_requests_in_flight", .gauge, "Requests that are being answered.")
@@ -33,7 +47,7 @@ struct MetricsPage {
         output.begin(
             "heimdallr_upstream_bytes_total", .counter,
             "Bytes of request bodies sent, and of answers received and passed on.")
-        for upstream in traffic.upstreams {
+        for upstream in upstreams {
             output.sample(["upstream": upstream.name, "direction": "sent"], upstream.bytesSent)
             output.sample(["upstream": upstream.name, "direction": "received"], upstream.bytesReceived)
         }
@@ -85,5 +99,20 @@ struct MetricsPage {
         }
         output.begin("heimdallr_token_waiters", .gauge, "Requests that wait for a token.")
         for status in clients { output.sample(["client": status.client], status.waiters) }
+    }
+}
+
+extension TrafficReport.Upstream {
+    fileprivate mutating func add(_ other: Self) {
+        for (code, count) in other.requests {
+            if let index = requests.firstIndex(where: { $0.code == code }) {
+                requests[index].count += count
+            } else {
+                requests.append((code, count))
+            }
+        }
+        durations.add(other.durations)
+        bytesSent += other.bytesSent
+        bytesReceived += other.bytesReceived
     }
 }

@@ -42,6 +42,8 @@ private struct EnvironmentForm {
         ("HEIMDALLR_LISTEN", "proxy.listen"),
         ("HEIMDALLR_OPEN", "proxy.open"),
         ("HEIMDALLR_CA_FILE", "tls.ca_file"),
+        ("HEIMDALLR_ADMIN_LISTEN", "admin.listen"),
+        ("HEIMDALLR_ADMIN_SOCKET", "admin.socket"),
         ("HEIMDALLR_LOG_LEVEL", "log.level"),
         ("HEIMDALLR_LOG_FORMAT", "log.format"),
     ]
@@ -79,7 +81,7 @@ private struct EnvironmentForm {
             target.append(leaf("host", "invalid", .whole))
         }
         target += nested("tls", "upstreams[0].tls")
-        var root = nested("proxy", "proxy") + nested("log", "log") + nested("tls", "tls")
+        var root = nested("proxy", "proxy") + nested("admin", "admin") + nested("log", "log") + nested("tls", "tls")
         root.append(mapping("clients", [mapping("default", client)]))
         root.append(
             .init(

@@ -4,6 +4,8 @@ struct Listener {
     var position: Position
     /// `proxy.listen: ` and the like, for messages.
     var name: String
+    /// Of the admin port, which hands out no tokens: whether it has a `token` of its own. `nil` for all others.
+    var hasAdminToken: Bool?
 
     /// What is bound when the configuration does not say.
     static let defaults = ProxySettings().listen.map {

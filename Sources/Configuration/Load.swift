@@ -23,6 +23,23 @@ extension Configuration {
         return try Loader.load(YAMLDocument.parse(yaml, diagnostics), diagnostics)
     }
 
+    /// Where the administration of the proxy with this configuration is: for programs that talk to it and may not have
+    /// its secrets, so nothing else is checked.
+    ///
+    /// - Returns: `nil` when the configuration has no `admin` section.
+    /// - Throws: when the file can't be read, or the section is not right.
+    public static func adminSettings(
+        file: String, environment: [String: String]
+    ) throws(ConfigurationError) -> AdminSettings? {
+        let diagnostics = Diagnostics(file: file, environment: environment)
+        guard let root = try YAMLDocument.parse(text(of: file), diagnostics), case .mapping(let entries) = root.content
+        else { throw ConfigurationError(problems: diagnostics.problems) }
+        let settings = Section(entries, path: "", pattern: "", at: .whole, diagnostics).section("admin")?
+            .adminAddresses()
+        guard !diagnostics.hasErrors else { throw ConfigurationError(problems: diagnostics.problems) }
+        return settings
+    }
+
     /// Whether the file says `playground: true` in a line of its own: a look ahead, so that the playground can be
     /// started before the file is read and its ports put into the environment. False when the file can't be read;
     /// `load` says why.

@@ -37,7 +37,7 @@ struct Loader {
         if let admin = section.section("admin") {
             let (settings, listener) = admin.adminSettings()
             configuration.admin = settings
-            if let listener { listeners.append(listener) }
+            listeners.append(listener)
         }
         if let log = section.section("log") { configuration.log = log.logSettings() }
         if let tls = section.section("tls") { configuration.trustAnchorsFile = tls.trustAnchors() }
@@ -106,7 +106,9 @@ struct Loader {
 
     private func checkListeners() {
         for (index, listener) in listeners.enumerated() {
-            if !listener.isLoopback, !configuration.proxy.open {
+            if let hasAdminToken = listener.hasAdminToken {
+                if !hasAdminToken { checkAdmin(listener) }
+            } else if !listener.isLoopback, !configuration.proxy.open {
                 diagnostics.error(
                     listener.position,
                     "\(listener.name)\(listener.text) is not loopback, so other machines could use the tokens: listen "
@@ -119,6 +121,15 @@ struct Loader {
                         + "write another port")
             }
         }
+    }
+
+    /// What it says is nobody's business but ours, and it will let people sign in.
+    private func checkAdmin(_ listener: Listener) {
+        guard !listener.isLoopback else { return }
+        diagnostics.error(
+            listener.position,
+            "\(listener.name)\(listener.text) is not loopback, so other machines could read the status: listen on "
+                + "127.0.0.1, or set `token` under `admin`")
     }
 
     private var openSpelling: String {

@@ -64,18 +64,31 @@ extension Section {
         return settings
     }
 
-    func adminSettings() -> (settings: AdminSettings, listener: Listener?) {
+    func adminSettings() -> (settings: AdminSettings, listener: Listener) {
         defer { finish() }
-        var settings = AdminSettings()
-        var listener: Listener?
-        if let address = value("listen", Grammar.listener), accepts(address, at: position(of: "listen")) {
-            settings.listen = address
-            listener = .init(address: address, position: position(of: "listen"), name: label("listen"))
-        }
-        settings.socket = value("socket", Grammar.nonempty).map(diagnostics.resolve)
+        var settings = adminAddresses()
+        let listener = Listener(
+            address: settings.listen, position: position(of: "listen"), name: label("listen"),
+            hasAdminToken: has("token"))
         settings.hosts = list("hosts", Grammar.hostName) ?? []
         settings.token = secret("token")
         return (settings, listener)
+    }
+
+    /// Where the administration is, and nothing else of it: all that the command line needs to find it.
+    func adminAddresses() -> AdminSettings {
+        var settings = AdminSettings()
+        if let address = value("listen", Grammar.listener), accepts(address, at: position(of: "listen")) {
+            settings.listen = address
+        }
+        settings.socket = value("socket", Self.socketPath).map(diagnostics.resolve)
+        return settings
+    }
+
+    private static func socketPath(_ text: String) throws(Misfit) -> String {
+        // sockaddr_un of unix(7) holds 108 bytes, one of them zero.
+        guard !text.isEmpty, text.utf8.count <= 107 else { throw Misfit("write a path of at most 107 bytes") }
+        return text
     }
 
     func storeSettings() -> StoreSettings {

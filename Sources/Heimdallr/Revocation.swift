@@ -56,7 +56,16 @@ extension Heimdallr {
                 return LogoutReport(result: .forgotten, isForgotten: false, storeFault: "the logout was cancelled")
             }
             defer { gate.release() }
-            let lease = try? await store.lease(client: name)
+            let lease: (any TokenStoreLease)?
+            do {
+                lease = try await store.lease(client: name)
+            } catch let error as TokenStoreError where error.kind == .busy {
+                // Another process may be spending the refresh token that would be revoked.
+                return LogoutReport(
+                    result: .asked(refreshToken: .failed(.store(error)), accessToken: .notAsked), isForgotten: false)
+            } catch {
+                lease = nil
+            }
             let report = await logOutHoldingStore(locally: locally)
             await lease?.release()
             return report

@@ -1,3 +1,4 @@
+import Administration
 import Configuration
 import CurlTransport
 import Heimdallr
@@ -20,9 +21,11 @@ struct App {
         var loops: [EventLoop] = []
         for index in 0..<configuration.proxy.threads { loops.append(try EventLoop.start(name: "loop \(index)")) }
         let store = try await StoreAssembly(settings: configuration.store, logger: logger).make()
+        let tokens = AdministrationAssembly.tokenMetrics(configuration)
         var clients: [String: Heimdallr] = [:]
         for settings in configuration.clients {
-            clients[settings.name] = try ClientAssembly(settings, configuration).make(on: loops[0], store: store)
+            clients[settings.name] = try ClientAssembly(settings, configuration).make(
+                on: loops[0], store: store, onTokenRequest: { tokens?.record($0) })
         }
         var observer = ProxyObserver()
         if configuration.log.access { observer.accessLog = AccessLog(writer: logWriter).sink }
@@ -33,14 +36,32 @@ struct App {
             logger.error("a connection could not be accepted", metadata: ["reason": "\(error)"])
         }
         let server = try await ProxyServer(configuration, clients: clients, loops: loops, observer: observer)
-        for client in clients.values { client.start() }
+        let administration: Administration?
+        do {
+            administration = try await AdministrationAssembly(configuration, clients: clients, server: server)
+                .start(tokens: tokens, logger: logger)
+        } catch {
+            await server.drain(within: .zero)
+            for loop in loops { loop.stop() }
+            throw error
+        }
+        // Whoever watches is there before anything happens.
         let watchers = clients.values.map { client in
-            Task { [logger] in
-                for await event in client.events() { EventLog.write(event, to: logger) }
+            let events = client.events()
+            return Task { [logger] in
+                for await event in events { EventLog.write(event, to: logger) }
             }
         }
+        for client in clients.values { client.start() }
         for address in server.addresses { logger.info("listening", metadata: ["address": "\(address)"]) }
-        return RunningApp(server: server, clients: Array(clients.values), loops: loops, watchers: watchers)
+        if let administration {
+            logger.info(
+                "administration",
+                metadata: ["address": "\(administration.address)", "socket": "\(administration.socketPath)"])
+        }
+        return RunningApp(
+            server: server, clients: Array(clients.values), loops: loops, watchers: watchers,
+            administration: administration)
     }
 
     /// Runs until SIGTERM or SIGINT, then lets requests finish.
@@ -63,12 +84,15 @@ struct RunningApp: Sendable {
     let clients: [Heimdallr]
     let loops: [EventLoop]
     let watchers: [Task<Void, Never>]
+    let administration: Administration?
 
     var addresses: [String] { server.addresses.map(\.description) }
 
     /// Lets requests finish for so long, then ends everything.
     func stop(drainTimeout: Duration = .seconds(1)) async {
+        administration?.beginDraining()
         await server.drain(within: drainTimeout)
+        await administration?.stop()
         for client in clients { client.shutdown() }
         for watcher in watchers { watcher.cancel() }
         for loop in loops { loop.stop() }

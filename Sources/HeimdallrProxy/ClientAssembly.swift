@@ -18,16 +18,20 @@ struct ClientAssembly {
     /// - Parameters:
     ///   - loop: where its token requests run.
     ///   - store: where its tokens are kept; one for all clients.
+    ///   - onTokenRequest: told of each token request.
     func make(
-        on loop: EventLoop, store: any OAuthAccessTokenStore
+        on loop: EventLoop, store: any OAuthAccessTokenStore,
+        onTokenRequest: @escaping @Sendable (TokenRequestReport) -> Void
     ) throws(HeimdallrConfigurationError) -> Heimdallr {
         try Heimdallr(
             name: settings.name, configuration: heimdallrConfiguration, credentials: credentials, grant: grant,
-            httpClient: CurlHTTPClient(BufferedClient(options: poolOptions, loop: loop)), store: store)
+            httpClient: CurlHTTPClient(BufferedClient(options: poolOptions, loop: loop)), store: store,
+            onTokenRequest: onTokenRequest)
     }
 
     private var heimdallrConfiguration: HeimdallrConfiguration {
         var configuration = HeimdallrConfiguration(tokenEndpoint: settings.tokenEndpoint ?? "")
+        configuration.revocationEndpoint = settings.revocationEndpoint
         configuration.scope = settings.scope
         configuration.resource = settings.resource
         configuration.audience = settings.audience
@@ -84,7 +88,7 @@ struct ClientAssembly {
 
 extension SecretSource {
     /// Reads it anew each time it is asked.
-    fileprivate var provider: any SecretProvider {
+    var provider: any SecretProvider {
         switch self {
         case .literal(let text): return Secret(text)
         case .file(let path): return SecretFileProvider(path: path)

@@ -52,6 +52,19 @@ enum ConfigurationSource: Sendable, Equatable {
         }
     }
 
+    /// Where the administration of the proxy with this configuration is; nothing else is checked, so that the one who
+    /// asks needs none of its secrets.
+    /// - Throws: `ExitStatus.badConfiguration`, after every problem was printed.
+    func loadAdmin(environment: [String: String]) throws -> AdminSettings? {
+        guard case .file(let path) = self else { return try load(environment: environment).admin }
+        do throws(ConfigurationError) {
+            return try Configuration.adminSettings(file: path, environment: environment)
+        } catch {
+            OutputDescriptor.standardError.write(error.problems.map { "error: \($0)\n" }.joined())
+            throw ExitStatus.badConfiguration.error
+        }
+    }
+
     private func read(
         _ environment: [String: String]
     ) throws(ConfigurationError) -> (configuration: Configuration, warnings: [ConfigurationError.Problem]) {

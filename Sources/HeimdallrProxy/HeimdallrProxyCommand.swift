@@ -23,7 +23,10 @@ struct HeimdallrProxyCommand: ParsableCommand {
             Exit codes: 0, 1 failure, 2 wrong usage, 78 wrong configuration.
             """,
         version: "heimdallr-proxy \(Version.number)",
-        subcommands: [ServeCommand.self, CheckCommand.self, DemoCommand.self, KeygenCommand.self],
+        subcommands: [
+            ServeCommand.self, CheckCommand.self, StatusCommand.self, LogoutCommand.self, TokenCommand.self,
+            WhyCommand.self, ExecCommand.self, DemoCommand.self, KeygenCommand.self,
+        ],
         defaultSubcommand: ServeCommand.self)
 }
 

@@ -14,11 +14,21 @@ enum ProcessHygiene {
     /// Each request in flight takes two descriptors; the soft limit of 1024 is for programs that use select(2).
     /// getrlimit(2).
     private static func raiseFileLimit() {
-        var limit = rlimit()
-        guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
+        guard var limit = initialFileLimit else { return }
         limit.rlim_cur = limit.rlim_max
         _ = unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }
+
+    /// For a program that takes this process's place.
+    static func restoreFileLimit() {
+        guard var limit = initialFileLimit else { return }
+        _ = unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    }
+
+    private static let initialFileLimit: rlimit? = {
+        var limit = rlimit()
+        return unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 ? limit : nil
+    }()
 
     /// No core file and no debugger of the same user may read the tokens. PR_SET_DUMPABLE of prctl(2).
     private static func forbidDumps() {
@@ -88,6 +98,98 @@ struct OutputDescriptor: Sendable {
     func write(_ text: String) -> Bool { write(Array(text.utf8)) }
 }
 
+/// A plain blocking connection to a unix socket. Closed with the value.
+struct SocketConnection: ~Copyable {
+    private let descriptor: Int32
+
+    /// - Parameter timeout: for each read and write, in whole seconds.
+    /// - Throws: the `errno` of socket(2) or connect(2).
+    init(path: String, timeout: Int) throws(SystemCallError) {
+        descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { throw SystemCallError(number: errno) }
+        var limit = timeval(tv_sec: timeout, tv_usec: 0)
+        let size = socklen_t(MemoryLayout<timeval>.size)
+        _ = unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, size)
+        _ = unsafe setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, size)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let bytes = Array(path.utf8)
+        let fits = unsafe withUnsafeMutableBytes(of: &address.sun_path) { room in
+            guard bytes.count < room.count, !bytes.contains(0) else { return false }
+            unsafe room.copyBytes(from: bytes)
+            return true
+        }
+        guard fits else { throw SystemCallError(number: ENAMETOOLONG) }
+        let connected = unsafe withUnsafePointer(to: address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
+                unsafe connect(descriptor, generic, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard connected == 0 else { throw SystemCallError(number: errno) }
+    }
+
+    deinit {
+        if descriptor >= 0 { close(descriptor) }
+    }
+
+    borrowing func send(_ text: String) -> Bool { OutputDescriptor(number: descriptor).write(text) }
+
+    /// All that comes until the other side closes, or until there is more than `limit`. recv(2).
+    /// - Returns: `nil` when nothing came in time.
+    borrowing func receiveAll(limit: Int) -> [UInt8]? { InputDescriptor(number: descriptor).readAll(limit: limit) }
+}
+
+struct SystemCallError: Error {
+    let number: Int32
+
+    /// There is no such file, or nobody listens on it.
+    var isNobodyThere: Bool { number == ENOENT || number == ECONNREFUSED || number == ENOTDIR }
+    var sentence: String { unsafe String(cString: strerror(number)) }
+}
+
+/// A connected descriptor that belongs to somebody else, to read from.
+private struct InputDescriptor {
+    let number: Int32
+
+    func readAll(limit: Int) -> [UInt8]? {
+        var received: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: 16 * 1024)
+        while received.count < limit {
+            let count = unsafe chunk.withUnsafeMutableBytes { buffer in
+                unsafe recv(number, buffer.baseAddress, buffer.count, 0)
+            }
+            if count > 0 {
+                received += chunk[..<count]
+            } else if count == 0 {
+                return received
+            } else if errno != EINTR {
+                return nil
+            }
+        }
+        return received
+    }
+}
+
+/// Turns this process into another program. execvp(3).
+enum ProgramExecution {
+    /// To be called while there is one thread: it changes the environment.
+    /// - Parameter arguments: the program first, searched in `PATH`.
+    /// - Returns: only when it failed: why.
+    static func replaceProcess(
+        _ arguments: [String], setting: [String: String], removing: Set<String>
+    ) -> SystemCallError {
+        for name in removing { _ = unsafe unsetenv(name) }
+        for (name, value) in setting { ProcessEnvironment.set(name, to: value) }
+        // The program gets the world as we found it.
+        _ = signal(SIGPIPE, SIG_DFL)
+        ProcessHygiene.restoreFileLimit()
+        var argv: [UnsafeMutablePointer<CChar>?] = unsafe arguments.map { unsafe strdup($0) }
+        unsafe argv.append(nil)
+        if let program = unsafe argv[0] { _ = unsafe execvp(program, argv) }
+        return SystemCallError(number: errno)
+    }
+}
+
 /// A plain blocking connection to a port of this machine, as any program would make it. Closed with the value.
 struct LoopbackConnection: ~Copyable {
     private let descriptor: Int32
@@ -120,21 +222,5 @@ struct LoopbackConnection: ~Copyable {
 
     /// All that comes until the other side closes, or until there is more than `limit`. recv(2).
     /// - Returns: `nil` when nothing came in time.
-    borrowing func receiveAll(limit: Int) -> [UInt8]? {
-        var received: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 16 * 1024)
-        while received.count < limit {
-            let count = unsafe chunk.withUnsafeMutableBytes { buffer in
-                unsafe recv(descriptor, buffer.baseAddress, buffer.count, 0)
-            }
-            if count > 0 {
-                received += chunk[..<count]
-            } else if count == 0 {
-                return received
-            } else if errno != EINTR {
-                return nil
-            }
-        }
-        return received
-    }
+    borrowing func receiveAll(limit: Int) -> [UInt8]? { InputDescriptor(number: descriptor).readAll(limit: limit) }
 }

@@ -91,7 +91,8 @@ final class ProxyMetrics {
 
 /// What all loops have counted for the upstreams of one name.
 public struct UpstreamTraffic: Sendable {
-    /// The upstream's host as the configuration has it; `unmatched`, or `none` for requests that no upstream was for.
+    /// The upstream's host as the configuration has it. No host looks like the others: `(unmatched)`, and `(none)` for
+    /// requests that no upstream was for.
     public let name: String
     public let client: String?
     /// By status code from 100 on.
@@ -139,7 +140,7 @@ struct MetricsLayout: Sendable {
         self.places = places + [empty.count, empty.count + 1]
         self.empty =
             empty + [
-                UpstreamTraffic(name: "unmatched", client: nil), UpstreamTraffic(name: "none", client: nil),
+                UpstreamTraffic(name: "(unmatched)", client: nil), UpstreamTraffic(name: "(none)", client: nil),
             ]
     }
 

@@ -498,11 +498,24 @@ struct BadValueTests {
             ])
     }
 
-    @Test("sections that come later are refused, not ignored")
-    func later() {
+    @Test("an admin port that others can reach needs a token, and one of its own")
+    func admin() {
         #expect(
-            problems("admin: {listen: 127.0.0.1:1}") == [
-                "c.yaml:1:1: admin is not supported yet: leave it out"
+            problems("proxy: {open: true}\nadmin: {listen: 0.0.0.0:8081}") == [
+                "c.yaml:2:17: admin.listen: 0.0.0.0:8081 is not loopback, so other machines could read the status: "
+                    + "listen on 127.0.0.1, or set `token` under `admin`"
+            ])
+        #expect(problems("admin: {listen: 0.0.0.0:8081, token: {env: SECRET}}") == [])
+        #expect(
+            problems("proxy: {listen: 127.0.0.1:8081}\nadmin: {}") == [
+                "c.yaml:2:8: admin.listen: 127.0.0.1:8081 is taken by 127.0.0.1:8081 in line 1: write another port"
+            ])
+        #expect(
+            problems("admin: {hosts: [a.example:1], socket: /\(String(repeating: "x", count: 107)), page: 1}") == [
+                "c.yaml:1:17: admin.hosts: write a host name such as api.example.com, without a port, not "
+                    + "\"a.example:1\"",
+                "c.yaml:1:39: admin.socket: write a path of at most 107 bytes, not \"/\(String(repeating: "x", count: 79))…\"",
+                "c.yaml:1:149: unknown key \"page\" in admin",
             ])
     }
 

@@ -1,0 +1,143 @@
+import Administration
+import ArgumentParser
+import Configuration
+import FoundationEssentials
+
+/// Which running proxy a verb talks to; the same for all of them.
+struct AdminOptions: ParsableArguments {
+    @OptionGroup var options: ConfigurationOptions
+
+    @Option(
+        help: ArgumentHelp(
+            "The running proxy's admin socket.",
+            discussion: "Default: the one that the configuration's `admin` section means.", valueName: "path"),
+        completion: .file())
+    var socket: String?
+
+    /// Asks the running proxy and prints what it says: to standard output when it could do what was wanted, else to
+    /// standard error.
+    /// - Throws: `ExitStatus.failure`, also when there is no running proxy; `.badConfiguration`
+    func perform(_ method: String, _ target: String) throws {
+        let answer = try ask(method, target)
+        let isGood = (200..<300).contains(answer.status)
+        (isGood ? OutputDescriptor.standardOutput : .standardError).write(answer.body)
+        if !isGood { throw ExitStatus.failure.error }
+    }
+
+    private func ask(_ method: String, _ target: String) throws -> AdminClient.Answer {
+        var tried: [String] = []
+        for path in try candidates() {
+            tried.append(path)
+            do throws(AdminClient.Failure) {
+                return try AdminClient(path: path).send(method, target)
+            } catch {
+                switch error {
+                case .nobodyThere: continue
+                case .other(let sentence):
+                    OutputDescriptor.standardError.write("error: the proxy at \(path) can't be asked: \(sentence)\n")
+                    throw ExitStatus.failure.error
+                }
+            }
+        }
+        let places = tried.isEmpty ? "" : " at \(tried.joined(separator: " or "))"
+        OutputDescriptor.standardError.write(
+            "error: no running proxy answers\(places); start one, or give --socket\n")
+        throw ExitStatus.failure.error
+    }
+
+    private func candidates() throws -> [String] {
+        if let socket { return [socket] }
+        let environment = ProcessInfo.processInfo.environment
+        let source = try ConfigurationSource.choose(named: options.config, environment: environment)
+        guard let admin = try source.loadAdmin(environment: environment) else {
+            OutputDescriptor.standardError.write(
+                "error: the configuration has no `admin` section, so there is no running proxy to ask; write "
+                    + "`admin: {}` into it, or give --socket\n")
+            throw ExitStatus.failure.error
+        }
+        if let socket = admin.socket { return [socket] }
+        guard case .tcp(_, let port) = admin.listen else { return [] }
+        // In a folder that another user could have made, somebody else might answer.
+        let candidates = AdminSocket.candidates(port: port, runtimeDirectory: environment["XDG_RUNTIME_DIR"])
+        guard FileManager.default.fileExists(atPath: AdminSocket.ownFolder),
+            let fault = AdminSocket.folderFault(AdminSocket.ownFolder)
+        else { return candidates }
+        OutputDescriptor.standardError.write("warning: \(AdminSocket.ownFolder) is not used: \(fault)\n")
+        return candidates.filter { !$0.hasPrefix(AdminSocket.ownFolder + "/") }
+    }
+}
+
+/// Speaks just enough HTTP/1.1 with our own server over its unix socket.
+struct AdminClient {
+    struct Answer: Equatable {
+        var status: Int
+        var body: [UInt8]
+    }
+
+    enum Failure: Error {
+        case nobodyThere
+        case other(String)
+    }
+
+    let path: String
+
+    /// A token request may take this long, and a logout two of them.
+    private static let timeout = 120
+    private static let maxAnswer = 16 << 20
+
+    /// One request on a connection of its own. Blocks.
+    func send(_ method: String, _ target: String) throws(Failure) -> Answer {
+        let connection: SocketConnection
+        do throws(SystemCallError) {
+            connection = try SocketConnection(path: path, timeout: Self.timeout)
+        } catch {
+            throw error.isNobodyThere ? .nobodyThere : .other(error.sentence)
+        }
+        let request =
+            "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        guard connection.send(request) else { throw .other("it closed the connection") }
+        guard let bytes = connection.receiveAll(limit: Self.maxAnswer) else {
+            throw .other("it did not answer in \(Self.timeout) s")
+        }
+        guard let answer = Self.parse(bytes) else {
+            throw .other(
+                bytes.isEmpty ? "it closed the connection; it may belong to another user" : "its answer is cut")
+        }
+        return answer
+    }
+
+    /// A head, and as much body as it says.
+    static func parse(_ bytes: [UInt8]) -> Answer? {
+        let end = Array("\r\n\r\n".utf8)
+        guard bytes.count >= end.count,
+            let split = (0...bytes.count - end.count).first(where: { bytes[$0..<$0 + end.count].elementsEqual(end) })
+        else { return nil }
+        let lines = String(decoding: bytes[..<split], as: UTF8.self).split(separator: "\r\n")
+        let words = lines.first?.split(separator: " ") ?? []
+        guard words.count >= 2, words[0] == "HTTP/1.1", let status = Int(words[1]) else { return nil }
+        let body = bytes[(split + end.count)...]
+        for line in lines.dropFirst() {
+            let parts = line.split(separator: ":", maxSplits: 1)
+            guard parts.count == 2, parts[0].lowercased() == "content-length" else { continue }
+            guard let length = Int(parts[1].drop { $0 == " " }), length >= 0, length <= body.count else { return nil }
+            return Answer(status: status, body: Array(body.prefix(length)))
+        }
+        return nil
+    }
+
+    /// For a place in a path or a query (RFC 3986).
+    static func escaped(_ text: String) -> String {
+        var result = ""
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
+                result.unicodeScalars.append(Unicode.Scalar(byte))
+            default:
+                let digits = String(byte, radix: 16, uppercase: true)
+                result += digits.count == 1 ? "%0\(digits)" : "%\(digits)"
+            }
+        }
+        return result
+    }
+}

@@ -1,0 +1,25 @@
+import ArgumentParser
+
+/// Revokes and forgets the tokens of a client.
+struct LogoutCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "logout",
+        abstract: "Revoke and forget a client's tokens.",
+        discussion: """
+            Asks the authorization server to revoke the refresh token, then the access token (RFC 7009), and forgets \
+            both. When the server can't be asked or refuses, nothing is forgotten and the exit code is 1; --local \
+            forgets all the same. A client that needs nobody to sign in gets new tokens with its next request.
+            """)
+
+    @OptionGroup var options: AdminOptions
+
+    @Argument(help: "The client's name in the configuration.")
+    var client: String
+
+    @Flag(help: "Forget the tokens without asking the server to revoke them.")
+    var local = false
+
+    func run() throws {
+        try options.perform("POST", "/logout/\(AdminClient.escaped(client))\(local ? "?local=true" : "")")
+    }
+}

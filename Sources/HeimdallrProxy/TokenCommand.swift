@@ -1,0 +1,20 @@
+import ArgumentParser
+
+/// Prints a client's access token.
+struct TokenCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "token",
+        abstract: "Print a client's current access token.",
+        discussion: """
+            For trying things out: whoever has the token can use it until it expires. Waits for one if there is none.
+            """)
+
+    @OptionGroup var options: AdminOptions
+
+    @Argument(help: "The client's name in the configuration.")
+    var client: String
+
+    func run() throws {
+        try options.perform("GET", "/token/\(AdminClient.escaped(client))")
+    }
+}
