@@ -1,0 +1,89 @@
+import TestSupport
+import Testing
+
+@Suite("an upstream's own listener is its base URL", .grounds, .serialized, .timeLimit(.minutes(1)))
+struct ListenerTests {
+    private func ground(_ more: String = "", url: String = "") async throws -> Ground {
+        try await Ground(upstream: "listen: 127.0.0.1:0\n\(more)", url: url)
+    }
+
+    private func get(_ ground: Ground, _ target: String = "/x", host: String?, _ fields: String...) async throws
+        -> RawResponse
+    {
+        let lines = (host.map { ["Host: \($0)"] } ?? []) + fields
+        return try await RawClient.exchange(
+            port: ground.upstreamPort,
+            "GET \(target) HTTP/1.\(host == nil ? 0 : 1)\r\n\(lines.map { $0 + "\r\n" }.joined())\r\n")
+    }
+
+    @Test(arguments: [
+        "127.0.0.1:PORT", "localhost:PORT", "LOCALHOST", "api.localhost:PORT", "[::1]:PORT", "127.8.9.1", nil,
+    ])
+    func `takes every request for itself`(host: String?) async throws {
+        let ground = try await ground(url: "/base")
+        let host = host?.replacing("PORT", with: "\(ground.upstreamPort)")
+        #expect(try await get(ground, "/x?y", host: host).status == 200)
+        #expect(try await get(ground, "http://\(host ?? "localhost")/abs", host: host).status == 200)
+        let requests = ground.origin.requests
+        #expect(requests.map(\.target) == ["/base/x?y", "/base/abs"])
+        #expect(requests.allSatisfy { $0.authorization == ["Bearer T1"] })
+        #expect(requests.allSatisfy { $0.values("Host") == [ground.origin.authority] })
+    }
+
+    @Test(arguments: [
+        "evil.example", "evil.example:PORT", "127.0.0.1.evil.example", "localhost.evil.example", "10.0.0.1", "api.test",
+        "[::2]", "0.0.0.0:PORT", "128.0.0.1",
+    ])
+    func `refuses a foreign Host, so that rebinding a name gains nothing`(host: String) async throws {
+        let ground = try await ground()
+        let host = host.replacing("PORT", with: "\(ground.upstreamPort)")
+        let response = try await get(ground, host: host)
+        try expectProblem(response, 403, "http_request_denied", "foreign-host", upstream: nil)
+        #expect(response.field("Connection") == "close")
+        try expectProblem(
+            try await get(ground, "http://\(host)/", host: "localhost"), 403, "http_request_denied", "foreign-host",
+            upstream: nil)
+        #expect(ground.origin.requests.isEmpty)
+        #expect(ground.endpoint.requests.isEmpty)
+    }
+
+    @Test(arguments: [
+        "Origin: https://evil.example", "Origin: null", "Origin:", "Sec-Fetch-Site: cross-site",
+        "Sec-Fetch-Site: same-site", "Sec-Fetch-Site: same-origin", "sec-fetch-site: x",
+    ])
+    func `refuses what a web page sent`(field: String) async throws {
+        let ground = try await ground()
+        let response = try await get(ground, host: "localhost", field)
+        try expectProblem(response, 403, "http_request_denied", "web-page", upstream: nil)
+        #expect(ground.origin.requests.isEmpty)
+    }
+
+    @Test func `takes what the user typed into the address bar`() async throws {
+        let ground = try await ground()
+        #expect(try await get(ground, host: "localhost", "Sec-Fetch-Site: none").status == 200)
+    }
+
+    @Test func `takes further names from hosts, and pages with browsers: true`() async throws {
+        let ground = try await ground("hosts: [gateway.test, \"other.test:81\"]\nbrowsers: true")
+        #expect(try await get(ground, host: "Gateway.test:\(ground.upstreamPort)").status == 200)
+        #expect(try await get(ground, host: "other.test:81", "Origin: https://page.example").status == 200)
+        #expect(try await get(ground, host: "other.test").status == 403)
+        #expect(try await get(ground, host: "evil.example").status == 403)
+    }
+
+    @Test func `the upstream's paths and methods hold here, too`() async throws {
+        let ground = try await ground("paths: [/v1/]\nmethods: [GET]")
+        #expect(try await get(ground, "/v1/x", host: "localhost").status == 200)
+        try expectProblem(
+            try await get(ground, "/v2", host: "localhost"), 403, "http_request_denied", "not-covered", upstream: nil)
+        try expectProblem(
+            try await get(ground, "/v1/../v2", host: "localhost"), 400, "http_request_error", "ambiguous-path",
+            upstream: nil)
+    }
+
+    @Test func `the proxy's own listener does not do that`() async throws {
+        let ground = try await ground()
+        #expect(try await ground.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n").status == 403)
+        #expect(ground.origin.requests.isEmpty)
+    }
+}

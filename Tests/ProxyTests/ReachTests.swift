@@ -1,0 +1,140 @@
+import TestSupport
+import Testing
+
+@Suite("where requests may go, and by which way", .grounds, .serialized, .timeLimit(.minutes(1)))
+struct ReachTests {
+    // MARK: Hosts that the configuration does not name
+
+    @Test(arguments: ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]", "127.1.2.3"])
+    func `unmatched: forward never reaches a private address`(host: String) async throws {
+        let ground = try await Ground(proxy: "unmatched: forward")
+        let response = try await ground.request("GET", "http://\(host):\(ground.origin.port)/")
+        try expectProblem(
+            response, 403, "destination_ip_prohibited", "address-denied", upstream: "unmatched")
+        #expect(ground.origin.connections.isEmpty)
+    }
+
+    @Test(arguments: ["2130706433", "0x7f.1", "0177.0.0.1", "127.1"])
+    func `nor by another spelling of one`(host: String) async throws {
+        let ground = try await Ground(proxy: "unmatched: forward")
+        let response = try await ground.request("GET", "http://\(host):\(ground.origin.port)/")
+        #expect([400, 403, 502].contains(response.status))
+        #expect(ground.origin.connections.isEmpty)
+    }
+
+    @Test func `private_networks are exceptions, and what goes there is not signed`() async throws {
+        let ground = try await Ground(proxy: "unmatched: forward\nprivate_networks: [127.0.0.0/8]")
+        let url = "http://localhost:\(ground.origin.port)/x?y"
+        #expect(try await ground.request("GET", url, fields: ["Authorization: Basic bWluZQ=="]).status == 200)
+        #expect(try await ground.request("POST", url, body: "hello").status == 200)
+        let requests = ground.origin.requests
+        #expect(requests.map(\.line) == ["GET /x?y HTTP/1.1", "POST /x?y HTTP/1.1"])
+        #expect(requests.map { $0.values("Host") } == Array(repeating: ["localhost:\(ground.origin.port)"], count: 2))
+        #expect(requests.map(\.authorization) == [["Basic bWluZQ=="], []])
+        #expect(ground.endpoint.requests.isEmpty)
+    }
+
+    @Test func `an https target is not fetched for anybody`() async throws {
+        let ground = try await Ground(proxy: "unmatched: forward\nprivate_networks: [127.0.0.0/8]")
+        let response = try await ground.send("GET https://127.0.0.1:\(ground.origin.port)/ HTTP/1.1\r\nHost: x\r\n\r\n")
+        try expectProblem(response, 400, "http_request_error", "scheme-not-supported", upstream: nil)
+        #expect(ground.origin.connections.isEmpty)
+    }
+
+    @Test(arguments: ["127.0.0.1", "0.0.0.0"])
+    func `the proxy's own address is a loop, told before it begins`(host: String) async throws {
+        let ground = try await Ground(proxy: "unmatched: forward\nprivate_networks: [127.0.0.0/8, 0.0.0.0/8]")
+        let response = try await ground.request("GET", "http://\(host):\(ground.port)/")
+        try expectProblem(response, 508, "proxy_loop_detected", "loop", upstream: "unmatched")
+    }
+
+    // MARK: The next proxy
+
+    @Test func `an upstream's proxy gets the whole URL, and the token for the upstream`() async throws {
+        let next = try RecordingOrigin { try $0.respond(body: "by the way") }
+        let ground = try await Ground(
+            more: """
+                - host: far.test
+                  url: http://far.example:8080/base
+                  proxy: \(next.url)
+                  client: api
+                  allow_plaintext: true
+                """)
+        let response = try await ground.request(
+            "POST", "http://far.test/x%2F?y", fields: ["Proxy-Authorization: Basic bWluZQ=="], body: "hello")
+        #expect(response.text == "by the way")
+        let request = try #require(next.requests.first)
+        #expect(request.line == "POST http://far.example:8080/base/x%2F?y HTTP/1.1")
+        #expect(
+            Set(request.fields.map(\.description)) == [
+                "Host: far.example:8080", "Content-Length: 5", "Authorization: Bearer T1", "Via: 1.1 heimdallr-proxy",
+            ])
+        #expect(request.text == "hello")
+        #expect(ground.origin.requests.isEmpty)
+    }
+
+    @Test func `a next proxy that is not there is said to be`() async throws {
+        let ground = try await Ground(
+            more: """
+                - host: far.test
+                  url: http://far.example
+                  proxy: http://127.0.0.1:\(try freePort())
+                """)
+        let response = try await ground.request("GET", "http://far.test/")
+        #expect(response.status == 502)
+        #expect(response.field("Proxy-Status")?.hasPrefix("heimdallr-proxy; error=") == true)
+    }
+
+    // MARK: TLS
+
+    @Test func `TLS to the upstream, for its own name, with the CA that it names`() async throws {
+        let authority = try await PrivateCA()
+        let nginx = try await Nginx(certificate: try await authority.server(["DNS:inner.test"]))
+        let ground = try await Ground(
+            more: """
+                - host: secure.test
+                  url: https://127.0.0.1:\(nginx.httpsPort)
+                  client: api
+                  tls: {ca_file: \(authority.certificateFile), server_name: inner.test}
+                - host: unnamed.test
+                  url: https://127.0.0.1:\(nginx.httpsPort)
+                  tls: {ca_file: \(authority.certificateFile)}
+                """)
+        let text = try await ground.request("GET", "http://secure.test/x").text
+        #expect(text.contains("request: GET /x HTTP/1.1\n"))
+        #expect(text.contains("authorization: Bearer T1\n"))
+        #expect(text.contains("server-name: inner.test\n"))
+        #expect(text.contains("user-agent: \n"))
+        try expectProblem(
+            try await ground.request("GET", "http://unnamed.test/"), 502, "tls_certificate_error",
+            upstream: "unnamed.test")
+    }
+
+    @Test func `HTTP 2 to the upstream, up and down`() async throws {
+        let authority = try await PrivateCA()
+        let nginx = try await Nginx(
+            certificate: try await authority.server(),
+            locations: Nginx.sayWhatArrived
+                + "\nlocation /up { dav_methods PUT; create_full_put_path on; root FOLDER; }")
+        let ground = try await Ground(
+            more: """
+                - host: two.test
+                  url: https://localhost:\(nginx.httpsPort)
+                  client: api
+                  http2: true
+                  tls: {ca_file: \(authority.certificateFile)}
+                """)
+        let client = try await ground.connect()
+        try await client.send(message("GET", "http://two.test/x") + message("HEAD", "http://two.test/y"))
+        let first = try await client.response()
+        #expect(first.version == "HTTP/1.1")
+        #expect(first.text.contains("protocol: HTTP/2.0\n"))
+        #expect(first.text.contains("authorization: Bearer T1\n"))
+        #expect(try await client.response(to: "HEAD").status == 200)
+        let body = String(repeating: "0123456789", count: 50_000)
+        try await client.send(message("PUT", "http://two.test/up/file", body: body))
+        #expect([201, 204].contains(try await client.response().status))
+        try await client.send(message("GET", "http://two.test/up/file"))
+        #expect(try await client.response().status == 200)
+    }
+}
