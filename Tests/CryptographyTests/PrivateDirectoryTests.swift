@@ -1,0 +1,120 @@
+import Cryptography
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+
+@Suite struct `A private directory` {
+    private func directory() throws -> (PrivateDirectory, TemporaryDirectory) {
+        let folder = try TemporaryDirectory()
+        return (try PrivateDirectory(path: folder.path(of: "d")), folder)
+    }
+
+    @Test("files are replaced as a whole and read back, empty and large ones too", arguments: [0, 1, 16_384, 100_000])
+    func replacing(count: Int) throws {
+        let (directory, folder) = try directory()
+        defer { _ = folder }
+        #expect(try directory.read("f", limit: 100_000) == nil)
+        for _ in 0..<3 {
+            let bytes = try RandomBytes.make(count)
+            try directory.replace("f", with: bytes)
+            #expect(try directory.read("f", limit: 100_000) == bytes)
+        }
+        if count > 0 {
+            #expect(throws: CryptographyError.fileTooLarge(path: folder.path(of: "d/f"), limit: count - 1)) {
+                try directory.read("f", limit: count - 1)
+            }
+        }
+        try directory.remove("f")
+        try directory.remove("f")
+        #expect(try directory.read("f", limit: 1) == nil)
+    }
+
+    @Test("a reader gets one whole file or another, never a part, while they are replaced")
+    func atomic() async throws {
+        let (directory, folder) = try directory()
+        defer { _ = folder }
+        try directory.replace("f", with: [UInt8](repeating: 0, count: 50_000))
+        let writer = Task.detached {
+            for byte in 1...100 { try directory.replace("f", with: [UInt8](repeating: UInt8(byte), count: 50_000)) }
+        }
+        for _ in 0..<300 {
+            let bytes = try #require(try directory.read("f", limit: 50_000))
+            #expect(bytes.count == 50_000)
+            #expect(bytes.allSatisfy { $0 == bytes[0] })
+        }
+        try await writer.value
+    }
+
+    @Test("a directory that is there is taken as it is; its name may end with slashes")
+    func existing() throws {
+        let folder = try TemporaryDirectory()
+        _ = try PrivateDirectory(path: folder.path)
+        #expect(try PrivateDirectory(path: folder.path + "//").path == folder.path)
+        #expect(throws: CryptographyError.self) { try PrivateDirectory(path: "") }
+        #expect(throws: CryptographyError.self) { try PrivateDirectory(path: folder.path + "/a\0b") }
+    }
+
+    @Test("a lock keeps out whoever asks next, until its last reference goes")
+    func locks() throws {
+        let (directory, folder) = try directory()
+        defer { _ = folder }
+        var lock = try directory.tryLock("l")
+        #expect(lock != nil)
+        #expect(try directory.tryLock("l") == nil)
+        #expect(try directory.tryLock("m") != nil)
+        lock = nil
+        #expect(try directory.tryLock("l") != nil)
+    }
+
+    @Test("a lock goes with its process, however it ends")
+    func killed() async throws {
+        let (directory, folder) = try directory()
+        _ = try directory.tryLock("l")
+        let path = folder.path(of: "d/l")
+        let holder = try ChildProcess(["flock", path, "sleep", "60"])
+        try await eventually("the other process has it") { try directory.tryLock("l") == nil }
+        holder.kill()
+        try await holder.ended()
+        try await eventually("it is free") { try directory.tryLock("l") != nil }
+    }
+
+    @Test("a new file for a secret is this user's alone, and never takes the place of another")
+    func newFile() throws {
+        let folder = try TemporaryDirectory()
+        let path = folder.path(of: "key")
+        try PrivateFile.create(path: path, with: [1, 2, 3])
+        let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? NSNumber
+        #expect(mode?.intValue == 0o600)
+        for taken in [path, folder.path] {
+            #expect(throws: CryptographyError.system(operation: "create", path: taken, errno: EEXIST)) {
+                try PrivateFile.create(path: taken, with: [4])
+            }
+        }
+        try FileManager.default.createSymbolicLink(
+            atPath: folder.path(of: "link"), withDestinationPath: folder.path(of: "nowhere"))
+        #expect(throws: CryptographyError.self) {
+            try PrivateFile.create(path: folder.path(of: "link"), with: [4])
+        }
+        #expect(try SecretFile.read(path: path).isEqual(to: SecretBytes([1, 2, 3])))
+    }
+
+    @Test("a secret file read whole keeps the line end that a raw key may have")
+    func wholeFile() throws {
+        let folder = try TemporaryDirectory()
+        let key = [UInt8](repeating: 0x0A, count: 32)
+        let path = try folder.write(key, to: "key")
+        #expect(try SecretFile.read(path: path, trimsLineEnd: false).isEqual(to: SecretBytes(key)))
+    }
+
+    @Test("SHA-256 as in FIPS 180-4")
+    func digest() throws {
+        for (text, hex) in [
+            ("", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+            ("abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+        ] {
+            let digest = try Digest.sha256(Array(text.utf8))
+            #expect(digest.map { String(format: "%02x", Int($0)) }.joined() == hex)
+        }
+    }
+}

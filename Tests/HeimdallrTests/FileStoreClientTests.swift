@@ -1,0 +1,124 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Heimdallr
+
+/// A client and its records on a real disk.
+@Suite struct `A client with a file store` {
+    private static func rotating(life: Int = 3600) throws -> TokenEndpoint {
+        try TokenEndpoint { _, number in
+            .token("T\(number + 1)", expiresIn: "\(life)", refreshToken: "R\(number + 1)")
+        }
+    }
+
+    /// The run of a process: gets a token, does `work`, ends.
+    private func run(
+        _ endpoint: TokenEndpoint, _ store: OAuthAccessTokenFileStore,
+        grant: any OAuthAuthorizationGrant = ClientCredentialsGrant(),
+        _ work: (Heimdallr, AccessToken) async throws -> Void = { _, _ in }
+    ) async throws {
+        let client = try makeClient(endpoint, grant: grant, store: store)
+        client.start()
+        try await work(client, try await client.accessToken(waiting: .seconds(20)))
+        client.shutdown()
+    }
+
+    private func store(_ ground: FileStoreGround) -> OAuthAccessTokenFileStore {
+        OAuthAccessTokenFileStore(directory: ground.directory, key: ground.key, lockPatience: .seconds(5))
+    }
+
+    @Test("on start the token of the last run is used while it is valid, and nothing is asked")
+    func nextRun() async throws {
+        let ground = try FileStoreGround()
+        let endpoint = try Self.rotating()
+        try await run(endpoint, store(ground)) { _, token in #expect(token.value == Secret("T1")) }
+        for _ in 0..<3 {
+            try await run(endpoint, store(ground)) { client, token in
+                #expect(token.value == Secret("T1"))
+                #expect(token.refreshToken == Secret("R1"))
+                #expect((client.status().expiresIn ?? .zero) <= .seconds(3599))
+            }
+        }
+        #expect(endpoint.requests.count == 1)
+    }
+
+    @Test("on start after its expiry the stored refresh token is spent, the last one of a rotation")
+    func nextRefresh() async throws {
+        let ground = try FileStoreGround()
+        let endpoint = try Self.rotating(life: 1)
+        for _ in 0..<3 { try await run(endpoint, store(ground)) }
+        #expect(endpoint.requests.map { $0["refresh_token"] } == [nil, "R1", "R2"])
+    }
+
+    @Test("what was forgotten stays forgotten in the next run")
+    func cleared() async throws {
+        let ground = try FileStoreGround()
+        let endpoint = try Self.rotating()
+        try await run(endpoint, store(ground)) { client, _ in try await client.clearAccessToken() }
+        try await run(endpoint, store(ground)) { _, token in #expect(token.value == Secret("T2")) }
+        #expect(endpoint.requests.map { $0["refresh_token"] } == [nil, nil])
+    }
+
+    @Test(
+        "a store that fails: the token serves from memory, the status says why, and it is saved when the disk is well",
+        .enabled(SmallDisk.unavailable, SmallDisk.isAvailable))
+    func fullDisk() async throws {
+        try await SmallDisk.use { ground in
+            let endpoint = try Self.rotating()
+            let store = store(ground)
+            try await store.prepare()
+            let filler = try SmallDisk.fill(ground)
+            try await run(endpoint, store) { client, token in
+                #expect(token.value == Secret("T1"))
+                let status = client.status()
+                #expect(status.state == .ready)
+                #expect(status.storeFault?.contains("No space left on device") == true)
+                try FileManager.default.removeItem(atPath: filler)
+                try await eventually("the record is saved") { client.status().storeFault == nil }
+            }
+            #expect(try await store.load(client: "billing")?.refreshToken == Secret("R1"))
+            #expect(endpoint.requests.count == 1)
+        }
+    }
+
+    @Test("a record that can't be read: said in the status, left as it is, and the client goes on from memory")
+    func unreadable() async throws {
+        let ground = try FileStoreGround()
+        let endpoint = try Self.rotating()
+        try await run(endpoint, store(ground))
+        let bytes = try ground.bytes()
+        let other = OAuthAccessTokenFileStore(directory: ground.directory, key: try FileStoreGround.key(2))
+        try await run(endpoint, other) { client, token in
+            #expect(token.value == Secret("T2"))
+            #expect(client.status().storeFault?.contains("sealed with another key") == true)
+        }
+        #expect(try ground.bytes() == bytes)
+        try await run(endpoint, store(ground)) { _, token in #expect(token.value == Secret("T1")) }
+    }
+
+    @Test("while another process has the record, nothing is asked; then what it stored is taken over")
+    func busy() async throws {
+        let ground = try FileStoreGround()
+        let endpoint = try Self.rotating()
+        let theirs = store(ground)
+        let ours = OAuthAccessTokenFileStore(
+            directory: ground.directory, key: ground.key, lockPatience: .milliseconds(50))
+        let lease = try await theirs.lease(client: "billing")
+        let client = try makeClient(endpoint, store: ours)
+        client.start()
+        try await eventually("the status says so") {
+            guard case .tokenEndpointUnavailable(.store(let fault), _) = client.status().lastError else { return false }
+            return fault.kind == .busy
+        }
+        let now = FileStoreClock.system.stamp().wall
+        try await theirs.save(
+            TokenRecord(
+                revision: 4, accessToken: Secret("theirs"), issuedAt: now, expiresAt: now + 600,
+                refreshToken: Secret("R")), client: "billing")
+        await lease?.release()
+        try await eventually("it is taken over") { client.currentToken()?.value == Secret("theirs") }
+        #expect(endpoint.requests.isEmpty)
+        client.shutdown()
+    }
+}

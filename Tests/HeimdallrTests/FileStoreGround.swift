@@ -1,0 +1,146 @@
+import Foundation
+import Glibc
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Heimdallr
+
+/// A folder for a file store and what a test needs around it.
+struct FileStoreGround {
+    let folder: TemporaryDirectory
+    let key: TokenStoreKey
+
+    init() throws {
+        folder = try TemporaryDirectory()
+        key = try Self.key(1)
+    }
+
+    /// The store's directory; made by the store.
+    var directory: String { folder.path(of: "state") }
+
+    static func key(_ byte: UInt8) throws -> TokenStoreKey {
+        try TokenStoreKey(Secret([UInt8](repeating: byte, count: 32)))
+    }
+
+    /// As another process would have it: with locks of its own.
+    func store(
+        key: TokenStoreKey? = nil, lockPatience: Duration = .seconds(30), clock: FileStoreClock? = nil
+    ) -> OAuthAccessTokenFileStore {
+        OAuthAccessTokenFileStore(
+            directory: directory, key: key ?? self.key, lockPatience: lockPatience,
+            clock: clock ?? HeldClock().clock)
+    }
+
+    func path(_ client: String = "billing") -> String { "\(directory)/\(client).token" }
+
+    func bytes(_ client: String = "billing") throws -> [UInt8] {
+        Array(try Data(contentsOf: URL(fileURLWithPath: path(client))))
+    }
+
+    /// Changes the file as somebody with the right to could.
+    func overwrite(_ client: String = "billing", with bytes: [UInt8]) throws {
+        try Data(bytes).write(to: URL(fileURLWithPath: path(client)))
+        Disk.chmod(path(client), 0o600)
+    }
+
+    static func record(_ revision: UInt64 = 1, refreshToken: String? = "R1") -> TokenRecord {
+        TokenRecord(
+            revision: revision, accessToken: Secret("T\(revision)"), issuedAt: HeldClock.begin,
+            expiresAt: HeldClock.begin + 3600, refreshToken: refreshToken.map { Secret($0) })
+    }
+}
+
+/// Both clocks of a file store in a test's hands.
+final class HeldClock: Sendable {
+    static let begin: Int64 = 1_700_000_000
+
+    private let now: Mutex<TimeStamp>
+
+    init(boot: [UInt8]? = Array("this".utf8), isSynchronized: Bool = true) {
+        now = Mutex(TimeStamp(wall: Self.begin, sinceBoot: 5000, boot: boot, isSynchronized: isSynchronized))
+    }
+
+    var clock: FileStoreClock { FileStoreClock { self.now.withLock { $0 } } }
+    var wall: Int64 { now.withLock { $0.wall } }
+
+    /// Time passes.
+    func pass(_ seconds: Int64) {
+        now.withLock {
+            $0.wall += seconds
+            $0.sinceBoot += seconds
+        }
+    }
+
+    func jumpWallClock(by seconds: Int64) { now.withLock { $0.wall += seconds } }
+
+    /// The machine is started anew, and was off for so long.
+    func reboot(after seconds: Int64, isSynchronized: Bool = true) {
+        now.withLock {
+            $0 = TimeStamp(
+                wall: $0.wall + seconds, sinceBoot: 20, boot: Array("next".utf8), isSynchronized: isSynchronized)
+        }
+    }
+}
+
+/// The error of a store that must fail, as a sentence.
+func storeFault(
+    sourceLocation: SourceLocation = #_sourceLocation, _ body: () async throws -> Void
+) async -> TokenStoreError? {
+    do {
+        try await body()
+        Issue.record("it did not fail", sourceLocation: sourceLocation)
+    } catch let error as TokenStoreError {
+        return error
+    } catch {
+        Issue.record("\(error)", sourceLocation: sourceLocation)
+    }
+    return nil
+}
+
+/// What an operator might do to files.
+enum Disk {
+    static func chmod(_ path: String, _ mode: Int) { note(unsafe Glibc.chmod(path, mode_t(mode)), path) }
+    static func chown(_ path: String, to user: UInt32) { note(unsafe Glibc.chown(path, user, user), path) }
+    static func truncate(_ path: String, to size: Int) { note(unsafe Glibc.truncate(path, size), path) }
+    static func makeFIFO(_ path: String) { note(unsafe mkfifo(path, 0o600), path) }
+
+    private static func note(_ code: Int32, _ path: String) {
+        if code != 0 { Issue.record("error \(errno) at \(path)") }
+    }
+}
+
+/// A file system of 64 KiB in memory, where the test may make one.
+enum SmallDisk {
+    static let unavailable: Comment = "needs the right to mount a tmpfs"
+
+    static func isAvailable() async -> Bool {
+        guard geteuid() == 0 else { return false }
+        let answer = try? await use { _ in true }
+        return answer ?? false
+    }
+
+    /// The store's directory is the disk's root.
+    static func use<Result>(_ body: (FileStoreGround) async throws -> Result) async throws -> Result {
+        let ground = try FileStoreGround()
+        try FileManager.default.createDirectory(atPath: ground.directory, withIntermediateDirectories: false)
+        try await ChildProcess.output(of: [
+            "mount", "-t", "tmpfs", "-o", "size=64k,mode=700", "tmpfs", ground.directory,
+        ])
+        let result: Swift.Result<Result, any Error>
+        do { result = .success(try await body(ground)) } catch { result = .failure(error) }
+        try await ChildProcess.output(of: ["umount", "--lazy", ground.directory])
+        return try result.get()
+    }
+
+    /// Takes all the room there is.
+    static func fill(_ ground: FileStoreGround) throws -> String {
+        let filler = ground.directory + "/filler"
+        guard FileManager.default.createFile(atPath: filler, contents: nil),
+            let file = FileHandle(forWritingAtPath: filler)
+        else { throw TestFailure("can't make \(filler)") }
+        defer { try? file.close() }
+        while (try? file.write(contentsOf: Data(count: 4096))) != nil {}
+        return filler
+    }
+}

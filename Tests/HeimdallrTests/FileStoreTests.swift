@@ -1,0 +1,181 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Heimdallr
+
+@Suite struct `The file store` {
+    private static let full = TokenRecord(
+        revision: 42, accessToken: Secret(String(repeating: "t", count: 16 * 1024)), issuedAt: HeldClock.begin,
+        expiresAt: HeldClock.begin + 3600, refreshToken: Secret("r=+/ \u{e9}"), scope: ["a", "b c", ""],
+        extra: [
+            "username": .string("gu\u{e9}st"), "n": .number("1e5"), "b": .bool(true), "f": .bool(false), "z": .null,
+            "list": .array([.string("x"), .array([]), .object(["k": .null])]), "": .object([:]),
+        ])
+
+    @Test("what was saved comes back, in another process too")
+    func roundTrip() async throws {
+        let ground = try FileStoreGround()
+        let clock = HeldClock()
+        for record in [Self.full, FileStoreGround.record(1), FileStoreGround.record(7, refreshToken: nil)] {
+            try await ground.store(clock: clock.clock).save(record, client: "c\(record.revision)")
+            var expected = record
+            expected.issuedAt -= 1
+            expected.expiresAt -= 1
+            let loaded = try await ground.store(clock: clock.clock).load(client: "c\(record.revision)")
+            #expect(loaded == expected, "a second is taken off for what the clocks round")
+        }
+        #expect(try await ground.store().load(client: "nobody") == nil)
+    }
+
+    @Test("clients do not share: each has its own record, and losing one loses no other")
+    func apart() async throws {
+        let ground = try FileStoreGround()
+        let store = ground.store()
+        try await store.save(FileStoreGround.record(1, refreshToken: "RA"), client: "a")
+        try await store.save(FileStoreGround.record(1, refreshToken: "RB"), client: "b")
+        try await store.remove(client: "a")
+        try await store.remove(client: "a")
+        #expect(try await store.load(client: "a") == nil)
+        #expect(try await store.load(client: "b")?.refreshToken == Secret("RB"))
+    }
+
+    @Test("the directory is 0700, files are 0600, whatever the creation mask says")
+    func modes() async throws {
+        let ground = try FileStoreGround()
+        let store = ground.store()
+        try await store.save(FileStoreGround.record(), client: "billing")
+        let manager = FileManager.default
+        func mode(_ path: String) throws -> Int? {
+            (try manager.attributesOfItem(atPath: path)[.posixPermissions] as? NSNumber)?.intValue
+        }
+        #expect(try mode(ground.directory) == 0o700)
+        let names = try manager.contentsOfDirectory(atPath: ground.directory).sorted()
+        #expect(names == ["billing.lock", "billing.token"])
+        for name in names { #expect(try mode("\(ground.directory)/\(name)") == 0o600) }
+    }
+
+    @Test("nothing of a record can be read in its file")
+    func sealed() async throws {
+        let ground = try FileStoreGround()
+        try await ground.store().save(Self.full, client: "billing")
+        let text = String(decoding: try ground.bytes(), as: UTF8.self)
+        for part in ["ttt", "r=+/", "username", "billing"] { #expect(!text.contains(part)) }
+    }
+
+    @Test(
+        "file names are made safe, and never the same for two clients",
+        arguments: [
+            ("billing", "billing"), ("A-b_9", "A-b_9"), ("../../etc/passwd", "%2E%2E%2F%2E%2E%2Fetc%2Fpasswd"),
+            (".", "%2E"), ("a.token", "a%2Etoken"), ("a%2Etoken", "a%252Etoken"), ("\u{e9}", "%C3%A9"),
+            ("a\0b", "a%00b"), ("a b\n", "a%20b%0A"),
+        ])
+    func names(client: String, file: String) async throws {
+        #expect(FileStoreName.file(for: client) == file)
+        let ground = try FileStoreGround()
+        try await ground.store().save(FileStoreGround.record(), client: client)
+        #expect(FileManager.default.fileExists(atPath: ground.path(file)))
+    }
+
+    @Test("a name that makes no file name is refused")
+    func longNames() async throws {
+        let ground = try FileStoreGround()
+        for name in ["", String(repeating: "n", count: 241), String(repeating: "\u{e9}", count: 41)] {
+            let fault = await storeFault { try await ground.store().save(FileStoreGround.record(), client: name) }
+            #expect(fault?.kind == .misconfigured)
+        }
+        try await ground.store().save(FileStoreGround.record(), client: String(repeating: "n", count: 240))
+    }
+
+    @Test("the retry of an old record does not replace what another process has stored since")
+    func superseded() async throws {
+        let ground = try FileStoreGround()
+        let clock = HeldClock()
+        let (ours, theirs) = (ground.store(clock: clock.clock), ground.store(clock: clock.clock))
+        try await ours.save(FileStoreGround.record(5, refreshToken: "R5"), client: "billing")
+        var late = FileStoreGround.record(6, refreshToken: "R6")
+        late.issuedAt += 10
+        var later = FileStoreGround.record(8, refreshToken: "R8")
+        later.issuedAt += 20
+        try await theirs.save(later, client: "billing")
+        try await ours.save(late, client: "billing")
+        #expect(try await ours.load(client: "billing")?.refreshToken == Secret("R8"))
+        // One that knew nothing of the stored record, and is later by time, takes its place and its turn.
+        var fresh = FileStoreGround.record(1, refreshToken: "fresh")
+        fresh.issuedAt += 30
+        try await ours.save(fresh, client: "billing")
+        let stored = try await ours.load(client: "billing")
+        #expect(stored?.refreshToken == Secret("fresh"))
+        #expect(stored?.revision == 9)
+    }
+
+    @Test("under a lease the later record wins, whatever its number")
+    func underLease() async throws {
+        let ground = try FileStoreGround()
+        let store = ground.store()
+        try await store.save(FileStoreGround.record(8), client: "billing")
+        let lease = try await store.lease(client: "billing")
+        try await store.save(FileStoreGround.record(1, refreshToken: "R"), client: "billing")
+        await lease?.release()
+        #expect(try await store.load(client: "billing")?.refreshToken == Secret("R"))
+        #expect(try await store.load(client: "billing")?.revision == 9)
+    }
+
+    @Test("a lease keeps another process out until it is released or let go of")
+    func leases() async throws {
+        let ground = try FileStoreGround()
+        let (one, other) = (ground.store(), ground.store(lockPatience: .milliseconds(50)))
+        var lease = try await one.lease(client: "billing")
+        for work in [
+            { _ = try await other.lease(client: "billing") },
+            { try await other.save(FileStoreGround.record(), client: "billing") },
+            { try await other.remove(client: "billing") },
+        ] as [() async throws -> Void] {
+            let fault = await storeFault { try await work() }
+            #expect(fault?.kind == .busy)
+            #expect(fault?.description.contains("billing.lock") == true)
+        }
+        // Reading needs no lease, and other clients are others.
+        #expect(try await other.load(client: "billing") == nil)
+        try await other.save(FileStoreGround.record(), client: "other")
+        await lease?.release()
+        let next = try await other.lease(client: "billing")
+        await next?.release()
+        lease = try await one.lease(client: "billing")
+        lease = nil
+        try await other.save(FileStoreGround.record(), client: "billing")
+        _ = lease
+    }
+
+    @Test("who waits for a lease gets it when the other is done, and leaves when cancelled")
+    func waiting() async throws {
+        let ground = try FileStoreGround()
+        let (one, other) = (ground.store(), ground.store())
+        let lease = try await one.lease(client: "billing")
+        let waiter = Task { try await other.lease(client: "billing") }
+        let leaver = Task { try await ground.store().lease(client: "billing") }
+        try await Task.sleep(for: .milliseconds(30))
+        leaver.cancel()
+        await #expect(throws: CancellationError.self) { try await leaver.value }
+        await lease?.release()
+        #expect(try await waiter.value != nil)
+    }
+
+    @Test("work that the disk does not finish costs its caller the patience and no more, and comes before what follows")
+    func hangingDisk() async throws {
+        let client = try FileStoreClient("billing")
+        let gate = Gate()
+        let fault = await storeFault {
+            try await client.perform(within: .milliseconds(30)) { gate.wait() }
+        }
+        #expect(fault?.description.contains("does not answer") == true)
+        let abandoned = await storeFault {
+            try await client.perform(within: .milliseconds(30)) {
+                _ = Issue.record("nobody waits for this any more")
+            }
+        }
+        #expect(abandoned?.description.contains("does not answer") == true)
+        gate.open()
+        #expect(try await client.perform(within: .seconds(20)) { 7 } == 7)
+    }
+}
