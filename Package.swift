@@ -86,9 +86,15 @@ let package = Package(
         .testTarget(name: "HTTPMessageTests", dependencies: ["HTTPMessage"], swiftSettings: strict),
         .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "HTTPMessage"], swiftSettings: strict),
         .testTarget(name: "CryptographyTests", dependencies: ["Cryptography", "TestSupport"], swiftSettings: strict),
+        .executableTarget(
+            name: "StoreContender", dependencies: ["Heimdallr", "HeimdallrCurl", "CurlTransport", "Reactor"],
+            path: "Tests/StoreContender", swiftSettings: strict),
         .testTarget(
             name: "HeimdallrTests",
-            dependencies: ["Cryptography", "Heimdallr", "HeimdallrCurl", "CurlTransport", "Reactor", "TestSupport"],
+            dependencies: [
+                "Cryptography", "Heimdallr", "HeimdallrCurl", "CurlTransport", "Reactor", "StoreContender",
+                "TestSupport",
+            ],
             swiftSettings: strict),
         .testTarget(name: "ReactorTests", dependencies: ["Reactor"], swiftSettings: strict),
         .testTarget(
