@@ -26,7 +26,7 @@ class HeimdallrProxy:
 
     def install(self):
         if not os.access(self.binary, os.X_OK):
-            raise BenchmarkError(f"{self.binary} is missing: run `swift build -c release`, or name it with --binary.")
+            raise BenchmarkError(f"{self.binary} is missing: run `deploy/release`, or name it with --binary.")
 
     def version(self):
         return first_line(self.binary, "--version")
