@@ -106,7 +106,8 @@ let package = Package(
         .testTarget(
             name: "AdministrationTests",
             dependencies: [
-                "Administration", "Heimdallr", "TestSupport", .product(name: "Logging", package: "swift-log"),
+                "Administration", "Heimdallr", "HeimdallrProxy", "TestSupport",
+                .product(name: "NIOCore", package: "swift-nio"),
             ],
             swiftSettings: strict),
         .testTarget(

@@ -12,6 +12,11 @@ struct StatusPage {
     private var isReady: Bool { Readiness(clients, isDraining: isDraining, isStrict: false).isReady }
     private var isDegraded: Bool { !Readiness(clients, isDraining: isDraining, isStrict: true).isReady }
 
+    /// Without those that only stand for requests without an upstream, unless there were some.
+    private var upstreams: [TrafficReport.Upstream] {
+        traffic.upstreams.filter { !$0.name.hasPrefix("(") || $0.durations.total > 0 }
+    }
+
     var json: JSON {
         .object([
             .init("version", .string(version)),
@@ -20,7 +25,7 @@ struct StatusPage {
             .init("degraded", .bool(isDegraded)),
             .init("requests_in_flight", .number(traffic.inFlight)),
             .init("clients", .array(clients.map(Self.json))),
-            .init("upstreams", .array(traffic.upstreams.map(Self.json))),
+            .init("upstreams", .array(upstreams.map(Self.json))),
         ])
     }
 
@@ -83,8 +88,8 @@ struct StatusPage {
         text += "\n"
         if clients.isEmpty { text += "\nThere are no clients.\n" }
         for client in clients { text += "\n" + Self.text(client.status) }
-        if !traffic.upstreams.isEmpty { text += "\nUpstreams:\n" }
-        for upstream in traffic.upstreams {
+        if !upstreams.isEmpty { text += "\nUpstreams:\n" }
+        for upstream in upstreams {
             let (total, failed) = Self.counts(upstream)
             text += "  \(upstream.name)  \(upstream.client.map { "client \($0)" } ?? "unsigned")"
             text += "  \(total) request\(total == 1 ? "" : "s"), \(failed) server error\(failed == 1 ? "" : "s")"

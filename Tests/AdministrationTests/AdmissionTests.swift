@@ -1,0 +1,126 @@
+import NIOCore
+import TestSupport
+import Testing
+
+@testable import Administration
+
+@Suite("who may read the status", .timeLimit(.minutes(2)))
+struct AdmissionTests {
+    private func check(
+        _ host: String..., origin: [String] = [], site: [String] = [], own: String = "127.0.0.1"
+    ) throws -> Admission.Refusal? {
+        let address = try SocketAddress(ipAddress: own, port: 8081)
+        do throws(Admission.Refusal) {
+            try Admission(hosts: ["Box.Internal"]).check(hosts: host, origins: origin, sites: site, own: address)
+            return nil
+        } catch { return error }
+    }
+
+    @Test(arguments: [
+        "localhost", "LOCALHOST:8081", "127.0.0.1", "127.0.0.1:8081", "127.1.2.3:1", "[::1]", "[::1]:8081",
+        "box.internal", "BOX.internal:443", "10.0.0.7:8081",
+    ])
+    func `its own names are answered`(host: String) throws {
+        #expect(try check(host, own: "10.0.0.7") == nil)
+    }
+
+    @Test(arguments: [
+        "evil.example", "evil.example:8081", "localhost.evil.example", "127.0.0.1.evil.example",
+        "box.internal.evil.example",
+        "10.0.0.8", "10.0.0.8:8081", "0.0.0.0", "[::]:8081", "[fe80::1]", "", ":8081", "localhost:", "localhost:x",
+        "localhost:8081:8081", "user@localhost", "localhost/", "localhost#", "127.0.0.1,evil.example", "[::1", "[::1]x",
+        "2130706433", "0x7f000001", "127.1", "localhost.", " localhost", "lOcalho\u{17F}t",
+    ])
+    func `a foreign name is not`(host: String) throws {
+        #expect(try check(host, own: "10.0.0.7") == .foreignHost)
+    }
+
+    @Test func `one Host, no more and no less`() throws {
+        #expect(try check() == .noHost)
+        #expect(try check("localhost", "localhost") == .noHost)
+    }
+
+    @Test func `a page of its own origin may read; any other may not`() throws {
+        let host = "localhost:8081"
+        for origin in ["http://localhost:8081", "https://localhost:8081", "http://LOCALHOST:8081"] {
+            #expect(try check(host, origin: [origin]) == nil)
+        }
+        for origin in [
+            "http://localhost", "http://localhost:3000", "http://127.0.0.1:8081", "http://evil.example", "null", "",
+            "http://localhost:8081.evil.example", "http://evil.example/http://localhost:8081", "localhost:8081",
+            "file://", "http://localhost:8081/",
+        ] {
+            #expect(try check(host, origin: [origin]) == .foreignOrigin, "\(origin)")
+        }
+        #expect(try check(host, origin: ["http://localhost:8081", "http://evil.example"]) == .foreignOrigin)
+    }
+
+    @Test func `Sec-Fetch-Site is this site or the address bar`() throws {
+        for site in ["same-origin", "none"] { #expect(try check("localhost", site: [site]) == nil) }
+        for site in ["same-site", "cross-site", "", "Same-Origin", "none, cross-site"] {
+            #expect(try check("localhost", site: [site]) == .foreignSite)
+        }
+        #expect(try check("localhost", site: ["none", "cross-site"]) == .foreignSite)
+    }
+
+    // MARK: Over the wire
+
+    @Test func `a rebound name, a foreign page and a forged Host get nothing`() async throws {
+        let admin = try await AdministeredProxy()
+        for path in ["/status", "/status?format=text", "/events", "//status", "/status/"] {
+            for (host, fields): (String?, [(String, String)]) in [
+                ("evil.example:\(admin.adminPort)", []), (nil, []), ("evil.example", [("Host", "localhost")]),
+                ("localhost", [("Host", "evil.example")]), ("localhost", [("Origin", "http://evil.example")]),
+                ("localhost", [("Origin", "null")]), ("localhost", [("Sec-Fetch-Site", "cross-site")]),
+                ("localhost:\(admin.adminPort)", [("Sec-Fetch-Site", "same-site")]),
+            ] {
+                let answer = try await admin.get(path, fields, host: host)
+                #expect(answer.status == 403 || answer.status == 400, "\(path) \(host ?? "") \(fields)")
+                #expect(!answer.text.contains("api"))
+                #expect(answer.field("Access-Control-Allow-Origin") == nil)
+                #expect(answer.field("X-Frame-Options") == "DENY" || answer.status == 400)
+            }
+        }
+        // The target's own host counts for nothing but its path.
+        #expect(try await admin.get("http://evil.example/status", host: "evil.example").status == 403)
+        let preflight = try await admin.send(
+            "OPTIONS", "/status", [("Origin", "http://evil.example"), ("Access-Control-Request-Method", "GET")])
+        #expect(preflight.status == 404)
+        #expect(preflight.field("Access-Control-Allow-Origin") == nil)
+        #expect(try await admin.get("/status").status == 200)
+    }
+
+    @Test func `admin.token is wanted where it is set`() async throws {
+        let admin = try await AdministeredProxy(admin: "token: {file: FOLDER/admin-token}")
+        for value in [
+            nil, "Bearer", "Bearer ", "Bearer wrong", "Basic \(adminToken)", adminToken, "Bearer \(adminToken)x",
+        ] {
+            let answer = try await admin.get("/status", value.map { [("Authorization", $0)] } ?? [])
+            #expect(answer.status == 401, "\(value ?? "none")")
+            #expect(answer.field("WWW-Authenticate") == "Bearer realm=\"heimdallr-proxy\"")
+            #expect(!answer.text.contains("api"))
+        }
+        let right = ("Authorization", "Bearer \(adminToken)")
+        #expect(try await admin.get("/status", [right]).status == 200)
+        #expect(try await admin.get("/status", [("authorization", "bearer \(adminToken)")]).status == 200)
+        #expect(try await admin.get("/status", [right, right]).status == 401)
+        #expect(try await admin.get("/status", [right], host: "evil.example").status == 403)
+        // Rotated without a restart.
+        try admin.proxy.directory.write("another", to: "admin-token")
+        #expect(try await admin.get("/status", [right]).status == 401)
+        #expect(try await admin.get("/status", [("Authorization", "Bearer another")]).status == 200)
+        // A file that is gone lets nobody in.
+        try admin.proxy.directory.write("", to: "admin-token")
+        #expect(try await admin.get("/status", [("Authorization", "Bearer ")]).status == 500)
+        // The socket is guarded by who may open it.
+        #expect(try await admin.run("status").ending == .exited(0))
+    }
+
+    @Test func `what is for the command line is not on the port`() async throws {
+        let admin = try await AdministeredProxy()
+        for path in ["/token/api", "/why?method=GET&url=http://api.test/", "/logout/api", "/", "/login/api"] {
+            for method in ["GET", "POST"] { #expect(try await admin.send(method, path).status == 404) }
+        }
+        #expect(admin.tokenEndpoint.requests.count <= 1)
+    }
+}
