@@ -13,6 +13,10 @@ enum EventLog {
         case .tokenRefreshed(let expiresIn):
             fields["expires_in"] = "\(expiresIn.components.seconds)s"
             logger.info("token refreshed", metadata: fields)
+        // Nobody used it, so nobody refreshed it (rule 10): nothing to worry about.
+        case .tokenLost(.expired):
+            fields["reason"] = "expired"
+            logger.info("token expired", metadata: fields)
         case .tokenLost(let reason):
             fields["reason"] = "\(reason)"
             logger.warning("token lost", metadata: fields)
