@@ -25,6 +25,8 @@ public final class ConnectionPool {
     private var isDriving = false
     /// Within a callback from libcurl, where handles can be neither added nor removed.
     private var callbackDepth = 0
+    /// An exchange was started there and has to wait for the callback's end.
+    private var hasDeferred = false
     private var cancelled: [Transfer] = []
     private var unpaused: [Transfer] = []
     private var woken: [CurlSocket] = []
@@ -84,8 +86,9 @@ public final class ConnectionPool {
     // MARK: For Transfer
 
     func admit(_ transfer: Transfer) throws(TransportError) {
-        guard running.count < options.maxConnections else {
+        guard callbackDepth == 0, running.count < options.maxConnections else {
             transfer.state = .waiting
+            if callbackDepth > 0 { hasDeferred = true }
             let limit = loop.now + options.connectTimeout
             transfer.waitLimit = limit
             waiting.append(transfer)
@@ -166,7 +169,11 @@ public final class ConnectionPool {
             while let transfer = unpaused.popLast() { unpause(transfer) }
             while let socket = woken.popLast() { socket.wake() }
             collect()
-        } while isKicked || !cancelled.isEmpty || !unpaused.isEmpty || !woken.isEmpty
+            if hasDeferred {
+                hasDeferred = false
+                admitWaiting()
+            }
+        } while isKicked || hasDeferred || !cancelled.isEmpty || !unpaused.isEmpty || !woken.isEmpty
         isDriving = false
     }
 

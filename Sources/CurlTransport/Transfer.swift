@@ -70,6 +70,9 @@ public enum UploadLength: Sendable, Equatable {
 
     private let errorText: UnsafeMutablePointer<CChar>
     private var sends = 0
+    private var uploaded: UInt64 = 0
+    /// The delegate would not go on with the request's body.
+    private var isAborted = false
     private var sawResponse = false
     private var isBodyPaused = false
     private var isUploadPaused = false
@@ -106,6 +109,8 @@ public enum UploadLength: Sendable, Equatable {
         hasAccept = false
         hasExpect = false
         sends = 0
+        uploaded = 0
+        isAborted = false
         sawResponse = false
         isBodyPaused = false
         isUploadPaused = false
@@ -202,6 +207,7 @@ public enum UploadLength: Sendable, Equatable {
 
     func error(for code: CURLcode) -> TransportError? {
         guard code != CURLE_OK else { return nil }
+        if isAborted { return TransportError(.aborted, message: "the request's body ended early") }
         var systemError = 0
         _ = unsafe heimdallr_easy_get_long(easy.pointer, CURLINFO_OS_ERRNO, &systemError)
         let text =
@@ -393,13 +399,20 @@ extension Transfer {
         let step = delegate.transfer(self, upload: &buffer)
         guard !isCancelled else { return heimdallr_read_abort }
         switch step {
-        case .bytes(let count): return count
+        case .bytes(let count):
+            uploaded += UInt64(count)
+            return count
         case .wait:
             isUploadPaused = true
             return heimdallr_read_pause
-        case .end: return 0
-        case .abort: return heimdallr_read_abort
+        case .end:
+            // libcurl would wait for the rest of an announced length without end.
+            if case .known(let length) = self.upload, uploaded < length { break }
+            return 0
+        case .abort: break
         }
+        isAborted = true
+        return heimdallr_read_abort
     }
 
     /// - Returns: whether libcurl may send. It may once: on a dead reused connection it would send again by itself.
