@@ -1,0 +1,116 @@
+import CurlTransport
+import TestSupport
+import Testing
+
+@Suite("a failed exchange says whose fault it was", .timeLimit(.minutes(1)))
+struct FailureTests {
+    @Test func `a name that does not resolve`() async throws {
+        let rig = try await Rig()
+        let record = try await rig.send(Request(.plain(80, host: "does-not-exist.invalid")))
+        #expect(record.error?.kind == .nameNotResolved)
+        #expect(record.ends == 1)
+    }
+
+    @Test func `a port where nobody listens`() async throws {
+        let rig = try await Rig()
+        #expect(try await rig.send(Request(.plain(try freePort()))).error?.kind == .connectionRefused)
+    }
+
+    @Test func `a host that does not take the connection`() async throws {
+        let deaf = try DeafPort()
+        let rig = try await Rig { $0.connectTimeout = .milliseconds(200) }
+        #expect(try await rig.send(Request(.plain(deaf.port))).error?.kind == .connectionTimedOut)
+    }
+
+    @Test func `a server that leaves in the TLS handshake, or stalls in it`() async throws {
+        let leaving = try Listener { $0.close() }
+        let rig = try await Rig { $0.connectTimeout = .milliseconds(300) }
+        let kind = try await rig.send(Request(.secure(leaving.port))).error?.kind
+        #expect(kind == .tlsHandshake)
+        let silent = try DeafPort()
+        #expect(try await rig.send(Request(.secure(silent.port))).error?.kind == .connectionTimedOut)
+    }
+
+    @Test func `a server that does not speak TLS`() async throws {
+        let nginx = try await Nginx()
+        let rig = try await Rig()
+        #expect(try await rig.send(Request(.secure(nginx.httpPort))).error?.kind == .tlsHandshake)
+    }
+
+    @Test(arguments: [true, false])
+    func `a server that takes the request and leaves`(reset: Bool) async throws {
+        let origin = try RecordingOrigin { reset ? $0.reset() : $0.close() }
+        let rig = try await Rig()
+        let record = try await rig.send(Request(origin))
+        #expect(record.error?.kind == .connectionLost)
+        #expect(record.lines == [])
+        #expect(origin.requests.count == 1)
+    }
+
+    @Test(
+        arguments: [
+            "Content-Length: 100\r\n\r\nhalf", "Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+            "Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n0\r\n", "Transfer-Encoding: chunked\r\n\r\n5\r\nhalf",
+        ], [true, false])
+    func `an answer that is cut`(answer: String, reset: Bool) async throws {
+        let origin = try RecordingOrigin { exchange in
+            try exchange.send("HTTP/1.1 200 OK\r\n\(answer)")
+            reset ? exchange.reset() : exchange.close()
+        }
+        let rig = try await Rig()
+        #expect(try await rig.send(Request(origin)).error?.kind == .responseTruncated)
+    }
+
+    @Test(arguments: [
+        "garbage\r\n\r\n", "HTTP/1.1 abc\r\n\r\n", "HTTP/1.3 200 OK\r\n\r\n", "HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nX: \0\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+        "HTTP/1.1 200 OK\r\n folded\r\n\r\n",
+    ])
+    func `an answer that is not HTTP`(answer: String) async throws {
+        let origin = try RecordingOrigin { exchange in
+            try exchange.send(answer)
+            exchange.close()
+        }
+        let rig = try await Rig()
+        let record = try await rig.send(Request(origin))
+        #expect(record.error?.kind == .responseMalformed)
+        #expect(record.body.isEmpty)
+    }
+
+    @Test(arguments: ["zz\r\n", "4\r\nhalfgarbage", "ffffffffffffffffff\r\n"])
+    func `a chunk that is none`(chunk: String) async throws {
+        let origin = try RecordingOrigin { exchange in
+            try exchange.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\(chunk)")
+            exchange.close()
+        }
+        let rig = try await Rig()
+        let kind = try await rig.send(Request(origin)).error?.kind
+        #expect(kind == .responseTruncated || kind == .responseMalformed)
+    }
+
+    @Test func `a head without end`() async throws {
+        let origin = try RecordingOrigin { exchange in
+            try exchange.send("HTTP/1.1 200 OK\r\n")
+            while true { try exchange.send("X-More: \(String(repeating: "x", count: 1000))\r\n") }
+        }
+        let rig = try await Rig()
+        #expect(try await rig.send(Request(origin)).error != nil)
+    }
+
+    @Test func `an upload that ends before its announced length ends the exchange`() async throws {
+        let origin = try RecordingOrigin()
+        let rig = try await Rig()
+        var request = Request(origin, "POST")
+        request.upload = .fed(known: 10)
+        let probe = try await rig.start(request)
+        try await probe.feed([1, 2, 3], isLast: true)
+        #expect(try await probe.ended(within: .seconds(5)).error?.kind == .aborted)
+        #expect(origin.requests.first?.isComplete == false)
+    }
+
+    @Test func `the message of an error says what libcurl said`() async throws {
+        let rig = try await Rig()
+        let error = try await rig.send(Request(.plain(80, host: "does-not-exist.invalid"))).error
+        #expect(error?.description.contains("does-not-exist.invalid") == true)
+    }
+}

@@ -1,0 +1,92 @@
+import CurlTransport
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("a request goes out as it was given, and nothing else", .timeLimit(.minutes(1)))
+struct RequestTests {
+    @Test(arguments: ["GET", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "patch", "!#$%&'*+-.^_`|~"])
+    func `no field that was not given, with any method`(method: String) async throws {
+        let origin = try RecordingOrigin()
+        let rig = try await Rig()
+        #expect(try await rig.send(Request(origin, method)).error == nil)
+        let request = try #require(origin.requests.first)
+        #expect(request.method == method)
+        #expect(request.fields.map(\.description) == ["Host: \(origin.authority)"])
+        #expect(EnvironmentProxy.origin?.connections.count == 0)
+    }
+
+    @Test func `nor with a body`() async throws {
+        let origin = try RecordingOrigin()
+        let rig = try await Rig()
+        for upload in [Request.Upload.bytes(Array("hello".utf8)), .chunks(Array("hello".utf8))] {
+            var request = Request(origin, "POST")
+            request.upload = upload
+            #expect(try await rig.send(request).error == nil)
+        }
+        #expect(
+            origin.requests.map { $0.fields.map(\.name) } == [
+                ["Host", "Content-Length"], ["Host", "Transfer-Encoding"],
+            ])
+        #expect(origin.requests.map(\.text) == ["hello", "hello"])
+    }
+
+    @Test func `fields keep their order, case, repetition, spaces and 8-bit values; an empty one stays`() async throws {
+        let origin = try RecordingOrigin()
+        let rig = try await Rig()
+        var request = Request(origin)
+        request.fields = [
+            ("X-One", "two"), ("x-one", "three  four"), ("X-Empty", ""), ("X-Semicolon", ";"), ("Cookie", "a=\u{e9}"),
+            ("accept", "text/x"), ("User-Agent", "mine/1"), ("Authorization", "Bearer x"), ("TE", "x"),
+            ("X-Long", String(repeating: "x", count: 60_000)),
+        ]
+        #expect(try await rig.send(request).error == nil)
+        #expect(
+            origin.requests.first?.fields.dropFirst().map(\.description)
+                == request.fields.map { "\($0.0): \($0.1)" })
+    }
+
+    @Test func `one exchange's fields are not another's`() async throws {
+        let origin = try RecordingOrigin()
+        let rig = try await Rig()
+        for number in 0..<5 {
+            var request = Request(origin, number % 2 == 0 ? "POST" : "GET")
+            if number % 2 == 0 {
+                request.fields = (0..<50).map { ("X-\($0)", "secret") } + [("Accept", "x")]
+                request.upload = .bytes([1, 2, 3])
+            }
+            #expect(try await rig.send(request).error == nil)
+        }
+        #expect(origin.requests.map(\.fields.count) == [53, 1, 53, 1, 53])
+        #expect(origin.connections.count == 1)
+    }
+
+    @Test(arguments: [
+        "/", "/a/../b", "//x//", "/%2e%2e/%zz", "/?", "/p?a=b&c=|^{}\"<>\\`", "*", "/#x", "http://else.where/x",
+        "/a;b?c#d",
+        "?", "/%00", "/\u{e9}",
+    ])
+    func `the target goes out byte for byte`(target: String) async throws {
+        let origin = try RecordingOrigin()
+        let rig = try await Rig()
+        #expect(try await rig.send(Request(origin, "GET", target)).error == nil)
+        let line = "GET \(target) HTTP/1.1\r\n"
+        #expect(origin.connections.first?.bytes.starts(with: Array(line.utf8)) == true)
+    }
+
+    @Test func `a redirect is an answer like any other`() async throws {
+        let origin = try RecordingOrigin { try $0.respond(302, fields: [("Location", "/elsewhere")]) }
+        let rig = try await Rig()
+        #expect(try await rig.send(Request(origin)).status == "HTTP/1.1 302 Answer")
+        #expect(origin.requests.count == 1)
+    }
+
+    @Test func `cookies, credentials and compression are none of its business`() async throws {
+        let origin = try RecordingOrigin {
+            try $0.respond(fields: [("Set-Cookie", "a=b"), ("Content-Encoding", "gzip")], body: "not gzip at all")
+        }
+        let rig = try await Rig()
+        for _ in 0..<2 { #expect(try await rig.send(Request(origin)).text == "not gzip at all") }
+        #expect(origin.requests.allSatisfy { $0.fields.count == 1 })
+    }
+}

@@ -1,0 +1,269 @@
+import CurlTransport
+import Glibc
+import Reactor
+import Synchronization
+import TestSupport
+
+/// A connection pool on an event loop of its own.
+final class Rig: Sendable {
+    let loop: EventLoop
+    private let pool: LoopBound<ConnectionPool>
+
+    init(_ change: @Sendable @escaping (inout PoolOptions) -> Void = { _ in }) async throws {
+        EnvironmentProxy.install()
+        let loop = try EventLoop.start(name: "rig")
+        self.loop = loop
+        pool = try await loop.run {
+            var options = PoolOptions()
+            change(&options)
+            return LoopBound(try ConnectionPool(options: options, loop: loop), on: loop)
+        }
+    }
+
+    deinit { loop.stop() }
+
+    /// Starts an exchange; the probe shows what comes of it.
+    func start(_ request: Request) async throws -> Probe {
+        let probe = Probe(request, rig: self)
+        let pool = pool
+        try await loop.run { try probe.start(pool.value) }
+        return probe
+    }
+
+    /// Sends a request and waits for its end.
+    func send(_ request: Request) async throws -> Probe.Record { try await start(request).ended() }
+
+    /// Exchanges under way and waiting.
+    func load() async throws -> Int {
+        let pool = pool
+        return try await loop.run { pool.value.load }
+    }
+}
+
+/// What is sent, and how its delegate behaves.
+struct Request: Sendable {
+    enum Upload: Sendable {
+        case none
+        /// Sent as fast as it is asked for.
+        case bytes([UInt8])
+        case chunks([UInt8])
+        /// What the test feeds, piece by piece: `Probe.feed`.
+        case fed(known: UInt64?)
+    }
+    enum Moment: Sendable { case head, body, upload, end }
+
+    var origin: Origin
+    var method = "GET"
+    var target = "/"
+    var fields: [(String, String)] = []
+    var upload = Upload.none
+    var fresh = false
+
+    /// The body is paused each time so many more bytes have come.
+    var pausesEvery: Int?
+    /// The delegate answers no to what it is given there.
+    var refusesAt: Moment?
+    /// The delegate cancels from within that call.
+    var cancelsAt: Moment?
+    /// The delegate starts this one from within that call.
+    var next: (moment: Moment, request: [Request])?
+
+    init(_ origin: Origin, _ method: String = "GET", _ target: String = "/") {
+        self.origin = origin
+        self.method = method
+        self.target = target
+    }
+
+    init(_ origin: RecordingOrigin, _ method: String = "GET", _ target: String = "/") {
+        self.init(.plain(origin.port), method, target)
+    }
+}
+
+extension Origin {
+    static func plain(_ port: UInt16, host: String = "127.0.0.1") -> Origin {
+        Origin(scheme: .http, host: host, port: port)
+    }
+
+    static func secure(_ port: UInt16, host: String = "localhost", serverName: String? = nil) -> Origin {
+        Origin(scheme: .https, host: host, port: port, serverName: serverName)
+    }
+}
+
+/// One exchange: its delegate on the loop, and for the test a record of what happened.
+final class Probe: TransferDelegate, @unchecked Sendable {
+    // @unchecked: `transfer`, `seen` and `sent` belong to the loop's thread, everything else is constant or locked.
+    struct Record: Sendable {
+        /// Without their CRLF.
+        var lines: [String] = []
+        var body: [UInt8] = []
+        var pauses = 0
+        var isHTTP2 = false
+        var ends = 0
+        var error: TransportError?
+        var calledAfterEnd = false
+
+        var text: String { String(decoding: body, as: UTF8.self) }
+        var status: String { lines.first ?? "" }
+    }
+
+    private struct State {
+        var record = Record()
+        var fed: [UInt8] = []
+        var isFed = false
+    }
+
+    private let request: Request
+    private let rig: Rig
+    private let state = Mutex(State())
+    private var transfer: Transfer?
+    private var pool: LoopBound<ConnectionPool>?
+    private var sent = 0
+    private var nextPause: Int
+    private var isCancelled = false
+
+    init(_ request: Request, rig: Rig) {
+        self.request = request
+        self.rig = rig
+        nextPause = request.pausesEvery ?? .max
+    }
+
+    // MARK: For the test
+
+    var record: Record { state.withLock { $0.record } }
+
+    func ended(within limit: Duration = .seconds(20)) async throws -> Record {
+        try await eventually("the end of the exchange", within: limit) { self.record.ends > 0 ? self.record : nil }
+    }
+
+    func feed(_ bytes: [UInt8], isLast: Bool = false) async throws {
+        state.withLock {
+            $0.fed += bytes
+            $0.isFed = isLast
+        }
+        try await rig.loop.run { self.transfer?.resumeUpload() }
+    }
+
+    func resumeBody() async throws { try await rig.loop.run { self.transfer?.resumeBody() } }
+
+    func cancel() async throws {
+        try await rig.loop.run {
+            self.isCancelled = true
+            self.transfer?.cancel()
+            self.transfer = nil
+        }
+    }
+
+    // MARK: On the loop
+
+    fileprivate func start(_ pool: ConnectionPool) throws {
+        self.pool = LoopBound(pool, on: rig.loop)
+        let transfer = try pool.acquire()
+        let length: UploadLength =
+            switch request.upload {
+            case .none: .noBody
+            case .bytes(let bytes): .known(UInt64(bytes.count))
+            case .chunks: .unknown
+            case .fed(let known): known.map { .known($0) } ?? .unknown
+            }
+        try transfer.prepare(
+            origin: request.origin, method: Array(request.method.utf8).span, target: Array(request.target.utf8).span,
+            isHead: request.method == "HEAD", upload: length)
+        transfer.append(name: Array("Host".utf8).span, value: Array(request.origin.authority.utf8).span)
+        for (name, value) in request.fields {
+            transfer.append(name: Array(name.utf8).span, value: Array(value.utf8).span)
+        }
+        self.transfer = transfer
+        try transfer.start(delegate: self, fresh: request.fresh)
+    }
+
+    /// Does what the request wants done at that moment.
+    /// - Returns: whether the delegate is content.
+    private func pass(_ moment: Request.Moment) -> Bool {
+        state.withLock { if $0.record.ends > 0 || isCancelled { $0.record.calledAfterEnd = true } }
+        if let next = request.next, next.moment == moment, let pool {
+            for request in next.request { started.append(Probe(request, rig: rig)) }
+            for probe in started { try? probe.start(pool.value) }
+        }
+        if request.cancelsAt == moment {
+            isCancelled = true
+            transfer?.cancel()
+            transfer = nil
+        }
+        return request.refusesAt != moment
+    }
+
+    /// What it has started itself.
+    private(set) var started: [Probe] = []
+
+    func transfer(_ transfer: Transfer, headerLine: Span<UInt8>) -> Bool {
+        var line: [UInt8] = []
+        for index in headerLine.indices where headerLine[index] != 13 && headerLine[index] != 10 {
+            line.append(headerLine[index])
+        }
+        state.withLock {
+            $0.record.lines.append(String(decoding: line, as: UTF8.self))
+            $0.record.isHTTP2 = transfer.isHTTP2
+        }
+        return line.isEmpty ? pass(.head) : true
+    }
+
+    func transfer(_ transfer: Transfer, body: Span<UInt8>) -> BodyStep {
+        let count = state.withLock { $0.record.body.count }
+        if count >= nextPause {
+            nextPause = count + (request.pausesEvery ?? .max)
+            state.withLock { $0.record.pauses += 1 }
+            return .pause
+        }
+        state.withLock { state in
+            unsafe body.withUnsafeBufferPointer { bytes in unsafe state.record.body.append(contentsOf: bytes) }
+        }
+        return pass(.body) ? .taken : .abort
+    }
+
+    func transfer(_ transfer: Transfer, upload: inout MutableSpan<UInt8>) -> UploadStep {
+        guard pass(.upload) else { return .abort }
+        switch request.upload {
+        case .none: return .abort
+        case .bytes(let bytes), .chunks(let bytes):
+            guard sent < bytes.count else { return .end }
+            let count = min(upload.count, bytes.count - sent)
+            for index in 0..<count { upload[index] = bytes[sent + index] }
+            sent += count
+            return .bytes(count)
+        case .fed:
+            let piece = state.withLock { state in
+                let piece = Array(state.fed.prefix(upload.count))
+                state.fed.removeFirst(piece.count)
+                return piece
+            }
+            guard !piece.isEmpty else { return state.withLock { $0.isFed } ? .end : .wait }
+            for index in piece.indices { upload[index] = piece[index] }
+            return .bytes(piece.count)
+        }
+    }
+
+    func transferEnded(_ transfer: Transfer, error: TransportError?) {
+        _ = pass(.end)
+        state.withLock {
+            $0.record.ends += 1
+            $0.record.error = error
+        }
+        self.transfer = nil
+    }
+}
+
+/// Every test runs with the environment's proxy variables set, to prove that they are ignored.
+enum EnvironmentProxy {
+    static let origin: RecordingOrigin? = {
+        guard let origin = try? RecordingOrigin({ try $0.respond(body: "by the environment's proxy") }) else {
+            return nil
+        }
+        for name in ["http_proxy", "https_proxy", "all_proxy", "HTTPS_PROXY", "ALL_PROXY"] {
+            _ = unsafe setenv(name, origin.url, 1)
+        }
+        for name in ["no_proxy", "NO_PROXY"] { _ = unsafe unsetenv(name) }
+        return origin
+    }()
+
+    static func install() { _ = origin }
+}
