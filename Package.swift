@@ -101,8 +101,11 @@ let package = Package(
             name: "CurlTransportTests", dependencies: ["CurlTransport", "Reactor", "TestSupport"], swiftSettings: strict
         ),
         .testTarget(
-            name: "ProxyTests", dependencies: ["Proxy", "HTTPMessage", "Configuration", "TestSupport"],
-            swiftSettings: strict),
+            name: "ProxyTests",
+            dependencies: [
+                "Proxy", "HTTPMessage", "Configuration", "CurlTransport", "Heimdallr", "HeimdallrCurl", "Reactor",
+                "TestSupport",
+            ], swiftSettings: strict),
         .testTarget(
             name: "AdministrationTests",
             dependencies: [

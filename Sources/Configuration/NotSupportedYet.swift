@@ -19,8 +19,6 @@ enum NotSupportedYet {
         "clients.*.token_endpoint_auth_method=private_key_jwt": supportedMethods,
         "clients.*.token_endpoint_auth_method=tls_client_auth": supportedMethods,
         "clients.*.token_endpoint_auth_method=self_signed_tls_client_auth": supportedMethods,
-        "upstreams.on_unauthorized": "leave it out; a 401 passes through",
-        "upstreams.max_replay_bytes": "leave it out; nothing is replayed",
     ]
 
     private static let supportedGrants =

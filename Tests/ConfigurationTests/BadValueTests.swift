@@ -390,12 +390,12 @@ struct BadValueTests {
             "4:47: upstreams[1].on_existing: write one of replace, keep, reject, not \"drop\""
         ),
         (
-            "{host: x.example, client: a, on_unauthorized: pass}",
-            "4:34: upstreams[1].on_unauthorized is not supported yet: leave it out; a 401 passes through"
+            "{host: x.example, client: a, on_unauthorized: retry}",
+            "4:51: upstreams[1].on_unauthorized: write one of replay, pass, not \"retry\""
         ),
         (
-            "{host: x.example, client: a, max_replay_bytes: 1}",
-            "4:34: upstreams[1].max_replay_bytes is not supported yet: leave it out; nothing is replayed"
+            "{host: x.example, client: a, max_replay_bytes: 65MiB}",
+            "4:52: upstreams[1].max_replay_bytes: write a size from 0B to 64MiB, not \"65MiB\""
         ),
         (
             "{host: x.example, client: a, response_timeout: never}",
