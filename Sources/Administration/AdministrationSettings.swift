@@ -39,17 +39,21 @@ public struct AdministrationSources: Sendable {
     public var version: String
     /// In the order of the configuration.
     public var clients: [Client]
+    /// Returns once every loop of the proxy has had a turn.
+    public var pulse: @Sendable () async -> Void
     /// The upstreams' counters, now.
     public var traffic: @Sendable () async -> TrafficReport
     /// Where a request of this method to this URL would go.
     public var route: @Sendable (_ method: String, _ url: String) async -> RouteReport
 
     public init(
-        version: String, clients: [Client], traffic: @escaping @Sendable () async -> TrafficReport,
+        version: String, clients: [Client], pulse: @escaping @Sendable () async -> Void,
+        traffic: @escaping @Sendable () async -> TrafficReport,
         route: @escaping @Sendable (_ method: String, _ url: String) async -> RouteReport
     ) {
         self.version = version
         self.clients = clients
+        self.pulse = pulse
         self.traffic = traffic
         self.route = route
     }

@@ -41,7 +41,7 @@ struct Admission: Sendable {
         // A page can have any name, but not an address as its name: what follows stands for itself.
         guard let asked = try? SocketAddress(ipAddress: name, port: 0) else { return false }
         if asked.isLoopback { return true }
-        return own.map { $0.ipAddress == asked.ipAddress } ?? false
+        return own.map { $0.plainAddress == asked.plainAddress } ?? false
     }
 
     /// Lower case, without port and brackets; `nil` when it can't be a host.
@@ -84,6 +84,14 @@ struct Admission: Sendable {
 }
 
 extension SocketAddress {
+    /// Without the prefix that an IPv4 address has at a listener for both.
+    var plainAddress: String? {
+        guard let ipAddress else { return nil }
+        let mapped = "::ffff:"
+        return ipAddress.hasPrefix(mapped) && ipAddress.contains(".")
+            ? String(ipAddress.dropFirst(mapped.count)) : ipAddress
+    }
+
     var isLoopback: Bool {
         switch self {
         case .v4: ipAddress?.hasPrefix("127.") == true

@@ -17,6 +17,36 @@ final class Office: Sendable {
 
     func beginDraining() { draining.store(true, ordering: .relaxed) }
 
+    /// Whether the proxy's loops turn: a loop that hangs serves nobody, and only a new process helps.
+    func isAlive(within limit: Duration = .seconds(3)) async -> Bool {
+        await withCheckedContinuation { continuation in
+            let answer = Answer(continuation)
+            let timer = Task {
+                if (try? await Task.sleep(for: limit)) != nil { answer.give(false) }
+            }
+            Task { [pulse = sources.pulse] in
+                await pulse()
+                answer.give(true)
+                timer.cancel()
+            }
+        }
+    }
+
+    /// Given once, by whoever comes first.
+    private final class Answer: Sendable {
+        private let waiting: Mutex<CheckedContinuation<Bool, Never>?>
+
+        init(_ continuation: CheckedContinuation<Bool, Never>) { waiting = Mutex(continuation) }
+
+        func give(_ value: Bool) {
+            let continuation = waiting.withLock { waiting in
+                defer { waiting = nil }
+                return waiting
+            }
+            continuation?.resume(returning: value)
+        }
+    }
+
     private var clients: [Readiness.Client] {
         sources.clients.map { Readiness.Client(status: $0.heimdallr.status(), isUnattended: $0.isUnattended) }
     }

@@ -14,7 +14,11 @@ enum PageRoutes {
     /// For orchestrators and scrapers, which ask by address and without a token: any Host, no secret, nothing changes.
     static func addProbes(to router: Router<AdminContext>, _ office: Office) {
         for path: RouterPath in ["livez", "healthz"] {
-            router.get(path) { _, _ in Response.plain(.ok, "ok\n") }
+            router.get(path) { _, _ in
+                await office.isAlive()
+                    ? Response.plain(.ok, "ok\n")
+                    : Response.plain(.serviceUnavailable, "a loop of the proxy does not turn\n")
+            }
         }
         router.get("readyz") { request, _ in
             let readiness = office.readiness(isStrict: request.asksFor("strict"))

@@ -45,7 +45,7 @@ struct AdministrationAssembly {
             clients[settings.name].map { AdministrationSources.Client($0, isUnattended: settings.isUnattended) }
         }
         return AdministrationSources(
-            version: Version.number, clients: members,
+            version: Version.number, clients: members, pulse: { [server] in await server.pulse() },
             traffic: { [server] in TrafficReport(await server.traffic()) },
             route: { [configuration] method, url in
                 RouteReport(RouteExplanation(configuration, method: method, url: url), configuration)

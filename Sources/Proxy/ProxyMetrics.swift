@@ -150,6 +150,13 @@ struct MetricsLayout: Sendable {
 }
 
 extension ProxyServer {
+    /// Returns once every loop has had a turn.
+    public func pulse() async {
+        for shard in currentShards {
+            await withCheckedContinuation { continuation in shard.loop.execute { continuation.resume() } }
+        }
+    }
+
     /// The counters of all loops together. Not to be asked after the loops have stopped.
     public func traffic() async -> ProxyTraffic {
         var traffic = ProxyTraffic(upstreams: layout.empty)

@@ -35,6 +35,11 @@ struct AdmissionTests {
         #expect(try check(host, own: "10.0.0.7") == .foreignHost)
     }
 
+    @Test func `a listener for both families knows its IPv4 address`() throws {
+        #expect(try check("10.0.0.7:8081", own: "::ffff:10.0.0.7") == nil)
+        #expect(try check("10.0.0.8:8081", own: "::ffff:10.0.0.7") == .foreignHost)
+    }
+
     @Test func `one Host, no more and no less`() throws {
         #expect(try check() == .noHost)
         #expect(try check("localhost", "localhost") == .noHost)

@@ -1,6 +1,8 @@
 import TestSupport
 import Testing
 
+@testable import Administration
+
 @Suite("probes", .timeLimit(.minutes(2)))
 struct ProbeTests {
     @Test(arguments: ["/livez", "/readyz", "/healthz", "/metrics"])
@@ -77,6 +79,18 @@ struct ProbeTests {
         #expect(try await answer.text == "late")
         #expect(try await busy.proxy.process.ended() == .exited(0))
         #expect(try await admin.get("/readyz").status == 200)
+    }
+
+    @Test func `a loop that hangs is not alive`() async {
+        func office(_ pulse: @escaping @Sendable () async -> Void) -> Office {
+            Office(
+                sources: AdministrationSources(
+                    version: "0", clients: [], pulse: pulse, traffic: { TrafficReport(upstreams: [], inFlight: 0) },
+                    route: { _, _ in .refused(status: 403, reason: "") }),
+                tokens: TokenMetrics(clients: []))
+        }
+        #expect(await office {}.isAlive())
+        #expect(await !office { try? await Task.sleep(for: .seconds(60)) }.isAlive(within: .milliseconds(50)))
     }
 
     @Test func `without an admin section nothing of it is there`() async throws {
