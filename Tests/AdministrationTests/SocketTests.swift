@@ -14,6 +14,7 @@ struct SocketTests {
 
     @Test func `only its owner may open it, and it is gone with the proxy`() async throws {
         let admin = try await AdministeredProxy()
+        try await admin.ready()
         #expect(try mode(admin.socket) == 0o600)
         #expect(try await admin.proxy.terminate() == .exited(0))
         #expect(!FileManager.default.fileExists(atPath: admin.socket))
@@ -109,6 +110,7 @@ struct SocketTests {
 
     @Test func `a socket that another proxy has put in its place is left alone`() async throws {
         let admin = try await AdministeredProxy()
+        try await admin.ready()
         try FileManager.default.removeItem(atPath: admin.socket)
         #expect(FileManager.default.createFile(atPath: admin.socket, contents: Data("other".utf8)))
         #expect(try await admin.proxy.terminate() == .exited(0))

@@ -38,6 +38,18 @@ struct EnvironmentFormTests {
         #expect(configuration.proxy == ProxySettings())
     }
 
+    @Test("an admin port by a variable")
+    func admin() throws {
+        var environment = Self.minimal
+        environment["HEIMDALLR_ADMIN_LISTEN"] = "127.0.0.1:9090"
+        environment["HEIMDALLR_ADMIN_SOCKET"] = "/run/x.sock"
+        let admin = try #require(try Configuration.fromEnvironment(environment)).configuration.admin
+        #expect(admin?.listen == .tcp(host: "127.0.0.1", port: 9090))
+        #expect(admin?.socket == "/run/x.sock")
+        environment["HEIMDALLR_ADMIN_LISTEN"] = "0.0.0.0:9090"
+        #expect(problems(environment).count == 1)
+    }
+
     @Test("further variables mean what their keys mean; values are taken as they are")
     func further() throws {
         let folder = try TemporaryFolder()
