@@ -162,6 +162,19 @@ public final class Heimdallr: Sendable {
         }
     }
 
+    /// What the store could not take yet.
+    var unsavedRecord: TokenRecord? { state.withLock { $0.lifeCycle.unsaved } }
+
+    /// A refresh token was sent, and what comes of it is not saved yet.
+    var isSpending: Bool {
+        state.withLock { state in
+            guard !state.fetches.isEmpty else { return false }
+            // The record of a refusal is saved when the life cycle has done with the fetch.
+            guard let fetch = state.lifeCycle.fetch else { return true }
+            return fetch.askedAt != nil && (fetch.kind != .grant || fetch.seed != nil || fetch.afterSave != nil)
+        }
+    }
+
     // MARK: Beginning and ending
 
     /// Gets a token before anybody asks: the store's if it is still good, else a new one.
@@ -169,7 +182,8 @@ public final class Heimdallr: Sendable {
         apply { $0.start(now: $1, random: clock.random) }
     }
 
-    /// Ends everything: waiters get `HeimdallrError.stopped`, event streams end.
+    /// Ends everything: waiters get `HeimdallrError.stopped`, event streams end. `drain(within:)` first, where refresh
+    /// tokens matter.
     public func shutdown() {
         apply { life, _ in life.stop() }
         broadcast.finish()
@@ -262,12 +276,13 @@ public final class Heimdallr: Sendable {
         apply { $0.loaded(record, fault: fault, now: $1, wallClock: wallClock, random: clock.random) }
     }
 
-    private func resave(_ record: TokenRecord) async {
-        let fault: String?
+    func resave(_ record: TokenRecord) async {
+        var fault: String?
         do {
             try await gate.acquire()
             defer { gate.release() }
-            fault = await save(record)
+            // What was forgotten while it stood in line must not come back.
+            if unsavedRecord == record { fault = await save(record) }
         } catch {
             fault = "saving was cancelled"
         }

@@ -90,8 +90,14 @@ struct RunningApp: Sendable {
 
     /// Lets requests finish for so long, then ends everything.
     func stop(drainTimeout: Duration = .seconds(1)) async {
+        let begin = ContinuousClock.now
         administration?.beginDraining()
         await server.drain(within: drainTimeout)
+        // Nobody waits for these any more, but a refresh token that is on its way must not be lost.
+        let left = max(.seconds(1), drainTimeout - (ContinuousClock.now - begin))
+        await withDiscardingTaskGroup { group in
+            for client in clients { group.addTask { await client.drain(within: left) } }
+        }
         await administration?.stop()
         for client in clients { client.shutdown() }
         for watcher in watchers { watcher.cancel() }
@@ -106,6 +112,14 @@ private struct ProxyService: Service {
 
     func run() async throws {
         try? await gracefulShutdown()
+        // Whoever asks twice does not want to wait.
+        let again = Task { [app] in
+            for await _ in await UnixSignalsSequence(trapping: .sigterm, .sigint) {
+                app.server.end()
+                for client in app.clients { client.shutdown() }
+            }
+        }
         await app.stop(drainTimeout: drainTimeout)
+        again.cancel()
     }
 }

@@ -121,4 +121,73 @@ import Testing
         #expect(endpoint.requests.isEmpty)
         client.shutdown()
     }
+
+    @Test("an ordinary end waits for the refresh that is under way, and keeps what it brings")
+    func drained() async throws {
+        let ground = try FileStoreGround()
+        let (asked, gate) = (Gate(), Gate())
+        let endpoint = try TokenEndpoint { _, number in
+            if number == 1 {
+                asked.open()
+                gate.wait()
+            }
+            return .token("T\(number + 1)", refreshToken: "R\(number + 1)")
+        }
+        let client = try makeClient(endpoint, store: store(ground))
+        client.start()
+        _ = try await client.accessToken(waiting: .seconds(20))
+        await client.drain(within: .seconds(60))
+        client.invalidateAccessToken()
+        let waiter = Task { try await client.accessToken(waiting: .seconds(60)) }
+        try await offPool { asked.wait() }
+        let end = Task {
+            await client.drain(within: .seconds(60))
+            client.shutdown()
+        }
+        gate.open()
+        await end.value
+        #expect(try await store(ground).load(client: "billing")?.refreshToken == Secret("R2"))
+        #expect(try await waiter.value.value == Secret("T2"))
+    }
+
+    @Test("an end is held up by nothing that could not be lost, and by nothing for longer than it was told")
+    func drainedAtOnce() async throws {
+        let gate = Gate()
+        let endpoint = try TokenEndpoint { _, number in
+            if number > 0 { gate.wait() }
+            return .token("T\(number + 1)", refreshToken: number == 0 ? nil : "R")
+        }
+        defer { gate.open() }
+        let client = try makeClient(endpoint)
+        client.start()
+        _ = try await client.accessToken(waiting: .seconds(20))
+        client.invalidateAccessToken()
+        let waiter = Task { try await client.accessToken(waiting: .seconds(60)) }
+        _ = try await endpoint.requests(2)
+        await client.drain(within: .seconds(1_000_000))
+        client.shutdown()
+        await #expect(throws: HeimdallrError.stopped) { try await waiter.value }
+    }
+
+    @Test(
+        "what could not be saved gets a last chance at the end",
+        .enabled(SmallDisk.unavailable, SmallDisk.isAvailable))
+    func lastChance() async throws {
+        try await SmallDisk.use { ground in
+            let endpoint = try Self.rotating()
+            let store = store(ground)
+            try await store.prepare()
+            let filler = try SmallDisk.fill(ground)
+            // Time stands still, so that no retry is due.
+            let client = try makeClient(endpoint, store: store, clock: ManualClock().clock)
+            client.start()
+            _ = try await client.accessToken(waiting: .seconds(20))
+            #expect(client.status().storeFault != nil)
+            try FileManager.default.removeItem(atPath: filler)
+            await client.drain(within: .seconds(20))
+            #expect(client.status().storeFault == nil)
+            #expect(try await store.load(client: "billing")?.refreshToken == Secret("R1"))
+            client.shutdown()
+        }
+    }
 }

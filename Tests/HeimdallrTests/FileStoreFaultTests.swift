@@ -206,6 +206,7 @@ import Testing
             #expect(fault?.description.contains("No space left on device") == true)
             #expect(fault?.kind == .fault)
             #expect(try await store.load(client: "billing")?.revision == 1)
+            #expect(!FileManager.default.fileExists(atPath: ground.path() + ".new"), "it takes no room")
             try FileManager.default.removeItem(atPath: filler)
             try await store.save(record, client: "billing")
             #expect(try await store.load(client: "billing")?.revision == 2)

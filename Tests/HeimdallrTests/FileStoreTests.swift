@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -164,18 +165,23 @@ import Testing
     @Test("work that the disk does not finish costs its caller the patience and no more, and comes before what follows")
     func hangingDisk() async throws {
         let client = try FileStoreClient("billing")
-        let gate = Gate()
+        let (gate, late) = (Gate(), Done())
         let fault = await storeFault {
             try await client.perform(within: .milliseconds(30)) { gate.wait() }
         }
         #expect(fault?.description.contains("does not answer") == true)
         let abandoned = await storeFault {
-            try await client.perform(within: .milliseconds(30)) {
-                _ = Issue.record("nobody waits for this any more")
-            }
+            try await client.perform(within: .milliseconds(30)) { late.open() }
         }
         #expect(abandoned?.description.contains("does not answer") == true)
         gate.open()
         #expect(try await client.perform(within: .seconds(20)) { 7 } == 7)
+        #expect(!late.isOpen, "nobody waited for it any more")
     }
+}
+
+private final class Done: Sendable {
+    private let value = Mutex(false)
+    var isOpen: Bool { value.withLock { $0 } }
+    func open() { value.withLock { $0 = true } }
 }
