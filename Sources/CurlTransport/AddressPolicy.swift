@@ -21,13 +21,14 @@ public struct AddressPolicy: Sendable, Equatable {
         public init?(_ text: String) {
             let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
             guard let address = Address(numeric: String(parts[0])) else { return nil }
-            let width = address.isIPv4 ? 32 : 128
+            // An IPv4-mapped address counts its bits as the IPv6 one that it is written as.
+            let width = parts[0].contains(":") ? 128 : 32
             var bits = width
             if parts.count == 2 {
                 guard let number = Int(parts[1]), (0...width).contains(number) else { return nil }
                 bits = number
             }
-            self.init(address: address, bits: address.isIPv4 ? bits + 96 : bits)
+            self.init(address: address, bits: bits + 128 - width)
         }
 
         init(address: Address, bits: Int) {

@@ -58,6 +58,8 @@ public enum UploadLength: Sendable, Equatable {
     private var hasAccept = false
     private var hasExpect = false
 
+    private var origin: Origin?
+
     // What the handle was told last, so that it is told again only when it differs.
     private var setOrigin: Origin?
     private var setMethod: [UInt8] = []
@@ -120,10 +122,17 @@ public enum UploadLength: Sendable, Equatable {
         state = .preparing
         self.upload = upload
         self.isHead = isHead
-        if setOrigin != origin { try set(origin: origin) }
         if setForbidsReuse { set(forbidsReuse: false) }
-        // CURLOPT_REQUEST_TARGET(3); libcurl copies it.
-        try check(set(CURLOPT_REQUEST_TARGET, target), "CURLOPT_REQUEST_TARGET")
+        if pool.options.nextProxy == .environment, origin.scheme == .http, !target.isEmpty,
+            target[0] == UInt8(ascii: "/")
+        {
+            try set(wholeURL: origin, target)
+        } else {
+            if setOrigin != origin { try set(origin: origin) }
+            // CURLOPT_REQUEST_TARGET(3); libcurl copies it.
+            try check(set(CURLOPT_REQUEST_TARGET, target), "CURLOPT_REQUEST_TARGET")
+        }
+        self.origin = origin
         let shape: Shape = upload != .noBody ? .upload : isHead ? .head : .plain
         try set(shape: shape)
         if !method.elementsEqual(setMethod) {
@@ -199,7 +208,7 @@ public enum UploadLength: Sendable, Equatable {
     /// Whether it is spoken over HTTP/2; known once an answer is there.
     public var isHTTP2: Bool {
         // libcurl believes the status line, so a server could say so in plain HTTP/1.
-        guard pool.options.http2, setOrigin?.scheme == .https else { return false }
+        guard pool.options.http2, origin?.scheme == .https else { return false }
         var version = 0
         return unsafe heimdallr_easy_get_long(easy.pointer, CURLINFO_HTTP_VERSION, &version) == CURLE_OK
             && version == heimdallr_http_2
@@ -212,8 +221,18 @@ public enum UploadLength: Sendable, Equatable {
         _ = unsafe heimdallr_easy_get_long(easy.pointer, CURLINFO_OS_ERRNO, &systemError)
         let text =
             unsafe errorText.pointee == 0 ? String(cString: curl_easy_strerror(code)) : String(cString: errorText)
-        return TransportError(
+        let error = TransportError(
             code, message: text, systemError: systemError, sawResponse: sawResponse, verdict: verdict)
+        return isProxyAtFault(error.kind) ? TransportError(.proxy, message: error.message) : error
+    }
+
+    /// Before the request was sent, a proxy in between is all there was to talk to, but for TLS through its tunnel.
+    private func isProxyAtFault(_ kind: TransportError.Kind) -> Bool {
+        guard case .url = pool.options.nextProxy, sends == 0 else { return false }
+        switch kind {
+        case .connectionRefused, .connectionFailed, .connectionLost, .responseMalformed, .responseTruncated: return true
+        default: return false
+        }
     }
 
     /// Forgets its owner and what was secret in the request.
@@ -247,6 +266,16 @@ extension Transfer {
         if let line = origin.connectTo { unsafe connectTo = curl_slist_append(nil, line) }
         try check(unsafe heimdallr_easy_set_list(handle, CURLOPT_CONNECT_TO, connectTo), "CURLOPT_CONNECT_TO")
         setOrigin = origin
+    }
+
+    /// Where only libcurl knows whether a proxy is in between, it has to choose the form of the target itself.
+    private func set(wholeURL origin: Origin, _ target: Span<UInt8>) throws(TransportError) {
+        var url = Array(origin.url.utf8)
+        for index in 1..<target.count { url.append(target[index]) }
+        try check(set(CURLOPT_URL, url.span), "CURLOPT_URL")
+        try check(
+            unsafe heimdallr_easy_set_string(easy.pointer, CURLOPT_REQUEST_TARGET, nil), "CURLOPT_REQUEST_TARGET")
+        setOrigin = nil
     }
 
     private func set(shape: Shape) throws(TransportError) {
