@@ -33,6 +33,20 @@ final class Rig: Sendable {
     /// Sends a request and waits for its end.
     func send(_ request: Request) async throws -> Probe.Record { try await start(request).ended() }
 
+    /// Whether the loop's thread sleeps while nothing happens: a loop that spins uses all of its time.
+    func rests() async throws -> Bool {
+        let before = try await loop.run { Self.threadTime() }
+        try await Task.sleep(for: .milliseconds(200))
+        return try await loop.run { Self.threadTime() } - before < .milliseconds(50)
+    }
+
+    /// What the calling thread has used so far (clock_gettime(2)).
+    private static func threadTime() -> Duration {
+        var time = timespec()
+        _ = unsafe clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+    }
+
     /// Exchanges under way and waiting.
     func load() async throws -> Int {
         let pool = pool

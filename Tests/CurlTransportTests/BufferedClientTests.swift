@@ -1,0 +1,146 @@
+import CurlTransport
+import Reactor
+import TestSupport
+import Testing
+
+@Suite("whole exchanges for callers that may wait", .timeLimit(.minutes(1)))
+struct BufferedClientTests {
+    private func client() throws -> (BufferedClient, EventLoop) {
+        EnvironmentProxy.install()
+        let loop = try EventLoop.start(name: "buffered")
+        return (BufferedClient(options: PoolOptions(), loop: loop), loop)
+    }
+
+    private func request(_ origin: RecordingOrigin, _ method: String = "GET") -> BufferedClient.Request {
+        var request = BufferedClient.Request(origin: .plain(origin.port))
+        request.method = method
+        return request
+    }
+
+    @Test func `a request and its answer`() async throws {
+        let origin = try RecordingOrigin { exchange in
+            try exchange.send("HTTP/1.1 103 Hints\r\nX: early\r\n\r\n")
+            try exchange.respond(201, fields: [("X-One", "two"), ("x-one", "")], body: try exchange.readBody().text)
+        }
+        let (client, loop) = try client()
+        defer { loop.stop() }
+        var request = request(origin, "POST")
+        request.target = "/x?y"
+        request.fields = [("X-Mine", "1"), ("X-Empty", "")]
+        request.body = Array("hello".utf8)
+        let response = try await client.send(request)
+        #expect(response.status == 201)
+        #expect(response.fields.map { "\($0.name): \($0.value)" } == ["X-One: two", "x-one: ", "Content-Length: 5"])
+        #expect(String(decoding: response.body, as: UTF8.self) == "hello")
+        let received = try #require(origin.requests.first)
+        #expect(received.line == "POST /x?y HTTP/1.1")
+        #expect(Set(received.fields.map(\.name)) == ["Host", "X-Mine", "X-Empty", "Content-Length"])
+    }
+
+    @Test func `fifty at once, on one loop`() async throws {
+        let origin = try RecordingOrigin { try $0.respond(body: $0.head.target) }
+        let (client, loop) = try client()
+        defer { loop.stop() }
+        try await withThrowingTaskGroup(of: Bool.self) { group in
+            for number in 0..<50 {
+                var request = request(origin)
+                request.target = "/\(number)"
+                let sent = request
+                group.addTask { try await client.send(sent).body == Array(sent.target.utf8) }
+            }
+            for try await isRight in group { #expect(isRight) }
+        }
+    }
+
+    @Test func `a timeout from start to last byte`() async throws {
+        let origin = try RecordingOrigin { exchange in
+            try exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
+            _ = exchange.waitForPeerToLeave()
+        }
+        let (client, loop) = try client()
+        defer { loop.stop() }
+        var request = request(origin)
+        request.timeout = .milliseconds(200)
+        let sent = request
+        let failure = await #expect(throws: BufferedClient.Failure.self) { try await client.send(sent) }
+        if case .timeout = failure {} else { Issue.record("\(String(describing: failure))") }
+        try await eventually("the connection ends") { origin.connections[0].isOver }
+    }
+
+    @Test func `an answer past maxBodyBytes is refused, not gathered`() async throws {
+        let origin = try RecordingOrigin { try $0.flood(64 << 20) }
+        let (client, loop) = try client()
+        defer { loop.stop() }
+        var request = request(origin)
+        request.maxBodyBytes = 100_000
+        let sent = request
+        let failure = await #expect(throws: BufferedClient.Failure.self) { try await client.send(sent) }
+        if case .bodyTooLarge = failure {} else { Issue.record("\(String(describing: failure))") }
+        try await eventually("the connection ends") { origin.connections[0].isOver }
+    }
+
+    @Test func `a cancelled task ends the exchange`() async throws {
+        let origin = try RecordingOrigin { _ = $0.waitForPeerToLeave() }
+        let (client, loop) = try client()
+        defer { loop.stop() }
+        let request = request(origin)
+        let task = Task { try await client.send(request) }
+        try await eventually("the request arrives") { origin.requests.count == 1 }
+        task.cancel()
+        await #expect(throws: BufferedClient.Failure.self) { try await task.value }
+        try await eventually("the connection ends") { origin.connections[0].isOver }
+    }
+
+    @Test func `nothing fires when a finished exchange would have timed out`() async throws {
+        let origin = try RecordingOrigin()
+        let (client, loop) = try client()
+        defer { loop.stop() }
+        var request = request(origin)
+        request.timeout = .milliseconds(100)
+        for _ in 0..<20 { #expect(try await client.send(request).status == 200) }
+        try await Task.sleep(for: .milliseconds(250))
+        #expect(try await client.send(request).status == 200)
+    }
+
+    @Test(arguments: [
+        ("GET ", "/", "X", "y"), ("", "/", "X", "y"), ("GET", "/ x", "X", "y"), ("GET", "/\r\nX: y", "X", "y"),
+        ("GET", "/", "X\r\n", "y"), ("GET", "/", "", "y"), ("GET", "/", "X", "y\r\nZ: z"), ("GET", "/", "X", "y\0"),
+    ])
+    func `what could break out of a request is refused`(method: String, target: String, name: String, value: String)
+        async throws
+    {
+        let origin = try RecordingOrigin()
+        let (client, loop) = try client()
+        defer { loop.stop() }
+        var request = request(origin, method)
+        request.target = target
+        request.fields = [(name, value)]
+        let sent = request
+        let failure = await #expect(throws: BufferedClient.Failure.self) { try await client.send(sent) }
+        if case .invalidRequest = failure {} else { Issue.record("\(String(describing: failure))") }
+        #expect(origin.connections.isEmpty)
+    }
+
+    @Test(arguments: ["HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhal", ""])
+    func `a cut answer is a failure`(answer: String) async throws {
+        let origin = try RecordingOrigin { exchange in
+            try exchange.send(answer)
+            exchange.close()
+        }
+        let (client, loop) = try client()
+        defer { loop.stop() }
+        let request = request(origin)
+        await #expect(throws: BufferedClient.Failure.self) { try await client.send(request) }
+    }
+
+    @Test func `clients come and go while their loop runs`() async throws {
+        let origin = try RecordingOrigin()
+        let loop = try EventLoop.start(name: "buffered")
+        defer { loop.stop() }
+        for _ in 0..<50 {
+            let client = BufferedClient(options: PoolOptions(), loop: loop)
+            #expect(try await client.send(request(origin)).status == 200)
+        }
+        try await eventually("their connections end") { origin.connections.filter { !$0.isOver }.count <= 1 }
+    }
+}

@@ -1,0 +1,105 @@
+import CurlTransport
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("the proxy in between, when one is wanted", .timeLimit(.minutes(1)))
+struct NextProxyTests {
+    /// What CONNECT requests came, for a proxy that tunnels to wherever it is asked, on loopback.
+    private static func tunnel(_ answer: String = "HTTP/1.1 200 Connected\r\n\r\n", log: Log) throws -> Listener {
+        try Listener { peer in
+            let (head, rest) = peer.readHead()
+            log.append(head)
+            let target = head.split(separator: " ").dropFirst().first ?? ""
+            guard answer.contains(" 200 "), let port = target.split(separator: ":").last.flatMap({ UInt16($0) }),
+                let other = Peer.connect(port: port)
+            else { return peer.write(answer) }
+            peer.write(answer)
+            other.write(rest)
+            Thread.detachNewThread { other.relay(to: peer) }
+            peer.relay(to: other)
+        }
+    }
+
+    @Test func `plain http goes there in absolute form, without a field of libcurl's own`() async throws {
+        let next = try RecordingOrigin { try $0.respond(body: "by the way") }
+        let rig = try await Rig { $0.nextProxy = .url(next.url) }
+        for number in 0..<3 {
+            let record = try await rig.send(
+                Request(.plain(80, host: "far.example"), "GET", "http://far.example/x/../\(number)?y"))
+            #expect(record.text == "by the way")
+        }
+        #expect(next.requests.map(\.target) == (0..<3).map { "http://far.example/x/../\($0)?y" })
+        #expect(next.requests.allSatisfy { $0.fields.map(\.description) == ["Host: far.example"] })
+        #expect(next.connections.count == 1)
+    }
+
+    @Test func `https goes through a tunnel, checked end to end`() async throws {
+        let log = Log()
+        let next = try Self.tunnel(log: log)
+        let authority = try await PrivateCA()
+        let nginx = try await Nginx(certificate: try await authority.server(["DNS:far.example"]))
+        let file = authority.certificateFile
+        let rig = try await Rig {
+            $0.nextProxy = .url("http://127.0.0.1:\(next.port)")
+            $0.trustAnchors = .only(file: file)
+        }
+        let origin = Origin.secure(nginx.httpsPort, host: "far.example")
+        var request = Request(origin, "POST", "/x")
+        request.fields = [("Authorization", "Bearer secret")]
+        request.upload = .bytes([1, 2, 3])
+        let record = try await rig.send(request)
+        #expect(record.error == nil)
+        #expect(record.lines.filter { $0.hasPrefix("HTTP/") }.count == 1)
+        #expect(record.text.contains("authorization: Bearer secret\n"))
+        let heads = log.all
+        #expect(heads.count == 1)
+        #expect(heads.first?.hasPrefix("CONNECT far.example:\(nginx.httpsPort) HTTP/1.1\r\n") == true)
+        // What is for the upstream is not for the proxy in between.
+        #expect(heads.first?.contains("secret") == false)
+        #expect(heads.first?.contains("User-Agent") == false)
+        let wrong = try await rig.send(Request(.secure(nginx.httpsPort, host: "near.example")))
+        #expect(wrong.error?.kind == .tlsCertificate)
+    }
+
+    @Test(arguments: [
+        "HTTP/1.1 403 Forbidden\r\n\r\n", "HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic\r\n\r\n", "",
+        "garbage\r\n\r\n",
+    ])
+    func `a proxy that refuses the tunnel`(answer: String) async throws {
+        let log = Log()
+        let next = try Self.tunnel(answer, log: log)
+        let rig = try await Rig { $0.nextProxy = .url("http://127.0.0.1:\(next.port)") }
+        let record = try await rig.send(Request(.secure(443, host: "far.example")))
+        #expect(record.error?.kind == .proxy)
+        #expect(record.lines == [])
+        #expect(record.body.isEmpty)
+        #expect(log.all.count == 1)
+    }
+
+    @Test func `a proxy that is not there`() async throws {
+        let port = try freePort()
+        let rig = try await Rig { $0.nextProxy = .url("http://127.0.0.1:\(port)") }
+        for origin in [Origin.plain(80, host: "far.example"), .secure(443, host: "far.example")] {
+            #expect(try await rig.send(Request(origin)).error?.kind == .proxy)
+        }
+        let unknown = try await Rig { $0.nextProxy = .url("http://does-not-exist.invalid:3128") }
+        #expect(try await unknown.send(Request(.plain(80, host: "far.example"))).error?.kind == .proxy)
+    }
+
+    @Test func `the environment's, when asked for`() async throws {
+        let rig = try await Rig { $0.nextProxy = .environment }
+        let record = try await rig.send(Request(.plain(80, host: "far.example"), "GET", "/x/../y?z=|"))
+        #expect(record.text == "by the environment's proxy")
+        let origin = try #require(EnvironmentProxy.origin)
+        #expect(origin.requests.last?.target == "http://far.example/x/../y?z=|")
+        #expect(origin.requests.last?.fields.map(\.description) == ["Host: far.example"])
+    }
+}
+
+private final class Log: Sendable {
+    private let state = Mutex<[String]>([])
+    var all: [String] { state.withLock { $0 } }
+    func append(_ text: String) { state.withLock { $0.append(text) } }
+}
