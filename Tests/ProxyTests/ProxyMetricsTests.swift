@@ -1,4 +1,5 @@
 import Configuration
+import HTTPMessage
 import Testing
 
 @testable import Proxy
