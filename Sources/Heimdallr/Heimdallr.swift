@@ -14,7 +14,7 @@ public final class Heimdallr: Sendable {
     private let limiter: TokenRequestLimiter
     /// One at a time works on the store's record.
     let gate = TokenRequestLimiter(limit: 1)
-    private let clock: HeimdallrClock
+    let clock: HeimdallrClock
     private let onTokenRequest: (@Sendable (TokenRequestReport) -> Void)?
     private let broadcast = EventBroadcast()
     private let state: Mutex<State>
@@ -162,9 +162,6 @@ public final class Heimdallr: Sendable {
         }
     }
 
-    /// What the store could not take yet.
-    var unsavedRecord: TokenRecord? { state.withLock { $0.lifeCycle.unsaved } }
-
     /// A refresh token was sent, and what comes of it is not saved yet.
     var isSpending: Bool {
         state.withLock { state in
@@ -202,10 +199,15 @@ public final class Heimdallr: Sendable {
 
     // MARK: Performing what the life cycle decides
 
+    /// A look, without effect.
+    func look<Answer: Sendable>(_ body: (TokenLifeCycle) -> Answer) -> Answer {
+        state.withLock { body($0.lifeCycle) }
+    }
+
     /// Tells the life cycle something, and does what it says. Events leave in order; continuations are resumed
     /// outside the lock.
     @discardableResult
-    private func apply<Answer: Sendable>(
+    func apply<Answer: Sendable>(
         _ body: (inout TokenLifeCycle, ContinuousClock.Instant) -> Answer
     ) -> Answer {
         let now = clock.now()
@@ -264,44 +266,6 @@ public final class Heimdallr: Sendable {
         apply { $0.tick(now: $1, random: clock.random) }
     }
 
-    private func load() async {
-        var record: TokenRecord?
-        var fault: String?
-        do {
-            record = try await store.load(client: name)
-        } catch {
-            fault = Self.sentence(for: error)
-        }
-        let wallClock = clock.wallClock()
-        apply { $0.loaded(record, fault: fault, now: $1, wallClock: wallClock, random: clock.random) }
-    }
-
-    func resave(_ record: TokenRecord) async {
-        var fault: String?
-        do {
-            try await gate.acquire()
-            defer { gate.release() }
-            // What was forgotten while it stood in line must not come back.
-            if unsavedRecord == record { fault = await save(record) }
-        } catch {
-            fault = "saving was cancelled"
-        }
-        apply { $0.resaved(record, fault: fault, now: $1, random: clock.random) }
-    }
-
-    private func save(_ record: TokenRecord) async -> String? {
-        do {
-            try await store.save(record, client: name)
-            return nil
-        } catch {
-            return Self.sentence(for: error)
-        }
-    }
-
-    private static func sentence(for error: any Error) -> String {
-        (error as? TokenStoreError)?.description ?? "the token store failed"
-    }
-
     // MARK: One fetch
 
     /// The store is held from reading to writing, so that no refresh token is spent twice, by whichever process.
@@ -309,7 +273,7 @@ public final class Heimdallr: Sendable {
         defer { state.withLock { $0.fetches[id] = nil } }
         guard (try? await gate.acquire()) != nil else { return }
         defer { gate.release() }
-        let lease: (any TokenStoreLease)?
+        var lease: (any TokenStoreLease)?
         do {
             lease = try await store.lease(client: name)
         } catch let error as TokenStoreError where error.kind == .busy {
@@ -318,18 +282,20 @@ public final class Heimdallr: Sendable {
             return
         } catch {
             // A store that is out of order keeps nobody else out, and the token matters more.
-            lease = nil
         }
-        await fetchHoldingStore(id, kind, isShared: lease != nil)
+        await fetchHoldingStore(id, kind)
         await lease?.release()
     }
 
-    private func fetchHoldingStore(_ id: UInt64, _ kind: TokenLifeCycle.FetchKind, isShared: Bool) async {
-        if isShared, let record = try? await store.load(client: name),
-            state.withLock({ record.revision > $0.lifeCycle.revision })
-        {
+    private func fetchHoldingStore(_ id: UInt64, _ kind: TokenLifeCycle.FetchKind) async {
+        switch await whatIsStored(kind) {
+        case .newer(let record):
             await finish(id, .adopted(record))
             return
+        case .unknown(let error):
+            await finish(id, .fault(.store(error), retryAfter: nil))
+            return
+        case .nothingNew: break
         }
         guard (try? await limiter.acquire()) != nil else { return }
         let (outcome, report) = await ask(id, kind)
@@ -361,7 +327,7 @@ public final class Heimdallr: Sendable {
         return (outcome, report(prepared.grantType, outcome, since: begin))
     }
 
-    private func finish(_ id: UInt64, _ outcome: TokenLifeCycle.Outcome) async {
+    func finish(_ id: UInt64, _ outcome: TokenLifeCycle.Outcome) async {
         let wallClock = clock.wallClock()
         let record = apply { $0.answered(id, outcome, now: $1, wallClock: wallClock, random: clock.random) }
         guard let record else { return }

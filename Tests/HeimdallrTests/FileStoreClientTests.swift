@@ -190,4 +190,43 @@ import Testing
             client.shutdown()
         }
     }
+
+    @Test("a store that can be read only later: a client that needs a person takes up its record then, without one")
+    func lateStore() async throws {
+        let ground = try FileStoreGround()
+        let endpoint = try Self.rotating()
+        try await run(endpoint, store(ground))
+        Disk.chmod(ground.directory, 0o755)
+        let client = try makeClient(endpoint, grant: InteractiveGrant(), store: store(ground))
+        client.start()
+        try await eventually("it says why") {
+            let status = client.status()
+            return status.state == .needsAuthentication && status.storeFault?.contains("chmod 700") == true
+        }
+        Disk.chmod(ground.directory, 0o700)
+        try await eventually("the record is taken up") { client.currentToken()?.value == Secret("T1") }
+        #expect(client.status().storeFault == nil)
+        #expect(client.status().lastError == nil)
+        #expect(endpoint.requests.count == 1)
+        client.shutdown()
+    }
+
+    @Test("a refresh token that was handed in, and spent long ago, is not spent again because a disk is away")
+    func lateStoreWithSeed() async throws {
+        let ground = try FileStoreGround()
+        let endpoint = try Self.rotating(life: 1)
+        let grant = RefreshTokenGrant(refreshToken: Secret("seed"))
+        try await run(endpoint, store(ground), grant: grant)
+        Disk.chmod(ground.directory, 0o755)
+        let client = try makeClient(endpoint, grant: grant, store: store(ground))
+        client.start()
+        try await eventually("it says why") {
+            guard case .tokenEndpointUnavailable(.store, _) = client.status().lastError else { return false }
+            return client.status().storeFault != nil
+        }
+        Disk.chmod(ground.directory, 0o700)
+        try await eventually("it goes on where it was") { client.hasAccessToken }
+        #expect(endpoint.requests.map { $0["refresh_token"] } == ["seed", "R1"])
+        client.shutdown()
+    }
 }

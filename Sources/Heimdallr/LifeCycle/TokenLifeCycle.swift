@@ -257,6 +257,22 @@ struct TokenLifeCycle: Sendable {
         tick(now: now, random: random)
     }
 
+    /// The store could not be read, and nothing of our own has been saved since.
+    var awaitsStore: Bool { stage == .running && revision == 0 && storeFault != nil }
+
+    /// The store could be read at last. What was gone without it is over.
+    mutating func reloaded(_ record: TokenRecord?, now: Instant, wallClock: Int64, random: () -> Double) {
+        guard awaitsStore else { return }
+        storeFault = nil
+        guard let record, fetch == nil else { return }
+        failure = nil
+        failuresInARow = 0
+        fetchDue = nil
+        takeUp(record, now: now, wallClock: wallClock, random: random)
+        if token == nil, isWarm || !waiters.isEmpty { wantToken(now: now) }
+        tick(now: now, random: random)
+    }
+
     /// The store's record becomes ours.
     mutating func takeUp(_ record: TokenRecord, now: Instant, wallClock: Int64, random: () -> Double) {
         revision = record.revision

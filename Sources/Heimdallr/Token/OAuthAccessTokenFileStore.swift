@@ -145,7 +145,8 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
         do {
             return try StoredRecord(sealed: sealed, client: client.name, key: key)
         } catch CryptographyError.seal(let fault) {
-            throw TokenStoreError("\(directory)/\(client.recordName) \(fault): \(Self.advice(on: fault))")
+            throw TokenStoreError(
+                "\(directory)/\(client.recordName) \(fault): \(Self.advice(on: fault))", kind: .unreadable)
         }
     }
 

@@ -33,6 +33,8 @@ public struct TokenStoreError: Error, Sendable, Hashable, CustomStringConvertibl
     public enum Kind: Sendable, Hashable {
         /// The store can't do it now. A client goes on from memory, and tries again.
         case fault
+        /// There is a record, and this key or this version can't read it; it stays. A client goes on as if there were none.
+        case unreadable
         /// Another process has the lease. Whoever went on without it could spend a refresh token that is spent already.
         case busy
         /// It can't work until somebody changes something: a reason not to start.
