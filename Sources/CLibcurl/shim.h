@@ -3,6 +3,7 @@
 #define HEIMDALLR_CLIBCURL_H
 
 #include <curl/curl.h>
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 
 // curl's headers define the calls as type-checking macros for C; the functions are what is meant here.
@@ -27,6 +28,17 @@ static inline CURLcode heimdallr_easy_set_data(CURL *h, CURLoption o, heimdallr_
 static inline CURLcode heimdallr_easy_set_open(CURL *h, heimdallr_open_callback v) { return curl_easy_setopt(h, CURLOPT_OPENSOCKETFUNCTION, v); }
 static inline CURLcode heimdallr_easy_set_close(CURL *h, heimdallr_close_callback v) { return curl_easy_setopt(h, CURLOPT_CLOSESOCKETFUNCTION, v); }
 static inline CURLcode heimdallr_easy_set_prereq(CURL *h, heimdallr_prereq_callback v) { return curl_easy_setopt(h, CURLOPT_PREREQFUNCTION, v); }
+
+// Called by libcurl with each new SSL_CTX, after its own settings. libcurl has OpenSSL take the end of a connection
+// without close_notify for an orderly one (SSL_OP_IGNORE_UNEXPECTED_EOF); a body that ends by closing could then be cut
+// unseen.
+static inline CURLcode heimdallr_strict_end(CURL *h, void *context, void *data) {
+    (void)h;
+    (void)data;
+    SSL_CTX_clear_options((SSL_CTX *)context, SSL_OP_IGNORE_UNEXPECTED_EOF);
+    return CURLE_OK;
+}
+static inline CURLcode heimdallr_easy_set_strict_end(CURL *h) { return curl_easy_setopt(h, CURLOPT_SSL_CTX_FUNCTION, heimdallr_strict_end); }
 
 static inline CURLcode heimdallr_easy_get_long(CURL *h, CURLINFO i, long *v) { return curl_easy_getinfo(h, i, v); }
 static inline CURLcode heimdallr_easy_get_offset(CURL *h, CURLINFO i, curl_off_t *v) { return curl_easy_getinfo(h, i, v); }

@@ -353,6 +353,7 @@ extension Transfer {
         try long(CURLOPT_SSL_VERIFYPEER, 1, "CURLOPT_SSL_VERIFYPEER")
         try long(CURLOPT_SSL_VERIFYHOST, 2, "CURLOPT_SSL_VERIFYHOST")
         try long(CURLOPT_SSLVERSION, heimdallr_tls_1_2, "CURLOPT_SSLVERSION")
+        try check(unsafe heimdallr_easy_set_strict_end(handle), "CURLOPT_SSL_CTX_FUNCTION")
         switch options.trustAnchors {
         case .system:
             // With a bundle alone libcurl parses it once and keeps it; with a directory too, for every connection.

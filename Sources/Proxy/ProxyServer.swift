@@ -95,6 +95,11 @@ public final class ProxyServer: Sendable {
         }
     }
 
+    /// Ends what is under way, in the middle of it: what was cut can't look whole.
+    public func end() {
+        for shard in shards.withLock({ $0 }) { shard.loop.execute { shard.value.stop() } }
+    }
+
     private static func wanted(_ configuration: Configuration) -> [(ListenAddress, Int?)] {
         configuration.proxy.listen.map { ($0, nil) }
             + configuration.upstreams.enumerated().compactMap { index, upstream in

@@ -109,6 +109,29 @@ struct LifeTests {
         #expect(try await proxy.terminate() == .exited(0))
     }
 
+    @Test func `a second SIGTERM ends at once what is still in flight`() async throws {
+        let origin = try RecordingOrigin { _ = $0.waitForPeerToLeave() }
+        let endpoint = try tokenEndpoint()
+        let proxy = try await RunningProxy(
+            configuration(
+                tokenEndpoint: endpoint.url, proxy: "drain_timeout: 10m", upstreams: upstream(url: origin.url)))
+        let client = try await RawClient.connect(port: proxy.port)
+        try await client.send("GET http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n")
+        try await eventually("the request arrives") { origin.requests.count == 1 }
+        proxy.process.signal(SIGTERM)
+        // The second one counts once the first has been taken: then nobody can connect any more.
+        let port = proxy.port
+        var refused = false
+        for _ in 0..<400 where !refused {
+            if let another = try? await RawClient.connect(port: port) { another.close() } else { refused = true }
+            try await Task.sleep(for: .milliseconds(25))
+        }
+        #expect(refused)
+        #expect(proxy.process.ending == nil)
+        proxy.process.signal(SIGTERM)
+        #expect(try await proxy.process.ended(within: .seconds(20)) == .exited(0))
+    }
+
     @Test func `nothing is left behind that fires when a finished token request would have timed out`() async throws {
         let origin = try RecordingOrigin()
         let endpoint = try tokenEndpoint()

@@ -57,6 +57,9 @@ extension Problem {
     static let traceWithBody = Problem(
         400, "http_request_error", "malformed-request", "The request can't be understood",
         "A TRACE request has no body (RFC 9110, section 9.3.8).", closes: true)
+    static let badMaxForwards = Problem(
+        400, "http_request_error", "malformed-request", "The request can't be understood",
+        "Max-Forwards is not a number (RFC 9110, section 7.6.2).", closes: true)
     static let hostMissing = Problem(
         400, "http_request_error", "host-missing", "The request names no host",
         "Send an absolute target (http://HOST/PATH) or a Host field.", closes: true)

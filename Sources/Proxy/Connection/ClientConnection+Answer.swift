@@ -95,6 +95,7 @@ extension ClientConnection: TransferDelegate {
         status = answer.status
         let before = output.count
         answer.write(to: &output)
+        output.append(answer.isHTTP2 ? "Via: 2 heimdallr-proxy\r\n" : "Via: 1.1 heimdallr-proxy\r\n")
         if exchange.answerFraming == .chunked { output.append("Transfer-Encoding: chunked\r\n") }
         if !exchange.clientKeepsAlive || exchange.endsByClose || shard.isDraining {
             output.append("Connection: close\r\n")

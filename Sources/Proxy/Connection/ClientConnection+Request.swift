@@ -32,6 +32,7 @@ extension ClientConnection {
         body.begin(head.framing)
         do throws(Problem) {
             try route()
+            guard try !countForward() else { return }
             try authorize()
         } catch {
             fail(error)
@@ -234,6 +235,12 @@ extension ClientConnection {
             for field in head.fields {
                 if field.isHopByHop || field.known == .host { continue }
                 if !dropped.isEmpty, bytes[field.name].equalsIgnoringCase(dropped) { continue }
+                // Nothing waits for 100 without a body; HTTP/1.0 knows no 100 (RFC 9110, section 10.1.1).
+                if field.known == .expect, !exchange.expectsContinue { continue }
+                if field.known == .maxForwards, let maxForwards {
+                    transfer.append(name: bytes[field.name], value: Array(String(maxForwards).utf8).span)
+                    continue
+                }
                 transfer.append(name: bytes[field.name], value: bytes[field.value])
             }
         }

@@ -58,6 +58,8 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     var upstream: Upstream?
     var destination: Upstream.Destination?
     var target = TargetForm.path(.empty)
+    /// What Max-Forwards says from here on.
+    var maxForwards: UInt64?
     var transfer: Transfer?
     var token: AccessToken?
     var body = RequestBody()
@@ -172,6 +174,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
         exchange = Exchange()
         upstream = nil
         destination = nil
+        maxForwards = nil
         token = nil
         body = RequestBody()
         isUploadWaiting = false

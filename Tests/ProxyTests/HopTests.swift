@@ -1,0 +1,59 @@
+import TestSupport
+import Testing
+
+@Suite("the proxy counts and names itself on the way", .grounds)
+struct HopTests {
+    @Test func `Via names it in both directions, behind those who were there before`() async throws {
+        let ground = try await Ground { try $0.respond(fields: [("Via", "1.0 other")]) }
+        let response = try await ground.request(fields: ["Via: 1.1 first"])
+        #expect(response.fields.filter { $0.name == "Via" }.map(\.value) == ["1.0 other", "1.1 heimdallr-proxy"])
+        #expect(ground.origin.requests[0].values("Via") == ["1.1 first", "1.1 heimdallr-proxy"])
+    }
+
+    @Test(arguments: ["TRACE", "OPTIONS"])
+    func `Max-Forwards counts down, and no further than to here`(method: String) async throws {
+        let ground = try await Ground()
+        _ = try await ground.request(method, fields: ["Max-Forwards: 3"])
+        #expect(ground.origin.requests.map { $0.values("Max-Forwards") } == [["2"]])
+        let last = try await ground.request(method, fields: ["Max-Forwards: 0"])
+        #expect(last.status == 200)
+        #expect(ground.origin.requests.count == 1)
+    }
+
+    @Test func `TRACE that ends here shows what came, but no secret`() async throws {
+        let ground = try await Ground()
+        let response = try await ground.request(
+            "TRACE",
+            fields: ["Max-Forwards: 0", "X-Mine: seen", "Authorization: Basic c2VjcmV0", "Cookie: id=secret"])
+        #expect(response.field("Content-Type") == "message/http")
+        #expect(response.text.hasPrefix("TRACE http://api.test/ HTTP/1.1\r\n"))
+        #expect(response.text.contains("X-Mine: seen\r\n"))
+        #expect(!response.text.contains("c2VjcmV0"))
+        #expect(!response.text.contains("id=secret"))
+    }
+
+    @Test func `other methods' Max-Forwards is nobody's business`() async throws {
+        let ground = try await Ground()
+        #expect(try await ground.request(fields: ["Max-Forwards: 0"]).text == "ok")
+        #expect(ground.origin.requests[0].values("Max-Forwards") == ["0"])
+    }
+
+    @Test(arguments: ["x", "-1", "1.5", "1 1"])
+    func `a count that is none is refused`(count: String) async throws {
+        let ground = try await Ground()
+        #expect(try await ground.request("OPTIONS", fields: ["Max-Forwards: \(count)"]).status == 400)
+        #expect(ground.origin.requests.isEmpty)
+    }
+
+    @Test func `TRACE carries no token`() async throws {
+        let ground = try await Ground()
+        _ = try await ground.request("TRACE")
+        #expect(ground.origin.requests.map(\.authorization) == [[]])
+    }
+
+    @Test func `an expectation without a body ends here`() async throws {
+        let ground = try await Ground()
+        #expect(try await ground.request(fields: ["Expect: 100-continue"]).text == "ok")
+        #expect(ground.origin.requests[0].values("Expect").isEmpty)
+    }
+}
