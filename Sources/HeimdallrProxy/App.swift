@@ -67,11 +67,10 @@ struct App {
     /// Runs until SIGTERM or SIGINT, then lets requests finish.
     /// - Parameter onListening: told the addresses once they accept.
     func run(onListening: @escaping @Sendable ([String]) -> Void) async throws {
-        let running = try await start()
-        onListening(running.addresses)
+        // The group begins by listening for signals: one that comes while the proxy starts finds somebody.
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
-                services: [ProxyService(app: running, drainTimeout: configuration.proxy.drainTimeout)],
+                services: [ProxyService(app: self, onListening: onListening)],
                 gracefulShutdownSignals: [.sigterm, .sigint], logger: Logger(label: "service")))
         try await group.run()
         logger.info("stopped")
@@ -105,21 +104,15 @@ struct RunningApp: Sendable {
     }
 }
 
-/// Keeps the process running until it is told to stop.
+/// Runs the proxy until the process is told to stop.
 private struct ProxyService: Service {
-    let app: RunningApp
-    let drainTimeout: Duration
+    let app: App
+    let onListening: @Sendable ([String]) -> Void
 
     func run() async throws {
+        let running = try await app.start()
+        onListening(running.addresses)
         try? await gracefulShutdown()
-        // Whoever asks twice does not want to wait.
-        let again = Task { [app] in
-            for await _ in await UnixSignalsSequence(trapping: .sigterm, .sigint) {
-                app.server.end()
-                for client in app.clients { client.shutdown() }
-            }
-        }
-        await app.stop(drainTimeout: drainTimeout)
-        again.cancel()
+        await running.stop(drainTimeout: app.configuration.proxy.drainTimeout)
     }
 }

@@ -14,7 +14,6 @@ struct SocketTests {
 
     @Test func `only its owner may open it, and it is gone with the proxy`() async throws {
         let admin = try await AdministeredProxy()
-        try await admin.ready()
         #expect(try mode(admin.socket) == 0o600)
         #expect(try await admin.proxy.terminate() == .exited(0))
         #expect(!FileManager.default.fileExists(atPath: admin.socket))
