@@ -68,7 +68,7 @@ struct FieldTests {
         }
         let response = try await ground.request()
         #expect(
-            response.fields.map(\.description) == [
+            response.fields.filter { $0.name != "Via" }.map(\.description) == [
                 "X-Public: 2", "Set-Cookie: a", "set-cookie: b", "X-Empty: ", "Content-Length: 2",
             ])
     }
