@@ -1,0 +1,121 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("tokens that outlive the process", .timeLimit(.minutes(3)))
+struct StoreTests {
+    /// `FOLDER` is the proxy's own; the store's things lie elsewhere, so that the next process finds them.
+    private static func store(in folder: TemporaryDirectory) -> String {
+        "store: {kind: file, directory: \(folder.path)/state, key: {file: \(folder.path)/store.key}}"
+    }
+
+    private func keygen(_ folder: TemporaryDirectory) async throws -> ChildProcess {
+        try await RunningProxy.run(["keygen", "--output", folder.path(of: "store.key")])
+    }
+
+    @Test func `the next run uses the token of the last one, and asks for none`() async throws {
+        let folder = try TemporaryDirectory()
+        #expect(try await keygen(folder).ending == .exited(0))
+        let origin = try RecordingOrigin()
+        let endpoint = try TokenEndpoint { _, number in
+            .token("T\(number + 1)", refreshToken: "R\(number + 1)")
+        }
+        let setup = configuration(
+            tokenEndpoint: endpoint.url, upstreams: upstream(url: origin.url), more: Self.store(in: folder))
+        for _ in 0..<2 {
+            let proxy = try await RunningProxy(setup)
+            #expect(try await proxy.get("http://api.test/").status == 200)
+            #expect(try await proxy.terminate() == .exited(0))
+        }
+        // Not even a kill loses what was in use.
+        let killed = try await RunningProxy(setup)
+        #expect(try await killed.get("http://api.test/").status == 200)
+        killed.process.signal(9)
+        try await killed.process.ended()
+        let proxy = try await RunningProxy(setup)
+        #expect(try await proxy.get("http://api.test/").status == 200)
+        #expect(proxy.log.contains("source=store"))
+        #expect(origin.requests.map { $0.fields.value("Authorization") } == Array(repeating: "Bearer T1", count: 4))
+        #expect(endpoint.requests.count == 1)
+        let text = String(decoding: try Data(contentsOf: folder.url("state/api.token")), as: UTF8.self)
+        #expect(!text.contains("T1"))
+    }
+
+    @Test func `SIGTERM in the middle of a refresh loses no refresh token`() async throws {
+        let folder = try TemporaryDirectory()
+        _ = try await keygen(folder)
+        let origin = try RecordingOrigin()
+        let endpoint = try TokenEndpoint { request, number in
+            let answer = TokenEndpointAnswer.token("T\(number)", expiresIn: "2", refreshToken: "R\(number)")
+            return number == 1 ? answer.delayed(.seconds(1)) : answer
+        }
+        let setup = configuration(
+            tokenEndpoint: endpoint.url, upstreams: upstream(url: origin.url), more: Self.store(in: folder))
+        let proxy = try await RunningProxy(setup)
+        // Its use is what makes it refreshed.
+        #expect(try await proxy.get("http://api.test/").status == 200)
+        _ = try await endpoint.requests(2)
+        #expect(try await proxy.terminate() == .exited(0))
+        let next = try await RunningProxy(setup)
+        #expect(try await next.get("http://api.test/").status == 200)
+        let sent = endpoint.requests.map { $0["refresh_token"] }
+        #expect(sent.prefix(2) == [nil, "R0"])
+        #expect(sent.dropFirst(2).allSatisfy { $0 != nil && $0 != "R0" }, "\(sent)")
+    }
+
+    @Test func `a store that others may read stops the start, and a disk in trouble does not`() async throws {
+        let folder = try TemporaryDirectory()
+        _ = try await keygen(folder)
+        let origin = try RecordingOrigin()
+        let endpoint = try TokenEndpoint([.token("T1")])
+        let setup = configuration(
+            tokenEndpoint: endpoint.url, upstreams: upstream(url: origin.url), more: Self.store(in: folder))
+        let first = try await RunningProxy(setup)
+        #expect(try await first.get("http://api.test/").status == 200)
+        #expect(try await first.terminate() == .exited(0))
+
+        // The new record would be written to where a directory is.
+        let state = folder.path(of: "state")
+        try FileManager.default.createDirectory(atPath: "\(state)/api.token.new", withIntermediateDirectories: false)
+        try FileManager.default.removeItem(atPath: "\(state)/api.token")
+        let second = try await RunningProxy(setup)
+        #expect(try await second.get("http://api.test/").status == 200)
+        try await eventually("the log says so") { second.log.contains("the token store is out of order") }
+        try FileManager.default.removeItem(atPath: "\(state)/api.token.new")
+        try await eventually("it is saved when it can be", within: .seconds(60)) {
+            second.log.contains("the token store works again")
+        }
+        #expect(FileManager.default.fileExists(atPath: "\(state)/api.token"))
+        #expect(try await second.terminate() == .exited(0))
+
+        try FileManager.default.setAttributes([.posixPermissions: 0o750], ofItemAtPath: state)
+        let failure = await #expect(throws: TestFailure.self) { _ = try await RunningProxy(setup) }
+        #expect(failure?.description.contains("is open to other users (mode 750): `chmod 700` it") == true)
+        #expect(failure?.description.contains("exited(1)") == true)
+    }
+
+    @Test func `keygen makes keys of 32 bytes, each another, and replaces none`() async throws {
+        let folder = try TemporaryDirectory()
+        var keys: Set<String> = []
+        for _ in 0..<3 {
+            let text = try await ChildProcess.output(of: [try Repository.executable(), "keygen"])
+            #expect(text.hasSuffix("\n"))
+            let key = text.dropLast()
+            #expect(Data(base64Encoded: String(key))?.count == 32)
+            keys.insert(String(key))
+        }
+        #expect(keys.count == 3)
+        #expect(try await keygen(folder).ending == .exited(0))
+        let key = try folder.read("store.key")
+        let again = try await keygen(folder)
+        #expect(again.ending == .exited(1))
+        #expect(again.errors.contains("store.key: File exists"))
+        #expect(try folder.read("store.key") == key)
+        let mode = try FileManager.default.attributesOfItem(atPath: folder.path(of: "store.key"))[.posixPermissions]
+        #expect((mode as? NSNumber)?.intValue == 0o600)
+    }
+}
+
+extension TemporaryDirectory {
+    fileprivate func url(_ name: String) -> URL { URL(fileURLWithPath: path(of: name)) }
+}
