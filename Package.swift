@@ -126,6 +126,8 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),
-        .testTarget(name: "EndToEndTests", dependencies: ["HeimdallrProxy", "TestSupport"], swiftSettings: strict),
+        .testTarget(
+            name: "EndToEndTests", dependencies: ["HeimdallrProxy", "TestSupport"], exclude: ["Fixtures"],
+            swiftSettings: strict),
     ]
 )
