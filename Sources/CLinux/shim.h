@@ -20,6 +20,13 @@ static const int heimdallr_eventfd_flags = EFD_CLOEXEC | EFD_NONBLOCK;
 static const int heimdallr_accept_flags = 02000000 | 04000;
 static const int heimdallr_stream_flags = 1 | 02000000 | 04000;
 
+// struct ucred of unix(7), which SO_PEERCRED fills in.
+struct heimdallr_peer {
+    int32_t pid;
+    uint32_t uid;
+    uint32_t gid;
+};
+
 // strerror_r(3) in its GNU form under a name of its own: C libraries disagree about the plain one.
 char *strerror_r(int, char *, size_t);
 static inline const char *heimdallr_strerror(int code, char *buffer, size_t size) {

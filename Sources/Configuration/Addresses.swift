@@ -47,9 +47,8 @@ extension Grammar {
     /// `host:port`, `[::1]:port` or `unix:/path`.
     static func listener(_ text: String) throws(Misfit) -> ListenAddress {
         if text.hasPrefix("unix:") {
-            let path = text.dropFirst(5)
-            guard path.hasPrefix("/") else { throw Misfit("write unix: and an absolute path") }
-            return .unix(path: String(path), mode: nil)
+            guard text.dropFirst(5).hasPrefix("/") else { throw Misfit("write unix: and an absolute path") }
+            return .unix(path: try socketPath(text.dropFirst(5)), mode: nil)
         }
         let advice = Misfit("write host:port, such as 127.0.0.1:8080 or [::1]:8080")
         guard let colon = text.lastIndex(of: ":") else { throw advice }

@@ -6,7 +6,6 @@ enum NotSupportedYet {
         "proxy.users": "leave it out and listen on a loopback address",
         "proxy.tunnels": "leave it out",
         "proxy.connect=tunnel": "write `connect: reject`",
-        "listen=unix": "write a host and port such as 127.0.0.1:8080",
         "clients.*.issuer": "write `token_endpoint` instead",
         "clients.*.authorization_endpoint": "leave it out",
         "clients.*.device_authorization_endpoint": "leave it out",

@@ -7,10 +7,8 @@ extension Section {
         defer { finish() }
         var settings = ProxySettings()
         var listeners: [Listener] = []
-        if let found = located("listen", Grammar.listener) {
-            for (address, position) in found where accepts(address, at: position) {
-                listeners.append(.init(address: address, position: position, name: label("listen")))
-            }
+        if let found = self.listeners("listen") {
+            listeners = found
             if isEmptyList("listen") {
                 error("listen", "write at least one address, such as 127.0.0.1:8080")
             }
@@ -48,13 +46,6 @@ extension Section {
     private enum Unmatched: String, CaseIterable { case reject, forward }
     private enum Connect: String, CaseIterable { case reject, tunnel }
 
-    /// False, and a problem, for a kind of listener that is not supported yet.
-    func accepts(_ address: ListenAddress, at position: Position) -> Bool {
-        guard case .unix = address, let advice = NotSupportedYet.advice(for: "listen=unix") else { return true }
-        diagnostics.error(position, "\(label("listen"))unix: listeners are not supported yet: \(advice)")
-        return false
-    }
-
     func logSettings() -> LogSettings {
         defer { finish() }
         var settings = LogSettings()
@@ -78,11 +69,17 @@ extension Section {
     /// Where the administration is, and nothing else of it: all that the command line needs to find it.
     func adminAddresses() -> AdminSettings {
         var settings = AdminSettings()
-        if let address = value("listen", Grammar.listener), accepts(address, at: position(of: "listen")) {
-            settings.listen = address
-        }
+        if let address = value("listen", Self.adminAddress) { settings.listen = address }
         settings.socket = value("socket", Self.socketPath).map(diagnostics.resolve)
         return settings
+    }
+
+    private static func adminAddress(_ text: String) throws(Misfit) -> ListenAddress {
+        let address = try Grammar.listener(text)
+        guard case .tcp = address else {
+            throw Misfit("write a host and port such as 127.0.0.1:8081; `socket` says where the Unix socket is")
+        }
+        return address
     }
 
     private static func socketPath(_ text: String) throws(Misfit) -> String {

@@ -43,14 +43,12 @@ struct UpstreamReader {
         settings.methods = section.list("methods", Grammar.method) ?? []
         settings.hosts = (section.list("hosts", Grammar.authority) ?? []).map(\.description)
         section.read("browsers", into: &settings.browsers, Grammar.boolean)
-        let address = section.value("listen", Grammar.listener)
+        let listener = section.listener("listen")
         for key in ["hosts", "browsers"] where section.has(key) && !section.has("listen") {
             section.error(key, "this is about the upstream's own listener: write `listen` too, or leave it out")
         }
-        let position = section.position(of: "listen")
-        guard let address, section.accepts(address, at: position) else { return nil }
-        settings.listen = address
-        return .init(address: address, position: position, name: section.label("listen"))
+        settings.listen = listener?.address
+        return listener
     }
 
     // MARK: Which token, and how

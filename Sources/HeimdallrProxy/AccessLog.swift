@@ -1,4 +1,5 @@
 import Proxy
+import Reactor
 
 /// One line for each request: what was asked for, what came of it, how long it took. Never a query, a field or a body.
 ///
@@ -16,12 +17,13 @@ struct AccessLog: Sendable {
         return line(
             format, time: time, method: record.method, host: record.host, path: record.path, status: record.status,
             microseconds: microseconds, sent: record.bytesSent, received: record.bytesReceived,
-            upstream: record.upstream, client: record.client)
+            upstream: record.upstream, client: record.client, user: record.user, peer: record.peer)
     }
 
     static func line(
         _ format: LogLine.Format, time: WallTime, method: [UInt8], host: [UInt8], path: [UInt8], status: Int,
-        microseconds: Int64, sent: UInt64, received: UInt64, upstream: String?, client: String?
+        microseconds: Int64, sent: UInt64, received: UInt64, upstream: String?, client: String?,
+        user: String? = nil, peer: PeerCredentials? = nil
     ) -> [UInt8] {
         var line: [UInt8] = []
         line.reserveCapacity(256)
@@ -47,6 +49,18 @@ struct AccessLog: Sendable {
         if let client {
             name("client", &line, format)
             text(Array(client.utf8), &line, format)
+        }
+        if let user {
+            name("user", &line, format)
+            text(Array(user.utf8), &line, format)
+        }
+        if let peer {
+            name("uid", &line, format)
+            decimal(UInt64(peer.user), &line)
+            name("gid", &line, format)
+            decimal(UInt64(peer.group), &line)
+            name("pid", &line, format)
+            decimal(UInt64(clamping: peer.process), &line)
         }
         LogLine.end(&line, format)
         return line

@@ -1,3 +1,5 @@
+import Reactor
+
 /// What the access log says of one request. A plain value: it is written elsewhere than on the loop.
 public struct AccessRecord: Sendable {
     /// As received, so any token of RFC 9110; empty when the request could not be read.
@@ -13,6 +15,10 @@ public struct AccessRecord: Sendable {
     public var duration = Duration.zero
     public var upstream: String?
     public var client: String?
+    /// Of `proxy.users`.
+    public var user: String?
+    /// Who called, on a Unix socket.
+    public var peer: PeerCredentials?
 
     init() {}
 }

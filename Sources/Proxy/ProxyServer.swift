@@ -47,15 +47,11 @@ public final class ProxyServer: Sendable {
         var addresses: [SocketAddress] = []
         do {
             for (address, upstream) in Self.wanted(configuration) {
-                for resolved in try Self.resolve(address) {
-                    var bound = resolved
-                    for index in loops.indices {
-                        let socket = try Self.open(bound, shares: loops.count > 1)
-                        // The other loops share the port that the kernel chose for the first.
-                        bound = socket.address
+                for sockets in try Self.open(address, loops: loops.count) {
+                    for (index, socket) in sockets.enumerated() {
                         listeners[index].append(ProxyPlan.Listener(socket: socket, upstream: upstream))
                     }
-                    addresses.append(bound)
+                    addresses.append(sockets[0].address)
                 }
             }
         } catch {
@@ -105,26 +101,5 @@ public final class ProxyServer: Sendable {
             + configuration.upstreams.enumerated().compactMap { index, upstream in
                 upstream.listen.map { ($0, index) }
             }
-    }
-
-    private static func resolve(_ address: ListenAddress) throws(ListenError) -> [SocketAddress] {
-        switch address {
-        case .tcp(let host, let port):
-            if let numeric = SocketAddress(numericHost: host, port: port) { return [numeric] }
-            do throws(ResolutionError) {
-                return try SocketAddress.resolve(host: host, port: port)
-            } catch {
-                throw ListenError(description: "can't listen on \(host): \(error)")
-            }
-        case .unix(let path, _): return [SocketAddress(.unix(path: path))]
-        }
-    }
-
-    private static func open(_ address: SocketAddress, shares: Bool) throws(ListenError) -> ListeningSocket {
-        do throws(SystemError) {
-            return try ListeningSocket.open(address, sharesPort: shares)
-        } catch {
-            throw ListenError(description: "can't listen on \(address): \(error)")
-        }
     }
 }

@@ -200,6 +200,7 @@ extension ClientConnection {
         record.duration = shard.loop.now.since(started)
         record.upstream = upstream?.name
         record.client = upstream?.settings.client
+        record.peer = peer
         return record
     }
 }

@@ -6,6 +6,8 @@ public struct ListeningSocket: Sendable {
     let descriptor: Int32
     /// Where it listens, with the port the kernel chose.
     public let address: SocketAddress
+    /// The socket file that goes when this is closed.
+    var file: UnixSocketFile?
 
     /// Binds and listens.
     ///
@@ -29,7 +31,42 @@ public struct ListeningSocket: Sendable {
     }
 
     /// For one that never was watched.
-    public func close() { Glibc.close(descriptor) }
+    public func close() {
+        file?.remove()
+        Glibc.close(descriptor)
+    }
+
+    /// The same socket for another loop, where the kernel does not share an address between two (unix(7)).
+    public func duplicate() throws(SystemError) -> ListeningSocket {
+        let copy = try check("fcntl", fcntl(descriptor, F_DUPFD_CLOEXEC, 0))
+        return ListeningSocket(descriptor: copy, address: address)
+    }
+
+    /// Binds and listens on a Unix socket. A socket file that nobody listens behind any more is replaced; `close` takes
+    /// ours away.
+    ///
+    /// - Parameter mode: of the file: who may connect.
+    /// - Throws: `SystemError`: EADDRINUSE when somebody listens there, EEXIST when there is a file of another kind.
+    public static func open(path: String, mode: UInt16) throws(SystemError) -> ListeningSocket {
+        let address = SocketAddress(.unix(path: path))
+        let descriptor = try check("socket", socket(AF_UNIX, heimdallr_stream_flags, 0))
+        let lock = FolderLock(of: path)
+        defer { _ = lock }
+        do throws(SystemError) {
+            try UnixSocketFile.bind(descriptor, address, path: path, mode: mode)
+            let file = UnixSocketFile(at: path)
+            do throws(SystemError) {
+                try check("listen", listen(descriptor, 4096))
+            } catch {
+                file?.remove()
+                throw error
+            }
+            return ListeningSocket(descriptor: descriptor, address: address, file: file)
+        } catch {
+            Glibc.close(descriptor)
+            throw error
+        }
+    }
 
     private static func enable(_ option: Int32, on descriptor: Int32) throws(SystemError) {
         var one: Int32 = 1
@@ -77,7 +114,7 @@ public final class Acceptor: ReadinessHandler {
         try loop.register(socket.descriptor, handler: self)
     }
 
-    deinit { if !isClosed { Glibc.close(socket.descriptor) } }
+    deinit { if !isClosed { socket.close() } }
 
     /// Leaves new connections in the kernel's queue.
     public func pause() { isPaused = true }
@@ -93,7 +130,7 @@ public final class Acceptor: ReadinessHandler {
         isClosed = true
         retry?.cancel()
         loop.unregister(socket.descriptor)
-        Glibc.close(socket.descriptor)
+        socket.close()
     }
 
     public func ready(_ readiness: Readiness) { acceptAll() }

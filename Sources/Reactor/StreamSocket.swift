@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// What one read or write came to.
@@ -8,6 +9,13 @@ public enum Transferred: Sendable, Equatable {
     /// The peer has ended its side (reads only).
     case endOfStream
     case failed(SystemError)
+}
+
+/// Who is at the other end of a Unix socket, as the kernel saw it when the connection was made (SO_PEERCRED, unix(7)).
+public struct PeerCredentials: Sendable, Equatable {
+    public let user: UInt32
+    public let group: UInt32
+    public let process: Int32
 }
 
 /// A connected, non-blocking stream socket. Used on the loop's thread only; closes itself when freed.
@@ -27,6 +35,17 @@ public final class StreamSocket {
     /// Has `handler` told of readiness until `close`.
     public func register(_ handler: any ReadinessHandler) throws(SystemError) {
         try loop.register(descriptor, handler: handler)
+    }
+
+    /// `nil` for a socket that is no Unix socket.
+    public var peerCredentials: PeerCredentials? {
+        var peer = heimdallr_peer()
+        var length = socklen_t(MemoryLayout<heimdallr_peer>.size)
+        // A socket of another family answers with nobody: uid and gid are -1, the pid is 0.
+        guard unsafe getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0, peer.uid != .max else {
+            return nil
+        }
+        return PeerCredentials(user: peer.uid, group: peer.gid, process: peer.pid)
     }
 
     public func close() {

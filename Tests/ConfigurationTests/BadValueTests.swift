@@ -52,9 +52,19 @@ struct BadValueTests {
         ("listen: []", "2:11: proxy.listen: write at least one address, such as 127.0.0.1:8080"),
         ("listen: [localhost:1, ~]", "2:25: proxy.listen: write a single value, not nothing"),
         (
-            "listen: unix:/run/h.sock",
-            "2:11: proxy.listen: unix: listeners are not supported yet: write a host and port such as 127.0.0.1:8080"
+            "listen: unix:run/h.sock",
+            "2:11: proxy.listen: write unix: and an absolute path, not \"unix:run/h.sock\""
         ),
+        (
+            "listen: {unix: /run/h.sock, mode: \"0888\"}",
+            "2:37: proxy.listen.mode: write permissions in octal such as \"0600\", \"0660\" or \"0666\", not \"0888\""
+        ),
+        (
+            "listen: [{unix: /run/h.sock, moed: \"0660\"}]",
+            "2:32: unknown key \"moed\" in proxy.listen; did you mean \"mode\"?"
+        ),
+        ("listen: [unix:/run/h.sock, {unix: /run/h.sock}]", "2:30: proxy.listen: this value stands here twice"),
+        ("listen: {mode: \"0660\"}", "2:11: proxy.listen: write host:port, or {unix: PATH, mode: \"0660\"}"),
         (
             "listen: 0.0.0.0:8080",
             "2:11: proxy.listen: 0.0.0.0:8080 is not loopback, so other machines could use the tokens: listen on 127.0.0.1, or write `open: true` under `proxy` if that is meant"

@@ -314,4 +314,20 @@ struct GoodInputTests {
         #expect("\(source)" == "<redacted>")
         #expect(String(reflecting: source) == "<redacted>")
     }
+
+    @Test("a Unix socket is a listener, with the permissions that are written")
+    func unixListeners() throws {
+        let (configuration, warnings) = try good(
+            """
+            proxy:
+              listen: [unix:/run/a.sock, {unix: /run/b.sock, mode: "0660"}, 127.0.0.1:8080]
+              unmatched: forward
+            """)
+        #expect(
+            configuration.proxy.listen == [
+                .unix(path: "/run/a.sock", mode: nil), .unix(path: "/run/b.sock", mode: 0o660),
+                .tcp(host: "127.0.0.1", port: 8080),
+            ])
+        #expect(warnings == [])
+    }
 }

@@ -38,6 +38,8 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     let shard: ProxyShard
     let role: ListenerRole
     let socket: StreamSocket
+    /// Who called, on a Unix socket.
+    let peer: PeerCredentials?
 
     var phase = Phase.readingHead
     var input = ByteBuffer()
@@ -88,6 +90,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
         self.socket = socket
         self.role = role
         self.shard = shard
+        peer = socket.peerCredentials
         setDeadline(.idle, after: shard.idleTimeout)
     }
 

@@ -1,0 +1,70 @@
+import CLinux
+import Glibc
+
+/// The file that a listening Unix socket is found by.
+struct UnixSocketFile: Sendable {
+    let path: String
+    private let device: dev_t
+    private let inode: ino_t
+
+    /// Takes the file away, unless another process has put its own there meanwhile.
+    func remove() {
+        guard let now = Self.status(path), now.st_dev == device, now.st_ino == inode else { return }
+        _ = unsafe unlink(path)
+    }
+
+    /// Binds `descriptor` to `path`. A socket file that nobody listens behind any more is replaced.
+    ///
+    /// - Parameter mode: who may connect: connecting takes the right to write (unix(7)). At no moment is it wider.
+    /// - Throws: `SystemError`: EADDRINUSE when somebody listens there, EEXIST when there is a file of another kind.
+    static func bind(_ descriptor: Int32, _ address: SocketAddress, path: String, mode: UInt16) throws(SystemError) {
+        // bind(2) takes the mode from the socket, less the process's mask.
+        try check("fchmod", fchmod(descriptor, mode_t(mode)))
+        try makeWay(for: path)
+        try check("bind", try unsafe address.withKernelForm { unsafe Glibc.bind(descriptor, $0, $1) })
+        try check("chmod", unsafe chmod(path, mode_t(mode)))
+    }
+
+    /// What stands at `path` now.
+    init?(at path: String) {
+        guard let status = Self.status(path) else { return nil }
+        self.path = path
+        device = status.st_dev
+        inode = status.st_ino
+    }
+
+    private static func makeWay(for path: String) throws(SystemError) {
+        guard let status = status(path) else { return }
+        guard status.st_mode & S_IFMT == S_IFSOCK else { throw SystemError("bind", code: EEXIST) }
+        guard try !answers(path) else { throw SystemError("bind", code: EADDRINUSE) }
+        try check("unlink", unsafe unlink(path))
+    }
+
+    /// Whether somebody listens there. Only a refused connection says that nobody does.
+    private static func answers(_ path: String) throws(SystemError) -> Bool {
+        let probe = try check("socket", socket(AF_UNIX, heimdallr_stream_flags, 0))
+        defer { close(probe) }
+        let result = try unsafe SocketAddress(.unix(path: path)).withKernelForm { unsafe connect(probe, $0, $1) }
+        return result == 0 || errno != ECONNREFUSED
+    }
+
+    private static func status(_ path: String) -> stat? {
+        var status = stat()
+        return unsafe lstat(path, &status) == 0 ? status : nil
+    }
+}
+
+/// Keeps other processes of ours from the same folder while a socket file is looked at and replaced: two that start at
+/// once would each take the other's for a dead one. A lock on the folder itself, so that nothing is left behind.
+struct FolderLock: ~Copyable {
+    /// Negative where the folder can't be read: then there is no lock.
+    private let descriptor: Int32
+
+    init(of path: String) {
+        let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
+        descriptor = unsafe open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        if descriptor >= 0 { _ = flock(descriptor, LOCK_EX) }
+    }
+
+    deinit { if descriptor >= 0 { close(descriptor) } }
+}

@@ -1,0 +1,147 @@
+import Configuration
+import Foundation
+import Proxy
+import Reactor
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("a Unix socket is a way in", .grounds, .serialized, .timeLimit(.minutes(1)))
+struct UnixListenerTests {
+    private let folder: TemporaryDirectory
+    private let path: String
+
+    init() throws {
+        folder = try TemporaryDirectory()
+        path = folder.path(of: "h.sock")
+    }
+
+    private func ground(
+        mode: UInt16? = nil, threads: Int = 1, observer: ProxyObserver = ProxyObserver()
+    ) async throws -> Ground {
+        let path = path
+        return try await Ground(
+            threads: threads, observer: observer, change: { $0.proxy.listen.append(.unix(path: path, mode: mode)) })
+    }
+
+    private func permissions() throws -> Int {
+        try #require(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int)
+    }
+
+    @Test func `curl gets its answer through one, signed, and the log says who called`() async throws {
+        let records = Records()
+        let ground = try await ground(observer: records.observer)
+        let curl = try await ChildProcess.run(
+            ["curl", "-sS", "--max-time", "20", "--unix-socket", path, "http://api.test/x"])
+        #expect(curl.output == "ok", "\(curl.transcript)")
+        #expect(ground.origin.requests.map(\.authorization) == [["Bearer T1"]])
+        _ = try await ground.request()
+        try await eventually("two lines") { records.all.count == 2 }
+        let peer = try #require(records.all[0].peer)
+        #expect(peer.user == getuid() && peer.group == getgid() && peer.process == curl.pid)
+        #expect(records.all[1].peer == nil)
+    }
+
+    @Test func `it is its owner's alone, unless a mode says otherwise`() async throws {
+        _ = try await ground()
+        #expect(try permissions() == 0o600)
+    }
+
+    @Test(arguments: [UInt16(0o660), 0o666, 0o777])
+    func `the mode is the one that is asked for, whatever the process's mask`(mode: UInt16) async throws {
+        _ = try await ground(mode: mode)
+        #expect(try permissions() == Int(mode))
+    }
+
+    @Test func `several loops accept from one`() async throws {
+        let ground = try await ground(threads: 3)
+        for _ in 0..<12 {
+            let client = try await RawClient.connect(unix: path)
+            try await client.send(message())
+            #expect(try await client.response().text == "ok")
+        }
+        #expect(ground.origin.requests.count == 12)
+    }
+
+    @Test func `it is gone when the proxy stops`() async throws {
+        let ground = try await ground()
+        #expect(FileManager.default.fileExists(atPath: path))
+        await ground.server.drain(within: .zero)
+        #expect(!FileManager.default.fileExists(atPath: path))
+    }
+
+    @Test func `what another process put in its place stays`() async throws {
+        let ground = try await ground()
+        try FileManager.default.removeItem(atPath: path)
+        try folder.write("mine", to: "h.sock")
+        await ground.server.drain(within: .zero)
+        #expect(try folder.read("h.sock") == "mine")
+    }
+
+    @Test func `the socket file of a dead process is replaced`() async throws {
+        let script = "import socket,sys; s=socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen()"
+        try await ChildProcess.output(of: ["python3", "-c", script, path])
+        #expect(FileManager.default.fileExists(atPath: path))
+        _ = try await ground()
+        let client = try await RawClient.connect(unix: path)
+        try await client.send(message())
+        #expect(try await client.response().text == "ok")
+    }
+
+    @Test func `the socket of a living one is not`() async throws {
+        let first = try await ground()
+        await #expect {
+            _ = try await ground()
+        } throws: {
+            "\($0)".contains("somebody listens there already")
+        }
+        let client = try await RawClient.connect(unix: path)
+        try await client.send(message())
+        #expect(try await client.response().text == "ok")
+        #expect(first.origin.requests.count == 1)
+    }
+
+    @Test func `nor is a file that is no socket`() async throws {
+        try folder.write("precious", to: "h.sock")
+        await #expect {
+            _ = try await ground()
+        } throws: {
+            "\($0)".contains("there is a file that is no socket")
+        }
+        #expect(try folder.read("h.sock") == "precious")
+    }
+
+    @Test func `a folder that is not there is named in the error`() async throws {
+        let missing = folder.path(of: "none/h.sock")
+        await #expect {
+            _ = try await Ground(change: { $0.proxy.listen.append(.unix(path: missing, mode: nil)) })
+        } throws: {
+            "\($0)".contains(missing) && "\($0)".contains("no such folder")
+        }
+    }
+
+    @Test func `an upstream's own listener can be one`() async throws {
+        let path = path
+        let ground = try await Ground(change: { $0.upstreams[0].listen = .unix(path: path, mode: nil) })
+        let curl = try await ChildProcess.run(
+            ["curl", "-sS", "--max-time", "20", "--unix-socket", path, "http://localhost/x"])
+        #expect(curl.output == "ok", "\(curl.transcript)")
+        #expect(ground.origin.requests.map(\.authorization) == [["Bearer T1"]])
+        let foreign = try await ChildProcess.run(
+            ["curl", "-sS", "--max-time", "20", "--unix-socket", path, "http://other.test/x"])
+        #expect(foreign.output.contains("foreign-host"), "\(foreign.transcript)")
+    }
+}
+
+/// The access log as it comes.
+final class Records: Sendable {
+    private let records = Mutex<[AccessRecord]>([])
+
+    var all: [AccessRecord] { records.withLock { $0 } }
+
+    var observer: ProxyObserver {
+        var observer = ProxyObserver()
+        observer.accessLog = { [weak self] record in self?.records.withLock { $0.append(record) } }
+        return observer
+    }
+}
