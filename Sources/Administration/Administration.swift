@@ -151,7 +151,8 @@ extension Administration {
         // Answers take no time; whoever holds a connection longer than this is cut off.
         configuration.maximumGracefulShutdownDuration = .seconds(1)
         let servers = ServiceGroup(configuration: configuration)
-        let serving = Task {
+        // Detached: a shutdown of the group around us is not yet ours, for we answer while the proxy drains.
+        let serving = Task.detached {
             defer { started.finish() }
             try await servers.run()
         }
