@@ -40,6 +40,7 @@ struct SocketTests {
 
     @Test func `out of descriptors: told, and accepting goes on when there are some again`() async throws {
         let scarcity = Scarcity()
+        defer { scarcity.relief.open() }
         async let ended: Void = offPool { try scarcity.run() }
         let port = try await eventually("a port") { scarcity.ports.all.first }
         let client = try await RawClient.connect(port: port)
