@@ -113,6 +113,14 @@ private struct ProxyService: Service {
         let running = try await app.start()
         onListening(running.addresses)
         try? await gracefulShutdown()
+        // Whoever asks twice does not want to wait.
+        let again = Task {
+            for await _ in await UnixSignalsSequence(trapping: .sigterm, .sigint) {
+                running.server.end()
+                for client in running.clients { client.shutdown() }
+            }
+        }
         await running.stop(drainTimeout: app.configuration.proxy.drainTimeout)
+        again.cancel()
     }
 }
