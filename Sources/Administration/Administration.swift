@@ -6,7 +6,7 @@ import NIOCore
 import NIOPosix
 import ServiceLifecycle
 
-/// The admin port and the admin socket. SwiftNIO and its one thread start with `start`, not before. Any thread.
+/// The admin port and the admin socket. SwiftNIO and its threads start with `start`, not before. Any thread.
 public final class Administration: Sendable {
     /// Where the port listens, with the number the kernel chose.
     public let address: String
@@ -16,12 +16,11 @@ public final class Administration: Sendable {
     private let servers: ServiceGroup
     private let serving: Task<Void, any Error>
     private let helpers: [Task<Void, Never>]
-    private let group: MultiThreadedEventLoopGroup
     private let socketIdentity: UInt64?
 
     private init(
         address: String, socketPath: String, office: Office, servers: ServiceGroup, serving: Task<Void, any Error>,
-        helpers: [Task<Void, Never>], group: MultiThreadedEventLoopGroup
+        helpers: [Task<Void, Never>]
     ) {
         self.address = address
         self.socketPath = socketPath
@@ -29,7 +28,6 @@ public final class Administration: Sendable {
         self.servers = servers
         self.serving = serving
         self.helpers = helpers
-        self.group = group
         socketIdentity = AdminSocket.identity(socketPath)
     }
 
@@ -45,39 +43,35 @@ public final class Administration: Sendable {
         let path =
             settings.socket
             ?? AdminSocket.defaultPath(port: settings.port, runtimeDirectory: settings.runtimeDirectory)
-        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        // The process's own, which is never shut down: a connection's last work may come after its server is gone.
+        let group = MultiThreadedEventLoopGroup.singleton
         let office = Office(sources: sources, tokens: tokens)
         let streams = sources.clients.map { $0.heimdallr.events() }
-        do throws(AdministrationError) {
-            try await makeRoom(for: path, group)
-            let page = Part(
-                name: "\(settings.host.contains(":") ? "[\(settings.host)]" : settings.host):\(settings.port)",
-                isSocket: false, address: .hostname(settings.host, port: Int(settings.port)),
-                router: PageRoutes.router(
-                    office,
-                    admission: AdmissionMiddleware(
-                        admission: Admission(hosts: settings.hosts), token: settings.token)),
-                handlers: { [ConnectionGuard()] })
-            let users = allowedUsers
-            let command = Part(
-                name: path, isSocket: true, address: .unixDomainSocket(path: path),
-                router: CommandRoutes.router(office),
-                handlers: { [PeerGuard(allowed: users), ConnectionGuard()] })
-            let (servers, serving, ports) = try await run([page, command], on: group, logger)
-            do { try AdminSocket.restrict(path) } catch {
-                await servers.triggerGracefulShutdown()
-                _ = await serving.result
-                AdminSocket.remove(path)
-                throw .socket(path: path, reason: "its mode can't be set")
-            }
-            let host = settings.host.contains(":") ? "[\(settings.host)]" : settings.host
-            return Administration(
-                address: "\(host):\(ports[0])", socketPath: path, office: office, servers: servers, serving: serving,
-                helpers: helpers(office, streams), group: group)
-        } catch {
-            try? await group.shutdownGracefully()
-            throw error
+        try await makeRoom(for: path, group)
+        let page = Part(
+            name: "\(settings.host.contains(":") ? "[\(settings.host)]" : settings.host):\(settings.port)",
+            isSocket: false, address: .hostname(settings.host, port: Int(settings.port)),
+            router: PageRoutes.router(
+                office,
+                admission: AdmissionMiddleware(
+                    admission: Admission(hosts: settings.hosts), token: settings.token)),
+            handlers: { [ConnectionGuard()] })
+        let users = allowedUsers
+        let command = Part(
+            name: path, isSocket: true, address: .unixDomainSocket(path: path),
+            router: CommandRoutes.router(office),
+            handlers: { [PeerGuard(allowed: users), ConnectionGuard()] })
+        let (servers, serving, ports) = try await run([page, command], on: group, logger)
+        do { try AdminSocket.restrict(path) } catch {
+            await servers.triggerGracefulShutdown()
+            _ = await serving.result
+            AdminSocket.remove(path)
+            throw .socket(path: path, reason: "its mode can't be set")
         }
+        let host = settings.host.contains(":") ? "[\(settings.host)]" : settings.host
+        return Administration(
+            address: "\(host):\(ports[0])", socketPath: path, office: office, servers: servers, serving: serving,
+            helpers: helpers(office, streams))
     }
 
     /// Readiness says no from now on; everything still answers.
@@ -91,7 +85,6 @@ public final class Administration: Sendable {
         _ = await serving.result
         // Another process may have taken the path.
         if let socketIdentity, AdminSocket.identity(socketPath) == socketIdentity { AdminSocket.remove(socketPath) }
-        try? await group.shutdownGracefully()
     }
 
     /// Events are counted and streamed; readers of the stream get a sign of life.
