@@ -17,12 +17,22 @@ final class Ground: Sendable {
     let endpoint: TokenEndpoint
     let server: ProxyServer
     private let loops: [EventLoop]
-    private let client: Heimdallr
+    /// Keeps the token.
+    let client: Heimdallr
 
     /// Of `proxy.listen`.
     var port: UInt16 { server.addresses[0].port }
     /// Of the first upstream that has a `listen` of its own.
     var upstreamPort: UInt16 { server.addresses[1].port }
+
+    /// How the client `api` keeps its token, where a test is about that.
+    struct Keeping {
+        var clock = HeimdallrClock.system
+        var change: (inout HeimdallrConfiguration) -> Void = { _ in }
+        /// Put between the client and libcurl.
+        var http: (any HTTPClient) -> any HTTPClient = { $0 }
+        var onTokenRequest: @Sendable (TokenRequestReport) -> Void = { _ in }
+    }
 
     /// - Parameters:
     ///   - upstream: further lines of the upstream `api.test`.
@@ -32,7 +42,7 @@ final class Ground: Sendable {
     ///   - change: what the text can't say yet.
     init(
         upstream: String = "", proxy: String = "", more: String = "", url: String = "", threads: Int = 1,
-        endpoint: TokenEndpoint? = nil, observer: ProxyObserver = ProxyObserver(),
+        endpoint: TokenEndpoint? = nil, keeping: Keeping = Keeping(), observer: ProxyObserver = ProxyObserver(),
         answer: @escaping RecordingOrigin.Handler = { try $0.respond(body: "ok") },
         change: (inout Configuration) -> Void = { _ in }
     ) async throws {
@@ -64,11 +74,13 @@ final class Ground: Sendable {
         self.loops = loops
         var settings = HeimdallrConfiguration(tokenEndpoint: self.endpoint.url)
         settings.allowPlaintext = true
+        keeping.change(&settings)
         client = try Heimdallr(
             name: "api", configuration: settings,
             credentials: OAuthClientSecretCredentials(identifier: "the-client", secret: Secret("the-secret")),
             grant: ClientCredentialsGrant(),
-            httpClient: CurlHTTPClient(BufferedClient(options: PoolOptions(), loop: loops[0])))
+            httpClient: keeping.http(CurlHTTPClient(BufferedClient(options: PoolOptions(), loop: loops[0]))),
+            clock: keeping.clock, onTokenRequest: keeping.onTokenRequest)
         server = try await ProxyServer(configuration, clients: ["api": client], loops: loops, observer: observer)
         guard let keeper = Keeper.current else { throw TestFailure("the suite lacks the trait .grounds") }
         keeper.grounds.withLock { $0.append(self) }

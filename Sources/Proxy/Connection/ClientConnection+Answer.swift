@@ -125,7 +125,7 @@ extension ClientConnection: TransferDelegate {
         }
         if output.count > Self.highWater {
             isPaused = true
-            setDeadline(.clientStalled, after: shard.idleTimeout)
+            waitForClient()
             return .pause
         }
         setDeadline(.upstreamIdle, after: upstream?.idleTimeout ?? .off)
@@ -222,7 +222,7 @@ extension ClientConnection: TransferDelegate {
                 output.append("\r\n")
             }
             finishRequest(keeping: exchange.keepsConnection)
-        case .resend: sendAgain(fresh: true)
+        case .resend: sendAgain()
         case .replay:
             guard let upstream, let client = upstream.client else { return fail(.internalError) }
             waitForToken(client, upstream)
@@ -232,8 +232,14 @@ extension ClientConnection: TransferDelegate {
         readHead()
     }
 
-    private func sendAgain(fresh: Bool) {
-        do throws(Problem) { try send(fresh: fresh) } catch { fail(error) }
+    /// On a fresh connection. The first try took its time: a token that has expired or been rejected meanwhile is not
+    /// sent again (rule 1).
+    private func sendAgain() {
+        if token != nil, let upstream, let client = upstream.client {
+            guard let current = client.currentToken() else { return waitForToken(client, upstream) }
+            token = current
+        }
+        do throws(Problem) { try send(fresh: true) } catch { fail(error) }
     }
 }
 

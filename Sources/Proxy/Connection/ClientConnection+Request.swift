@@ -162,7 +162,7 @@ extension ClientConnection {
         case .success(let token):
             self.token = token
             injection = exchange.isReplayed ? .replayed : .injected
-            do throws(Problem) { try send() } catch { fail(error) }
+            do throws(Problem) { try send(fresh: exchange.isResent && !exchange.isReplayed) } catch { fail(error) }
         case .failure(let error): fail(Problem(error, client: upstream.settings.client ?? ""))
         }
         // What the client pipelined meanwhile is looked at when its turn comes.
