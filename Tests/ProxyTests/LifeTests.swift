@@ -61,6 +61,27 @@ struct LifeTests {
         #expect(endpoint.requests.count == 1)
     }
 
+    @Test func `a client that stops reading is cut off after idle_timeout, and its upstream let go`() async throws {
+        let ground = try await Ground(proxy: "idle_timeout: 500ms") { try $0.flood(1 << 30) }
+        let client = try await ground.connect(receiveBuffer: 4096)
+        try await client.send(message())
+        _ = try await client.read(count: 100)
+        let origin = ground.origin
+        try await eventually("the upstream's connection ends") { origin.connections[0].isOver }
+        #expect(try await ground.request("GET", "http://nobody.test/").status == 403)
+    }
+
+    @Test func `a client that reads slowly, but does, is not`() async throws {
+        let ground = try await Ground(proxy: "idle_timeout: 1s") { try $0.flood(3 << 20) }
+        let client = try await ground.connect(receiveBuffer: 4096)
+        try await client.send(message())
+        _ = try await client.read(until: "\r\n\r\n")
+        for _ in 0..<12 {
+            _ = try await client.read(count: 1 << 18)
+            try await Task.sleep(for: .milliseconds(150))
+        }
+    }
+
     // MARK: Limits
 
     @Test func `past max_connections a client waits for a place`() async throws {
