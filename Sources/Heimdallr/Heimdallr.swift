@@ -338,16 +338,11 @@ public final class Heimdallr: Sendable {
     private func report(
         _ grantType: String, _ outcome: TokenLifeCycle.Outcome, since begin: ContinuousClock.Instant
     ) -> TokenRequestReport {
-        let result: TokenRequestReport.Result =
-            switch outcome {
-            case .response, .adopted: .success
-            case .seedSpent, .fault(.secret, _), .fault(.store, _): .notSent
-            case .fault(.refused, _): .refused
-            case .fault(.answer, _): .badAnswer
-            case .fault(.network, _), .fault(.stuck, _): .network
-            case .fault(.status, _), .fault(.redirect, _): .httpError
-            }
+        let now = clock.now()
+        let policy = state.withLock { $0.lifeCycle.settings.policy }
         return TokenRequestReport(
-            client: name, grantType: grantType, result: result, duration: begin.duration(to: clock.now()))
+            client: name, grantType: grantType,
+            result: TokenRequestReport.Result(outcome, by: policy, askedAt: begin, now: now),
+            duration: begin.duration(to: now))
     }
 }

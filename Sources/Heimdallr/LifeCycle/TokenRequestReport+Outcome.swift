@@ -1,0 +1,19 @@
+extension TokenRequestReport.Result {
+    /// A well-formed answer with a token that may not be used is no success.
+    init(
+        _ outcome: TokenLifeCycle.Outcome, by policy: TokenPolicy, askedAt: ContinuousClock.Instant,
+        now: ContinuousClock.Instant
+    ) {
+        switch outcome {
+        case .response(let response):
+            let token = try? policy.token(from: response, askedAt: askedAt, keeping: nil)
+            self = token.map { !$0.isExpired(at: now) } ?? false ? .success : .badAnswer
+        case .adopted: self = .success
+        case .seedSpent, .fault(.secret, _), .fault(.store, _): self = .notSent
+        case .fault(.refused, _): self = .refused
+        case .fault(.answer, _): self = .badAnswer
+        case .fault(.network, _), .fault(.stuck, _): self = .network
+        case .fault(.status, _), .fault(.redirect, _): self = .httpError
+        }
+    }
+}

@@ -1,0 +1,195 @@
+import Heimdallr
+import Synchronization
+import TestSupport
+
+/// A proxy whose token endpoint has a fault, until the test mends it; then it gives T2.
+final class TokenFaultStage: Sendable {
+    let ground: Ground
+    let arrivals: Arrivals
+    private let script: TokenFaultScript
+    private let failureEvents: FailureEvents
+
+    /// - Parameter firstToken: the first answer is T1, for two seconds.
+    init(_ fault: TokenFault, firstToken: Bool = false) async throws {
+        let script = TokenFaultScript(fault, firstToken: firstToken)
+        let arrivals = Arrivals()
+        self.script = script
+        self.arrivals = arrivals
+        var clock = HeimdallrClock.system
+        // The shortest backoff there is, a second: jitter has tests of its own.
+        clock.random = { 0 }
+        ground = try await Ground(
+            // Shorter than the backoff, so that nobody stays in line until the next attempt.
+            upstream: "token_wait: 200ms",
+            more: """
+                - host: patient.test
+                  url: ORIGIN
+                  client: api
+                  allow_plaintext: true
+                  token_wait: 60s
+                """,
+            endpoint: try TokenEndpoint { _, _ in script.answer },
+            keeping: Ground.Keeping(
+                clock: clock, change: { $0.timeout = .milliseconds(400) },
+                http: { FaultyNetwork(next: $0, script: script) }, onTokenRequest: { script.note($0) })
+        ) { exchange in
+            arrivals.note(exchange.head)
+            try exchange.respond()
+        }
+        failureEvents = FailureEvents(ground.client.events())
+    }
+
+    /// Token requests so far.
+    var tokenRequests: Int { script.requests }
+    var failuresCounted: Int { script.failures }
+    var failureCount: Int { failureEvents.count }
+    /// What the status says went wrong last.
+    var named: TokenEndpointFault? {
+        switch ground.client.status().lastError {
+        case .tokenEndpointUnavailable(let fault, _), .clientRefused(let fault, _): fault
+        default: nil
+        }
+    }
+    /// When the fault ended.
+    var mendedAt: ContinuousClock.Instant? { script.mendedAt }
+
+    /// When the next attempt is due, as soon as that is `margin` away.
+    private func backingOff(_ margin: Duration) async throws -> ContinuousClock.Instant {
+        let client = ground.client
+        return try await eventually("the client waits for its next attempt, \(named.map { "\($0)" } ?? "")") {
+            let now = ContinuousClock.now
+            let status = client.status()
+            guard status.state == .backingOff, let rest = status.nextAttemptIn, rest > margin else { return nil }
+            return now + rest
+        }
+    }
+
+    /// Whether a request that would wait for a minute is refused between two attempts, and told when to come back.
+    func refusesAtOnce() async throws -> Bool {
+        // A busy machine may be too slow for one pause; not for each.
+        for _ in 0..<10 {
+            _ = try await backingOff(.milliseconds(300))
+            let before = tokenRequests
+            let response = try await ground.request("GET", "http://patient.test/")
+            guard tokenRequests == before else { continue }
+            return [502, 503].contains(response.status) && Int(response.field("Retry-After") ?? "") != nil
+        }
+        return false
+    }
+
+    /// Ends the fault, and waits until a request gets through.
+    /// - Returns: how long that took from when the next attempt was due.
+    func mend() async throws -> Duration {
+        let due = try await backingOff(.milliseconds(150))
+        script.mend()
+        let limit = ContinuousClock.now + .seconds(20)
+        while try await ground.request().status != 200 {
+            guard ContinuousClock.now < limit else { throw TestFailure("no recovery within 20 s") }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        return max(.zero, .now - due)
+    }
+
+    /// A request every 50 ms from now on, none waiting for another.
+    func load(while isWanted: Flag) async throws -> [(status: Int, at: ContinuousClock.Instant)] {
+        try await ground.load(while: isWanted)
+    }
+}
+
+extension Ground {
+    /// A request every 50 ms from now on, none waiting for another: their statuses, and when they began.
+    func load(while isWanted: Flag) async throws -> [(status: Int, at: ContinuousClock.Instant)] {
+        typealias Answer = (status: Int, at: ContinuousClock.Instant)
+        return try await withThrowingTaskGroup(of: Answer.self) { group in
+            while isWanted.isUp {
+                group.addTask {
+                    let begin = ContinuousClock.now
+                    return (try await self.request().status, begin)
+                }
+                try await Task.sleep(for: .milliseconds(50))
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+    }
+}
+
+/// Up until it is lowered.
+final class Flag: Sendable {
+    private let state = Mutex(true)
+    var isUp: Bool { state.withLock { $0 } }
+    func lower() { state.withLock { $0 = false } }
+}
+
+/// What the next token request meets.
+final class TokenFaultScript: Sendable {
+    private struct State {
+        var requests = 0
+        var failures = 0
+        var mendedAt: ContinuousClock.Instant?
+        var answer: TokenEndpointAnswer
+    }
+
+    private let fault: TokenFault
+    private let firstToken: Bool
+    private let state: Mutex<State>
+
+    init(_ fault: TokenFault, firstToken: Bool) {
+        self.fault = fault
+        self.firstToken = firstToken
+        state = Mutex(State(answer: fault.answer))
+    }
+
+    var requests: Int { state.withLock { $0.requests } }
+    var failures: Int { state.withLock { $0.failures } }
+    var mendedAt: ContinuousClock.Instant? { state.withLock { $0.mendedAt } }
+    /// To the token request under way: there is one at a time.
+    var answer: TokenEndpointAnswer { state.withLock { $0.answer } }
+
+    func mend() { state.withLock { $0.mendedAt = .now } }
+
+    func note(_ report: TokenRequestReport) {
+        if report.result != .success { state.withLock { $0.failures += 1 } }
+    }
+
+    /// A token request goes out: where to, if not to the endpoint.
+    func next() -> String? {
+        state.withLock { state in
+            state.requests += 1
+            if firstToken, state.requests == 1 {
+                state.answer = .token("T1", expiresIn: "2")
+            } else if state.mendedAt != nil {
+                state.answer = .token("T2")
+            } else {
+                state.answer = fault.answer
+                return fault.url
+            }
+            return nil
+        }
+    }
+}
+
+/// The way to the token endpoint, which may lead elsewhere.
+private struct FaultyNetwork: HTTPClient {
+    let next: any HTTPClient
+    let script: TokenFaultScript
+
+    func send(_ request: HTTPRequest) async throws -> HTTPResponse {
+        var request = request
+        if let url = script.next() { request.url = url }
+        return try await next.send(request)
+    }
+}
+
+/// Counts `token_failed` until the client is shut down.
+private final class FailureEvents: Sendable {
+    private let state = Mutex(0)
+    var count: Int { state.withLock { $0 } }
+
+    init(_ events: AsyncStream<HeimdallrEvent>) {
+        Task { [weak self] in
+            for await event in events where event.name == "token_failed" { self?.note() }
+        }
+    }
+
+    private func note() { state.withLock { $0 += 1 } }
+}

@@ -1,0 +1,151 @@
+import Heimdallr
+import TestSupport
+import Testing
+
+@Suite("a proxy under load while its token endpoint misbehaves", .grounds, .serialized, .timeLimit(.minutes(5)))
+struct TokenFaultTests {
+    /// Prints, for every fault, what was measured in this run.
+    @Test func `every fault: no bad token upstream, an answer at once, and recovery without a restart`() async throws {
+        let authority = try await PrivateCA()
+        let nginx = try await Nginx(
+            certificate: try await authority.server(), locations: "location / { return 204; }")
+        let faults = TokenFault.all(untrusted: "https://localhost:\(nginx.httpsPort)/token")
+        var rows: [Int: TokenFaultReport] = [:]
+        try await withThrowingTaskGroup(of: (Int, TokenFaultReport).self) { group in
+            for (index, fault) in faults.enumerated() {
+                // So few at once that none is slow for want of a processor.
+                if index >= 12, let (done, row) = try await group.next() { rows[done] = row }
+                group.addTask { (index, try await run(fault)) }
+            }
+            for try await (done, row) in group { rows[done] = row }
+        }
+        let table = faults.indices.compactMap { rows[$0] }
+        print(TokenFaultReport.table(table))
+        #expect(table.count == faults.count)
+        for row in table { judge(row) }
+    }
+
+    private func judge(_ row: TokenFaultReport) {
+        let name = row.fault.name
+        #expect(row.named == row.fault.fault, "\(name)")
+        #expect(row.badTokens == [], "\(name)")
+        #expect(!row.cold.isEmpty && row.cold.isSubset(of: [502, 503]), "\(name): \(row.cold)")
+        #expect(!row.whileDown.isEmpty && row.whileDown.isSubset(of: [502, 503]), "\(name): \(row.whileDown)")
+        #expect(row.isRefusedAtOnce, "\(name): a request waited, or had no Retry-After")
+        #expect(row.tokenRequests <= row.mostTokenRequests, "\(name): asked too often")
+        #expect(row.failureEvents > 0, "\(name): no event")
+        #expect(row.failuresCounted > 0, "\(name): not counted")
+        #expect(row.recovery < .seconds(2), "\(name): recovered late")
+    }
+
+    /// T1 for two seconds, then the fault, then T2: under load all the time.
+    private func run(_ fault: TokenFault) async throws -> TokenFaultReport {
+        var row = TokenFaultReport(fault: fault)
+        row.cold = try await coldStart(fault)
+
+        let stage = try await TokenFaultStage(fault, firstToken: true)
+        let begin = ContinuousClock.now
+        #expect(try await stage.ground.request().status == 200, "\(fault.name)")
+        // The server's reckoning, which is never before ours.
+        let issued = try #require(stage.ground.endpoint.requests.first?.at)
+        let expiry = issued + .seconds(2)
+        let isLoaded = Flag()
+        async let answers = stage.load(while: isLoaded)
+        try await Task.sleep(until: expiry + .milliseconds(1300), clock: .continuous)
+        row.isRefusedAtOnce = try await stage.refusesAtOnce()
+        row.named = stage.named
+        row.tokenRequests = stage.tokenRequests
+        row.mostTokenRequests = Int((.now - begin) / .seconds(1)) + 1
+        row.recovery = try await stage.mend()
+        isLoaded.lower()
+        let mendedAt = try #require(stage.mendedAt)
+        row.whileDown = Set(
+            try await answers.filter { $0.at > expiry && $0.at < mendedAt - .milliseconds(300) }.map(\.status))
+        // A request takes its time from the proxy to the origin's record on a busy machine.
+        let last = expiry + .milliseconds(900)
+        for arrival in stage.arrivals.all
+        where arrival.authorization != "Bearer T2" && (arrival.authorization != "Bearer T1" || arrival.at > last) {
+            row.badTokens.append("\(arrival.authorization), \(arrival.at - expiry) after T1's expiry")
+        }
+        row.failureEvents = stage.failureCount
+        row.failuresCounted = stage.failuresCounted
+        return row
+    }
+
+    /// No token yet: nothing goes upstream until there is one.
+    private func coldStart(_ fault: TokenFault) async throws -> Set<Int> {
+        let stage = try await TokenFaultStage(fault)
+        var seen: Set<Int> = []
+        for _ in 0..<3 { seen.insert(try await stage.ground.request().status) }
+        #expect(stage.arrivals.all.isEmpty, "\(fault.name): sent without a token")
+        _ = try await stage.mend()
+        #expect(Set(stage.arrivals.all.map(\.authorization)) == ["Bearer T2"], "\(fault.name)")
+        return seen
+    }
+
+    // MARK: What the peers do, once more by name
+
+    @Test func `expires_in 0 is no loop, and ends when the server gives tokens that live`() async throws {
+        let stage = try await TokenFaultStage(
+            TokenFault("expires_in 0", .token("T1", expiresIn: "0"), .answer(.alreadyExpired)))
+        let begin = ContinuousClock.now
+        let isLoaded = Flag()
+        async let answers = stage.load(while: isLoaded)
+        try await Task.sleep(for: .seconds(4))
+        #expect(stage.tokenRequests <= Int((.now - begin) / .seconds(1)) + 1)
+        #expect(stage.tokenRequests >= 2)
+        #expect(stage.arrivals.all.isEmpty)
+        _ = try await stage.mend()
+        isLoaded.lower()
+        let statuses = Set(try await answers.map(\.status))
+        #expect(statuses.contains(503) && statuses.isSubset(of: [200, 503]))
+    }
+
+    @Test func `a token that lives a second is used, and one is asked for a second`() async throws {
+        let endpoint = try TokenEndpoint { _, number in .token("T\(number + 1)", expiresIn: "1") }
+        let ground = try await Ground(endpoint: endpoint)
+        let begin = ContinuousClock.now
+        let isLoaded = Flag()
+        async let answers = ground.load(while: isLoaded)
+        try await Task.sleep(for: .seconds(4))
+        isLoaded.lower()
+        // Requests wait for the next token, and get through.
+        #expect(Set(try await answers.map(\.status)) == [200])
+        #expect(endpoint.requests.count <= Int((.now - begin) / .seconds(1)) + 1)
+        #expect(endpoint.requests.count >= 3)
+    }
+
+    @Test(arguments: OddAnswer.all)
+    func `odd but valid answers are tokens`(odd: OddAnswer) async throws {
+        let endpoint = try TokenEndpoint([odd.answer])
+        let ground = try await Ground(endpoint: endpoint)
+        for _ in 0..<3 { #expect(try await ground.request().status == 200) }
+        #expect(ground.origin.requests.map(\.authorization) == Array(repeating: ["Bearer \(odd.token)"], count: 3))
+        #expect(endpoint.requests.count == 1)
+    }
+
+    struct OddAnswer: CustomTestStringConvertible {
+        var testDescription: String
+        var answer: TokenEndpointAnswer
+        var token = "T1"
+
+        static let all: [OddAnswer] = {
+            let long = String(repeating: "x", count: 16 * 1024)
+            return [
+                OddAnswer(testDescription: "expires_in in a string", answer: .token("T1", expiresIn: "\"3600\"")),
+                OddAnswer(testDescription: "expires_in a float", answer: .token("T1", expiresIn: "3599.5")),
+                OddAnswer(testDescription: "expires_in 10^18", answer: .token("T1", expiresIn: "1000000000000000000")),
+                OddAnswer(testDescription: "expires_in 1e300", answer: .token("T1", expiresIn: "1e300")),
+                OddAnswer(testDescription: "expires_in absent", answer: .token("T1", expiresIn: nil)),
+                OddAnswer(testDescription: "expires_in null", answer: .token("T1", expiresIn: "null")),
+                OddAnswer(testDescription: "token_type in capitals", answer: .token("T1", type: "BEARER")),
+                OddAnswer(testDescription: "scope an array", answer: .token("T1", extra: #""scope":["a","b"]"#)),
+                OddAnswer(testDescription: "further fields", answer: .token("T1", extra: #""user":{"n":[1,{}]}"#)),
+                OddAnswer(
+                    testDescription: "a byte order mark",
+                    answer: .json("\u{FEFF}" + #"{"access_token":"T1","token_type":"bearer","expires_in":60}"#)),
+                OddAnswer(testDescription: "16 KiB", answer: .token(long), token: long),
+            ]
+        }()
+    }
+}
