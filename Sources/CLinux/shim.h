@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/timex.h>
 
 struct sockaddr;
@@ -26,6 +27,12 @@ struct heimdallr_peer {
     uint32_t uid;
     uint32_t gid;
 };
+
+// What was written to a socket and the other side has not taken: SIOCOUTQ of tcp(7) and unix(7). -1: not to be had.
+static inline int heimdallr_unacknowledged(int socket) {
+    int count = 0;
+    return ioctl(socket, TIOCOUTQ, &count) < 0 ? -1 : count;
+}
 
 // strerror_r(3) in its GNU form under a name of its own: C libraries disagree about the plain one.
 char *strerror_r(int, char *, size_t);

@@ -53,6 +53,12 @@ struct App {
             }
         }
         for client in clients.values { client.start() }
+        let places = ProxyServer.places(configuration.proxy)
+        if places < configuration.proxy.maxConnections {
+            logger.warning(
+                "fewer clients at once than max_connections: raise the limit of file descriptors (ulimit -n)",
+                metadata: ["max_connections": "\(configuration.proxy.maxConnections)", "clients": "\(places)"])
+        }
         for address in server.addresses { logger.info("listening", metadata: ["address": "\(address)"]) }
         if let administration {
             logger.info(

@@ -18,9 +18,12 @@ final class ProxyShard {
     /// For building one request's target.
     var target = ByteBuffer(capacity: 1024)
 
-    private var acceptors: [Acceptor] = []
-    private var connections: [ObjectIdentifier: ClientConnection] = [:]
-    private let maxConnections: Int
+    private(set) var acceptors: [Acceptor] = []
+    private(set) var connections: [ObjectIdentifier: ClientConnection] = [:]
+    /// At most so many connections at once.
+    let places: Int
+    var room = Room()
+    var roomTimer: LoopTimer?
     let metrics: ProxyMetrics
     private let layout: MetricsLayout
     private var whenEmpty: (() -> Void)?
@@ -49,7 +52,7 @@ final class ProxyShard {
         layout = plan.layout
         metrics = ProxyMetrics(slots: plan.layout.slots)
         routes = plan.routes
-        maxConnections = max(1, settings.maxConnections / max(1, settings.threads))
+        places = max(1, ProxyServer.places(settings) / max(1, settings.threads))
         let own = plan.ownAddresses
         let anchors = plan.configuration.trustAnchorsFile
         for (index, upstream) in plan.configuration.upstreams.enumerated() {
@@ -63,6 +66,7 @@ final class ProxyShard {
             unmatched = try Upstream(unmatched: settings, trustAnchors: anchors, own: own, loop: loop)
         }
         sweep = LoopTimer(on: loop) { [unowned self] in sweepDeadlines() }
+        roomTimer = LoopTimer(on: loop) { [unowned self] in makeRoom() }
         for listener in listeners {
             let role: ListenerRole =
                 switch listener.upstream {
@@ -75,7 +79,7 @@ final class ProxyShard {
             acceptors.append(
                 try Acceptor(
                     listener.socket, on: loop, accepted: { [unowned self] in accepted($0, role) },
-                    failed: { [unowned self] in observer.acceptFailed($0) }))
+                    failed: { [unowned self] in acceptFailed($0) }))
         }
     }
 
@@ -86,18 +90,21 @@ final class ProxyShard {
         do throws(SystemError) {
             try socket.register(connection)
         } catch {
-            observer.acceptFailed(error)
+            acceptFailed(error)
             return
         }
         connections[ObjectIdentifier(connection)] = connection
-        if connections.count >= maxConnections { for acceptor in acceptors { acceptor.pause() } }
+        if connections.count >= places {
+            for acceptor in acceptors { acceptor.pause() }
+            roomTimer?.schedule(after: Room.interval)
+        }
     }
 
     func connectionEnded(_ connection: ClientConnection) {
         connections[ObjectIdentifier(connection)] = nil
         if isDraining {
             if connections.isEmpty { finishDraining() }
-        } else if connections.count == maxConnections - 1 {
+        } else if connections.count == places - 1 {
             for acceptor in acceptors { acceptor.resume() }
         }
     }

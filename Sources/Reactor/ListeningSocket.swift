@@ -116,6 +116,13 @@ public final class Acceptor: ReadinessHandler {
 
     deinit { if !isClosed { socket.close() } }
 
+    /// Whether somebody waits in the kernel's queue, now. poll(2).
+    public var isAwaited: Bool {
+        guard !isClosed else { return false }
+        var query = pollfd(fd: socket.descriptor, events: Int16(POLLIN), revents: 0)
+        return unsafe poll(&query, 1, 0) > 0
+    }
+
     /// Leaves new connections in the kernel's queue.
     public func pause() { isPaused = true }
 

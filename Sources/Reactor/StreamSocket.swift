@@ -48,6 +48,9 @@ public final class StreamSocket {
         return PeerCredentials(user: peer.uid, group: peer.gid, process: peer.pid)
     }
 
+    /// How many bytes that were written the kernel still holds, because the other side has not taken them.
+    public var unacknowledged: Int { isOpen ? Int(heimdallr_unacknowledged(descriptor)) : 0 }
+
     public func close() {
         guard isOpen else { return }
         isOpen = false

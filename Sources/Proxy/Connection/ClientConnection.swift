@@ -49,7 +49,9 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     private var sawEnd = false
     private var isPeerClosed = false
     private var isFlushScheduled = false
-    private var isDiscardScheduled = false
+    private var isTurnScheduled = false
+    /// What the kernel held for the client when we began to wait for it.
+    private var unacknowledged = 0
     private(set) var deadline = LoopTime(nanoseconds: .max)
     private var deadlineKind = Deadline.none
 
@@ -222,14 +224,22 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
         }
         guard phase == .closing || phase == .lingering else { return }
         if phase == .lingering, sawEnd || discarded > Self.maxDiscarded { return close() }
-        guard canRead, discarded <= Self.maxDiscarded, !isDiscardScheduled else { return }
-        isDiscardScheduled = true
+        if canRead, discarded <= Self.maxDiscarded { goOnNextTurn() }
+    }
+
+    private func goOnNextTurn() {
+        guard !isTurnScheduled else { return }
+        isTurnScheduled = true
         shard.loop.atNextTurn(self)
     }
 
     func nextTurn() {
-        isDiscardScheduled = false
-        discardInput()
+        isTurnScheduled = false
+        switch phase {
+        case .readingHead: readHead()
+        case .closing, .lingering: discardInput()
+        case .awaitingToken, .exchanging, .closed: break
+        }
     }
 
     // MARK: Writing
@@ -290,7 +300,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
         guard output.isEmpty else {
             // Anything that went out counts as progress of the client.
             if phase == .closing || isPaused || phase == .readingHead {
-                setDeadline(.clientStalled, after: shard.idleTimeout)
+                waitForClient()
             }
             return
         }
@@ -298,9 +308,16 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
         case .closing: finishClosing()
         case .readingHead:
             if deadlineKind == .clientStalled { clearDeadline() }
-            readHead()
+            // Whoever pipelines and reads without end lets the others have their turn.
+            if input.isEmpty, !canRead { readHead() } else { goOnNextTurn() }
         default: break
         }
+    }
+
+    /// Nothing goes on until the client takes some of what is there for it.
+    func waitForClient() {
+        unacknowledged = socket.unacknowledged
+        setDeadline(.clientStalled, after: shard.idleTimeout)
     }
 
     // MARK: Ending
@@ -360,6 +377,12 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
         shard.connectionEnded(self)
     }
 
+    /// Since when it waits for a request; `nil` when it has one, or an answer that is not out.
+    var idleSince: LoopTime? {
+        guard phase == .readingHead, deadlineKind == .idle, input.isEmpty, output.isEmpty else { return nil }
+        return LoopTime(nanoseconds: deadline.nanoseconds - (shard.idleTimeout.nanoseconds ?? 0))
+    }
+
     /// The proxy stops: an idle connection closes now, a busy one after its answer.
     func drain() {
         if phase == .readingHead, input.isEmpty, output.isEmpty { close() }
@@ -390,7 +413,9 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
             fail(.slowHead)
         case .response, .upstreamIdle: exchange.isAnswered ? cut() : fail(.responseTimeout)
         case .requestBody: exchange.isAnswered ? cut() : fail(.slowBody)
-        case .clientStalled: cut()
+        // The kernel asks for more once a good part of its buffer is free: until then, a client that reads slowly is
+        // told from one that does not by what the kernel holds.
+        case .clientStalled: socket.unacknowledged < unacknowledged ? waitForClient() : cut()
         }
     }
 
