@@ -96,7 +96,7 @@ let package = Package(
                 "TestSupport",
             ],
             swiftSettings: strict),
-        .testTarget(name: "ReactorTests", dependencies: ["Reactor"], swiftSettings: strict),
+        .testTarget(name: "ReactorTests", dependencies: ["Reactor", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "CurlTransportTests", dependencies: ["CurlTransport", "Reactor", "TestSupport"], swiftSettings: strict
         ),

@@ -11,8 +11,8 @@ struct HeimdallrProxyCommand: ParsableCommand {
 
               heimdallr-proxy demo                   see it work; needs nothing
               heimdallr-proxy --config config.yaml   run the proxy
-              curl -x http://127.0.0.1:8080 http://api.example.com/
-                                                     a program that uses it
+              export http_proxy=http://127.0.0.1:8080
+                                                     how programs are told
 
             Say http:// to the proxy, also when the API is https://: what travels through CONNECT is encrypted, and \
             gets no token.

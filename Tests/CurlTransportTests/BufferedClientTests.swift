@@ -6,7 +6,6 @@ import Testing
 @Suite("whole exchanges for callers that may wait", .timeLimit(.minutes(1)))
 struct BufferedClientTests {
     private func client() throws -> (BufferedClient, EventLoop) {
-        EnvironmentProxy.install()
         let loop = try EventLoop.start(name: "buffered")
         return (BufferedClient(options: PoolOptions(), loop: loop), loop)
     }

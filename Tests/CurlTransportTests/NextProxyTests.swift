@@ -87,15 +87,6 @@ struct NextProxyTests {
         let unknown = try await Rig { $0.nextProxy = .url("http://does-not-exist.invalid:3128") }
         #expect(try await unknown.send(Request(.plain(80, host: "far.example"))).error?.kind == .proxy)
     }
-
-    @Test func `the environment's, when asked for`() async throws {
-        let rig = try await Rig { $0.nextProxy = .environment }
-        let record = try await rig.send(Request(.plain(80, host: "far.example"), "GET", "/x/../y?z=|"))
-        #expect(record.text == "by the environment's proxy")
-        let origin = try #require(EnvironmentProxy.origin)
-        #expect(origin.requests.last?.target == "http://far.example/x/../y?z=|")
-        #expect(origin.requests.last?.fields.map(\.description) == ["Host: far.example"])
-    }
 }
 
 private final class Log: Sendable {

@@ -13,7 +13,6 @@ struct RequestTests {
         let request = try #require(origin.requests.first)
         #expect(request.method == method)
         #expect(request.fields.map(\.description) == ["Host: \(origin.authority)"])
-        #expect(EnvironmentProxy.origin?.requests.contains { $0.field("Host") == origin.authority } == false)
     }
 
     @Test func `nor with a body`() async throws {

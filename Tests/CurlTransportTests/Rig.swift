@@ -10,7 +10,6 @@ final class Rig: Sendable {
     private let pool: LoopBound<ConnectionPool>
 
     init(_ change: @Sendable @escaping (inout PoolOptions) -> Void = { _ in }) async throws {
-        EnvironmentProxy.install()
         let loop = try EventLoop.start(name: "rig")
         self.loop = loop
         pool = try await loop.run {
@@ -264,20 +263,4 @@ final class Probe: TransferDelegate, @unchecked Sendable {
         }
         self.transfer = nil
     }
-}
-
-/// Every test runs with the environment's proxy variables set, to prove that they are ignored.
-enum EnvironmentProxy {
-    static let origin: RecordingOrigin? = {
-        guard let origin = try? RecordingOrigin({ try $0.respond(body: "by the environment's proxy") }) else {
-            return nil
-        }
-        for name in ["http_proxy", "https_proxy", "all_proxy", "HTTPS_PROXY", "ALL_PROXY"] {
-            _ = unsafe setenv(name, origin.url, 1)
-        }
-        for name in ["no_proxy", "NO_PROXY"] { _ = unsafe unsetenv(name) }
-        return origin
-    }()
-
-    static func install() { _ = origin }
 }

@@ -166,6 +166,18 @@ struct LifeTests {
         #expect(try await proxy.get("http://api.test/").status == 200)
     }
 
+    @Test func `but are, where an upstream's proxy says so`() async throws {
+        let corporate = try RecordingOrigin()
+        let endpoint = try tokenEndpoint()
+        let proxy = try await RunningProxy(
+            configuration(
+                tokenEndpoint: endpoint.url,
+                upstreams: upstream(url: "http://api.invalid", more: "proxy: environment")),
+            environment: ["http_proxy": corporate.url])
+        #expect(try await proxy.get("http://api.test/x?y").status == 200)
+        #expect(corporate.requests.map(\.line) == ["GET http://api.invalid/x?y HTTP/1.1"])
+    }
+
     @Test func `an upstream's own proxy gets the request in absolute form`() async throws {
         let corporate = try RecordingOrigin()
         let endpoint = try tokenEndpoint()
