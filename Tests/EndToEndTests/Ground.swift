@@ -63,10 +63,10 @@ func upstream(_ host: String = "api.test", url: String, more: String = "") -> St
 extension RunningProxy {
     /// With the file that `configuration` speaks of.
     convenience init(
-        _ setup: Setup, environment: [String: String?] = [:], listeners: Int = 1
+        _ setup: Setup, environment: [String: String?] = [:], listeners: Int = 1, under wrapper: [String] = []
     ) async throws {
         try await self.init(
-            setup.text, files: ["secret": clientSecret], environment: environment, listeners: listeners)
+            setup.text, files: ["secret": clientSecret], environment: environment, listeners: listeners, under: wrapper)
     }
 }
 

@@ -34,7 +34,8 @@ struct StoreTests {
         try await killed.process.ended()
         let proxy = try await RunningProxy(setup)
         #expect(try await proxy.get("http://api.test/").status == 200)
-        #expect(proxy.log.contains("source=store"))
+        // The log is written a moment later.
+        try await eventually("the log names the store") { proxy.log.contains("source=store") }
         #expect(origin.requests.map { $0.fields.value("Authorization") } == Array(repeating: "Bearer T1", count: 4))
         #expect(endpoint.requests.count == 1)
         let text = String(decoding: try Data(contentsOf: folder.url("state/api.token")), as: UTF8.self)

@@ -62,7 +62,7 @@ struct LifeTests {
     }
 
     @Test func `a client that stops reading is cut off after idle_timeout, and its upstream let go`() async throws {
-        let ground = try await Ground(proxy: "idle_timeout: 500ms") { try $0.flood(1 << 30) }
+        let ground = try await Ground(proxy: "idle_timeout: 2s") { try $0.flood(1 << 30) }
         let client = try await ground.connect(receiveBuffer: 4096)
         try await client.send(message())
         _ = try await client.read(count: 100)
@@ -72,7 +72,7 @@ struct LifeTests {
     }
 
     @Test func `a client that reads slowly, but does, is not`() async throws {
-        let ground = try await Ground(proxy: "idle_timeout: 1s") { try $0.flood(3 << 20) }
+        let ground = try await Ground(proxy: "idle_timeout: 3s") { try $0.flood(3 << 20) }
         let client = try await ground.connect(receiveBuffer: 4096)
         try await client.send(message())
         _ = try await client.read(until: "\r\n\r\n")
@@ -85,18 +85,25 @@ struct LifeTests {
     // MARK: Limits
 
     @Test func `past max_connections a client waits for a place`() async throws {
-        let ground = try await Ground(proxy: "max_connections: 3")
+        // Busy ones: an idle connection gives its place up.
+        let gate = Gate()
+        defer { gate.open() }
+        let ground = try await Ground(proxy: "max_connections: 3") { exchange in
+            if exchange.head.target == "/busy" { gate.wait() }
+            try exchange.respond(body: "ok")
+        }
         var clients: [RawClient] = []
         for _ in 0..<3 {
             let client = try await ground.connect()
-            try await client.send(message())
-            #expect(try await client.response().status == 200)
+            try await client.send(message("GET", "http://api.test/busy"))
             clients.append(client)
         }
+        let origin = ground.origin
+        try await eventually("three requests under way") { origin.requests.count == 3 }
         let fourth = try await ground.connect()
         try await fourth.send(message("GET", "http://api.test/fourth"))
         await #expect(throws: TestFailure.self) { try await fourth.response(within: .milliseconds(300)) }
-        #expect(ground.origin.requests.count == 3)
+        #expect(origin.requests.count == 3)
         clients[0].close()
         #expect(try await fourth.response().status == 200)
         // And again, once everybody has left.

@@ -132,7 +132,7 @@ struct ProblemTests {
     }
 
     @Test func `a body that stalls`() async throws {
-        let ground = try await Ground(proxy: "idle_timeout: 1s")
+        let ground = try await Ground(proxy: "idle_timeout: 2s")
         let client = try await ground.connect()
         try await client.send("POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\nContent-Length: 10\r\n\r\nhalf")
         try expectProblem(try await client.response(), 408, "http_request_error", "slow-request")
@@ -142,7 +142,7 @@ struct ProblemTests {
     }
 
     @Test func `a connection without a request closes after idle_timeout, without a word`() async throws {
-        let ground = try await Ground(proxy: "idle_timeout: 1s")
+        let ground = try await Ground(proxy: "idle_timeout: 2s")
         #expect(try await ground.connect().readToEnd().isEmpty)
         let client = try await ground.connect()
         try await client.send(message())

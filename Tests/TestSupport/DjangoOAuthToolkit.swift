@@ -69,10 +69,26 @@ public final class DjangoOAuthToolkit: Sendable {
     }
 
     /// Makes every access token invalid at once; refresh tokens stay good.
-    public func forgetAccessTokens() async throws {
+    public func forgetAccessTokens() async throws { try await administer("forget") }
+
+    /// Revokes every refresh token, and the access tokens that came with them.
+    public func revokeRefreshTokens() async throws { try await administer("revoke") }
+
+    private func administer(_ action: String) async throws {
         let response = try await RawClient.exchange(
-            port: port, "POST /test/forget HTTP/1.1\r\nHost: \(url.dropFirst(7))\r\nContent-Length: 0\r\n\r\n")
-        guard response.status == 204 else { throw TestFailure("forget: \(response.status)") }
+            port: port, "POST /test/\(action) HTTP/1.1\r\nHost: \(url.dropFirst(7))\r\nContent-Length: 0\r\n\r\n")
+        guard response.status == 204 else { throw TestFailure("\(action): \(response.status)") }
+    }
+
+    /// The status that the server gives to a refresh made here, outside of what is tested: 400 for a spent token.
+    public func spend(_ refreshToken: String) async throws -> Int {
+        let body = "grant_type=refresh_token&refresh_token=\(refreshToken)"
+        let credentials = Data("\(Self.person.id):\(Self.person.secret)".utf8).base64EncodedString()
+        return try await RawClient.exchange(
+            port: port,
+            "POST /o/token/ HTTP/1.1\r\nHost: \(url.dropFirst(7))\r\nAuthorization: Basic \(credentials)\r\n"
+                + "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+        ).status
     }
 
     /// A refresh token from a password grant made here, with curl, outside of what is tested.

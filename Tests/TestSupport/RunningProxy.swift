@@ -29,17 +29,18 @@ public final class RunningProxy: Sendable {
     ///   - configuration: YAML. `FOLDER` becomes the folder that `files` are in.
     ///   - files: further files by name, for secrets and certificates.
     ///   - count: how many `listening` lines to wait for, at least 1.
+    ///   - wrapper: a command that starts what stands behind it, such as `prlimit --nofile=100`.
     /// - Throws: `TestFailure` with its log when it does not come up.
     public init(
         _ configuration: String, files: [String: String] = [:], environment: [String: String?] = [:],
-        listeners count: Int = 1
+        listeners count: Int = 1, under wrapper: [String] = []
     ) async throws {
         let directory = try TemporaryDirectory()
         self.directory = directory
         for (name, text) in files { try directory.write(text, to: name) }
         let file = try directory.write(configuration.replacing("FOLDER", with: directory.path), to: "config.yaml")
         let process = try ChildProcess(
-            [try Repository.executable(), "serve", "--config", file],
+            wrapper + [try Repository.executable(), "serve", "--config", file],
             environment: environment.merging(["http_proxy": nil, "https_proxy": nil, "no_proxy": nil]) { mine, _ in mine
             },
             directory: directory.path)

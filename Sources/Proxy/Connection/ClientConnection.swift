@@ -180,6 +180,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
         upstream = nil
         destination = nil
         maxForwards = nil
+        target = .path(.empty)
         token = nil
         body = RequestBody()
         isUploadWaiting = false

@@ -110,11 +110,20 @@ def forget(request):
     return HttpResponse(status=204)
 
 
+@csrf_exempt
+def revoke(request):
+    """Revokes every refresh token, and with it its access token: what a user or an administrator may do."""
+    for token in get_refresh_token_model().objects.filter(revoked=None):
+        token.revoke()
+    return HttpResponse(status=204)
+
+
 urlpatterns = [
     path("o/", include("oauth2_provider.urls", namespace="oauth2_provider")),
     re_path(r"^api/.*$", api),
     path("test/tokens", tokens),
     path("test/forget", forget),
+    path("test/revoke", revoke),
 ]
 
 application = get_wsgi_application()
