@@ -105,6 +105,8 @@ struct FailureTests {
         let probe = try await rig.start(request)
         try await probe.feed([1, 2, 3], isLast: true)
         #expect(try await probe.ended(within: .seconds(5)).error?.kind == .aborted)
+        // The origin sees the end a moment later.
+        try await eventually("the origin has the request") { !origin.requests.isEmpty }
         #expect(origin.requests.first?.isComplete == false)
     }
 
