@@ -4,4 +4,24 @@ public enum ListenAddress: Sendable, Hashable {
     case tcp(host: String, port: UInt16)
     /// `path` is absolute; `mode` holds the permissions of the socket's file, `nil` for the owner's alone (0600).
     case unix(path: String, mode: UInt16?)
+
+    var isUnix: Bool { if case .unix = self { true } else { false } }
+
+    /// Where it is, whatever its permissions.
+    public var place: ListenAddress {
+        switch self {
+        case .tcp: self
+        case .unix(let path, _): .unix(path: path, mode: nil)
+        }
+    }
+}
+
+extension ListenAddress: CustomStringConvertible {
+    /// `127.0.0.1:8080`, as it is written.
+    public var description: String {
+        switch self {
+        case .tcp(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+        case .unix(let path, _): "unix:\(path)"
+        }
+    }
 }

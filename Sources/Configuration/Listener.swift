@@ -13,12 +13,7 @@ struct Listener {
     }
 
     /// `127.0.0.1:8080`, as it is written.
-    var text: String {
-        switch address {
-        case .tcp(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
-        case .unix(let path, _): "unix:\(path)"
-        }
-    }
+    var text: String { address.description }
 
     var isLoopback: Bool {
         switch address {

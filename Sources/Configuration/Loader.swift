@@ -48,6 +48,7 @@ struct Loader {
         section.finish()
         checkListeners()
         checkClients(section)
+        checkCallers()
         checkTies()
         checkLoops(section)
     }
@@ -108,11 +109,11 @@ struct Loader {
         for (index, listener) in listeners.enumerated() {
             if let hasAdminToken = listener.hasAdminToken {
                 if !hasAdminToken { checkAdmin(listener) }
-            } else if !listener.isLoopback, !configuration.proxy.open {
+            } else if !listener.isLoopback, !configuration.proxy.open, configuration.proxy.users.isEmpty {
                 diagnostics.error(
                     listener.position,
                     "\(listener.name)\(listener.text) is not loopback, so other machines could use the tokens: listen "
-                        + "on 127.0.0.1, or write \(openSpelling) if that is meant")
+                        + "on 127.0.0.1, \(openSpelling) if that is meant")
             }
             if let earlier = listeners[..<index].first(where: { $0.collides(with: listener) }) {
                 diagnostics.error(
@@ -134,7 +135,8 @@ struct Loader {
 
     private var openSpelling: String {
         diagnostics.variables.isEmpty
-            ? "`open: true` under `proxy`" : diagnostics.spelling(of: "open", in: "proxy", as: "true")
+            ? "set `users` under `proxy`, or write `open: true` there"
+            : "or write " + diagnostics.spelling(of: "open", in: "proxy", as: "true")
     }
 
     private func checkClients(_ section: Section) {
@@ -152,6 +154,36 @@ struct Loader {
         }
     }
 
+    /// Every caller that an upstream names must be able to call.
+    private func checkCallers() {
+        let proxy = configuration.proxy
+        let users = Array(proxy.users.keys)
+        for upstream in upstreams {
+            let callers = upstream.settings.callers
+            for user in callers.users where proxy.users[user] == nil {
+                let near = Suggestion.phrase(for: user, among: users)
+                diagnostics.error(
+                    upstream.position,
+                    "\(upstream.path).callers: there is no user \"\(Section.shown(user))\" under `proxy.users`"
+                        + (near.isEmpty ? ": add it there, or leave it out here" : near))
+            }
+            for listener in callers.listeners where !proxy.listen.contains(where: { $0.place == listener.place }) {
+                diagnostics.error(
+                    upstream.position,
+                    "\(upstream.path).callers: \(listener) is not one of `proxy.listen`: write an address as it stands "
+                        + "there")
+            }
+            if !callers.uids.isEmpty,
+                !(proxy.listen + [upstream.settings.listen].compactMap(\.self)).contains(where: \.isUnix)
+            {
+                diagnostics.error(
+                    upstream.position,
+                    "\(upstream.path).callers: `uids` are known on Unix sockets only: add one to `proxy.listen`, such as "
+                        + "unix:/run/heimdallr-proxy.sock")
+            }
+        }
+    }
+
     private func checkTies() {
         for (index, upstream) in upstreams.enumerated() {
             guard let earlier = upstreams[..<index].first(where: { $0.settings.ties(with: upstream.settings) }) else {
@@ -160,7 +192,7 @@ struct Loader {
             diagnostics.error(
                 upstream.position,
                 "\(upstream.path): \(upstream.settings.host) matches the same requests as the upstream in "
-                    + "\(earlier.position.inWords): make `host`, `paths` or `methods` differ")
+                    + "\(earlier.position.inWords): make `host`, `paths`, `methods` or `callers` differ")
         }
     }
 

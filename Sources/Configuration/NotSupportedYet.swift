@@ -3,7 +3,6 @@
 /// values say what to do meanwhile.
 enum NotSupportedYet {
     private static let table: [String: String] = [
-        "proxy.users": "leave it out and listen on a loopback address",
         "proxy.tunnels": "leave it out",
         "proxy.connect=tunnel": "write `connect: reject`",
         "clients.*.issuer": "write `token_endpoint` instead",

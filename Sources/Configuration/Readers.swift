@@ -18,7 +18,7 @@ extension Section {
         }
         read("threads", into: &settings.threads, Grammar.integer(1...256))
         read("open", into: &settings.open, Grammar.boolean)
-        _ = node("users")
+        settings.users = users()
         if let word: Unmatched = value("unmatched", { text throws(Misfit) in try Grammar.word(text) }) {
             settings.unmatched = word == .forward ? .forward : .reject
         }

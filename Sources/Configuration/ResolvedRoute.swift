@@ -8,6 +8,8 @@ public struct ResolvedRoute: Sendable, Equatable, CustomStringConvertible {
     public var path: String
     /// `GET,POST`; `*` for every method.
     public var methods: String
+    /// `users alice; uids 1000`; empty for everybody.
+    public var callers: String
     /// `https://api.example.com`.
     public var destination: String
     /// `client billing (client_credentials)` or `unsigned`.
@@ -15,7 +17,7 @@ public struct ResolvedRoute: Sendable, Equatable, CustomStringConvertible {
     /// `Authorization: Bearer <token>`; empty when unsigned.
     public var injection: String
 
-    var cells: [String] { [host, path, methods, "-> " + destination, client, injection] }
+    var cells: [String] { [host, path, methods, callers, "-> " + destination, client, injection] }
 
     public var description: String { cells.filter { !$0.isEmpty }.joined(separator: "  ") }
 }
@@ -42,6 +44,11 @@ extension Configuration {
             let (depth, otherDepth) = (left.path.split(separator: "/").count, right.path.split(separator: "/").count)
             if depth != otherDepth { return depth > otherDepth }
             if left.path != right.path { return left.path < right.path }
+            if left.upstream.methods.isEmpty == right.upstream.methods.isEmpty,
+                left.upstream.callers.isEmpty != right.upstream.callers.isEmpty
+            {
+                return right.upstream.callers.isEmpty
+            }
             if left.upstream.methods.isEmpty != right.upstream.methods.isEmpty { return right.upstream.methods.isEmpty }
             return one.offset < other.offset
         }.map { route($0.element.upstream, path: $0.element.path) }
@@ -69,6 +76,7 @@ extension Configuration {
             host: host.port == nil ? "\(host):80,443" : host.description,
             path: prefix + "…",
             methods: upstream.methods.isEmpty ? "*" : upstream.methods.joined(separator: ","),
+            callers: upstream.callers.description,
             destination: upstream.url?.description ?? "https://\(host)",
             client: upstream.client.map { name in
                 let grant = clients.first { $0.name == name }?.grantType.description

@@ -1,7 +1,9 @@
 extension UpstreamSettings {
     /// Whether some request fits both upstreams equally well, so that neither is the more specific one.
     func ties(with other: UpstreamSettings) -> Bool {
-        guard host == other.host, methods.isEmpty == other.methods.isEmpty else { return false }
+        guard host == other.host, methods.isEmpty == other.methods.isEmpty,
+            callers.isEmpty == other.callers.isEmpty, callers.overlaps(other.callers)
+        else { return false }
         guard methods.isEmpty || methods.contains(where: other.methods.contains) else { return false }
         return !Set(prefixes).isDisjoint(with: other.prefixes)
     }

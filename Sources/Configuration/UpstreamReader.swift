@@ -41,6 +41,7 @@ struct UpstreamReader {
     private mutating func readMatching() -> Listener? {
         settings.paths = section.list("paths", Grammar.pathPrefix) ?? []
         settings.methods = section.list("methods", Grammar.method) ?? []
+        if let callers = section.section("callers") { settings.callers = callers.callers() }
         settings.hosts = (section.list("hosts", Grammar.authority) ?? []).map(\.description)
         section.read("browsers", into: &settings.browsers, Grammar.boolean)
         let listener = section.listener("listen")

@@ -13,6 +13,7 @@ public struct UpstreamSettings: Sendable, Equatable {
     public var paths: [String] = []
     /// Empty: every method.
     public var methods: [String] = []
+    public var callers = Callers()
     /// Name of the OAuth client; `nil`: forwarded unsigned.
     public var client: String?
     public var listen: ListenAddress?

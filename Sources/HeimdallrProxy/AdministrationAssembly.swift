@@ -97,6 +97,7 @@ extension RouteReport {
             var rule = "upstreams[\(index)] \(upstream.host)"
             if !upstream.paths.isEmpty { rule += " paths \(upstream.paths.joined(separator: ", "))" }
             if !upstream.methods.isEmpty { rule += " methods \(upstream.methods.joined(separator: ", "))" }
+            if !upstream.callers.isEmpty { rule += " callers \(upstream.callers)" }
             self = .upstream(
                 rule: rule, destination: destination, client: upstream.client,
                 injection: upstream.client == nil ? "" : upstream.injection.description)

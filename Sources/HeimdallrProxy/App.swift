@@ -35,7 +35,9 @@ struct App {
         observer.acceptFailed = { [logger] error in
             logger.error("a connection could not be accepted", metadata: ["reason": "\(error)"])
         }
-        let server = try await ProxyServer(configuration, clients: clients, loops: loops, observer: observer)
+        let server = try await ProxyServer(
+            configuration, clients: clients, loops: loops, observer: observer,
+            users: configuration.proxy.users.mapValues(\.provider))
         let administration: Administration?
         do {
             administration = try await AdministrationAssembly(configuration, clients: clients, server: server)

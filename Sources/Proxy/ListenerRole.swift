@@ -5,7 +5,7 @@ import Reactor
 /// What a listener is for.
 enum ListenerRole {
     /// `proxy.listen`: absolute-form, or origin-form routed by Host.
-    case forward
+    case forward(ListenAddress)
     /// An upstream's own `listen`: every request is for it.
     case upstream(UpstreamListener)
 }

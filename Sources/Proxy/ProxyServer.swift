@@ -7,6 +7,8 @@ import Synchronization
 struct ProxyPlan: Sendable {
     struct Listener: Sendable {
         let socket: ListeningSocket
+        /// As it is configured.
+        let address: ListenAddress
         /// Index of the upstream whose own `listen` it is.
         let upstream: Int?
     }
@@ -16,6 +18,7 @@ struct ProxyPlan: Sendable {
     let routes: RouteTable
     let layout: MetricsLayout
     let ownAddresses: [SocketAddress]
+    let users: UserDirectory?
 }
 
 /// The proxy: its listeners on its loops. May be used from any thread.
@@ -37,10 +40,13 @@ public final class ProxyServer: Sendable {
     /// - Parameters:
     ///   - clients: by the names that the configuration's upstreams use.
     ///   - loops: already running, one per `proxy.threads`.
+    ///   - users: the secrets of `proxy.users`, all of them.
     /// - Throws: `ListenError`, or what libcurl says when it lacks memory.
     public init(
-        _ configuration: Configuration, clients: [String: Heimdallr], loops: [EventLoop], observer: ProxyObserver
+        _ configuration: Configuration, clients: [String: Heimdallr], loops: [EventLoop], observer: ProxyObserver,
+        users: [String: any SecretProvider] = [:]
     ) async throws {
+        let directory = try await Self.directory(configuration, users)
         self.loops = loops
         layout = MetricsLayout(configuration)
         var listeners: [[ProxyPlan.Listener]] = loops.map { _ in [] }
@@ -49,7 +55,8 @@ public final class ProxyServer: Sendable {
             for (address, upstream) in Self.wanted(configuration) {
                 for sockets in try Self.open(address, loops: loops.count) {
                     for (index, socket) in sockets.enumerated() {
-                        listeners[index].append(ProxyPlan.Listener(socket: socket, upstream: upstream))
+                        listeners[index].append(
+                            ProxyPlan.Listener(socket: socket, address: address, upstream: upstream))
                     }
                     addresses.append(sockets[0].address)
                 }
@@ -61,7 +68,7 @@ public final class ProxyServer: Sendable {
         self.addresses = addresses
         let plan = ProxyPlan(
             configuration: configuration, clients: clients, observer: observer,
-            routes: RouteTable(configuration.upstreams), layout: layout, ownAddresses: addresses)
+            routes: RouteTable(configuration.upstreams), layout: layout, ownAddresses: addresses, users: directory)
         for (index, loop) in loops.enumerated() {
             let mine = listeners[index]
             let shard = try await loop.run {
@@ -94,6 +101,22 @@ public final class ProxyServer: Sendable {
     /// Ends what is under way, in the middle of it: what was cut can't look whole.
     public func end() {
         for shard in shards.withLock({ $0 }) { shard.loop.execute { shard.value.stop() } }
+    }
+
+    /// - Throws: `ListenError` when a user's secret is missing: nobody may come in by mistake.
+    private static func directory(
+        _ configuration: Configuration, _ users: [String: any SecretProvider]
+    ) async throws(ListenError) -> UserDirectory? {
+        let names = Set(configuration.proxy.users.keys)
+        guard names == Set(users.keys) else {
+            throw ListenError(description: "the secrets of proxy.users are not at hand")
+        }
+        guard !names.isEmpty else { return nil }
+        do {
+            return try await UserDirectory(users)
+        } catch {
+            throw ListenError(description: "proxy.users: \(error)")
+        }
     }
 
     private static func wanted(_ configuration: Configuration) -> [(ListenAddress, Int?)] {

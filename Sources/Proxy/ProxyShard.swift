@@ -12,6 +12,8 @@ final class ProxyShard {
     let idleTimeout: Timeout
     let observer: ProxyObserver
     let routes: RouteTable
+    /// `nil`: nobody has to say who they are.
+    let users: UserDirectory?
     private(set) var upstreams: [Upstream] = []
     private(set) var unmatched: Upstream?
     private(set) var isDraining = false
@@ -52,6 +54,7 @@ final class ProxyShard {
         layout = plan.layout
         metrics = ProxyMetrics(slots: plan.layout.slots)
         routes = plan.routes
+        users = plan.users
         places = max(1, ProxyServer.places(settings) / max(1, settings.threads))
         let own = plan.ownAddresses
         let anchors = plan.configuration.trustAnchorsFile
@@ -70,7 +73,7 @@ final class ProxyShard {
         for listener in listeners {
             let role: ListenerRole =
                 switch listener.upstream {
-                case nil: .forward
+                case nil: .forward(listener.address.place)
                 case let index?:
                     .upstream(
                         UpstreamListener(
@@ -208,6 +211,7 @@ extension ClientConnection {
         record.upstream = upstream?.name
         record.client = upstream?.settings.client
         record.peer = peer
+        record.user = caller.user
         return record
     }
 }

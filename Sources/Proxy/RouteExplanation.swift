@@ -34,7 +34,8 @@ public enum RouteExplanation: Sendable, Equatable {
             return .unmatched(destination: "http://\(authority)")
         }
         switch rules.match(
-            path: bytes.span.extracting(asked.path.range), method: bytes.span.extracting(asked.method.range))
+            path: bytes.span.extracting(asked.path.range), method: bytes.span.extracting(asked.method.range),
+            caller: nil)
         {
         case .upstream(let index):
             let upstream = configuration.upstreams[index]
@@ -46,6 +47,7 @@ public enum RouteExplanation: Sendable, Equatable {
             if wanted.port == 80 { wanted.port = nil }
             return .upstream(index: index, destination: "https://\(wanted)")
         case .notCovered: throw Problem.notCovered
+        case .notForCaller: throw Problem.notForCaller
         case .ambiguousPath: throw Problem.ambiguousPath
         case .unknownHost: throw Problem.unknownHost
         }

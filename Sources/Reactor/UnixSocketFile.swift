@@ -63,7 +63,9 @@ struct FolderLock: ~Copyable {
     init(of path: String) {
         let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
         descriptor = unsafe open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        if descriptor >= 0 { _ = flock(descriptor, LOCK_EX) }
+        guard descriptor >= 0 else { return }
+        // Anybody who can read the folder can hold its lock: not a reason to wait for ever.
+        for _ in 0..<100 where flock(descriptor, LOCK_EX | LOCK_NB) != 0 { usleep(10_000) }
     }
 
     deinit { if descriptor >= 0 { close(descriptor) } }

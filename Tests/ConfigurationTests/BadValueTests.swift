@@ -18,7 +18,6 @@ struct BadValueTests {
         ("unmatched: froward", "2:14: proxy.unmatched: write forward, not \"froward\""),
         ("unmatched: allow", "2:14: proxy.unmatched: write one of reject, forward, not \"allow\""),
         ("connect: tunnel", "2:12: proxy.connect: tunnel is not supported yet: write `connect: reject`"),
-        ("users: {a: b}", "2:3: proxy.users is not supported yet: leave it out and listen on a loopback address"),
         ("tunnels: []", "2:3: proxy.tunnels is not supported yet: leave it out"),
         ("header_timeout: 30", "2:19: proxy.header_timeout: write a duration such as 500ms, 30s, 5m or 1h, not \"30\""),
         ("header_timeout: 1d", "2:19: proxy.header_timeout: write a duration such as 500ms, 30s, 5m or 1h, not \"1d\""),
@@ -67,7 +66,7 @@ struct BadValueTests {
         ("listen: {mode: \"0660\"}", "2:11: proxy.listen: write host:port, or {unix: PATH, mode: \"0660\"}"),
         (
             "listen: 0.0.0.0:8080",
-            "2:11: proxy.listen: 0.0.0.0:8080 is not loopback, so other machines could use the tokens: listen on 127.0.0.1, or write `open: true` under `proxy` if that is meant"
+            "2:11: proxy.listen: 0.0.0.0:8080 is not loopback, so other machines could use the tokens: listen on 127.0.0.1, set `users` under `proxy`, or write `open: true` there if that is meant"
         ),
         ("listen: [\"[::1]:80\", \"[0::1]:80\"]", "2:24: proxy.listen: this value stands here twice"),
         (
@@ -411,7 +410,10 @@ struct BadValueTests {
             "{host: x.example, client: a, response_timeout: never}",
             "4:52: upstreams[1].response_timeout: write a duration such as 500ms, 30s, 5m or 1h, or off, not \"never\""
         ),
-        ("{host: x.example, client: a, callers: []}", "4:34: unknown key \"callers\" in upstreams[1]"),
+        (
+            "{host: x.example, client: a, caller: []}",
+            "4:34: unknown key \"caller\" in upstreams[1]; did you mean \"callers\"?"
+        ),
         (
             "{host: x.example, client: a, hosts: [n.example]}",
             "4:41: upstreams[1].hosts: this is about the upstream's own listener: write `listen` too, or leave it out"
@@ -422,7 +424,7 @@ struct BadValueTests {
         ),
         (
             "{host: x.example, client: a, listen: \"[::]:9\"}",
-            "4:42: upstreams[1].listen: [::]:9 is not loopback, so other machines could use the tokens: listen on 127.0.0.1, or write `open: true` under `proxy` if that is meant"
+            "4:42: upstreams[1].listen: [::]:9 is not loopback, so other machines could use the tokens: listen on 127.0.0.1, set `users` under `proxy`, or write `open: true` there if that is meant"
         ),
         ("{host: x.example, client: a, tls: {cert_file: /nonexistent}}", ""),
         (
@@ -435,11 +437,11 @@ struct BadValueTests {
         ),
         (
             "{host: b.example., client: a}",
-            "4:12: upstreams[1]: b.example matches the same requests as the upstream in line 3: make `host`, `paths` or `methods` differ"
+            "4:12: upstreams[1]: b.example matches the same requests as the upstream in line 3: make `host`, `paths`, `methods` or `callers` differ"
         ),
         (
             "{host: b.example, client: a, paths: [/x, /]}",
-            "4:12: upstreams[1]: b.example matches the same requests as the upstream in line 3: make `host`, `paths` or `methods` differ"
+            "4:12: upstreams[1]: b.example matches the same requests as the upstream in line 3: make `host`, `paths`, `methods` or `callers` differ"
         ),
         ("5", "4:5: upstreams[1]: write a mapping of `key: value` lines, not a single value"),
     ].filter { !$0.message.isEmpty }

@@ -81,7 +81,13 @@ final class Ground: Sendable {
             grant: ClientCredentialsGrant(),
             httpClient: keeping.http(CurlHTTPClient(BufferedClient(options: PoolOptions(), loop: loops[0]))),
             clock: keeping.clock, onTokenRequest: keeping.onTokenRequest)
-        server = try await ProxyServer(configuration, clients: ["api": client], loops: loops, observer: observer)
+        server = try await ProxyServer(
+            configuration, clients: ["api": client], loops: loops, observer: observer,
+            users: configuration.proxy.users.mapValues { source in
+                if case .file(let path) = source { return SecretFileProvider(path: path) }
+                if case .literal(let text) = source { return Secret(text) }
+                throw TestFailure("no such secret here")
+            })
         guard let keeper = Keeper.current else { throw TestFailure("the suite lacks the trait .grounds") }
         keeper.grounds.withLock { $0.append(self) }
     }

@@ -70,6 +70,14 @@ extension Problem {
     static let notCovered = Problem(
         403, "http_request_denied", "not-covered", "No rule for this path or method",
         "The configuration names this host, but not with this path and method. Add them to its `paths` and `methods`.")
+    static let notForCaller = Problem(
+        403, "http_request_denied", "not-for-caller", "No rule for this caller",
+        "The configuration names this host, but not for who asks. Add the user, the uid or the listener to the "
+            + "upstream's `callers`.")
+    static let userRequired = Problem(
+        407, "http_request_denied", "user-required", "The proxy wants to know who asks",
+        "Send Proxy-Authorization: Basic with a name and password of `proxy.users`, in most programs by "
+            + "http://NAME:PASSWORD@HOST:PORT as the proxy's address.")
     static let ambiguousPath = Problem(
         400, "http_request_error", "ambiguous-path", "The path can be read in more than one way",
         "Upstreams of this host are chosen by path, and this one holds `..`, `//`, `;`, a backslash or an escape of "

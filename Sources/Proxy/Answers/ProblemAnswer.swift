@@ -22,6 +22,9 @@ enum ProblemAnswer {
         output.append("\r\nProxy-Status: heimdallr-proxy; error=")
         output.append(Array(problem.error.utf8))
         output.append("\r\nContent-Type: application/problem+json\r\nCache-Control: no-store\r\n")
+        if problem.status == 407 {
+            output.append("Proxy-Authenticate: Basic realm=\"heimdallr-proxy\", charset=\"UTF-8\"\r\n")
+        }
         if let retryAfter = problem.retryAfter {
             output.append("Retry-After: ")
             output.append(decimal: UInt64(max(1, (retryAfter.wholeMilliseconds + 999) / 1000)))

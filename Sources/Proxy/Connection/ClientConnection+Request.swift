@@ -30,6 +30,11 @@ extension ClientConnection {
         case .chunked: exchange.hasBody = true
         }
         body.begin(head.framing)
+        identify()
+    }
+
+    /// It is known who asks: goes on with what is asked for.
+    func admitted() {
         do throws(Problem) {
             try route()
             guard try !countForward() else { return }
@@ -101,13 +106,14 @@ extension ClientConnection {
     private func choose(_ rules: RouteTable.Rules) throws(Problem) {
         let match = headBytes.withBytes { bytes in
             switch target {
-            case .path(let path): rules.match(path: bytes[path], method: bytes[head.method])
-            case .asterisk: rules.match(path: Self.asterisk.span, method: bytes[head.method])
+            case .path(let path): rules.match(path: bytes[path], method: bytes[head.method], caller: caller)
+            case .asterisk: rules.match(path: Self.asterisk.span, method: bytes[head.method], caller: caller)
             }
         }
         switch match {
         case .upstream(let index): upstream = shard.upstreams[index]
         case .notCovered: throw .notCovered
+        case .notForCaller: throw .notForCaller
         case .ambiguousPath: throw .ambiguousPath
         case .unknownHost: throw .unknownHost
         }

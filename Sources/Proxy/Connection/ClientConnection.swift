@@ -40,6 +40,8 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     let socket: StreamSocket
     /// Who called, on a Unix socket.
     let peer: PeerCredentials?
+    /// Whose request it is.
+    var caller = Caller()
 
     var phase = Phase.readingHead
     var input = ByteBuffer()
@@ -93,6 +95,8 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
         self.role = role
         self.shard = shard
         peer = socket.peerCredentials
+        caller.uid = peer?.user
+        if case .forward(let listener) = role { caller.listener = listener }
         setDeadline(.idle, after: shard.idleTimeout)
     }
 

@@ -4,13 +4,16 @@ import HTTPMessage
 /// Which upstream a request is for. Built once from the configuration, then only read; safe on every loop.
 ///
 /// The most specific rule wins: exact host over wildcard, longer wildcard over shorter, port over none, longest path,
-/// methods over none. A host that is listed on no rule that covers the request is refused, never passed on unsigned.
+/// methods over none, callers over none. A host that is listed on no rule that covers the request is refused, never
+/// passed on unsigned.
 struct RouteTable: Sendable {
     enum Match: Sendable, Equatable {
         /// Index into the configuration's upstreams.
         case upstream(Int)
         /// The host is listed, this path or method is not.
         case notCovered
+        /// There is a rule, but not for who asks.
+        case notForCaller
         /// The host has path rules, and this path could be read in more than one way.
         case ambiguousPath
         case unknownHost
@@ -22,6 +25,8 @@ struct RouteTable: Sendable {
             let upstream: Int
             let path: [UInt8]?
             let methods: [[UInt8]]
+            /// `nil`: everybody.
+            let callers: CallerRule?
         }
         fileprivate var rules: [Rule] = []
         fileprivate var hasPaths: Bool { rules.contains { $0.path != nil } }
@@ -70,8 +75,13 @@ struct RouteTable: Sendable {
 
     private static func rules(of upstream: UpstreamSettings, _ index: Int) -> [Rules.Rule] {
         let methods = upstream.methods.map { Array($0.utf8) }
-        guard !upstream.paths.isEmpty else { return [Rules.Rule(upstream: index, path: nil, methods: methods)] }
-        return upstream.paths.map { Rules.Rule(upstream: index, path: Array($0.utf8), methods: methods) }
+        let callers = CallerRule(upstream.callers)
+        guard !upstream.paths.isEmpty else {
+            return [Rules.Rule(upstream: index, path: nil, methods: methods, callers: callers)]
+        }
+        return upstream.paths.map {
+            Rules.Rule(upstream: index, path: Array($0.utf8), methods: methods, callers: callers)
+        }
     }
 
     /// The rules for an authority; `nil` when no pattern names it. Without a port it means the scheme's.
@@ -97,7 +107,8 @@ extension RouteTable.Rules {
         rules.sort { left, right in
             let lengths = (left.path?.count ?? -1, right.path?.count ?? -1)
             if lengths.0 != lengths.1 { return lengths.0 > lengths.1 }
-            return !left.methods.isEmpty && right.methods.isEmpty
+            if left.methods.isEmpty != right.methods.isEmpty { return right.methods.isEmpty }
+            return left.callers != nil && right.callers == nil
         }
         judgesPaths = hasPaths
     }
@@ -107,14 +118,19 @@ extension RouteTable.Rules {
         judgesPaths = hasPaths
     }
 
-    /// Chooses by path (with or without its query) and method.
-    func match(path: Span<UInt8>, method: Span<UInt8>) -> RouteTable.Match {
+    /// Chooses by path (with or without its query), method and caller; `nil`: whoever asks fits.
+    func match(path: Span<UInt8>, method: Span<UInt8>, caller: Caller?) -> RouteTable.Match {
         if judgesPaths, PathRules.isAmbiguous(path) { return .ambiguousPath }
+        var isForOthers = false
         for rule in rules {
             if let prefix = rule.path, !PathRules.matches(prefix: prefix, path: path) { continue }
             if !rule.methods.isEmpty, !rule.methods.contains(where: { method.elementsEqual($0) }) { continue }
+            if let callers = rule.callers, let caller, !callers.admits(caller) {
+                isForOthers = true
+                continue
+            }
             return .upstream(rule.upstream)
         }
-        return .notCovered
+        return isForOthers ? .notForCaller : .notCovered
     }
 }

@@ -1,0 +1,34 @@
+/// Who may use an upstream. Each list that is not empty has to fit; all empty: everybody.
+public struct Callers: Sendable, Equatable {
+    /// Names of `proxy.users`.
+    public var users: [String] = []
+    /// Of the process at the other end of a Unix socket.
+    public var uids: [UInt32] = []
+    /// Of `proxy.listen`. The upstream's own listener always fits.
+    public var listeners: [ListenAddress] = []
+
+    public init() {}
+
+    public var isEmpty: Bool { users.isEmpty && uids.isEmpty && listeners.isEmpty }
+
+    /// Whether some caller fits both.
+    func overlaps(_ other: Callers) -> Bool {
+        Self.overlap(users, other.users) && Self.overlap(uids, other.uids)
+            && Self.overlap(listeners.map(\.place), other.listeners.map(\.place))
+    }
+
+    private static func overlap<Value: Equatable>(_ one: [Value], _ other: [Value]) -> Bool {
+        one.isEmpty || other.isEmpty || one.contains(where: other.contains)
+    }
+}
+
+extension Callers: CustomStringConvertible {
+    /// `users alice, bob; uids 1000`; empty for everybody.
+    public var description: String {
+        var parts: [String] = []
+        if !users.isEmpty { parts.append("users \(users.joined(separator: ", "))") }
+        if !uids.isEmpty { parts.append("uids \(uids.map(String.init).joined(separator: ", "))") }
+        if !listeners.isEmpty { parts.append("listeners \(listeners.map(\.description).joined(separator: ", "))") }
+        return parts.joined(separator: "; ")
+    }
+}

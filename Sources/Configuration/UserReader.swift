@@ -1,0 +1,47 @@
+/// Reads `proxy.users` and who may use an upstream.
+extension Section {
+    /// Names and their secrets.
+    func users() -> [String: SecretSource] {
+        guard let node = node("users") else { return [:] }
+        guard case .mapping(let entries) = node.content else {
+            error("users", "write a mapping of names to secrets, not \(node.kind)")
+            return [:]
+        }
+        let inner = Section(entries, path: name(of: "users"), pattern: "proxy.users", at: node.position, diagnostics)
+        var users: [String: SecretSource] = [:]
+        for entry in entries {
+            guard Grammar.isUserName(entry.key) else {
+                diagnostics.error(
+                    entry.keyPosition,
+                    "\(inner.path): write a name without colons and control characters, not "
+                        + "\"\(Section.shown(entry.key))\"")
+                continue
+            }
+            // The name counts where its secret does not: one mistake, one message.
+            users[entry.key] = inner.secret(entry.key) ?? .literal("")
+        }
+        return users
+    }
+
+    /// The section `callers` of an upstream.
+    func callers() -> Callers {
+        defer { finish() }
+        var callers = Callers()
+        callers.users = list("users", Grammar.nonempty) ?? []
+        callers.uids = (list("uids", Grammar.integer(0...0xFFFF_FFFE)) ?? []).map { UInt32($0) }
+        callers.listeners = (listeners("listeners") ?? []).map(\.address)
+        let keys = ["users", "uids", "listeners"]
+        if !keys.contains(where: has) {
+            diagnostics.error(position, "\(path): write `users`, `uids` or `listeners`, or leave it out for everybody")
+        }
+        for key in keys where isEmptyList(key) { error(key, "nobody would fit: write at least one") }
+        return callers
+    }
+}
+
+extension Grammar {
+    /// What can stand in front of the colon of Basic credentials (RFC 7617, section 2).
+    static func isUserName(_ text: String) -> Bool {
+        !text.isEmpty && text.unicodeScalars.allSatisfy { $0 != ":" && $0.value >= 0x20 && $0.value != 0x7F }
+    }
+}

@@ -1,0 +1,65 @@
+import HTTPMessage
+import Reactor
+
+// Who asks, where `proxy.users` wants to know. On every listener: whoever gets in can use the tokens.
+extension ClientConnection {
+    /// Goes on with the request once it is known whose it is, or answers 407.
+    func identify() {
+        caller.user = nil
+        guard let users = shard.users else { return admitted() }
+        guard let credentials = offeredCredentials else { return refuseUser() }
+        switch users.judge(credentials, now: shard.loop.now) {
+        case .accepted: accept(credentials)
+        case .refused: refuseUser()
+        case .outdated: waitForUsers(users, credentials)
+        }
+    }
+
+    private func accept(_ credentials: BasicCredentials) {
+        caller.user = credentials.user
+        admitted()
+    }
+
+    /// Behind CONNECT and upgrades bytes may follow that are no request (RFC 9931, section 3): they are not read as one.
+    private func refuseUser() {
+        var problem = Problem.userRequired
+        problem.closes = head.methodKind == .connect || head.upgradeRequested
+        fail(problem)
+    }
+
+    private func waitForUsers(_ users: UserDirectory, _ credentials: BasicCredentials) {
+        phase = .awaitingToken
+        clearDeadline()
+        waitNumber += 1
+        let number = waitNumber
+        let me = LoopBound(self, on: shard.loop)
+        Task {
+            await users.refresh()
+            me.loop.execute { me.value.usersRead(users, credentials, number) }
+        }
+    }
+
+    private func usersRead(_ users: UserDirectory, _ credentials: BasicCredentials, _ number: Int) {
+        guard phase == .awaitingToken, number == waitNumber else { return }
+        phase = .exchanging
+        // A reading that took longer than it is good for is good once.
+        if users.judge(credentials, now: .init(nanoseconds: 0)) == .accepted {
+            accept(credentials)
+        } else {
+            refuseUser()
+        }
+        readHead()
+    }
+
+    /// `nil`: none, several, or none that can be read.
+    private var offeredCredentials: BasicCredentials? {
+        headBytes.withBytes { bytes in
+            var found: ByteRange?
+            for field in head.fields where field.known == .proxyAuthorization {
+                guard found == nil else { return nil }
+                found = field.value
+            }
+            return found.flatMap { BasicCredentials(bytes[$0]) }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+import Heimdallr
+import Reactor
+import Synchronization
+
+/// The users of `proxy.users` and their secrets, as all loops see them.
+///
+/// Secrets are read off the loops: at start, then when a request comes and the last reading is older than `maxAge`, so
+/// that a changed file counts within that time. Credentials that don't fit are looked at once more after a new reading,
+/// at most once in `minInterval`: a new secret works at once. A secret that can't be read any more fits nothing.
+final class UserDirectory: Sendable {
+    enum Verdict: Equatable {
+        case accepted
+        case refused
+        /// Call `refresh`, then ask again.
+        case outdated
+    }
+
+    private struct State {
+        var secrets: [String: Secret] = [:]
+        var readAt = LoopTime(nanoseconds: 0)
+        var reading: Task<Void, Never>?
+    }
+
+    private static let maxAge = Duration.seconds(5)
+    private static let minInterval = Duration.seconds(1)
+    /// Compared with where there is no such user, so that it takes as long.
+    private static let nobody = Secret([UInt8](repeating: 0xFF, count: block))
+    /// Secrets are compared in multiples of this, so that their length does not show either.
+    private static let block = 256
+
+    private let providers: [String: any SecretProvider]
+    /// None of them can change.
+    private let isFixed: Bool
+    private let state = Mutex(State())
+
+    /// - Throws: `SecretProviderError` and the like when a secret can't be read.
+    init(_ providers: [String: any SecretProvider]) async throws {
+        self.providers = providers
+        isFixed = providers.values.allSatisfy { $0 is Secret }
+        var secrets: [String: Secret] = [:]
+        for (name, provider) in providers { secrets[name] = Self.padded(try await provider.secret()) }
+        state.withLock { state in
+            state.secrets = secrets
+            state.readAt = .current()
+        }
+    }
+
+    func judge(_ credentials: BasicCredentials, now: LoopTime) -> Verdict {
+        let offered = Secret(Self.padded(credentials.password))
+        return state.withLock { state in
+            let age = now.since(state.readAt)
+            guard isFixed || age < Self.maxAge else { return .outdated }
+            let fits = (state.secrets[credentials.user] ?? Self.nobody) == offered
+            if fits { return .accepted }
+            return isFixed || age < Self.minInterval ? .refused : .outdated
+        }
+    }
+
+    /// Reads the secrets again; whoever comes while that is under way waits for the same reading.
+    func refresh() async {
+        let task = state.withLock { state in
+            if let reading = state.reading { return reading }
+            let reading = Task { await read() }
+            state.reading = reading
+            return reading
+        }
+        await task.value
+    }
+
+    private func read() async {
+        let began = LoopTime.current()
+        var secrets: [String: Secret] = [:]
+        for (name, provider) in providers {
+            if let secret = try? await provider.secret() { secrets[name] = Self.padded(secret) }
+        }
+        state.withLock { state in
+            state.secrets = secrets
+            state.readAt = began
+            state.reading = nil
+        }
+    }
+
+    private static func padded(_ secret: Secret) -> Secret { Secret(padded(secret.revealedBytes)) }
+
+    /// No password has a zero byte, so this keeps them apart.
+    private static func padded(_ bytes: [UInt8]) -> [UInt8] {
+        bytes + [UInt8](repeating: 0, count: block - bytes.count % block)
+    }
+}

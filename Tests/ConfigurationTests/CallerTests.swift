@@ -1,0 +1,78 @@
+import Configuration
+import Testing
+
+@Suite("Users and callers")
+struct CallerTests {
+    private let users =
+        "proxy: {listen: [127.0.0.1:8080, unix:/run/h.sock], users: {alice: {env: SECRET}, bob: {env: SECRET}}}"
+
+    private func upstreams(_ callers: String...) -> String {
+        users + "\nupstreams:\n" + callers.map { "  - host: a.test\n    callers: \($0)\n" }.joined()
+    }
+
+    @Test("they become values, and each way to tell callers apart keeps rules from tying")
+    func values() throws {
+        let (configuration, _) = try good(
+            upstreams(
+                "{users: [alice], listeners: unix:/run/h.sock}", "{users: bob}",
+                "{users: [alice], listeners: [127.0.0.1:8080], uids: [0, 1000]}") + "  - host: a.test\n")
+        #expect(configuration.proxy.users.keys.sorted() == ["alice", "bob"])
+        #expect(
+            configuration.upstreams.map(\.callers.description) == [
+                "users alice; listeners unix:/run/h.sock", "users bob",
+                "users alice; uids 0, 1000; listeners 127.0.0.1:8080", "",
+            ])
+        #expect(configuration.routeTable.count == 4)
+        #expect(configuration.routeTable[3].contains("users") == false)
+    }
+
+    @Test(
+        "callers that overlap tie",
+        arguments: [
+            ("{users: [alice, bob]}", "{users: [bob]}"), ("{users: [alice]}", "{uids: [0]}"),
+            ("{users: [alice]}", "{users: [alice], uids: [0]}"),
+        ])
+    func ties(one: String, other: String) {
+        let found = problems(upstreams(one, other))
+        #expect(
+            found.count == 1 && found[0].contains("make `host`, `paths`, `methods` or `callers` differ"), "\(found)")
+    }
+
+    @Test(
+        "what can't be is said",
+        arguments: [
+            ("{users: [alise]}", "there is no user \"alise\" under `proxy.users`; did you mean \"alice\"?"),
+            ("{listeners: [127.0.0.1:9]}", "127.0.0.1:9 is not one of `proxy.listen`"),
+            ("{uids: [-1]}", "write a whole number from 0 to 4294967294"),
+            ("{}", "write `users`, `uids` or `listeners`"),
+            ("{users: []}", "nobody would fit: write at least one"), ("{user: alice}", "unknown key \"user\""),
+        ])
+    func wrong(callers: String, message: String) {
+        let found = problems(upstreams(callers))
+        #expect(found.contains { $0.contains(message) }, "\(found)")
+    }
+
+    @Test("uids without a Unix socket fit nobody")
+    func uids() {
+        let found = problems("upstreams:\n  - host: a.test\n    callers: {uids: [0]}\n")
+        #expect(found.count == 1 && found[0].contains("`uids` are known on Unix sockets only"), "\(found)")
+    }
+
+    @Test("with users, a listener may be reachable from elsewhere without `open`")
+    func open() throws {
+        _ = try good("proxy: {listen: 0.0.0.0:8080, users: {alice: {env: SECRET}}, unmatched: forward}")
+    }
+
+    @Test(
+        "users are names with secrets",
+        arguments: [
+            ("[alice]", "proxy.users: write a mapping of names to secrets, not a list"),
+            ("{\"a:b\": {env: SECRET}}", "write a name without colons and control characters, not \"a:b\""),
+            ("{alice: {env: NONE}}", "the environment variable NONE is not set"),
+            ("{alice: {file: /none}}", "can't read the secret file /none"),
+        ])
+    func wrongUsers(users: String, message: String) {
+        let found = problems("proxy: {users: \(users)}")
+        #expect(found.contains { $0.contains(message) }, "\(found)")
+    }
+}

@@ -1,0 +1,135 @@
+import Configuration
+import Foundation
+import Proxy
+import TestSupport
+import Testing
+
+@Suite("with proxy.users, only they come in", .grounds, .serialized, .timeLimit(.minutes(1)))
+struct UserTests {
+    private static let users = "users: {alice: \"secret of alice\", \"bób\": \"pass:wörd\"}"
+
+    private func basic(_ credentials: String) -> String {
+        "Proxy-Authorization: Basic \(Data(credentials.utf8).base64EncodedString())"
+    }
+
+    private func curl(_ ground: Ground, _ arguments: [String]) async throws -> ChildProcess {
+        try await ChildProcess.run(
+            ["curl", "-sS", "--max-time", "20", "-w", " %{http_code}", "-x", "http://127.0.0.1:\(ground.port)"]
+                + arguments
+                + ["http://api.test/"], environment: ["no_proxy": nil])
+    }
+
+    @Test func `who says nothing is asked who it is, and nothing goes upstream`() async throws {
+        let ground = try await Ground(proxy: Self.users)
+        let response = try await ground.request()
+        try expectProblem(response, 407, "http_request_denied", "user-required", upstream: nil)
+        #expect(response.field("Proxy-Authenticate") == "Basic realm=\"heimdallr-proxy\", charset=\"UTF-8\"")
+        #expect(ground.origin.connections.isEmpty)
+    }
+
+    @Test(arguments: ["alice:secret of alice", "bób:pass:wörd"])
+    func `a user of the list comes in, and its credential goes no further`(credentials: String) async throws {
+        let records = Records()
+        let ground = try await Ground(proxy: Self.users, observer: records.observer)
+        let response = try await ground.request(fields: [basic(credentials)])
+        #expect(response.text == "ok")
+        let request = try #require(ground.origin.requests.first)
+        #expect(request.authorization == ["Bearer T1"])
+        #expect(request.values("Proxy-Authorization") == [])
+        try await eventually("a line") { records.all.count == 1 }
+        #expect(records.all[0].user == String(credentials.prefix { $0 != ":" }))
+    }
+
+    @Test func `curl does it with --proxy-user, and not with a wrong one`() async throws {
+        let ground = try await Ground(proxy: Self.users)
+        #expect(try await curl(ground, ["--proxy-user", "alice:secret of alice"]).output == "ok 200")
+        #expect(
+            try await curl(ground, ["--proxy-anyauth", "--proxy-user", "alice:secret of alice"]).output == "ok 200")
+        #expect(try await curl(ground, ["--proxy-user", "alice:guess"]).output.hasSuffix(" 407"))
+        #expect(try await curl(ground, []).output.hasSuffix(" 407"))
+        #expect(ground.origin.requests.count == 2)
+    }
+
+    @Test(arguments: [
+        ["Proxy-Authorization: Basic YWxpY2U6c2VjcmV0IG9mIGFsaWNl", "Proxy-Authorization: Basic YWxpY2U6eA=="],
+        ["Proxy-Authorization: Bearer YWxpY2U6c2VjcmV0IG9mIGFsaWNl"],
+        ["Proxy-Authorization: Basic YWxpY2U6c2VjcmV0IG9mIGFsaWN"],
+        ["Proxy-Authorization: Basic YWxpY2U6c2VjcmV0IG9mIGFsaWNl=="],
+        ["Proxy-Authorization: Basic YWxpY2U6c2VjcmV0IG9mIGFsaWNlAA=="],
+        ["Proxy-Authorization: Basic YWxpY2U6"], ["Proxy-Authorization: Basic YWxpY2U="],
+        ["Proxy-Authorization: Basic"], ["Proxy-Authorization: Basic Og=="],
+        ["Authorization: Basic YWxpY2U6c2VjcmV0IG9mIGFsaWNl"],
+        ["Connection: Proxy-Authorization"],
+    ])
+    func `nothing else opens`(fields: [String]) async throws {
+        let ground = try await Ground(proxy: Self.users)
+        #expect(try await ground.request(fields: fields).status == 407)
+        #expect(ground.origin.connections.isEmpty)
+    }
+
+    @Test func `each request on a connection is asked anew`() async throws {
+        let ground = try await Ground(proxy: Self.users)
+        let client = try await ground.connect()
+        try await client.send(message(fields: [basic("alice:secret of alice")]))
+        #expect(try await client.response().status == 200)
+        try await client.send(message())
+        #expect(try await client.response().status == 407)
+        try await client.send(message(fields: [basic("alice:secret of alice")]))
+        #expect(try await client.response().status == 200)
+    }
+
+    @Test(arguments: [[], ["Proxy-Authorization: Basic YWxpY2U6eA=="]])
+    func `behind a CONNECT that is refused, nothing is read as a request`(fields: [String]) async throws {
+        let ground = try await Ground(proxy: Self.users)
+        let client = try await ground.connect()
+        let lines = ["CONNECT api.test:443 HTTP/1.1", "Host: api.test:443"] + fields
+        try await client.send(
+            lines.joined(separator: "\r\n") + "\r\n\r\n" + message(fields: [basic("alice:secret of alice")]))
+        let response = try await client.response()
+        try expectProblem(response, 407, "http_request_denied", "user-required", upstream: nil)
+        #expect(response.field("Proxy-Authenticate")?.hasPrefix("Basic ") == true)
+        #expect(response.field("Connection") == "close")
+        #expect(try await client.readToEnd().isEmpty)
+        #expect(ground.origin.connections.isEmpty)
+    }
+
+    @Test func `an upstream's own listener asks too`() async throws {
+        let ground = try await Ground(upstream: "listen: 127.0.0.1:0", proxy: Self.users)
+        let port = ground.upstreamPort
+        let request = "GET / HTTP/1.1\r\nHost: localhost\r\n"
+        #expect(try await RawClient.exchange(port: port, request + "\r\n").status == 407)
+        let known = request + basic("alice:secret of alice") + "\r\n\r\n"
+        #expect(try await RawClient.exchange(port: port, known).status == 200)
+    }
+
+    @Test func `a changed secret file counts without a restart, and the old one no more`() async throws {
+        let folder = try TemporaryDirectory()
+        let file = try folder.write("first\n", to: "alice")
+        let ground = try await Ground(proxy: "users: {alice: {file: \(file)}}")
+        #expect(try await ground.request(fields: [basic("alice:first")]).status == 200)
+        try folder.write("second\n", to: "alice")
+        var status = 0
+        for _ in 0..<100 where status != 200 {
+            status = try await ground.request(fields: [basic("alice:second")]).status
+            try await Task.sleep(for: .milliseconds(50))
+        }
+        #expect(status == 200)
+        #expect(try await ground.request(fields: [basic("alice:first")]).status == 407)
+        // What is gone opens to nobody.
+        try FileManager.default.removeItem(atPath: file)
+        for _ in 0..<200 where status == 200 {
+            status = try await ground.request(fields: [basic("alice:second")]).status
+            try await Task.sleep(for: .milliseconds(50))
+        }
+        #expect(status == 407)
+    }
+
+    @Test func `without the secrets the proxy does not start`() async throws {
+        let (configuration, _) = try Configuration.parse(
+            yaml: "proxy: {listen: 127.0.0.1:0, users: {alice: x}, unmatched: forward}", file: "t.yaml",
+            environment: [:])
+        await #expect(throws: ProxyServer.ListenError.self) {
+            _ = try await ProxyServer(configuration, clients: [:], loops: [], observer: ProxyObserver())
+        }
+    }
+}
