@@ -30,6 +30,7 @@ enum Advice {
         case .refused(let error): sentence(for: error.code)
         case .secret: "put the secret where the configuration says it is"
         case .store: "check the store directory, and which other process uses it"
+        case .discovery: "check `issuer`, and that its server can be reached from here; or write the endpoints themselves"
         case .stuck: "wait; it is tried again by itself"
         }
     }

@@ -67,6 +67,11 @@ final class EventFeed: Sendable {
         switch event.kind {
         case .needsAuthentication:
             members.append(.init("advice", .string(Advice.login(event.client))))
+        case .refreshTokenEnding(let expiresIn):
+            members += [
+                .init("refresh_token_expires_in_seconds", JSON(expiresIn)),
+                .init("advice", .string(Advice.login(event.client))),
+            ]
         case .tokenAcquired(let expiresIn, let stored):
             members += [.init("expires_in_seconds", JSON(expiresIn)), .init("stored", .bool(stored))]
         case .tokenRefreshed(let expiresIn):

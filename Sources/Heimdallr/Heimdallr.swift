@@ -194,7 +194,10 @@ public final class Heimdallr: Sendable {
 
     public func status() -> HeimdallrStatus {
         let now = clock.now()
-        return state.withLock { $0.lifeCycle.status(client: name, grantType: exchange.grant.type, now: now) }
+        return state.withLock {
+            $0.lifeCycle.status(
+                client: name, grantType: exchange.grant.type, loginMethod: exchange.grant.loginMethod, now: now)
+        }
     }
 
     // MARK: Performing what the life cycle decides

@@ -54,6 +54,8 @@ public enum TokenEndpointFault: Error, Sendable, Hashable, CustomStringConvertib
     case secret(SecretProviderError)
     /// The request was not sent: another process works with this client's record.
     case store(TokenStoreError)
+    /// The request was not sent: the server's metadata does not say where to.
+    case discovery(DiscoveryFault)
     /// The HTTP client did not return within its own timeout and was given up.
     case stuck
 
@@ -66,6 +68,7 @@ public enum TokenEndpointFault: Error, Sendable, Hashable, CustomStringConvertib
         case .refused(let error): error.description
         case .secret(let error): error.description
         case .store(let error): error.description
+        case .discovery(let fault): fault.description
         case .stuck: "the token request did not end in time"
         }
     }
@@ -73,7 +76,7 @@ public enum TokenEndpointFault: Error, Sendable, Hashable, CustomStringConvertib
     /// It looks as if only somebody can mend it; tried again all the same.
     public var looksPermanent: Bool {
         switch self {
-        case .network, .store, .stuck: false
+        case .network, .store, .discovery, .stuck: false
         case .status(let status): !(status >= 500 || status == 429 || status == 408)
         case .redirect, .secret: true
         case .answer(let error):

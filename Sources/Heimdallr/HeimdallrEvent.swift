@@ -10,6 +10,8 @@ public struct HeimdallrEvent: Sendable, Equatable {
         case tokenRefreshed(expiresIn: Duration)
         case tokenLost(LossReason)
         case tokenFailed(HeimdallrError)
+        /// An early warning: the refresh token's own life ends soon, and then somebody has to log in. Once for each.
+        case refreshTokenEnding(expiresIn: Duration)
     }
 
     public enum LossReason: Sendable, Hashable {
@@ -31,7 +33,7 @@ public struct HeimdallrEvent: Sendable, Equatable {
     /// As logs and metrics name it.
     public var name: String {
         switch kind {
-        case .needsAuthentication: "needs_authentication"
+        case .needsAuthentication, .refreshTokenEnding: "needs_authentication"
         case .tokenAcquired: "token_acquired"
         case .tokenRefreshed: "token_refreshed"
         case .tokenLost: "token_lost"

@@ -17,10 +17,18 @@ public struct HeimdallrStatus: Sendable, Equatable {
 
     public var client: String
     public var grantType: String
+    /// `nil`: it gets its tokens without a person.
+    public var loginMethod: LoginMethod?
+    /// Who is signed in, from a verified id token only. Printable, at most 256 characters.
+    public var signedInAs: String?
+    /// What the current token was granted.
+    public var scope: [String]
     public var state: State
     /// Of the current token.
     public var expiresIn: Duration?
     public var hasRefreshToken: Bool
+    /// How long the refresh token itself lives on, where the server said so.
+    public var refreshTokenExpiresIn: Duration?
     /// How long ago a token request last succeeded.
     public var sinceLastSuccess: Duration?
     /// The last failure, kept until a token request succeeds; and how long ago it was.

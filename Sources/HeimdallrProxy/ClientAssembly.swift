@@ -68,9 +68,9 @@ struct ClientAssembly {
         case .password: PasswordGrant(username: settings.username ?? "", password: settings.password.provider)
         case .refreshToken: RefreshTokenGrant(refreshToken: settings.refreshToken.provider)
         case .extension(let type): ExtensionGrant(type: type, parameters: parameters)
-        case .authorizationCode: InteractiveGrant()
-        case .deviceCode: InteractiveGrant(type: "urn:ietf:params:oauth:grant-type:device_code")
-        case .implicit: InteractiveGrant(type: "implicit", isDeprecated: true)
+        case .authorizationCode: InteractiveGrant(.browser)
+        case .deviceCode: InteractiveGrant(.device)
+        case .implicit: InteractiveGrant(.implicit)
         }
     }
 

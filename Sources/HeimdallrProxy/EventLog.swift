@@ -26,6 +26,9 @@ enum EventLog {
             logger.warning("no token from the token endpoint", metadata: fields)
         case .needsAuthentication:
             logger.warning("somebody has to log in", metadata: fields)
+        case .refreshTokenEnding(let expiresIn):
+            fields["expires_in"] = "\(expiresIn.components.seconds)s"
+            logger.warning("somebody has to log in soon: the refresh token ends", metadata: fields)
         }
     }
 }

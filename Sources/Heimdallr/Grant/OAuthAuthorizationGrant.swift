@@ -6,6 +6,8 @@ public protocol OAuthAuthorizationGrant: Sendable {
     var needs: GrantNeeds { get }
     /// RFC 9700 says not to use it; then the configuration has to allow it.
     var isDeprecated: Bool { get }
+    /// How a person gives the first token, where one is needed.
+    var loginMethod: LoginMethod? { get }
 
     /// The grant's own form parameters, without `grant_type`. Called once for each token request.
     /// - Throws: when a secret can't be had; the request is then not sent.
@@ -14,6 +16,7 @@ public protocol OAuthAuthorizationGrant: Sendable {
 
 extension OAuthAuthorizationGrant {
     public var isDeprecated: Bool { false }
+    public var loginMethod: LoginMethod? { nil }
 }
 
 public enum GrantNeeds: Sendable, Hashable {
@@ -87,16 +90,22 @@ public struct ExtensionGrant: OAuthAuthorizationGrant {
     ]
 }
 
-/// A grant that begins with a person at a browser. Its first token comes in through a login; without a token and
-/// without a refresh token it needs that login, and no network call is made.
+/// A grant that begins with a person. Its first token comes in through a login; without a token and without a refresh
+/// token it needs that login, and no network call is made.
 public struct InteractiveGrant: OAuthAuthorizationGrant {
     public let type: String
     public let needs = GrantNeeds.person
     public let isDeprecated: Bool
+    public let loginMethod: LoginMethod?
 
-    public init(type: String = "authorization_code", isDeprecated: Bool = false) {
-        self.type = type
-        self.isDeprecated = isDeprecated
+    public init(_ method: LoginMethod = .browser) {
+        loginMethod = method
+        switch method {
+        case .browser: (type, isDeprecated) = ("authorization_code", false)
+        case .implicit: (type, isDeprecated) = ("implicit", true)
+        case .device: (type, isDeprecated) = ("urn:ietf:params:oauth:grant-type:device_code", false)
+        case .password: (type, isDeprecated) = ("password", true)
+        }
     }
 
     public func parameters() -> [FormParameter] { [] }

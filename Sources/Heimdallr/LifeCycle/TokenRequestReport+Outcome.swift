@@ -9,7 +9,7 @@ extension TokenRequestReport.Result {
             let token = try? policy.token(from: response, askedAt: askedAt, keeping: nil)
             self = token.map { !$0.isExpired(at: now) } ?? false ? .success : .badAnswer
         case .adopted: self = .success
-        case .seedSpent, .fault(.secret, _), .fault(.store, _): self = .notSent
+        case .seedSpent, .fault(.secret, _), .fault(.store, _), .fault(.discovery, _): self = .notSent
         case .fault(.refused, _): self = .refused
         case .fault(.answer, _): self = .badAnswer
         case .fault(.network, _), .fault(.stuck, _): self = .network

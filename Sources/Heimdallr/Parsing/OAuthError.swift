@@ -18,13 +18,18 @@ public struct OAuthError: Error, Sendable, Hashable, CustomStringConvertible {
         public static let invalidTarget = Code(rawValue: "invalid_target")
         /// RFC 6749 section 4.1.2.1; token endpoints send them too.
         public static let accessDenied = Code(rawValue: "access_denied")
+        public static let unsupportedResponseType = Code(rawValue: "unsupported_response_type")
         public static let serverError = Code(rawValue: "server_error")
         public static let temporarilyUnavailable = Code(rawValue: "temporarily_unavailable")
+        /// RFC 8628 section 3.5.
+        public static let authorizationPending = Code(rawValue: "authorization_pending")
+        public static let slowDown = Code(rawValue: "slow_down")
+        public static let expiredToken = Code(rawValue: "expired_token")
 
         public var description: String { rawValue }
     }
 
-    /// Of the HTTP answer.
+    /// Of the HTTP answer; 302 for what came by way of a browser.
     public let status: Int
     public let code: Code
     /// `error_description`

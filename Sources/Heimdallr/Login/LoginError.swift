@@ -1,0 +1,75 @@
+/// Why a login did not end with a token. Nothing was stored then, and what the client had before is as it was.
+public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// This client gets its tokens in another way.
+    case wrongMethod
+    /// The redirect URI is relative, has a fragment, is http to another host, or has a query that the answer would need.
+    case badRedirectURI
+    /// Neither configured nor in the server's metadata: its name, such as `authorization_endpoint`.
+    case noEndpoint(String)
+    case discovery(DiscoveryFault)
+    /// The URL that came back is not the redirect URI.
+    case foreignRedirect
+    /// The URL that came back can't be read: a parameter twice, an escape cut off, neither a code nor an error.
+    case malformedRedirect
+    /// The answer belongs to another login, or to none.
+    case wrongState
+    /// The answer comes from another server, or does not say from which though this one always does: RFC 9207.
+    case wrongIssuer
+    /// The person took too long.
+    case expired
+    /// What the server said.
+    case refused(OAuthError)
+    /// The server gives no usable answer.
+    case endpoint(TokenEndpointFault)
+    case idToken(IDTokenFault)
+    /// The client was logged out, or logged in again, while this login was under way.
+    case overtaken
+    /// The task that waited was cancelled.
+    case cancelled
+    /// `shutdown()` was called.
+    case stopped
+    /// The machine gave no random numbers.
+    case noRandomness
+
+    public var description: String {
+        switch self {
+        case .wrongMethod: "this client's grant type has no login of this kind"
+        case .badRedirectURI:
+            "the redirect URI can't be used: write an absolute URI without a fragment, https:// or on loopback"
+        case .noEndpoint(let name):
+            "the \(name) is not known: write it in the configuration, or an issuer whose metadata names it"
+        case .discovery(let fault): fault.description
+        case .foreignRedirect:
+            "this is not the address that the server was asked to answer to: paste the whole address of the page that "
+                + "the browser was sent to"
+        case .malformedRedirect: "the address that came back can't be read: sign in again"
+        case .wrongState: "the answer does not belong to this login: sign in again, and answer only your own"
+        case .wrongIssuer: "the answer comes from another server than the one that was asked: nothing was sent to it"
+        case .expired: "the login took too long: sign in again"
+        case .refused(let error): Self.sentence(for: error)
+        case .endpoint(let fault): "the server gave no token: \(fault)"
+        case .idToken(let fault): "the server's id token was refused: \(fault)"
+        case .overtaken: "the client was logged in or out in another way meanwhile"
+        case .cancelled: "the login was cancelled"
+        case .stopped: "this client has been shut down"
+        case .noRandomness: "the machine gave no random numbers: nothing was sent"
+        }
+    }
+
+    private static func sentence(for error: OAuthError) -> String {
+        let meaning =
+            switch error.code {
+            case .accessDenied: "the sign-in was refused"
+            case .invalidScope: "the server does not grant this scope: check `scope`"
+            case .unauthorizedClient: "the server does not allow this client to log in like this"
+            case .unsupportedResponseType, .unsupportedGrantType: "the server does not know this kind of login"
+            case .invalidClient: "the server does not know the client: check `client_id` and its secret"
+            case .invalidGrant: "the server did not take what the login brought: sign in again"
+            case .invalidRequest: "the server did not understand the login: check `redirect_uri` and `params`"
+            case .invalidTarget: "the server does not know the resource: check `resource` and `audience`"
+            case .serverError, .temporarilyUnavailable: "the server is out of order: try again later"
+            default: "the server refused the login"
+            }
+        return "\(meaning) (\(error))"
+    }
+}
