@@ -1,0 +1,99 @@
+@testable import Heimdallr
+
+private let policy = TokenPolicy(
+    defaultExpiresIn: .seconds(3600), defaultTokenType: "Bearer", treatAsBearer: [], requestedScope: [])
+private let ours = Secret("s3cr3t+/&")
+
+/// The body of an answer, read as a good one, as a refusal, as JSON and as text; the same bytes as `Retry-After`.
+func check(_ input: [UInt8]) {
+    checkToken(input)
+    checkJSON(input)
+    checkText(String(decoding: input, as: UTF8.self))
+    if let body = try? JSONParser.parse(input), let text = body["error"]?.string { checkText(text) }
+
+    let value = String(decoding: input.prefix(64), as: UTF8.self)
+    let date = HTTPField(name: "Date", value: String(decoding: input.dropFirst(64).prefix(64), as: UTF8.self))
+    for headers in [
+        [HTTPField(name: "Retry-After", value: value)], [HTTPField(name: "Retry-After", value: value), date],
+    ] {
+        let wait = RetryAfter.duration(in: HTTPResponse(status: 429, headers: headers), wallClock: 1_800_000_000)
+        require(wait.map { $0 >= .zero } ?? true, "nobody waits for less than nothing")
+    }
+}
+
+private func checkToken(_ input: [UInt8]) {
+    guard let response = try? OAuthAccessTokenDefaultParser().parse(input) else { return }
+    let now = ContinuousClock.now
+    guard let token = try? policy.token(from: response, askedAt: now, keeping: nil) else { return }
+    let bytes = token.value.revealedBytes
+    require(!bytes.isEmpty && bytes.allSatisfy { (0x21...0x7E).contains($0) }, "a token is octets 0x21 to 0x7E")
+    if let refresh = token.refreshToken {
+        require(refresh.revealedBytes.allSatisfy { (0x20...0x7E).contains($0) }, "a refresh token is printable ASCII")
+    }
+    require(token.expiresAt >= now && token.expiresAt <= now + TokenPolicy.maxLifetime, "a life is bounded")
+    require("\(token)\(response)".utf8.count < 64, "it prints as nothing of itself")
+}
+
+private func checkJSON(_ input: [UInt8]) {
+    guard let value = try? JSONParser.parse(input) else { return }
+    var text: [UInt8] = []
+    write(value, &text)
+    require((try? JSONParser.parse(text)) == value, "written out, JSON reads the same")
+    for end in cuts(text) where end < text.count {
+        if case .number = value { break }
+        require((try? JSONParser.parse(Array(text[..<end]))) == nil, "a cut text is no text")
+    }
+}
+
+private func write(_ value: JSONValue, _ text: inout [UInt8]) {
+    switch value {
+    case .null: text += Array("null".utf8)
+    case .bool(let flag): text += Array("\(flag)".utf8)
+    case .number(let number): text += Array(number.utf8)
+    case .string(let string): write(string, &text)
+    case .array(let elements):
+        text.append(UInt8(ascii: "["))
+        for (index, element) in elements.enumerated() {
+            if index > 0 { text.append(UInt8(ascii: ",")) }
+            write(element, &text)
+        }
+        text.append(UInt8(ascii: "]"))
+    case .object(let members):
+        text.append(UInt8(ascii: "{"))
+        for (index, member) in members.enumerated() {
+            if index > 0 { text.append(UInt8(ascii: ",")) }
+            write(member.key, &text)
+            text.append(UInt8(ascii: ":"))
+            write(member.value, &text)
+        }
+        text.append(UInt8(ascii: "}"))
+    }
+}
+
+private func write(_ string: String, _ text: inout [UInt8]) {
+    let digits = Array("0123456789abcdef".utf8)
+    text.append(UInt8(ascii: "\""))
+    for byte in string.utf8 {
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"): text += [UInt8(ascii: "\\"), byte]
+        case 0..<0x20: text += Array("\\u00".utf8) + [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+        default: text.append(byte)
+        }
+    }
+    text.append(UInt8(ascii: "\""))
+}
+
+private func checkText(_ text: String) {
+    for embedded in [text, text.prefix(8) + ours.revealed + text] {
+        let shown = ServerText.sanitize(embedded, hiding: [ours])
+        require(shown.unicodeScalars.count <= ServerText.maxCharacters + 1, "what is shown is short")
+        require(!contains(Array(shown.utf8), ours.revealedBytes), "no secret is shown")
+        require(
+            !shown.unicodeScalars.contains { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) || $0 == "\u{2028}" },
+            "what is shown is printable")
+    }
+}
+
+private func contains(_ bytes: [UInt8], _ needle: [UInt8]) -> Bool {
+    bytes.indices.contains { bytes[$0...].starts(with: needle) }
+}
