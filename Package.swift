@@ -29,12 +29,15 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
         .package(
             url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: ["ConfigurationSupport"]),
+        .package(url: "https://github.com/hummingbird-project/swift-mustache", from: "2.1.1"),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
         .systemLibrary(name: "CLibcurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CLibcrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CLibqrencode", pkgConfig: "libqrencode", providers: [.apt(["libqrencode-dev"])]),
+        .target(name: "QRCode", dependencies: ["CLibqrencode"], swiftSettings: strict),
         .target(name: "Cryptography", dependencies: ["CLibcrypto", "CLinux"], swiftSettings: strict),
         .target(name: "Heimdallr", dependencies: ["Cryptography"], swiftSettings: strict),
         .target(name: "HeimdallrCurl", dependencies: ["Heimdallr", "CurlTransport"], swiftSettings: strict),
@@ -61,8 +64,9 @@ let package = Package(
         .target(
             name: "Administration",
             dependencies: [
-                "Heimdallr", hummingbird,
+                "Cryptography", "Heimdallr", "QRCode", hummingbird,
                 .product(name: "HummingbirdCore", package: "hummingbird"),
+                .product(name: "Mustache", package: "swift-mustache"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -75,7 +79,7 @@ let package = Package(
             name: "HeimdallrProxy",
             dependencies: [
                 "Proxy", "Administration", "Playground", "Configuration", "Cryptography", "Heimdallr", "HeimdallrCurl",
-                "CurlTransport", "Reactor",
+                "CurlTransport", "QRCode", "Reactor",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -85,6 +89,7 @@ let package = Package(
         .target(name: "TestSupport", path: "Tests/TestSupport", exclude: ["Fixtures"], swiftSettings: strict),
         .testTarget(name: "HTTPMessageTests", dependencies: ["HTTPMessage"], swiftSettings: strict),
         .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "HTTPMessage"], swiftSettings: strict),
+        .testTarget(name: "QRCodeTests", dependencies: ["QRCode"], swiftSettings: strict),
         .testTarget(name: "CryptographyTests", dependencies: ["Cryptography", "TestSupport"], swiftSettings: strict),
         .executableTarget(
             name: "StoreContender", dependencies: ["Heimdallr", "HeimdallrCurl", "CurlTransport", "Reactor"],

@@ -15,7 +15,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 MAY_IMPORT = {
     "CLibcurl": set(),
     "CLibcrypto": set(),
+    "CLibqrencode": set(),
     "CLinux": set(),
+    "QRCode": {"CLibqrencode"},
     "Cryptography": {"CLibcrypto", "CLinux"},
     "Heimdallr": {"Cryptography"},
     "HeimdallrCurl": {"Heimdallr", "CurlTransport"},
@@ -24,11 +26,15 @@ MAY_IMPORT = {
     "Configuration": {"HTTPMessage", "Yams"},
     "HTTPMessage": set(),
     "Proxy": {"Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration"},
-    "Administration": {"Heimdallr", "Configuration", "Hummingbird", "Mustache", "Logging", "Metrics", "ServiceLifecycle"},
+    "Administration": {
+        "Cryptography", "Heimdallr", "Configuration", "QRCode", "Hummingbird", "Mustache", "Logging", "Metrics",
+        "ServiceLifecycle",
+    },
     "Playground": {"Hummingbird"},
     "HeimdallrProxy": {
         "CLinux", "Cryptography", "Heimdallr", "HeimdallrCurl", "Reactor", "CurlTransport", "Configuration", "HTTPMessage",
-        "Proxy", "Administration", "Playground", "ArgumentParser", "Logging", "Metrics", "ServiceLifecycle", "UnixSignals",
+        "Proxy", "Administration", "Playground", "QRCode", "ArgumentParser", "Logging", "Metrics", "ServiceLifecycle",
+        "UnixSignals",
     },
 }
 # What Hummingbird is made of comes with it.
@@ -39,7 +45,7 @@ WITH_HUMMINGBIRD = {
 SYSTEM = {"Glibc", "Musl", "Synchronization", "Dispatch", "FoundationEssentials", "Foundation", "Swift"}
 
 # Modules that may hold unsafe code, and the one file of the executable that may: process limits, signals, log writing.
-MAY_BE_UNSAFE = {"CLinux", "Reactor", "CurlTransport", "Cryptography"}
+MAY_BE_UNSAFE = {"CLinux", "Reactor", "CurlTransport", "Cryptography", "QRCode"}
 UNSAFE_FILES = {"HeimdallrProxy/SystemCalls.swift"}
 UNSAFE = re.compile(
     r"\bunsafe\b|\bUnsafe(Mutable|Raw|MutableRaw)?(Buffer)?Pointer\b|\bwithUnsafe\w*\b|@unchecked\b|\bunowned\(unsafe\)"
