@@ -10,6 +10,21 @@ struct HopTests {
         #expect(ground.origin.requests[0].values("Via") == ["1.1 first", "1.1 heimdallr-proxy"])
     }
 
+    @Test func `what comes back again and again is a circle, whichever way it came`() async throws {
+        let ground = try await Ground()
+        let own = "1.1 heimdallr-proxy"
+        let eight = Array(repeating: own, count: 8)
+        for fields in [eight.map { "Via: \($0)" }, ["Via: \(eight.joined(separator: ",\t"))"]] {
+            let refused = try await ground.request(fields: fields)
+            #expect(refused.status == 508)
+            #expect(refused.field("Proxy-Status")?.contains("proxy_loop_detected") == true)
+        }
+        #expect(ground.origin.requests.isEmpty)
+        let seven = Array(repeating: own, count: 7).joined(separator: ", ")
+        let others = Array(repeating: "1.1 my-heimdallr-proxy, 1.1 heimdallr-proxy-2", count: 20).joined(separator: ",")
+        #expect(try await ground.request(fields: ["Via: \(seven)", "Via: \(others)"]).status == 200)
+    }
+
     @Test(arguments: ["TRACE", "OPTIONS"])
     func `Max-Forwards counts down, and no further than to here`(method: String) async throws {
         let ground = try await Ground()

@@ -87,8 +87,8 @@ extension Problem {
         "Ask for localhost, or list the name under the upstream's `hosts`.", closes: true)
     static let webPage = Problem(
         403, "http_request_denied", "web-page", "Web pages may not use this listener",
-        "The request carries Origin or Sec-Fetch-Site: a web page sent it. Set `browsers: true` on the upstream to "
-            + "allow that.", closes: true)
+        "The request carries Origin, Sec-Fetch-Site or the User-Agent of a browser, so a web page may have sent it. Set "
+            + "`browsers: true` on the upstream to allow that.", closes: true)
     static let ownCredential = Problem(
         403, "http_request_denied", "own-credential", "The request brings its own credential",
         "The upstream is set to `on_existing: reject`, and the request already carries the field or parameter that "
@@ -104,6 +104,10 @@ extension Problem {
     static let loop = Problem(
         508, "proxy_loop_detected", "loop", "The request would come back to this proxy",
         "The upstream's address is one of this proxy's own listeners.")
+    static let circle = Problem(
+        508, "proxy_loop_detected", "circle", "The request goes in a circle",
+        "It has passed heimdallr-proxy many times: something leads what the proxy sends back to it. Where ports are "
+            + "redirected, exempt the user that the proxy runs as.")
     static let draining = Problem(
         503, "proxy_internal_response", "stopping", "The proxy is stopping", "Send the request again.",
         retryAfter: .seconds(1), closes: true)

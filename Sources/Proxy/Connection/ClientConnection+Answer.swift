@@ -149,6 +149,7 @@ extension ClientConnection: TransferDelegate {
         do throws(MessageError) {
             switch try ResponseTrailer.check(line: line) {
             case .field(let name, let value):
+                if answer.connectionNames(line[name]) { return true }
                 guard trailers.count < Self.maxTrailerBytes else { return false }
                 trailers.append(line[name])
                 trailers.append(": ")

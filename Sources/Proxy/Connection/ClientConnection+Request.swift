@@ -36,6 +36,7 @@ extension ClientConnection {
     /// It is known who asks: goes on with what is asked for.
     func admitted() {
         do throws(Problem) {
+            try refuseCircle()
             try route()
             guard try !countForward() else { return }
             try authorize()
@@ -180,7 +181,7 @@ extension ClientConnection {
             if !upstream.injectedField.isEmpty {
                 // One that Connection names ends here, and can't stand in for the token.
                 for field in head.fields
-                where !field.isHopByHop && bytes[field.name].equalsIgnoringCase(upstream.injectedField) {
+                where !field.isHopByHop && bytes[field.name].namesField(upstream.injectedField) {
                     return true
                 }
                 return false
@@ -240,7 +241,7 @@ extension ClientConnection {
             let dropped = token == nil ? [] : upstream.injectedField
             for field in head.fields {
                 if field.isHopByHop || field.known == .host { continue }
-                if !dropped.isEmpty, bytes[field.name].equalsIgnoringCase(dropped) { continue }
+                if !dropped.isEmpty, bytes[field.name].namesField(dropped) { continue }
                 // Nothing waits for 100 without a body; HTTP/1.0 knows no 100 (RFC 9110, section 10.1.1).
                 if field.known == .expect, !exchange.expectsContinue { continue }
                 if field.known == .maxForwards, let maxForwards {

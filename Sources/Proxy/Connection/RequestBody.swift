@@ -20,6 +20,9 @@ struct RequestBody {
     /// A part is gone: it can't be sent again.
     private(set) var isSpent = false
 
+    /// Those that may be passed on; complete once the body is done.
+    var trailers: [(name: [UInt8], value: [UInt8])] { decoder.trailers }
+
     mutating func begin(_ framing: BodyFraming) {
         self.framing = framing
         keepLimit = 0

@@ -1,0 +1,39 @@
+import HTTPMessage
+import Reactor
+
+// Requests that come back although they are never dialled to a listener of ours: a redirection of ports or another proxy
+// leads them here. Via shows it (RFC 9110, section 7.6.3).
+extension ClientConnection {
+    /// More of us in a row than anybody has; each hop that goes in circles costs two connections until then.
+    private static let maxHops = 8
+    private static let ownName = Array("heimdallr-proxy".utf8)
+
+    /// - Throws: `Problem.circle` when the request has been here, or at others of us, too often.
+    func refuseCircle() throws(Problem) {
+        guard head.index(of: .via) != nil else { return }
+        let hops = headBytes.withBytes { bytes in
+            var hops = 0
+            for field in head.fields where field.known == .via { hops += Self.hops(bytes[field.value]) }
+            return hops
+        }
+        guard hops < Self.maxHops else { throw .circle }
+    }
+
+    /// How many members of the list name us: the word behind the last blank of each, `1.1 heimdallr-proxy`.
+    private static func hops(_ list: Span<UInt8>) -> Int {
+        var hops = 0
+        var start = 0
+        for index in 0...list.count where index == list.count || list[index] == UInt8(ascii: ",") {
+            let member = list.extracting(start..<index)
+            var end = member.count
+            while end > 0, member[end - 1] == UInt8(ascii: " ") || member[end - 1] == UInt8(ascii: "\t") { end -= 1 }
+            if end > ownName.count, member[end - ownName.count - 1] == UInt8(ascii: " "),
+                member.extracting((end - ownName.count)..<end).equalsIgnoringCase(ownName)
+            {
+                hops += 1
+            }
+            start = index + 1
+        }
+        return hops
+    }
+}

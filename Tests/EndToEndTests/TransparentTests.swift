@@ -1,0 +1,89 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("programs that know nothing of a proxy, behind deploy/transparent", .timeLimit(.minutes(3)))
+struct TransparentTests {
+    /// Whether network namespaces with address translation are to be had.
+    private static let obstacle: String? = {
+        guard geteuid() == 0 else { return "network namespaces need root" }
+        let script = "ip link set lo up && nft add table inet t && ip link add cable0 type veth peer name cable1"
+        let probe = Process()
+        probe.executableURL = URL(fileURLWithPath: "/usr/bin/unshare")
+        probe.arguments = ["--net", "--mount", "sh", "-c", script]
+        probe.standardError = FileHandle.nullDevice
+        guard (try? probe.run()) != nil else { return "there is no unshare" }
+        probe.waitUntilExit()
+        return probe.terminationStatus == 0 ? nil : "this kernel has no nftables or virtual cables for a namespace"
+    }()
+
+    private struct Results: Decodable {
+        struct Seen: Decodable, Equatable {
+            var host: String
+            var path: String
+            var token: String?
+            var via: String?
+            var body: String
+        }
+        struct Answer: Decodable {
+            var status: Int
+            var answer: Seen
+        }
+        struct Refusal: Decodable {
+            struct Problem: Decodable { var title: String }
+            var status: Int
+            var answer: Problem
+        }
+        var program: Answer
+        var root: Answer
+        var elsewhere: Seen
+        var unknown: Refusal
+        var six: Answer?
+        var ownService: Answer
+        var marked: Seen
+        var circle: Refusal
+        var down: Answer
+        var bad: [Int]
+        var exit: Int
+        var outside: [Seen]
+
+        enum CodingKeys: String, CodingKey {
+            case program, root, elsewhere, unknown, six, marked, circle, down, bad, exit, outside
+            case ownService = "own service"
+        }
+    }
+
+    @Test(.disabled(if: obstacle != nil, "\(obstacle ?? "")"), arguments: ["nft", "iptables"])
+    func `their requests get tokens, and the proxy's own pass`(tool: String) async throws {
+        let folder = try TemporaryDirectory()
+        let output = try await ChildProcess.output(
+            of: [
+                "unshare", "--net", "--mount", "/usr/bin/python3",
+                "\(Repository.root)/Tests/EndToEndTests/Fixtures/transparent.py", try Repository.executable(),
+                "\(Repository.root)/deploy/transparent/redirect", tool, folder.path,
+            ], within: .seconds(150))
+        let results = try JSONDecoder().decode(Results.self, from: Data(output.utf8))
+
+        let sent = Results.Seen(
+            host: "198.51.100.9", path: "/v1?x=1", token: "Bearer outside-token", via: "1.1 heimdallr-proxy",
+            body: "hello")
+        #expect(results.program.status == 200)
+        #expect(results.program.answer == sent)
+        #expect(results.root.answer.token == "Bearer outside-token")
+        // Where the program thought it would go is a hint and no more.
+        #expect(results.elsewhere.path == "/elsewhere")
+        #expect(results.elsewhere.token == "Bearer outside-token")
+        #expect(results.unknown.status == 403)
+        if let six = results.six { #expect(six.answer.token == "Bearer outside-token") }
+        #expect(results.ownService.answer.path == "/own")
+        #expect(results.ownService.answer.via == nil)
+        #expect(results.marked.path == "/marked")
+        #expect(results.marked.via == nil)
+        #expect(results.circle.status == 508)
+        #expect(results.down.answer.token == nil)
+        #expect(results.down.answer.via == nil)
+        #expect(results.bad == [2, 2, 2, 2, 2, 2])
+        #expect(results.exit == 0)
+        #expect(!results.outside.contains { $0.path == "/circle" || $0.host.contains("unknown") })
+    }
+}
