@@ -209,10 +209,21 @@ struct HeadFacts: Sendable {
     }
 
     private func isNamed(_ name: ByteRange, in bytes: Span<UInt8>) -> Bool {
+        names(bytes.extracting(name.range), in: bytes)
+    }
+
+    /// Whether `Connection` names a field, which need not be in the head: a trailer, for example.
+    func connectionNames(_ name: Span<UInt8>, in bytes: Span<UInt8>) -> Bool {
+        guard namedKnown != 0 || !named.isEmpty else { return false }
+        let known = KnownField.recognized(name, 0, name.count)
+        return known == .other ? names(name, in: bytes) : namedKnown & known.bit != 0
+    }
+
+    private func names(_ name: Span<UInt8>, in bytes: Span<UInt8>) -> Bool {
         for option in named where option.count == name.count {
             var offset = 0
             while offset < option.count,
-                ASCII.lowercased(bytes[Int(option.start) + offset]) == ASCII.lowercased(bytes[Int(name.start) + offset])
+                ASCII.lowercased(bytes[Int(option.start) + offset]) == ASCII.lowercased(name[offset])
             {
                 offset += 1
             }

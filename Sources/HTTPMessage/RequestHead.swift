@@ -84,6 +84,13 @@ public struct RequestHead: Sendable {
         return nil
     }
 
+    /// Whether the complete head's `Connection` names a field: a trailer of that name stops here, too.
+    ///
+    /// - Parameter bytes: what was parsed.
+    public func connectionNames(_ name: Span<UInt8>, in bytes: Span<UInt8>) -> Bool {
+        facts.connectionNames(name, in: bytes)
+    }
+
     /// Reads on from where the last call stopped.
     ///
     /// - Parameter bytes: always begins at the same message start, and only grows between calls.

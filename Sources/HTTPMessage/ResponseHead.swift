@@ -58,6 +58,11 @@ public struct ResponseHead: Sendable {
         return nil
     }
 
+    /// Whether the complete head's `Connection` names a field: a trailer of that name stops here, too.
+    public func connectionNames(_ name: Span<UInt8>) -> Bool {
+        facts.connectionNames(name, in: bytes.span)
+    }
+
     /// Takes in the next line.
     ///
     /// - Parameters:

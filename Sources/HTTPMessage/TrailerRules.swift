@@ -6,13 +6,15 @@ enum TrailerRules {
 
     /// Fields that decide framing, routing, authentication, request modifiers, response control or the form of the
     /// content mean something only in a head. Recipients may discard trailers (RFC 9110 6.5.1), so dropping them is no
-    /// repair: nobody may act on them.
+    /// repair: nobody may act on them. An underscore counts as a hyphen, which CGI-like servers make of both.
     static func isForbidden(_ name: ByteRange, in line: Span<UInt8>) -> Bool {
-        let known = KnownField.recognized(line, Int(name.start), Int(name.end))
-        if known != .other { return known != .etag && known != .proxyStatus && known != .server }
         var lowered: [UInt8] = []
         lowered.reserveCapacity(name.count)
-        for index in name.range { lowered.append(ASCII.lowercased(line[index])) }
+        for index in name.range {
+            lowered.append(line[index] == ASCII.underscore ? ASCII.hyphen : ASCII.lowercased(line[index]))
+        }
+        let known = KnownField.recognized(lowered.span, 0, lowered.count)
+        if known != .other { return known != .etag && known != .proxyStatus && known != .server }
         if lowered == contentDigest { return false }
         for prefix in prefixes where lowered.starts(with: prefix) { return true }
         return names.contains(lowered)
@@ -21,7 +23,7 @@ enum TrailerRules {
     private static let contentDigest = [UInt8]("content-digest".utf8)
 
     private static let prefixes = [
-        "content-", "content_", "transfer_", "proxy-", "if-", "sec-", "access-control-", "x-forwarded-",
+        "content-", "proxy-", "if-", "sec-", "access-control-", "x-forwarded-",
     ]
     .map { [UInt8]($0.utf8) }
 
