@@ -240,7 +240,7 @@ public final class ConnectionPool {
     private func retire(_ transfer: Transfer) {
         // The delegate may have dropped its reference only: the handle is ours again.
         transfer.recycle()
-        if idle.count < options.maxConnections { idle.append(transfer) }
+        if !transfer.isSpent, idle.count < options.maxConnections { idle.append(transfer) }
     }
 
     private func admitWaiting() {

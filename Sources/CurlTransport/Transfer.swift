@@ -11,6 +11,9 @@ public protocol TransferDelegate: AnyObject {
     func transfer(_ transfer: Transfer, body: Span<UInt8>) -> BodyStep
     /// Asks for the next piece of the request's body, unframed.
     func transfer(_ transfer: Transfer, upload: inout MutableSpan<UInt8>) -> UploadStep
+    /// What follows the body of a request whose length was unknown, asked for when the body has ended; the names and
+    /// values have been checked. Sent over HTTP/1.1 only: libcurl drops them over HTTP/2.
+    func requestTrailers(_ transfer: Transfer) -> [(name: [UInt8], value: [UInt8])]
     /// The last call: `nil` when libcurl is content. The transfer must not be used after it.
     func transferEnded(_ transfer: Transfer, error: TransportError?)
 }
@@ -71,6 +74,9 @@ public enum UploadLength: Sendable, Equatable {
     private enum Shape { case none, plain, head, upload }
 
     private let errorText: UnsafeMutablePointer<CChar>
+    /// It has sent trailers: not to be used again, see `setTrailers`.
+    var isSpent = false
+    var trailers: UnsafeMutablePointer<curl_slist>?
     private var sends = 0
     private var uploaded: UInt64 = 0
     /// The delegate would not go on with the request's body.
@@ -97,6 +103,7 @@ public enum UploadLength: Sendable, Equatable {
     deinit {
         unsafe curl_easy_cleanup(easy.pointer)
         unsafe curl_slist_free_all(connectTo)
+        unsafe curl_slist_free_all(trailers)
         unsafe errorText.deallocate()
     }
 
@@ -436,6 +443,7 @@ extension Transfer {
             isUploadPaused = true
             return heimdallr_read_pause
         case .end:
+            if self.upload == .unknown, !setTrailers(delegate.requestTrailers(self)) { break }
             // libcurl would wait for the rest of an announced length without end.
             if case .known(let length) = self.upload, uploaded < length { break }
             return 0

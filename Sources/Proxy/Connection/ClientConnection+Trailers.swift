@@ -1,0 +1,19 @@
+import CurlTransport
+import HTTPMessage
+import Reactor
+
+// Trailers stay trailers, in both directions; `TrailerRules` has dropped what must not be one.
+extension ClientConnection {
+    /// What `Connection` names stops here, and nothing stands in for the token.
+    func requestTrailers(_ transfer: Transfer) -> [(name: [UInt8], value: [UInt8])] {
+        let trailers = body.trailers
+        guard !trailers.isEmpty else { return [] }
+        let ours = token == nil ? [] : upstream?.injectedField ?? []
+        return headBytes.withBytes { bytes in
+            trailers.filter { trailer in
+                !head.connectionNames(trailer.name.span, in: bytes)
+                    && (ours.isEmpty || !trailer.name.span.namesField(ours))
+            }
+        }
+    }
+}
