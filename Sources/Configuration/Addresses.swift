@@ -79,6 +79,15 @@ extension Grammar {
         return "\(bare(authority.host))/\(length)"
     }
 
+    /// Where a CONNECT tunnel may lead, in canonical form: `host:port`, or `*` for anywhere.
+    static func tunnel(_ text: String) throws(Misfit) -> String {
+        if text == "*" { return text }
+        guard let authority = try? Authority(parsing: text), authority.port != nil else {
+            throw Misfit("write HOST:PORT such as github.com:443, or \"*\" for any")
+        }
+        return authority.description
+    }
+
     /// Without the brackets of an IPv6 address.
     static func bare(_ host: Authority.Host) -> String {
         let text = host.description

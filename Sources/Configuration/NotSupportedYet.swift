@@ -3,8 +3,6 @@
 /// values say what to do meanwhile.
 enum NotSupportedYet {
     private static let table: [String: String] = [
-        "proxy.tunnels": "leave it out",
-        "proxy.connect=tunnel": "write `connect: reject`",
         "clients.*.issuer": "write `token_endpoint` instead",
         "clients.*.authorization_endpoint": "leave it out",
         "clients.*.device_authorization_endpoint": "leave it out",

@@ -22,16 +22,14 @@ extension Section {
         if let word: Unmatched = value("unmatched", { text throws(Misfit) in try Grammar.word(text) }) {
             settings.unmatched = word == .forward ? .forward : .reject
         }
-        if let word: Connect = value("connect", { text throws(Misfit) in try Grammar.word(text) }),
-            !refusesYet("connect", value: word.rawValue)
-        {
+        if let word: Connect = value("connect", { text throws(Misfit) in try Grammar.word(text) }) {
             settings.connect = word == .tunnel ? .tunnel : .reject
         }
-        _ = node("tunnels")
+        tunnels(into: &settings)
         if let blocks = list("private_networks", Grammar.addressBlock) {
             settings.privateNetworks = blocks
-            if settings.unmatched == .reject, !blocks.isEmpty {
-                warn("private_networks", "this has no effect without `unmatched: forward`")
+            if settings.unmatched == .reject, !settings.tunnels.contains("*"), !blocks.isEmpty {
+                warn("private_networks", "this has no effect without `unmatched: forward` or `tunnels: [\"*\"]`")
             }
         }
         read("header_timeout", into: &settings.headerTimeout, Grammar.duration(.milliseconds(1)...Self.day))
@@ -41,6 +39,18 @@ extension Section {
         read("max_connections", into: &settings.maxConnections, Grammar.integer(1...1_000_000))
         read("drain_timeout", into: &settings.drainTimeout, Grammar.duration(.zero...Self.day))
         return (settings, listeners)
+    }
+
+    private func tunnels(into settings: inout ProxySettings) {
+        settings.tunnels = list("tunnels", Grammar.tunnel) ?? []
+        switch settings.connect {
+        case .reject:
+            if !settings.tunnels.isEmpty { warn("tunnels", "this has no effect without `connect: tunnel`") }
+        case .tunnel:
+            if !has("tunnels") || isEmptyList("tunnels") {
+                error("connect", "a tunnel needs a place to go: list HOST:PORT pairs under `tunnels`, or \"*\" for any")
+            }
+        }
     }
 
     private enum Unmatched: String, CaseIterable { case reject, forward }

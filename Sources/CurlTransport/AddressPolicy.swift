@@ -105,13 +105,14 @@ public struct AddressPolicy: Sendable, Equatable {
 
     private static let loopback = ["127.0.0.0/8", "::1"].compactMap(Block.init)
 
-    /// The special-purpose blocks of IANA's registries (RFC 6890) that are not globally reachable, multicast, and the
-    /// translation prefixes that lead to them (RFC 6052, 3056, 4380).
+    /// The special-purpose blocks of IANA's registries (RFC 6890) that are not globally reachable, multicast, the
+    /// translation prefixes that lead to them (RFC 6052, 3056, 4380), and the one metadata address of a cloud
+    /// (168.63.129.16, Azure's) that lies in none of them.
     private static let special = [
         "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
         "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
         "224.0.0.0/4", "240.0.0.0/4", "::/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23",
-        "2001:db8::/32",
-        "2002::/16", "3fff::/20", "5f00::/16", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8",
+        "168.63.129.16", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fc00::/7", "fe80::/10", "fec0::/10",
+        "ff00::/8",
     ].compactMap(Block.init)
 }

@@ -207,10 +207,21 @@ public final class ConnectionPool {
         let delegate = transfer.delegate
         let error = transfer.error(for: code)
         if options.http2 { noteVersion(of: transfer) }
+        if options.endsConnected, error == nil { keepConnection(of: transfer) }
         remove(transfer, recycling: false)
         delegate?.transferEnded(transfer, error: error)
         retire(transfer)
         admitWaiting()
+    }
+
+    /// libcurl closes its own descriptor when the handle goes.
+    private func keepConnection(of transfer: Transfer) {
+        var descriptor: curl_socket_t = -1
+        guard
+            unsafe heimdallr_easy_get_socket(transfer.easy.pointer, CURLINFO_ACTIVESOCKET, &descriptor) == CURLE_OK,
+            descriptor >= 0
+        else { return }
+        transfer.connection = try? StreamSocket.duplicate(descriptor, loop: loop)
     }
 
     /// An idle HTTP/2 connection may speak (PING, SETTINGS); an idle HTTP/1 one may not.

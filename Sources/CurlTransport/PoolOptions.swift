@@ -30,6 +30,8 @@ public struct PoolOptions: Sendable, Equatable {
     public var certificateFile: String?
     public var keyFile: String?
     public var addressPolicy = AddressPolicy()
+    /// An exchange is over as soon as its connection stands: see `Dialer`.
+    var endsConnected = false
 
     public init() {}
 }

@@ -87,6 +87,8 @@ public enum UploadLength: Sendable, Equatable {
     var isCancelled = false
     fileprivate(set) var verdict = AddressPolicy.Verdict.allowed
     var waitLimit: LoopTime?
+    /// The connection alone, where that is all that was wanted.
+    var connection: StreamSocket?
 
     /// Makes a handle with everything set that stays.
     init(pool: ConnectionPool) throws(TransportError) {
@@ -245,6 +247,7 @@ public enum UploadLength: Sendable, Equatable {
     /// Forgets its owner and what was secret in the request.
     func recycle() {
         delegate = nil
+        connection = nil
         state = .idle
         fields.removeAll()
         _ = unsafe heimdallr_easy_set_list(easy.pointer, CURLOPT_HTTPHEADER, nil)
@@ -361,6 +364,7 @@ extension Transfer {
         try long(CURLOPT_SSL_VERIFYHOST, 2, "CURLOPT_SSL_VERIFYHOST")
         try long(CURLOPT_SSLVERSION, heimdallr_tls_1_2, "CURLOPT_SSLVERSION")
         try check(unsafe heimdallr_easy_set_strict_end(handle), "CURLOPT_SSL_CTX_FUNCTION")
+        if options.endsConnected { try long(CURLOPT_CONNECT_ONLY, 1, "CURLOPT_CONNECT_ONLY") }
         switch options.trustAnchors {
         case .system:
             // With a bundle alone libcurl parses it once and keeps it; with a directory too, for every connection.
@@ -461,7 +465,9 @@ extension Transfer {
 
     fileprivate func open(_ address: SocketAddress?) -> Int32 {
         guard let address else { return -1 }
-        verdict = pool.judge(address)
+        let verdict = pool.judge(address)
+        // A name may have other addresses: what happened there says less than that this one is ours.
+        if self.verdict != .own { self.verdict = verdict }
         return verdict == .allowed ? 0 : -1
     }
 }

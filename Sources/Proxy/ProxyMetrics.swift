@@ -44,7 +44,7 @@ final class ProxyMetrics {
     private(set) var received: [UInt64]
     private(set) var injections: [UInt64]
 
-    /// - Parameter slots: one for each upstream, one for unmatched hosts, one for requests without an upstream.
+    /// - Parameter slots: as many as the layout has.
     init(slots: Int) {
         requests = Array(repeating: 0, count: slots * Self.stride)
         durations = Array(repeating: 0, count: slots * Self.buckets)
@@ -75,6 +75,12 @@ final class ProxyMetrics {
         if let injection { injections[slot * InjectionResult.allCases.count + injection.rawValue] &+= 1 }
     }
 
+    /// Counts bytes while their request goes on.
+    func moved(slot: Int, sent: UInt64, received: UInt64) {
+        self.sent[slot] &+= sent
+        self.received[slot] &+= received
+    }
+
     /// Adds what was counted in `slot`.
     func add(_ slot: Int, to traffic: inout UpstreamTraffic) {
         for code in 0..<Self.stride { traffic.requests[code] &+= requests[slot * Self.stride + code] }
@@ -91,8 +97,8 @@ final class ProxyMetrics {
 
 /// What all loops have counted for the upstreams of one name.
 public struct UpstreamTraffic: Sendable {
-    /// The upstream's host as the configuration has it. No host looks like the others: `(unmatched)`, and `(none)` for
-    /// requests that no upstream was for.
+    /// The upstream's host as the configuration has it. No host looks like the others: `(unmatched)`, `(none)` for
+    /// requests that no upstream was for, and `(tunnels)` for CONNECT where it is allowed.
     public let name: String
     public let client: String?
     /// By status code from 100 on.
@@ -127,6 +133,9 @@ struct MetricsLayout: Sendable {
     /// Of each upstream of the configuration: its place among the names.
     let places: [Int]
     let empty: [UpstreamTraffic]
+    let unmatched: Int
+    let none: Int
+    let tunnels: Int
 
     init(_ configuration: Configuration) {
         var empty: [UpstreamTraffic] = []
@@ -137,16 +146,22 @@ struct MetricsLayout: Sendable {
             places.append(place ?? empty.count)
             if place == nil { empty.append(UpstreamTraffic(name: name, client: upstream.client)) }
         }
-        self.places = places + [empty.count, empty.count + 1]
-        self.empty =
-            empty + [
-                UpstreamTraffic(name: "(unmatched)", client: nil), UpstreamTraffic(name: "(none)", client: nil),
-            ]
+        unmatched = places.count
+        none = places.count + 1
+        tunnels = places.count + 2
+        for name in ["(unmatched)", "(none)"] {
+            places.append(empty.count)
+            empty.append(UpstreamTraffic(name: name, client: nil))
+        }
+        if configuration.proxy.connect == .tunnel {
+            places.append(empty.count)
+            empty.append(UpstreamTraffic(name: Tunnels.name, client: nil))
+        }
+        self.places = places
+        self.empty = empty
     }
 
     var slots: Int { places.count }
-    var unmatched: Int { places.count - 2 }
-    var none: Int { places.count - 1 }
 }
 
 extension ProxyServer {

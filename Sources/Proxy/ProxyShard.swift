@@ -16,6 +16,8 @@ final class ProxyShard {
     let users: UserDirectory?
     private(set) var upstreams: [Upstream] = []
     private(set) var unmatched: Upstream?
+    /// `nil`: CONNECT is refused.
+    let tunnels: Tunnels?
     private(set) var isDraining = false
     /// For building one request's target.
     var target = ByteBuffer(capacity: 1024)
@@ -57,6 +59,7 @@ final class ProxyShard {
         users = plan.users
         places = max(1, ProxyServer.places(settings) / max(1, settings.threads))
         let own = plan.ownAddresses
+        tunnels = try Tunnels(settings, own: own, loop: loop)
         let anchors = plan.configuration.trustAnchorsFile
         for (index, upstream) in plan.configuration.upstreams.enumerated() {
             upstreams.append(
@@ -115,12 +118,22 @@ final class ProxyShard {
     func requestStarted() { metrics.requestStarted() }
 
     func requestEnded(_ connection: ClientConnection) {
-        let slot = connection.upstream.map { $0.index ?? layout.unmatched } ?? layout.none
+        let slot = slot(of: connection)
         metrics.requestEnded(
             slot: slot, status: connection.status, duration: loop.now.nanoseconds &- connection.started.nanoseconds,
             sent: UInt64(connection.body.taken), received: connection.exchange.isAnswered ? connection.bytesSent : 0,
             injection: connection.injection)
         if let accessLog = observer.accessLog { accessLog(connection.accessRecord) }
+    }
+
+    private func slot(of connection: ClientConnection) -> Int {
+        if let upstream = connection.upstream { return upstream.index ?? layout.unmatched }
+        return connection.head.methodKind == .connect && tunnels != nil ? layout.tunnels : layout.none
+    }
+
+    /// Bytes went through a tunnel: counted as they go, since it may stay for days.
+    func tunnelMoved(sent: UInt64, received: UInt64) {
+        metrics.moved(slot: layout.tunnels, sent: sent, received: received)
     }
 
     // MARK: Routing
@@ -202,11 +215,16 @@ extension ClientConnection {
                 while end < path.count, path[end] != UInt8(ascii: "?") { end += 1 }
                 record.path = Array(path.extracting(0..<end).text.utf8)
             }
-            record.host = Array(bytes[head.host].text.utf8)
+            let host = head.methodKind == .connect ? head.target : head.host
+            record.host = Array(bytes[host].text.utf8)
         }
         record.status = wasCut ? 0 : status != 0 ? status : 499
         record.bytesSent = bytesSent
         record.bytesReceived = UInt64(body.taken)
+        if let tunnel {
+            record.bytesSent = tunnel.toClient.count
+            record.bytesReceived = tunnel.toUpstream.count
+        }
         record.duration = shard.loop.now.since(started)
         record.upstream = upstream?.name
         record.client = upstream?.settings.client

@@ -11,6 +11,8 @@ public struct Readiness: OptionSet, Sendable {
     public static let writable = Readiness(rawValue: EPOLLOUT.rawValue)
     /// The peer has shut down its sending side.
     public static let peerClosed = Readiness(rawValue: EPOLLRDHUP.rawValue)
+    /// The connection failed: a reset, most likely.
+    public static let error = Readiness(rawValue: EPOLLERR.rawValue)
     /// Error or full hang-up.
     public static let failed = Readiness(rawValue: EPOLLERR.rawValue | EPOLLHUP.rawValue)
 }

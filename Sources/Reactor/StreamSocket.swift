@@ -30,6 +30,11 @@ public final class StreamSocket {
         self.loop = loop
     }
 
+    /// Another descriptor of a connected, non-blocking socket that somebody else is about to close.
+    public static func duplicate(_ descriptor: Int32, loop: EventLoop) throws(SystemError) -> StreamSocket {
+        StreamSocket(descriptor: try check("fcntl", fcntl(descriptor, F_DUPFD_CLOEXEC, 0)), loop: loop)
+    }
+
     deinit { if isOpen { Glibc.close(descriptor) } }
 
     /// Has `handler` told of readiness until `close`.

@@ -17,8 +17,24 @@ struct BadValueTests {
         ("open: {}", "2:9: proxy.open: write a single value, not a mapping"),
         ("unmatched: froward", "2:14: proxy.unmatched: write forward, not \"froward\""),
         ("unmatched: allow", "2:14: proxy.unmatched: write one of reject, forward, not \"allow\""),
-        ("connect: tunnel", "2:12: proxy.connect: tunnel is not supported yet: write `connect: reject`"),
-        ("tunnels: []", "2:3: proxy.tunnels is not supported yet: leave it out"),
+        (
+            "connect: tunnel",
+            "2:12: proxy.connect: a tunnel needs a place to go: list HOST:PORT pairs under `tunnels`, or \"*\" for any"
+        ),
+        ("connect: open", "2:12: proxy.connect: write one of reject, tunnel, not \"open\""),
+        (
+            "tunnels: [x.test]",
+            "2:13: proxy.tunnels: write HOST:PORT such as github.com:443, or \"*\" for any, not \"x.test\""
+        ),
+        (
+            "tunnels: [\"*.test:443\"]",
+            "2:13: proxy.tunnels: write HOST:PORT such as github.com:443, or \"*\" for any, not \"*.test:443\""
+        ),
+        (
+            "tunnels: [\"https://x.test:443\"]",
+            "2:13: proxy.tunnels: write HOST:PORT such as github.com:443, or \"*\" for any, not \"https://x.test:443\""
+        ),
+        ("tunnels: [x.test:443, X.test.:443]", "2:25: proxy.tunnels: this value stands here twice"),
         ("header_timeout: 30", "2:19: proxy.header_timeout: write a duration such as 500ms, 30s, 5m or 1h, not \"30\""),
         ("header_timeout: 1d", "2:19: proxy.header_timeout: write a duration such as 500ms, 30s, 5m or 1h, not \"1d\""),
         (

@@ -16,7 +16,8 @@ struct GoodInputTests {
               threads: 2
               open: true
               unmatched: forward
-              connect: reject
+              connect: tunnel
+              tunnels: [GitHub.com:443, "[0::1]:22", "*"]
               private_networks: [10.0.0.0/8, FD00::/8]
               header_timeout: 500ms
               idle_timeout: 5m
@@ -119,6 +120,8 @@ struct GoodInputTests {
         proxy.threads = 2
         proxy.open = true
         proxy.unmatched = .forward
+        proxy.connect = .tunnel
+        proxy.tunnels = ["github.com:443", "[::1]:22", "*"]
         proxy.privateNetworks = ["10.0.0.0/8", "fd00::/8"]
         proxy.headerTimeout = .milliseconds(500)
         proxy.idleTimeout = .seconds(300)
@@ -275,7 +278,7 @@ struct GoodInputTests {
             """
         #expect(
             try good(yaml).warnings == [
-                "c.yaml:1:27: proxy.private_networks: this has no effect without `unmatched: forward`",
+                "c.yaml:1:27: proxy.private_networks: this has no effect without `unmatched: forward` or `tunnels: [\"*\"]`",
                 "c.yaml:3:3: clients.unused: no upstream uses this client",
                 "c.yaml:4:68: clients.used.proxy: a password stands in the configuration: write ${NAME} in its place",
                 "c.yaml:6:12: upstreams[0].host: every host under .internal gets this client's token",

@@ -6,7 +6,7 @@ public final class RawClient: Sendable {
     private let socket: Socket
     private let buffer = Mutex<[UInt8]>([])
 
-    private init(socket: Socket) { self.socket = socket }
+    init(socket: Socket) { self.socket = socket }
 
     /// Connects to 127.0.0.1.
     /// - Parameter receiveBuffer: bytes the kernel may hold for us (`SO_RCVBUF`): small makes a slow reader.

@@ -49,7 +49,7 @@ final class Socket: Sendable {
     }
 
     /// The next connection, or `nil` when the listener was shut.
-    func accept() throws -> Socket? {
+    func accept(before deadline: Deadline = .never) throws -> Socket? {
         while true {
             let accepted = Descriptors.make { descriptors in
                 let accepted = Glibc.accept(descriptor, nil, nil)
@@ -63,7 +63,7 @@ final class Socket: Sendable {
                 return socket
             }
             switch errno {
-            case EAGAIN, EINTR, ECONNABORTED: try wait(for: POLLIN, deadline: .never)
+            case EAGAIN, EINTR, ECONNABORTED: try wait(for: POLLIN, deadline: deadline)
             case EINVAL, EBADF: return nil
             case let code: throw Failure.code(code)
             }

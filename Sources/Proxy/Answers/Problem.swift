@@ -50,7 +50,12 @@ extension Problem {
     static let connectRefused = Problem(
         403, "http_request_denied", "connect-refused", "CONNECT is not allowed",
         "A token can't be put on a request inside a CONNECT tunnel. Use an http:// URL for hosts that the "
-            + "configuration names: the proxy goes on by https.", closes: true)
+            + "configuration names: the proxy goes on by https. For tunnels without a token, set "
+            + "`proxy.connect: tunnel` and list HOST:PORT under `proxy.tunnels`.", closes: true)
+    static let tunnelNotListed = Problem(
+        403, "http_request_denied", "tunnel-not-listed", "No tunnel to this host and port",
+        "Add HOST:PORT to `proxy.tunnels`. For hosts that the configuration names, use an http:// URL: inside a tunnel "
+            + "no token can be put on a request.", closes: true)
     static let schemeNotSupported = Problem(
         400, "http_request_error", "scheme-not-supported", "The target's scheme is not supported",
         "Ask for http://HOST/PATH: the proxy goes on by https where the upstream's url says so.", closes: true)
@@ -208,6 +213,9 @@ extension Problem {
     static let responseTimeout = Problem(
         504, "http_response_timeout", "response-timeout", "The upstream did not answer in time",
         "No answer within the upstream's response_timeout.")
+    static let tunnelTimeout = Problem(
+        504, "connection_timeout", "connection-timeout", "The other end did not accept the connection in time",
+        "The connection was not there within five seconds.", closes: true)
     static let expectationFailed = Problem(
         417, "http_request_error", "expectation-failed", "The upstream refuses the expectation",
         "Send the request again without `Expect`.", closes: true)

@@ -35,6 +35,7 @@ extension ClientConnection {
 
     /// It is known who asks: goes on with what is asked for.
     func admitted() {
+        if head.methodKind == .connect { return beginTunnel() }
         do throws(Problem) {
             try refuseCircle()
             try route()

@@ -12,6 +12,10 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
         case readingHead
         case awaitingToken
         case exchanging
+        /// The other end of a tunnel is being connected to.
+        case dialling
+        /// Bytes pass both ways, and mean nothing to us.
+        case tunnelling
         /// The last answer is going out.
         case closing
         /// Our side is shut down; what the client still sends is thrown away, so that no reset eats the answer.
@@ -21,7 +25,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
 
     /// What happens when `deadline` passes.
     enum Deadline {
-        case none, idle, head, response, upstreamIdle, requestBody, clientStalled, linger
+        case none, idle, head, response, upstreamIdle, requestBody, clientStalled, linger, tunnelIdle
     }
 
     /// Output that waits for the client; past this the upstream is paused.
@@ -49,7 +53,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     private var canRead = true
     private var canWrite = true
     private var sawEnd = false
-    private var isPeerClosed = false
+    private(set) var isPeerClosed = false
     private var isFlushScheduled = false
     private var isTurnScheduled = false
     /// What the kernel held for the client when we began to wait for it.
@@ -72,6 +76,10 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     var isUploadWaiting = false
     /// Tells an answer to an earlier wait for a token from the current one.
     var waitNumber = 0
+
+    // What CONNECT asked for.
+    var dialAttempt: DialAttempt?
+    var tunnel: Tunnel?
 
     // Its answer.
     var answer = ResponseHead()
@@ -104,6 +112,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
 
     func ready(_ readiness: Readiness) {
         guard phase != .closed else { return }
+        if let tunnel { return tunnel.clientReady(readiness) }
         if readiness.contains(.failed) { return hangUp() }
         if readiness.contains(.writable), !canWrite {
             canWrite = true
@@ -125,7 +134,8 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
                 hangUp()
             }
         case .closing, .lingering: discardInput()
-        case .closed: break
+        // Whoever has sent all there is may still want an answer.
+        case .dialling, .tunnelling, .closed: break
         }
     }
 
@@ -243,7 +253,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
         switch phase {
         case .readingHead: readHead()
         case .closing, .lingering: discardInput()
-        case .awaitingToken, .exchanging, .closed: break
+        case .awaitingToken, .exchanging, .dialling, .tunnelling, .closed: break
         }
     }
 
@@ -359,9 +369,12 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     /// The client is gone, or has to be told so: what is under way is cancelled.
     func hangUp() {
         guard phase != .closed else { return }
-        let wasBusy = phase == .exchanging || phase == .awaitingToken
+        if let tunnel { return tunnel.end(cut: true) }
+        let wasBusy = phase == .exchanging || phase == .awaitingToken || phase == .dialling
         transfer?.cancel()
         transfer = nil
+        dialAttempt?.cancel()
+        dialAttempt = nil
         if wasBusy { shard.requestEnded(self) }
         close()
     }
@@ -413,6 +426,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
         switch kind {
         case .none: break
         case .idle, .linger: close()
+        case .tunnelIdle: hangUp()
         case .head:
             startRequest(length: 0)
             fail(.slowHead)

@@ -1,0 +1,56 @@
+import Reactor
+
+/// One end of a tunnel and what is known of it.
+final class TunnelSide {
+    let socket: StreamSocket
+    private(set) var canRead = true
+    private var canWrite = true
+    /// Its end has been announced: a short read is not the last one.
+    private var isEnding: Bool
+    /// Nothing more will come from it.
+    private(set) var hasEnded: Bool
+
+    init(_ socket: StreamSocket, isEnding: Bool = false, hasEnded: Bool = false) {
+        self.socket = socket
+        self.isEnding = isEnding
+        self.hasEnded = hasEnded
+    }
+
+    func note(_ readiness: Readiness) {
+        // Errors and hang-ups show in the next read, behind what came before them.
+        if !readiness.isDisjoint(with: [.readable, .peerClosed, .failed]) { canRead = true }
+        if !readiness.isDisjoint(with: [.writable, .failed]) { canWrite = true }
+        if !readiness.isDisjoint(with: [.peerClosed, .failed]) { isEnding = true }
+    }
+
+    /// One read.
+    /// - Returns: how much came; `nil`: the connection has failed.
+    func read(into buffer: inout ByteBuffer, limit: Int) -> Int? {
+        switch socket.read(into: &buffer, limit: limit) {
+        case .bytes(let count):
+            // Less than asked for: the kernel's buffer is empty, and its next byte is a new edge (epoll(7)).
+            canRead = count == limit || isEnding
+            return count
+        case .wouldBlock: canRead = false
+        case .endOfStream:
+            canRead = false
+            hasEnded = true
+        case .failed: return nil
+        }
+        return 0
+    }
+
+    /// Writes as much as is taken; the rest stays in `buffer`.
+    /// - Returns: how much went out; `nil`: the connection has failed.
+    func write(from buffer: inout ByteBuffer) -> Int? {
+        var written = 0
+        while canWrite, !buffer.isEmpty {
+            switch socket.write(from: &buffer) {
+            case .bytes(let count): written += count
+            case .wouldBlock: canWrite = false
+            case .endOfStream, .failed: return nil
+            }
+        }
+        return written
+    }
+}

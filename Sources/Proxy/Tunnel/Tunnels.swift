@@ -1,0 +1,35 @@
+import Configuration
+import CurlTransport
+import HTTPMessage
+import Reactor
+
+/// Where CONNECT may lead, and how one loop gets there. Loop's thread only.
+final class Tunnels {
+    /// In logs and metrics. No host looks like it.
+    static let name = "(tunnels)"
+
+    private let listed: Set<Authority>
+    private let listedDialer: Dialer
+    /// For `tunnels: ["*"]`: public addresses only (rule 9).
+    private let anyDialer: Dialer?
+
+    /// - Returns: `nil` with `connect: reject`.
+    /// - Throws: `TransportError` when libcurl lacks memory.
+    init?(_ settings: ProxySettings, own: [SocketAddress], loop: EventLoop) throws(TransportError) {
+        guard settings.connect == .tunnel else { return nil }
+        listed = Set(settings.tunnels.compactMap { try? Authority(parsing: $0) })
+        var options = PoolOptions()
+        options.addressPolicy.own = own
+        listedDialer = try Dialer(options: options, loop: loop)
+        guard settings.tunnels.contains("*") else {
+            anyDialer = nil
+            return
+        }
+        options.addressPolicy.publicOnly = true
+        options.addressPolicy.exceptions = settings.privateNetworks.compactMap { AddressPolicy.Block($0) }
+        anyDialer = try Dialer(options: options, loop: loop)
+    }
+
+    /// `nil`: it may not be reached.
+    func dialer(for authority: Authority) -> Dialer? { listed.contains(authority) ? listedDialer : anyDialer }
+}

@@ -1,0 +1,461 @@
+import Configuration
+import Proxy
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("CONNECT opens a tunnel, where it is allowed to", .grounds, .timeLimit(.minutes(1)))
+struct TunnelTests {
+    private func ground(
+        _ tunnels: String, proxy: String = "", more: String = "", observer: ProxyObserver = ProxyObserver()
+    ) async throws -> Ground {
+        try await Ground(
+            proxy: "connect: tunnel\ntunnels: [\(tunnels)]\n\(proxy)", more: more, observer: observer)
+    }
+
+    private func head(_ authority: String, fields: String = "") -> String {
+        "CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n\(fields)\r\n"
+    }
+
+    /// A tunnel to `far`, and its two ends.
+    private func open(
+        _ ground: Ground, to far: RawListener, receiveBuffer: Int32? = nil
+    ) async throws -> (client: RawClient, far: RawClient) {
+        let client = try await ground.connect(receiveBuffer: receiveBuffer)
+        try await client.send(head("127.0.0.1:\(far.port)"))
+        async let accepted = far.accept()
+        let response = try await client.response(to: "CONNECT")
+        #expect(response.status == 200)
+        #expect(response.fields.isEmpty)
+        return (client, try await accepted)
+    }
+
+    // MARK: Bytes
+
+    @Test func `bytes pass as they are, both ways`() async throws {
+        let far = try RawListener()
+        let ground = try await ground("127.0.0.1:\(far.port)")
+        let (client, end) = try await open(ground, to: far)
+        let bytes = (0...255).map { UInt8($0) }
+        try await client.send(bytes)
+        #expect(try await end.read(count: 256) == bytes)
+        try await end.send(bytes.reversed())
+        #expect(try await client.read(count: 256) == bytes.reversed())
+        #expect(ground.endpoint.requests.isEmpty)
+    }
+
+    @Test func `what comes together with the CONNECT goes through behind the 200`() async throws {
+        let far = try RawListener()
+        let ground = try await ground("127.0.0.1:\(far.port)")
+        let client = try await ground.connect()
+        try await client.send(head("127.0.0.1:\(far.port)") + "early bytes")
+        let end = try await far.accept()
+        #expect(try await end.read(count: 11) == Array("early bytes".utf8))
+        #expect(try await client.response(to: "CONNECT").status == 200)
+    }
+
+    @Test func `what comes with it, and the end behind it, goes through`() async throws {
+        let far = try RawListener()
+        let ground = try await ground("127.0.0.1:\(far.port)")
+        let client = try await ground.connect()
+        try await client.send(head("127.0.0.1:\(far.port)") + "all of it")
+        client.finishSending()
+        let end = try await far.accept()
+        #expect(try await end.readToEnd() == Array("all of it".utf8))
+        try await end.send("answer")
+        end.close()
+        #expect(try await client.response(to: "CONNECT").status == 200)
+        #expect(try await client.readToEnd() == Array("answer".utf8))
+    }
+
+    @Test func `the request itself does not: nothing of it reaches the other end, no token either`() async throws {
+        let far = try RawListener()
+        let ground = try await ground("127.0.0.1:\(far.port), api.test:443")
+        let client = try await ground.connect()
+        try await client.send(
+            head("127.0.0.1:\(far.port)", fields: "Authorization: Bearer mine\r\nX-Mine: 1\r\n") + "x")
+        let end = try await far.accept()
+        client.finishSending()
+        #expect(try await end.readToEnd() == Array("x".utf8))
+        #expect(ground.endpoint.requests.isEmpty)
+    }
+
+    @Test func `a megabyte each way at once, whole and in order`() async throws {
+        let far = try RawListener()
+        let ground = try await ground("127.0.0.1:\(far.port)")
+        let (client, end) = try await open(ground, to: far)
+        let up = (0..<(4 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 2_654_435_761 >> 16) }
+        let down = Array(up.reversed())
+        async let sentUp: Void = client.send(up)
+        async let sentDown: Void = end.send(down)
+        async let receivedUp = end.read(count: up.count)
+        async let receivedDown = client.read(count: down.count)
+        #expect(try await receivedUp == up)
+        #expect(try await receivedDown == down)
+        _ = try await (sentUp, sentDown)
+    }
+
+    // MARK: Backpressure
+
+    @Test(arguments: [true, false])
+    func `whoever does not read stops the one who writes`(clientReads: Bool) async throws {
+        let far = try RawListener()
+        let ground = try await ground("127.0.0.1:\(far.port)")
+        let (client, end) = try await open(ground, to: far)
+        let writer = clientReads ? end : client
+        let reader = clientReads ? client : end
+        let sent = Mutex(0)
+        let piece = [UInt8](repeating: 7, count: 1 << 20)
+        await #expect(throws: (any Error).self) {
+            for _ in 0..<256 {
+                try await writer.send(piece, within: .milliseconds(800))
+                sent.withLock { $0 += 1 }
+            }
+        }
+        // What the kernel's buffers hold, and no more.
+        #expect(sent.withLock { $0 } < 64)
+        // The other direction is free.
+        try await reader.send("hello")
+        #expect(try await writer.read(count: 5) == Array("hello".utf8))
+        // And it goes on when it is read.
+        _ = try await reader.read(count: sent.withLock { $0 } << 20)
+    }
+
+    // MARK: Ends
+
+    @Test func `the client's end is passed on, and the other direction goes on`() async throws {
+        let far = try RawListener()
+        let ground = try await ground("127.0.0.1:\(far.port)")
+        let (client, end) = try await open(ground, to: far)
+        try await client.send("question")
+        client.finishSending()
+        #expect(try await end.readToEnd() == Array("question".utf8))
+        for piece in ["one ", "two ", "three"] {
+            try await Task.sleep(for: .milliseconds(20))
+            try await end.send(piece)
+        }
+        end.finishSending()
+        #expect(try await client.readToEnd() == Array("one two three".utf8))
+    }
+
+    @Test func `the other end's end is passed on, and the client's direction goes on`() async throws {
+        let far = try RawListener()
+        let ground = try await ground("127.0.0.1:\(far.port)")
+        let (client, end) = try await open(ground, to: far)
+        try await end.send("greeting")
+        end.finishSending()
+        #expect(try await client.readToEnd() == Array("greeting".utf8))
+        try await client.send("late")
+        client.finishSending()
+        #expect(try await end.readToEnd() == Array("late".utf8))
+    }
+
+    @Test func `everything that was sent before an end arrives before it`() async throws {
+        let far = try RawListener()
+        let ground = try await ground("127.0.0.1:\(far.port)")
+        let (client, end) = try await open(ground, to: far, receiveBuffer: 4096)
+        let piece = [UInt8](repeating: 1, count: 1 << 20)
+        async let sent: Void = end.send(piece, times: 8, within: .seconds(20))
+        #expect(try await client.read(count: 8 << 20).count == 8 << 20)
+        try await sent
+        end.close()
+        #expect(try await client.readToEnd().isEmpty)
+    }
+
+    @Test(arguments: [true, false])
+    func `a reset of one side ends the other within a second`(clientResets: Bool) async throws {
+        let far = try RawListener()
+        let ground = try await ground("127.0.0.1:\(far.port)")
+        var (client, end): (RawClient?, RawClient?) = try await open(ground, to: far)
+        try await client?.send("x")
+        _ = try await end?.read(count: 1)
+        if clientResets {
+            client?.resetOnClose()
+            client = nil
+            #expect(try await end?.readToEnd(within: .seconds(1)) == [])
+        } else {
+            end?.resetOnClose()
+            end = nil
+            #expect(try await client?.readToEnd(within: .seconds(1)) == [])
+        }
+    }
+
+    @Test func `a client that is reset while the other end floods it lets that one go`() async throws {
+        let far = try RawListener()
+        let ground = try await ground("127.0.0.1:\(far.port)")
+        let (first, end) = try await open(ground, to: far, receiveBuffer: 4096)
+        var client: RawClient? = first
+        let piece = [UInt8](repeating: 1, count: 1 << 20)
+        let flood = Task { try await end.send(piece, times: 1000, within: .seconds(20)) }
+        _ = try await client?.read(count: 1 << 20)
+        client?.resetOnClose()
+        client = nil
+        _ = consume first
+        await #expect(throws: (any Error).self) { try await flood.value }
+    }
+
+    @Test func `a tunnel in which nothing moves ends after idle_timeout`() async throws {
+        let far = try RawListener()
+        let ground = try await ground("127.0.0.1:\(far.port)", proxy: "idle_timeout: 1s")
+        let (client, end) = try await open(ground, to: far)
+        // As long as something moves, it stays.
+        for _ in 0..<4 {
+            try await Task.sleep(for: .milliseconds(400))
+            try await client.send("x")
+            _ = try await end.read(count: 1)
+        }
+        let start = ContinuousClock.now
+        #expect(try await client.readToEnd(within: .seconds(5)).isEmpty)
+        #expect(try await end.readToEnd(within: .seconds(5)).isEmpty)
+        #expect(ContinuousClock.now - start >= .milliseconds(700))
+    }
+
+    @Test func `draining leaves tunnels their time, and then ends them`() async throws {
+        let far = try RawListener()
+        let ground = try await ground("127.0.0.1:\(far.port)")
+        let (client, end) = try await open(ground, to: far)
+        async let drained: Void = ground.server.drain(within: .milliseconds(700))
+        try await Task.sleep(for: .milliseconds(100))
+        try await client.send("still")
+        #expect(try await end.read(count: 5) == Array("still".utf8))
+        #expect(try await client.readToEnd(within: .seconds(5)).isEmpty)
+        #expect(try await end.readToEnd(within: .seconds(5)).isEmpty)
+        await drained
+    }
+
+    @Test func `tunnels count as connections`() async throws {
+        let far = try RawListener()
+        let ground = try await ground("127.0.0.1:\(far.port)", proxy: "max_connections: 2")
+        let (first, end) = try await open(ground, to: far)
+        let (second, other) = try await open(ground, to: far)
+        let third = try await ground.connect()
+        try await third.send(message())
+        await #expect(throws: TestFailure.self) { try await third.response(within: .milliseconds(300)) }
+        first.close()
+        _ = try await end.readToEnd()
+        end.close()
+        #expect(try await third.response().status == 200)
+        second.close()
+        other.close()
+    }
+
+    // MARK: Where to
+
+    @Test func `only what is listed is reached`() async throws {
+        let listed = try RawListener()
+        let other = try RawListener()
+        let ground = try await ground("127.0.0.1:\(listed.port)")
+        for authority in ["127.0.0.1:\(other.port)", "localhost:\(listed.port)", "api.test:443"] {
+            let client = try await ground.connect()
+            try await client.send(head(authority) + message())
+            try expectProblem(
+                try await client.response(to: "CONNECT"), 403, "http_request_denied", "tunnel-not-listed", upstream: nil
+            )
+            // What stands behind it is no request.
+            #expect(try await client.readToEnd().isEmpty)
+        }
+        #expect(ground.origin.connections.isEmpty)
+        #expect(try await !other.isAwaited())
+    }
+
+    @Test func `a name is listed in any case`() async throws {
+        let far = try RawListener()
+        let ground = try await ground("LocalHost:\(far.port)")
+        let client = try await ground.connect()
+        try await client.send(head("LOCALHOST.:\(far.port)"))
+        #expect(try await client.response(to: "CONNECT").status == 200)
+    }
+
+    @Test(arguments: [
+        "127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]", "127.1.2.3", "[::ffff:7f00:1]",
+        "ip6-localhost", "localhost.", "[::127.0.0.1]", "[64:ff9b::127.0.0.1]",
+    ])
+    func `anywhere is not here: no name and no form leads to a private address`(host: String) async throws {
+        let far = try RawListener()
+        let ground = try await ground(#""*""#)
+        let response = try await ground.send(head("\(host):\(far.port)"), method: "CONNECT")
+        #expect([403, 502].contains(response.status))
+        if response.status == 403 {
+            try expectProblem(response, 403, "destination_ip_prohibited", "address-denied", upstream: nil)
+        }
+        #expect(try await !far.isAwaited())
+    }
+
+    @Test(arguments: [
+        "2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "127.1", "017700000001", "0", "127.0.0.1%25lo",
+    ])
+    func `nor does another spelling of one`(host: String) async throws {
+        let far = try RawListener()
+        let ground = try await ground(#""*""#)
+        let response = try await ground.send(head("\(host):\(far.port)"), method: "CONNECT")
+        #expect([400, 403, 502].contains(response.status))
+        #expect(try await !far.isAwaited())
+    }
+
+    @Test(arguments: [
+        "10.0.0.1", "172.16.0.1", "192.168.0.1", "169.254.169.254", "100.100.100.200", "224.0.0.1", "[fe80::1]",
+        "[fd00:ec2::254]", "[ff02::1]", "[::ffff:169.254.169.254]", "168.63.129.16",
+    ])
+    func `nor to the neighbours and the cloud's metadata`(host: String) async throws {
+        let ground = try await ground(#""*""#)
+        let response = try await ground.send(head("\(host):80"), method: "CONNECT")
+        try expectProblem(response, 403, "destination_ip_prohibited", "address-denied", upstream: nil)
+    }
+
+    @Test func `private_networks are exceptions, and so is what is listed beside the star`() async throws {
+        let far = try RawListener()
+        let ground = try await ground(#""*""#, proxy: "private_networks: [127.0.0.0/8]")
+        _ = try await open(ground, to: far)
+        let other = try await self.ground("\"*\", 127.0.0.1:\(far.port)")
+        _ = try await open(other, to: far)
+        let response = try await other.send(head("127.0.0.2:\(far.port)"), method: "CONNECT")
+        #expect(response.status == 403)
+    }
+
+    @Test(arguments: ["127.0.0.1", "0.0.0.0", "localhost"])
+    func `a tunnel to the proxy's own listener is a loop`(host: String) async throws {
+        let ground = try await ground(#""*""#, proxy: "private_networks: [127.0.0.0/8, 0.0.0.0/8, \"::1/128\"]")
+        let response = try await ground.send(head("\(host):\(ground.port)"), method: "CONNECT")
+        try expectProblem(response, 508, "proxy_loop_detected", "loop", upstream: nil)
+    }
+
+    @Test func `an upstream's own listener opens no tunnels`() async throws {
+        let far = try RawListener()
+        let ground = try await ground(
+            "127.0.0.1:\(far.port)", more: "- host: own.test\n  url: ORIGIN\n  listen: 127.0.0.1:0")
+        let response = try await RawClient.exchange(
+            port: ground.upstreamPort, head("127.0.0.1:\(far.port)"), method: "CONNECT")
+        try expectProblem(response, 403, "http_request_denied", "connect-refused", upstream: nil)
+    }
+
+    // MARK: When it can't
+
+    @Test func `nobody there is 502, and no 200 before`() async throws {
+        let port = try freePort()
+        let ground = try await ground("127.0.0.1:\(port)")
+        let client = try await ground.connect()
+        try await client.send(head("127.0.0.1:\(port)") + "early")
+        try expectProblem(
+            try await client.response(to: "CONNECT"), 502, "connection_refused", "connection-refused", upstream: nil)
+        #expect(try await client.readToEnd().isEmpty)
+    }
+
+    @Test func `no such name is 502`() async throws {
+        let ground = try await ground("no-such-host.invalid:443")
+        let response = try await ground.send(head("no-such-host.invalid:443"), method: "CONNECT")
+        try expectProblem(response, 502, "dns_error", "dns", upstream: nil)
+    }
+
+    @Test func `nobody answering is 504`() async throws {
+        let deaf = try DeafPort()
+        let ground = try await ground("127.0.0.1:\(deaf.port)")
+        let response = try await ground.send(head("127.0.0.1:\(deaf.port)"), method: "CONNECT")
+        try expectProblem(response, 504, "connection_timeout", "connection-timeout", upstream: nil)
+    }
+
+    @Test func `a client that is reset while it waits ends the attempt`() async throws {
+        let deaf = try DeafPort()
+        let log = Log()
+        var observer = ProxyObserver()
+        observer.accessLog = { log.append($0) }
+        let ground = try await ground("127.0.0.1:\(deaf.port)", observer: observer)
+        var client: RawClient? = try await ground.connect()
+        try await client?.send(head("127.0.0.1:\(deaf.port)"))
+        try await Task.sleep(for: .milliseconds(50))
+        client?.resetOnClose()
+        client = nil
+        try await eventually("its record", within: .seconds(2)) { log.records.map(\.status) == [499] }
+    }
+
+    @Test(arguments: [
+        "CONNECT 127.0.0.1 HTTP/1.1\r\nHost: x\r\n\r\n", "CONNECT /path HTTP/1.1\r\nHost: x\r\n\r\n",
+        "CONNECT http://127.0.0.1:80/ HTTP/1.1\r\nHost: x\r\n\r\n",
+        "CONNECT u@127.0.0.1:80 HTTP/1.1\r\nHost: x\r\n\r\n",
+        "CONNECT 127.0.0.1:0 HTTP/1.1\r\nHost: x\r\n\r\n", "CONNECT 127.0.0.1:99999 HTTP/1.1\r\nHost: x\r\n\r\n",
+        "CONNECT 127.0.0.1:80 HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello",
+        "CONNECT 127.0.0.1:80 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "CONNECT * HTTP/1.1\r\nHost: x\r\n\r\n",
+    ])
+    func `what is no CONNECT is refused`(request: String) async throws {
+        let ground = try await ground(#""*""#)
+        let client = try await ground.connect()
+        try await client.send(request)
+        try expectProblem(
+            try await client.response(to: "CONNECT"), 400, "http_request_error", "malformed-request", upstream: nil)
+        #expect(try await client.readToEnd().isEmpty)
+    }
+
+    // MARK: Who
+
+    @Test func `where users are set, a tunnel needs one`() async throws {
+        let far = try RawListener()
+        let ground = try await ground("127.0.0.1:\(far.port)", proxy: "users: {alice: sesame}")
+        let refused = try await ground.send(head("127.0.0.1:\(far.port)"), method: "CONNECT")
+        #expect(refused.status == 407)
+        #expect(try await !far.isAwaited())
+        let client = try await ground.connect()
+        try await client.send(
+            head("127.0.0.1:\(far.port)", fields: "Proxy-Authorization: Basic YWxpY2U6c2VzYW1l\r\n") + "x")
+        let end = try await far.accept()
+        #expect(try await client.response(to: "CONNECT").status == 200)
+        client.finishSending()
+        #expect(try await end.readToEnd() == Array("x".utf8))
+    }
+
+    // MARK: Counting
+
+    @Test func `the access log and the metrics count its bytes, the metrics as they go`() async throws {
+        let log = Log()
+        var observer = ProxyObserver()
+        observer.accessLog = { log.append($0) }
+        let far = try RawListener()
+        let ground = try await ground("127.0.0.1:\(far.port)", observer: observer)
+        let (client, end) = try await open(ground, to: far)
+        try await client.send(Array(repeating: 1, count: 1000))
+        _ = try await end.read(count: 1000)
+        try await end.send(Array(repeating: 1, count: 3000))
+        _ = try await client.read(count: 3000)
+        var traffic = try #require(await ground.server.traffic().upstreams.first { $0.name == "(tunnels)" })
+        #expect((traffic.bytesSent, traffic.bytesReceived) == (1000, 3000))
+        #expect(await ground.server.traffic().inFlight == 1)
+        #expect(log.records.isEmpty)
+        try await client.send("x")
+        _ = try await end.read(count: 1)
+        client.close()
+        end.close()
+        try await eventually("its record") { log.records.count == 1 }
+        let record = log.records[0]
+        #expect(String(decoding: record.method, as: UTF8.self) == "CONNECT")
+        #expect(String(decoding: record.host, as: UTF8.self) == "127.0.0.1:\(far.port)")
+        #expect((record.status, record.bytesReceived, record.bytesSent) == (200, 1001, 3000))
+        #expect((record.upstream, record.client) == (nil, nil))
+        traffic = try #require(await ground.server.traffic().upstreams.first { $0.name == "(tunnels)" })
+        #expect((traffic.bytesSent, traffic.bytesReceived) == (1001, 3000))
+        #expect(traffic.requests[100] == 1)
+        #expect(await ground.server.traffic().inFlight == 0)
+    }
+
+    @Test func `ordinary requests beside it are served as ever`() async throws {
+        let far = try RawListener()
+        let ground = try await ground("127.0.0.1:\(far.port)")
+        let (client, end) = try await open(ground, to: far)
+        let kept = try await ground.connect()
+        for _ in 0..<5 {
+            try await kept.send(message())
+            #expect(try await kept.response().text == "ok")
+        }
+        // A tunnel on a connection that carried requests before.
+        try await kept.send(head("127.0.0.1:\(far.port)") + "more")
+        let other = try await far.accept()
+        #expect(try await kept.response(to: "CONNECT").status == 200)
+        #expect(try await other.read(count: 4) == Array("more".utf8))
+        client.close()
+        end.close()
+    }
+}
+
+private final class Log: Sendable {
+    private let state = Mutex<[AccessRecord]>([])
+    var records: [AccessRecord] { state.withLock { $0 } }
+    func append(_ record: AccessRecord) { state.withLock { $0.append(record) } }
+}
