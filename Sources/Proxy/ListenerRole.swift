@@ -11,7 +11,8 @@ enum ListenerRole {
 }
 
 /// The base-URL mode of one upstream. A token is put on whatever comes in here, so it refuses what a web page in the
-/// user's browser could send, by DNS rebinding (a foreign Host) or plainly (Origin, Sec-Fetch-Site).
+/// user's browser could send, by DNS rebinding (a foreign Host) or plainly: Origin, Sec-Fetch-Site, or a browser's
+/// User-Agent.
 struct UpstreamListener {
     let index: Int
     let rules: RouteTable.Rules
@@ -44,13 +45,28 @@ struct UpstreamListener {
         guard !admitsBrowsers else { return }
         for field in head.fields {
             switch field.known {
-            case .origin: throw .webPage
-            // `none`: the user asked for it directly, by the address bar.
-            case .secFetchSite where !bytes[field.value].equalsIgnoringCase(Self.none): throw .webPage
+            // Sec-Fetch-Site has no good value: `none` is also what a browser says that followed a link in a mail to
+            // a page which redirected it here (W3C Fetch Metadata, section 2.3).
+            case .origin, .secFetchSite: throw .webPage
+            // To names that are not loopback, browsers say neither over http, but pages can't hide who sends: without
+            // asking first (and Origin is in the question), they can't set this field.
+            case .userAgent where Self.isBrowser(bytes[field.value]): throw .webPage
             default: break
             }
         }
     }
+
+    /// All engines of today say so, and programs that only pretend to be something old do not.
+    private static func isBrowser(_ agent: Span<UInt8>) -> Bool {
+        guard agent.count >= gecko.count else { return false }
+        for start in 0...(agent.count - gecko.count)
+        where agent.extracting(start..<(start + gecko.count)).equalsIgnoringCase(gecko) {
+            return true
+        }
+        return false
+    }
+
+    private static let gecko = Array("gecko".utf8)
 
     private func answers(to authority: Authority) -> Bool {
         if authority.host.isLoopback || authority.host == .name("localhost") { return true }
@@ -65,6 +81,4 @@ struct UpstreamListener {
         case .unix: nil
         }
     }
-
-    private static let none = Array("none".utf8)
 }

@@ -50,6 +50,12 @@ struct ListenerTests {
     @Test(arguments: [
         "Origin: https://evil.example", "Origin: null", "Origin:", "Sec-Fetch-Site: cross-site",
         "Sec-Fetch-Site: same-site", "Sec-Fetch-Site: same-origin", "sec-fetch-site: x",
+        // What a redirect makes of an address that was typed, or clicked in a mail.
+        "Sec-Fetch-Site: none",
+        // All that is left of a browser where the name is not loopback to it.
+        "User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0 Safari/537.36",
+        "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:121.0) Gecko/20100101 Firefox/121.0",
+        "user-agent: Mozilla/5.0 (Windows NT 6.1; Trident/7.0; rv:11.0) like Gecko",
     ])
     func `refuses what a web page sent`(field: String) async throws {
         let ground = try await ground()
@@ -58,9 +64,13 @@ struct ListenerTests {
         #expect(ground.origin.requests.isEmpty)
     }
 
-    @Test func `takes what the user typed into the address bar`() async throws {
+    @Test(arguments: [
+        "curl/7.88.1", "", "Geck", "Mozilla/5.0 (Windows NT; Windows NT 10.0; en-US) WindowsPowerShell/5.1",
+        "python-requests/2.32.3",
+    ])
+    func `takes what programs call themselves`(agent: String) async throws {
         let ground = try await ground()
-        #expect(try await get(ground, host: "localhost", "Sec-Fetch-Site: none").status == 200)
+        #expect(try await get(ground, host: "localhost", "User-Agent: \(agent)", "Sec-Fetch-Mode: cors").status == 200)
     }
 
     @Test func `takes further names from hosts, and pages with browsers: true`() async throws {

@@ -50,7 +50,6 @@ extension ClientConnection {
 
     private func route() throws(Problem) {
         if head.methodKind == .connect { throw .connectRefused }
-        if head.upgradeRequested, !asksForHTTP2 { throw .upgradeRefused }
         if head.methodKind == .trace, exchange.hasBody { throw .traceWithBody }
         let parsed: RequestTarget
         do throws(MessageError) {
@@ -77,6 +76,7 @@ extension ClientConnection {
             let upstream = shard.upstreams[listener.index]
             destination = upstream.destination(for: listener.authority, scheme: .https)
         }
+        if head.upgradeRequested, !asksForHTTP2 { throw .upgradeRefused }
     }
 
     /// An offer that programs make on every request (RFC 7540, section 3.2; RFC 9113 took it back): not taken up.
