@@ -11,11 +11,12 @@ public final class Heimdallr: Sendable {
     private let authenticator: any ResourceRequestAuthenticator
     let store: any OAuthAccessTokenStore
     let exchange: TokenExchange
-    private let limiter: TokenRequestLimiter
+    let issuerKeys: IssuerKeys
+    let limiter: TokenRequestLimiter
     /// One at a time works on the store's record.
     let gate = TokenRequestLimiter(limit: 1)
     let clock: HeimdallrClock
-    private let onTokenRequest: (@Sendable (TokenRequestReport) -> Void)?
+    let onTokenRequest: (@Sendable (TokenRequestReport) -> Void)?
     private let broadcast = EventBroadcast()
     private let state: Mutex<State>
 
@@ -24,6 +25,8 @@ public final class Heimdallr: Sendable {
         var nextWaiter: UInt64 = 0
         var continuations: [UInt64: CheckedContinuation<Result<AccessToken, HeimdallrError>, Never>] = [:]
         var fetches: [UInt64: Task<Void, Never>] = [:]
+        /// Logins that have sent what can be used once.
+        var logins = 0
         var alarm: (at: ContinuousClock.Instant, task: Task<Void, Never>)?
     }
 
@@ -52,9 +55,11 @@ public final class Heimdallr: Sendable {
         self.limiter = limiter
         self.clock = clock
         self.onTokenRequest = onTokenRequest
+        let directory = EndpointDirectory(configuration: configuration, httpClient: httpClient, clock: clock)
         exchange = TokenExchange(
             configuration: configuration, credentials: credentials, grant: grant, parser: parser,
-            httpClient: httpClient)
+            httpClient: httpClient, directory: directory)
+        issuerKeys = IssuerKeys(directory: directory, clock: clock, timeout: configuration.timeout)
         let policy = TokenPolicy(
             defaultExpiresIn: configuration.defaultExpiresIn, defaultTokenType: configuration.defaultTokenType,
             treatAsBearer: configuration.treatAsBearer, requestedScope: configuration.scope)
@@ -165,12 +170,16 @@ public final class Heimdallr: Sendable {
     /// A refresh token was sent, and what comes of it is not saved yet.
     var isSpending: Bool {
         state.withLock { state in
+            if state.logins > 0 { return true }
             guard !state.fetches.isEmpty else { return false }
             // The record of a refusal is saved when the life cycle has done with the fetch.
             guard let fetch = state.lifeCycle.fetch else { return true }
             return fetch.askedAt != nil && (fetch.kind != .grant || fetch.seed != nil || fetch.afterSave != nil)
         }
     }
+
+    /// While one is being exchanged, `drain(within:)` waits.
+    func countLogin(_ change: Int) { state.withLock { $0.logins += change } }
 
     // MARK: Beginning and ending
 
@@ -317,7 +326,7 @@ public final class Heimdallr: Sendable {
         do {
             prepared = try await exchange.prepare(kind)
         } catch {
-            let outcome = TokenLifeCycle.Outcome.fault(.secret(error), retryAfter: nil)
+            let outcome = TokenLifeCycle.Outcome.fault(error, retryAfter: nil)
             return (
                 outcome, report(kind == .grant ? exchange.grant.type : "refresh_token", outcome, since: clock.now())
             )
@@ -338,7 +347,7 @@ public final class Heimdallr: Sendable {
         apply { $0.saved(id, record, fault: fault, now: $1, random: clock.random) }
     }
 
-    private func report(
+    func report(
         _ grantType: String, _ outcome: TokenLifeCycle.Outcome, since begin: ContinuousClock.Instant
     ) -> TokenRequestReport {
         let now = clock.now()

@@ -1,9 +1,16 @@
 /// What one OAuth client is told. Checked by `Heimdallr.init`.
 public struct HeimdallrConfiguration: Sendable, Equatable {
-    /// Absolute; https:// unless `allowPlaintext`.
-    public var tokenEndpoint: String
-    /// RFC 7009; under the same rules as `tokenEndpoint`. `nil`: tokens can't be revoked.
+    /// Who the authorization server says it is: endpoints that are not named here come from its metadata (RFC 8414,
+    /// OpenID Connect Discovery). Under the same rules as `tokenEndpoint`, and without a query.
+    public var issuer: String?
+    /// Absolute; https:// unless `allowPlaintext`. `nil`: by `issuer`.
+    public var tokenEndpoint: String?
+    /// RFC 7009; under the same rules as `tokenEndpoint`. Neither here nor by `issuer`: tokens can't be revoked.
     public var revocationEndpoint: String?
+    /// Where a person's browser is sent to log in; under the same rules.
+    public var authorizationEndpoint: String?
+    /// RFC 8628; under the same rules.
+    public var deviceAuthorizationEndpoint: String?
     public var scope: [String] = []
     /// RFC 8707.
     public var resource: [String] = []
@@ -31,11 +38,18 @@ public struct HeimdallrConfiguration: Sendable, Equatable {
         self.tokenEndpoint = tokenEndpoint
     }
 
+    public init(issuer: String) {
+        self.issuer = issuer
+    }
+
+    /// Endpoints and issuer are to be set one by one.
+    public init() {}
+
     /// Names that extra parameters can't set: they are the protocol's own.
     public static let reservedParameters: Set<String> = [
         "grant_type", "client_id", "client_secret", "username", "password", "redirect_uri", "code", "assertion",
         "client_assertion", "client_assertion_type", "state", "response_type", "code_verifier", "code_challenge",
-        "code_challenge_method", "refresh_token",
+        "code_challenge_method", "refresh_token", "nonce", "request", "request_uri", "response_mode", "device_code",
     ]
 
     /// Header fields that extra headers can't set, in lower case.
@@ -45,18 +59,7 @@ public struct HeimdallrConfiguration: Sendable, Equatable {
     ]
 
     func validate(grant: any OAuthAuthorizationGrant) throws(HeimdallrConfigurationError) {
-        do {
-            try TokenEndpointURL.check(tokenEndpoint, allowPlaintext: allowPlaintext)
-        } catch {
-            throw error == .plaintext ? .plaintextTokenEndpoint : .malformedTokenEndpoint
-        }
-        if let revocationEndpoint {
-            do {
-                try TokenEndpointURL.check(revocationEndpoint, allowPlaintext: allowPlaintext)
-            } catch {
-                throw error == .plaintext ? .plaintextRevocationEndpoint : .malformedRevocationEndpoint
-            }
-        }
+        try validateEndpoints(grant.loginMethod)
         if grant.isDeprecated, !allowDeprecated { throw .deprecatedGrant(grant.type) }
         for parameter in parameters where Self.reservedParameters.contains(parameter.name) {
             throw .reservedParameter(parameter.name)
@@ -73,12 +76,37 @@ public struct HeimdallrConfiguration: Sendable, Equatable {
     }
 }
 
+extension HeimdallrConfiguration {
+    private func validateEndpoints(_ method: LoginMethod?) throws(HeimdallrConfigurationError) {
+        let endpoints = [
+            ("issuer", issuer), ("token endpoint", tokenEndpoint), ("revocation endpoint", revocationEndpoint),
+            ("authorization endpoint", authorizationEndpoint),
+            ("device authorization endpoint", deviceAuthorizationEndpoint),
+        ]
+        for case (let name, let url?) in endpoints {
+            do {
+                try TokenEndpointURL.check(url, allowPlaintext: allowPlaintext)
+            } catch {
+                throw error == .plaintext ? .plaintextEndpoint(name) : .malformedEndpoint(name)
+            }
+        }
+        guard let issuer else {
+            // The implicit grant has none.
+            guard tokenEndpoint != nil || method == .implicit else { throw .noEndpoint("token endpoint") }
+            return
+        }
+        // RFC 8414 section 2.
+        guard !issuer.contains("?") else { throw .malformedEndpoint("issuer") }
+    }
+}
+
 /// A configuration that can't work.
 public enum HeimdallrConfigurationError: Error, Sendable, Hashable, CustomStringConvertible {
-    case malformedTokenEndpoint
-    case plaintextTokenEndpoint
-    case malformedRevocationEndpoint
-    case plaintextRevocationEndpoint
+    /// By its name: `token endpoint`, `issuer` and so on.
+    case malformedEndpoint(String)
+    case plaintextEndpoint(String)
+    /// Neither it nor an issuer was named.
+    case noEndpoint(String)
     case deprecatedGrant(String)
     case reservedParameter(String)
     case reservedHeader(String)
@@ -87,12 +115,10 @@ public enum HeimdallrConfigurationError: Error, Sendable, Hashable, CustomString
 
     public var description: String {
         switch self {
-        case .malformedTokenEndpoint:
-            "the token endpoint must be an absolute https:// URL without user information and fragment"
-        case .plaintextTokenEndpoint: "a token endpoint over http:// needs allowPlaintext"
-        case .malformedRevocationEndpoint:
-            "the revocation endpoint must be an absolute https:// URL without user information and fragment"
-        case .plaintextRevocationEndpoint: "a revocation endpoint over http:// needs allowPlaintext"
+        case .malformedEndpoint(let name):
+            "the \(name) must be an absolute https:// URL without user information and fragment"
+        case .plaintextEndpoint(let name): "the \(name) over http:// needs allowPlaintext"
+        case .noEndpoint(let name): "the \(name) is missing: name it, or an issuer whose metadata does"
         case .deprecatedGrant(let type): "the grant \(type) is deprecated (RFC 9700) and needs allowDeprecated"
         case .reservedParameter(let name): "the parameter \(name) is the protocol's own and can't be set"
         case .reservedHeader(let name): "the header \(name) is the protocol's own and can't be set"

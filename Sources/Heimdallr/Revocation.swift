@@ -76,8 +76,18 @@ extension Heimdallr {
         let held = await heldTokens()
         if locally { return await forget(.forgotten) }
         guard held.refreshToken != nil || held.accessToken != nil else { return await forget(.nothingHeld) }
-        guard let endpoint = exchange.configuration.revocationEndpoint else {
-            return LogoutReport(result: .noEndpoint, isForgotten: false)
+        let endpoint: String
+        do throws(DiscoveryFault) {
+            endpoint = try await exchange.directory.url(.revocation)
+        } catch {
+            if case .missing = error { return LogoutReport(result: .noEndpoint, isForgotten: false) }
+            let refreshToken = LogoutReport.Part(failing: held.refreshToken, error)
+            let accessToken = refreshToken == .notHeld ? LogoutReport.Part(failing: held.accessToken, error) : nil
+            return LogoutReport(
+                result: .asked(
+                    refreshToken: refreshToken,
+                    accessToken: accessToken ?? (held.accessToken == nil ? .notHeld : .notAsked)),
+                isForgotten: false)
         }
         let secrets = [held.refreshToken, held.accessToken].compactMap { $0 }
         var refreshToken = LogoutReport.Part.notHeld
@@ -123,21 +133,16 @@ extension Heimdallr {
     private func revoke(
         _ token: Secret, _ hint: String, at endpoint: String, expiresIn: Duration?, hiding secrets: [Secret]
     ) async -> LogoutReport.Part {
-        var request = TokenRequest(
-            form: [FormParameter("token", token), FormParameter("token_type_hint", hint)],
-            headers: exchange.configuration.headers)
-        do {
-            try await exchange.credentials.authenticate(&request)
+        let request: TokenRequest
+        do throws(TokenEndpointFault) {
+            request = try await exchange.authenticated(
+                [FormParameter("token", token), FormParameter("token_type_hint", hint)])
         } catch {
-            return .failed(.secret(error as? SecretProviderError ?? SecretProviderError("its secret could not be had")))
+            return .failed(error)
         }
-        request.headers.append(HTTPField(name: "Content-Type", value: "application/x-www-form-urlencoded"))
-        let message = HTTPRequest(
-            method: "POST", url: endpoint, headers: request.headers, body: FormEncoding.body(request.form),
-            timeout: exchange.configuration.timeout)
         let response: HTTPResponse
         do {
-            response = try await exchange.httpClient.send(message)
+            response = try await exchange.httpClient.send(exchange.message(request, to: endpoint))
         } catch {
             return .failed(.network(error as? HTTPClientError ?? .other))
         }
@@ -151,5 +156,12 @@ extension Heimdallr {
             return refusal.code.rawValue == "unsupported_token_type"
                 ? .unsupported(expiresIn: expiresIn) : .failed(.refused(refusal))
         }
+    }
+}
+
+extension LogoutReport.Part {
+    /// Nobody knows where to revoke.
+    fileprivate init(failing token: Secret?, _ fault: DiscoveryFault) {
+        self = token == nil ? .notHeld : .failed(.discovery(fault))
     }
 }

@@ -30,8 +30,12 @@ struct ClientAssembly {
     }
 
     private var heimdallrConfiguration: HeimdallrConfiguration {
-        var configuration = HeimdallrConfiguration(tokenEndpoint: settings.tokenEndpoint ?? "")
+        var configuration = HeimdallrConfiguration()
+        configuration.issuer = settings.issuer
+        configuration.tokenEndpoint = settings.tokenEndpoint
+        configuration.authorizationEndpoint = settings.authorizationEndpoint
         configuration.revocationEndpoint = settings.revocationEndpoint
+        configuration.deviceAuthorizationEndpoint = settings.deviceAuthorizationEndpoint
         configuration.scope = settings.scope
         configuration.resource = settings.resource
         configuration.audience = settings.audience
@@ -65,7 +69,12 @@ struct ClientAssembly {
     private var grant: any OAuthAuthorizationGrant {
         switch settings.grantType {
         case .clientCredentials: ClientCredentialsGrant()
-        case .password: PasswordGrant(username: settings.username ?? "", password: settings.password.provider)
+        case .password:
+            if let username = settings.username {
+                PasswordGrant(username: username, password: settings.password.provider)
+            } else {
+                InteractiveGrant(.password)
+            }
         case .refreshToken: RefreshTokenGrant(refreshToken: settings.refreshToken.provider)
         case .extension(let type): ExtensionGrant(type: type, parameters: parameters)
         case .authorizationCode: InteractiveGrant(.browser)

@@ -71,7 +71,7 @@ import Testing
         let ground = try await groundWithRecord()
         try await expectRefusal(ground, containing: "sealed with another key", key: try FileStoreGround.key(2))
         let good = try ground.bytes()
-        for (format, words) in [(UInt8(0), "an earlier version"), (2, "a later version")] {
+        for (format, words) in [(UInt8(0), "an earlier version"), (3, "a later version")] {
             var bytes = good
             bytes[8] = format
             try ground.overwrite(with: bytes)

@@ -1,3 +1,4 @@
+import Cryptography
 import Foundation
 import Synchronization
 import TestSupport
@@ -12,7 +13,8 @@ import Testing
         extra: [
             "username": .string("gu\u{e9}st"), "n": .number("1e5"), "b": .bool(true), "f": .bool(false), "z": .null,
             "list": .array([.string("x"), .array([]), .object(["k": .null])]), "": .object([:]),
-        ])
+        ], signIn: SignIn(idToken: Secret(String(repeating: "i", count: 4000)), name: "ad\u{e9}"),
+        refreshTokenLife: TokenRecord.RefreshTokenLife(issuedAt: -1, expiresAt: .max))
 
     @Test("what was saved comes back, in another process too")
     func roundTrip() async throws {
@@ -27,6 +29,21 @@ import Testing
             #expect(loaded == expected, "a second is taken off for what the clocks round")
         }
         #expect(try await ground.store().load(client: "nobody") == nil)
+    }
+
+    @Test("a record from before there were logins is read")
+    func earlierFormat() async throws {
+        let ground = try FileStoreGround()
+        let record = FileStoreGround.record()
+        try await ground.store().save(record, client: "billing")
+        let key = try SealingKey(SecretBytes([UInt8](repeating: 1, count: 32)))
+        let context = Array("heimdallr-proxy token record of billing".utf8)
+        let plain = try SealedBytes.open(try ground.bytes(), format: 2, context: context, key: key)
+        // What the new format has added is two marks for nothing.
+        let bytes = plain.withSpan { span in span.indices.map { span[$0] }.dropLast(2) }
+        try ground.overwrite(
+            with: try SealedBytes.seal(SecretBytes(Array(bytes)), format: 1, context: context, key: key))
+        #expect(try await ground.store().load(client: "billing")?.refreshToken == record.refreshToken)
     }
 
     @Test("clients do not share: each has its own record, and losing one loses no other")

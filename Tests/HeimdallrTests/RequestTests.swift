@@ -240,13 +240,16 @@ import TestSupport
     @Test(
         "a token endpoint is an absolute https URL; http needs to be allowed, loopback too",
         arguments: [
-            ("http://127.0.0.1/token", HeimdallrConfigurationError.plaintextTokenEndpoint),
-            ("HTTP://idp.example.com/token", .plaintextTokenEndpoint),
-            ("idp.example.com/token", .malformedTokenEndpoint), ("https://", .malformedTokenEndpoint),
-            ("https:///token", .malformedTokenEndpoint), ("ftp://idp.example.com", .malformedTokenEndpoint),
-            ("https://ann:pw@idp.example.com/token", .malformedTokenEndpoint),
-            ("https://idp.example.com/token#x", .malformedTokenEndpoint),
-            ("https://idp.example.com/to ken", .malformedTokenEndpoint), ("", .malformedTokenEndpoint),
+            ("http://127.0.0.1/token", HeimdallrConfigurationError.plaintextEndpoint("token endpoint")),
+            ("HTTP://idp.example.com/token", .plaintextEndpoint("token endpoint")),
+            ("idp.example.com/token", .malformedEndpoint("token endpoint")),
+            ("https://", .malformedEndpoint("token endpoint")),
+            ("https:///token", .malformedEndpoint("token endpoint")),
+            ("ftp://idp.example.com", .malformedEndpoint("token endpoint")),
+            ("https://ann:pw@idp.example.com/token", .malformedEndpoint("token endpoint")),
+            ("https://idp.example.com/token#x", .malformedEndpoint("token endpoint")),
+            ("https://idp.example.com/to ken", .malformedEndpoint("token endpoint")),
+            ("", .malformedEndpoint("token endpoint")),
         ])
     func endpoints(url: String, expected: HeimdallrConfigurationError) {
         #expect(throws: expected) {

@@ -5,6 +5,7 @@ struct TokenExchange: Sendable {
     let grant: any OAuthAuthorizationGrant
     let parser: any OAuthAccessTokenParser
     let httpClient: any HTTPClient
+    let directory: EndpointDirectory
 
     /// A request ready to go, and what must not be seen of it.
     struct Prepared: Sendable {
@@ -17,58 +18,90 @@ struct TokenExchange: Sendable {
     }
 
     /// What every grant sends, the client's authentication included; secrets are read now.
-    /// - Throws: `SecretProviderError`
-    func prepare(_ kind: TokenLifeCycle.FetchKind) async throws(SecretProviderError) -> Prepared {
-        var request = TokenRequest()
-        let grantType: String
-        var seed: Secret?
-        do {
-            switch kind {
-            case .grant:
-                grantType = grant.type
-                request.form = try await grant.parameters().filter { $0.name != "grant_type" }
-                if grant.needs == .freshSeed {
-                    for case FormParameter.Value.secret(let secret) in request.form.map(\.value) { seed = secret }
-                }
-            case .refresh(let token):
-                grantType = "refresh_token"
-                request.form = [FormParameter("refresh_token", token)]
+    /// - Throws: `TokenEndpointFault.secret` or `.discovery`
+    func prepare(_ kind: TokenLifeCycle.FetchKind) async throws(TokenEndpointFault) -> Prepared {
+        switch kind {
+        case .grant:
+            let form = try await readingSecrets { try await grant.parameters() }
+            var prepared = try await prepare(grantType: grant.type, form, sendsScope: true)
+            if grant.needs == .freshSeed {
+                for case FormParameter.Value.secret(let secret) in form.map(\.value) { prepared.seed = secret }
             }
-            request.form.insert(FormParameter("grant_type", grantType), at: 0)
-            addFixedParameters(to: &request, isRefresh: kind != .grant)
-            for case FormParameter.Value.secret(let secret) in request.form.map(\.value) {
-                request.secrets.append(secret)
-            }
-            request.headers = configuration.headers
+            return prepared
+        case .refresh(let token):
+            // A refresh asks for what was granted (RFC 6749 section 6): a scope that the server had left out would be
+            // an error. A refresh token from elsewhere may have been granted more than what is wanted.
+            return try await prepare(
+                grantType: "refresh_token", [FormParameter("refresh_token", token)],
+                sendsScope: grant.needs == .freshSeed)
+        }
+    }
+
+    /// A token request of any grant type.
+    /// - Parameter endpoint: where it goes, when that has been decided before.
+    /// - Throws: `TokenEndpointFault.secret` or `.discovery`
+    func prepare(
+        grantType: String, _ form: [FormParameter], sendsScope: Bool, to endpoint: String? = nil
+    ) async throws(TokenEndpointFault) -> Prepared {
+        let own = [FormParameter("grant_type", grantType)] + form.filter { $0.name != "grant_type" }
+        var url = endpoint
+        if url == nil { url = try await tokenEndpoint() }
+        let request = try await authenticated(own + fixedParameters(beside: own, sendsScope: sendsScope))
+        return Prepared(
+            request: message(request, to: url ?? ""), secrets: request.secrets, grantType: grantType)
+    }
+
+    private func tokenEndpoint() async throws(TokenEndpointFault) -> String {
+        do throws(DiscoveryFault) { return try await directory.url(.token) } catch { throw .discovery(error) }
+    }
+
+    /// A form with the client's authentication.
+    /// - Throws: `TokenEndpointFault.secret`
+    func authenticated(_ form: [FormParameter]) async throws(TokenEndpointFault) -> TokenRequest {
+        var request = TokenRequest(form: form, headers: configuration.headers)
+        for case FormParameter.Value.secret(let secret) in form.map(\.value) { request.secrets.append(secret) }
+        return try await readingSecrets {
             try await credentials.authenticate(&request)
+            return request
+        }
+    }
+
+    private func readingSecrets<Result>(
+        _ body: () async throws -> Result
+    ) async throws(TokenEndpointFault) -> Result {
+        do {
+            return try await body()
         } catch let error as SecretProviderError {
-            throw error
+            throw .secret(error)
         } catch {
             // Its text may hold anything.
-            throw SecretProviderError("a secret of this client could not be had")
+            throw .secret(SecretProviderError("a secret of this client could not be had"))
         }
+    }
+
+    /// The request on its way.
+    func message(_ ready: TokenRequest, to url: String) -> HTTPRequest {
+        var request = ready
         request.headers.append(HTTPField(name: "Content-Type", value: "application/x-www-form-urlencoded"))
         if !request.headers.contains(where: { ASCII.equalIgnoringCase($0.name, "Accept") }) {
             request.headers.append(HTTPField(name: "Accept", value: "application/json"))
         }
-        let message = HTTPRequest(
-            method: "POST", url: configuration.tokenEndpoint, headers: request.headers,
-            body: FormEncoding.body(request.form), timeout: configuration.timeout)
-        return Prepared(request: message, secrets: request.secrets, grantType: grantType, seed: seed)
+        return HTTPRequest(
+            method: "POST", url: url, headers: request.headers, body: FormEncoding.body(request.form),
+            timeout: configuration.timeout)
     }
 
-    private func addFixedParameters(to request: inout TokenRequest, isRefresh: Bool) {
+    /// What the configuration adds, whatever the grant. What is there already stays.
+    func fixedParameters(beside own: [FormParameter], sendsScope: Bool) -> [FormParameter] {
         var fixed: [FormParameter] = []
-        // A refresh asks for what was granted (RFC 6749 section 6): a scope that the server had left out would be an
-        // error. A refresh token from elsewhere may have been granted more than what is wanted.
-        if !configuration.scope.isEmpty, !isRefresh || grant.needs == .freshSeed {
+        if !configuration.scope.isEmpty, sendsScope {
             fixed.append(FormParameter("scope", configuration.scope.joined(separator: " ")))
         }
         if let audience = configuration.audience { fixed.append(FormParameter("audience", audience)) }
-        let taken = Set((request.form + fixed).map(\.name))
-        request.form += fixed.filter { parameter in !request.form.contains { $0.name == parameter.name } }
-        request.form += configuration.resource.map { FormParameter("resource", $0) }
-        request.form += configuration.parameters.filter { !taken.contains($0.name) }
+        let taken = Set((own + fixed).map(\.name))
+        return fixed.filter { parameter in !own.contains { $0.name == parameter.name } }
+            + configuration.resource.map { FormParameter("resource", $0) }
+            + configuration.parameters.filter { !taken.contains($0.name) }
     }
 
     /// - Throws: nothing; what goes wrong is an outcome. Cancellation counts as a network fault.
@@ -77,11 +110,11 @@ struct TokenExchange: Sendable {
     {
         do {
             let response = try await httpClient.send(prepared.request)
+            if response.status == 404 { directory.doubt() }
             return read(response, hiding: prepared.secrets + secrets, wallClock: wallClock())
-        } catch let error as HTTPClientError {
-            return .fault(.network(error), retryAfter: nil)
         } catch {
-            return .fault(.network(.other), retryAfter: nil)
+            directory.doubt()
+            return .fault(.network(error as? HTTPClientError ?? .other), retryAfter: nil)
         }
     }
 

@@ -27,6 +27,7 @@ extension TokenLifeCycle {
     /// What time brings: expiry, refreshes, retries, deadlines. Harmless at any moment.
     mutating func tick(now: Instant, random: () -> Double) {
         if let token, token.isExpired(at: now) { expire(now: now) }
+        warnOfEnd(now: now)
         if let askedAt = fetch?.askedAt, let id = fetch?.id, fetch?.afterSave == nil,
             now >= askedAt + settings.patience
         {
@@ -53,6 +54,7 @@ extension TokenLifeCycle {
         }
         if unsaved != nil, !isResaving { consider(resaveDue) }
         consider(token?.expiresAt)
+        consider(endWarningDue)
         if let fetch {
             if let askedAt = fetch.askedAt, fetch.afterSave == nil { consider(askedAt + settings.patience) }
         } else {
@@ -141,6 +143,7 @@ extension TokenLifeCycle {
         } catch {
             return reject(response, error, now: now, wallClock: wallClock, random: random)
         }
+        refreshLife = life(of: response, replacing: kept, askedAt: fetch.askedAt ?? now)
         refreshToken = new.refreshToken
         isRefreshTokenDoubtful = false
         codeless = nil
@@ -154,6 +157,7 @@ extension TokenLifeCycle {
         _ response: TokenResponse, _ error: TokenResponseError, now: Instant, wallClock: Int64, random: () -> Double
     ) -> TokenRecord? {
         if let rotated = response.refreshToken, rotated != refreshToken {
+            refreshLife = life(of: response, replacing: refreshToken, askedAt: fetch?.askedAt ?? now)
             refreshToken = rotated
             fetch?.afterSave = .fail(.answer(error))
             return record(token, now: now, wallClock: wallClock)
@@ -191,7 +195,7 @@ extension TokenLifeCycle {
         tick(now: now, random: random)
     }
 
-    private mutating func succeeded(now: Instant) {
+    mutating func succeeded(now: Instant) {
         failure = nil
         failuresInARow = 0
         fetchDue = nil
@@ -222,8 +226,9 @@ extension TokenLifeCycle {
         hasSettled = true
         var retryAt = now + backoff.delay(attempt: failuresInARow, random: random())
         if let lastAskedAt { retryAt = max(retryAt, lastAskedAt + settings.minInterval) }
-        if let retryAfter { retryAt = max(retryAt, now + min(max(retryAfter, .zero), Self.maxRetryAfter)) }
-        let failure = Failure(kind: kind, at: now, retryAt: retryAt)
+        let serverWants = retryAfter.map { now + min(max($0, .zero), Self.maxRetryAfter) }
+        if let serverWants { retryAt = max(retryAt, serverWants) }
+        let failure = Failure(kind: kind, at: now, retryAt: retryAt, serverWants: serverWants)
         self.failure = failure
         fetchDue = retryAt
         let error = error(for: failure, now: now)
@@ -291,6 +296,8 @@ extension TokenLifeCycle {
         _ spent: Secret, now: Instant, wallClock: Int64, random: () -> Double
     ) -> TokenRecord? {
         refreshToken = nil
+        refreshLife = nil
+        signIn = nil
         spentRefreshToken = spent
         isRefreshTokenDoubtful = false
         codeless = nil
@@ -308,13 +315,13 @@ extension TokenLifeCycle {
 
     private mutating func record(_ token: AccessToken?, now: Instant, wallClock: Int64) -> TokenRecord {
         revision += 1
-        guard let token else {
-            return TokenRecord(
-                revision: revision, accessToken: nil, issuedAt: wallClock, expiresAt: wallClock,
-                refreshToken: refreshToken)
-        }
-        var record = TokenRecord(token, revision: revision, now: now, wallClock: wallClock)
+        var record =
+            token.map { TokenRecord($0, revision: revision, now: now, wallClock: wallClock) }
+            ?? TokenRecord(
+                revision: revision, accessToken: nil, issuedAt: wallClock, expiresAt: wallClock, refreshToken: nil)
         record.refreshToken = refreshToken
+        record.signIn = signIn
+        record.refreshTokenLife = refreshLife?.record(now: now, wallClock: wallClock)
         return record
     }
 
@@ -324,7 +331,7 @@ extension TokenLifeCycle {
         noteSave(record, fault: fault, now: now, random: random)
     }
 
-    private mutating func noteSave(_ record: TokenRecord, fault: String?, now: Instant, random: () -> Double) {
+    mutating func noteSave(_ record: TokenRecord, fault: String?, now: Instant, random: () -> Double) {
         guard record.revision == revision else { return }
         storeFault = fault
         if fault == nil {

@@ -1,12 +1,13 @@
 extension TokenLifeCycle {
-    func status(client: String, grantType: String, loginMethod: LoginMethod?, now: Instant) -> HeimdallrStatus {
+    func status(client: String, grantType: String, loginMethod: LoginMethod? = nil, now: Instant) -> HeimdallrStatus {
         let usable = token.flatMap { $0.isExpired(at: now) ? nil : $0 }
         let isFailing = failure.map { $0.at > lastSuccessAt ?? $0.at - .seconds(1) } ?? false
         return HeimdallrStatus(
-            client: client, grantType: grantType, loginMethod: loginMethod, signedInAs: nil, scope: token?.scope ?? [],
+            client: client, grantType: grantType, loginMethod: loginMethod,
+            signedInAs: token != nil || refreshToken != nil ? signIn?.name : nil, scope: token?.scope ?? [],
             state: state(hasToken: usable != nil, now: now),
             expiresIn: usable.map { now.duration(to: $0.expiresAt) }, hasRefreshToken: refreshToken != nil,
-            refreshTokenExpiresIn: nil,
+            refreshTokenExpiresIn: refreshLife.map { max(.zero, now.duration(to: $0.endsAt)) },
             sinceLastSuccess: lastSuccessAt.map { $0.duration(to: now) },
             lastError: isFailing ? failure.map { error(for: $0, now: now) } : nil,
             sinceLastError: isFailing ? failure.map { $0.at.duration(to: now) } : nil,

@@ -82,6 +82,8 @@ struct TokenLifeCycle: Sendable {
         var at: Instant
         /// Until then it is remembered, and nothing is asked; then it is tried again.
         var retryAt: Instant
+        /// The server asked for this, as far as it is taken seriously.
+        var serverWants: Instant?
     }
 
     struct Waiter: Sendable {
@@ -100,6 +102,13 @@ struct TokenLifeCycle: Sendable {
     /// The generation that was taken up from the store: its rejection proves nothing about new ones.
     var storedGeneration: UInt64?
     var refreshToken: Secret?
+    /// `nil`: the server has not said how long the refresh token lives.
+    var refreshLife: RefreshLife?
+    /// Who signed in.
+    var signIn: SignIn?
+    /// A token that came from a login and is being saved.
+    var pendingLogin: PendingLogin?
+    var nextLoginID: LoginID = 1
     /// The last refresh token that was refused.
     var spentRefreshToken: Secret?
 
@@ -199,6 +208,9 @@ struct TokenLifeCycle: Sendable {
         fetchDue = nil
         if token != nil { drop(.discarded) }
         refreshToken = nil
+        refreshLife = nil
+        signIn = nil
+        pendingLogin = nil
         unsaved = nil
         resaveDue = nil
         failure = nil
@@ -277,6 +289,8 @@ struct TokenLifeCycle: Sendable {
     mutating func takeUp(_ record: TokenRecord, now: Instant, wallClock: Int64, random: () -> Double) {
         revision = record.revision
         refreshToken = record.refreshToken
+        refreshLife = record.refreshTokenLife.map { RefreshLife($0, now: now, wallClock: wallClock) }
+        signIn = record.signIn
         guard let stored = record.accessToken(now: now, wallClock: wallClock) else { return }
         storedGeneration = stored.generation
         publish(stored, now: now, random: random)

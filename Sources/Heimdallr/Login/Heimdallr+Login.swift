@@ -1,14 +1,41 @@
+internal import Cryptography
+
 // Logins: how a person gives a client its first token. Any thread.
 extension Heimdallr {
     /// `nil`: the client gets its tokens without a person.
     public var loginMethod: LoginMethod? { exchange.grant.loginMethod }
 
+    /// How long a person may take at a browser.
+    static let loginLife = Duration.seconds(600)
+
     /// Begins a login at a browser (`.browser` and `.implicit`): finds the endpoints, pushes the request where that is
-    /// offered (RFC 9126), and makes `state`, `nonce` and verifier.
+    /// offered (RFC 9126), and makes `state`, `nonce` and verifier. Good for ten minutes.
     /// - Parameter redirectURI: absolute, without a fragment; https, http on loopback, or a private scheme (RFC 8252).
     /// - Throws: `LoginError`; nothing has changed then.
     public func beginLogin(redirectURI: String) async throws(LoginError) -> LoginAttempt {
-        throw .wrongMethod
+        guard let method = loginMethod, method == .browser || method == .implicit else { throw .wrongMethod }
+        _ = try RedirectURI(redirectURI)
+        try checkRunning()
+        let endpoint = try await url(.authorization)
+        let tokenEndpoint = method == .implicit ? "" : try await url(.token)
+        // Where every address is configured, the rest of what the issuer says is not worth a failure.
+        let metadata = try? await exchange.directory.metadata()
+        let request: AuthorizationRequest
+        do {
+            request = try AuthorizationRequest(
+                method, client: exchange.credentials.identifier, redirectURI: redirectURI,
+                fixed: exchange.fixedParameters(beside: [], sendsScope: true), wantsIDToken: wantsIDToken)
+        } catch {
+            throw .noRandomness
+        }
+        var expectation = LoginAttempt.Expectation(
+            method: method, issuer: exchange.configuration.issuer, tokenEndpoint: tokenEndpoint)
+        expectation.requiresIssuer = metadata?.alwaysNamesIssuer ?? false
+        expectation.verifier = request.verifier
+        expectation.nonce = request.nonce
+        return LoginAttempt(
+            client: name, url: try await address(endpoint, request, metadata), state: request.state,
+            redirectURI: redirectURI, expiresAt: clock.now() + Self.loginLife, expectation: expectation)
     }
 
     /// Ends a login at a browser. Checks that the answer is for this attempt, exchanges the code, verifies the id token,
@@ -16,27 +43,267 @@ extension Heimdallr {
     /// - Parameter url: the whole URL that the server sent the browser to, query or fragment included.
     /// - Throws: `LoginError`; nothing has been stored then.
     public func finishLogin(_ attempt: LoginAttempt, redirectedTo url: String) async throws(LoginError) {
-        throw .wrongMethod
-    }
-
-    /// Begins a login on another device: RFC 8628 section 3.1.
-    /// - Throws: `LoginError`; nothing has changed then.
-    public func beginDeviceLogin() async throws(LoginError) -> DeviceLogin {
-        throw .wrongMethod
-    }
-
-    /// Asks until there is an outcome, at the pace that the server wants; ends when its task is cancelled.
-    /// - Throws: `LoginError`; nothing has been stored then.
-    public func finishDeviceLogin(_ login: DeviceLogin) async throws(LoginError) {
-        throw .wrongMethod
+        guard attempt.client == name, attempt.expectation.method == loginMethod else { throw .wrongMethod }
+        try checkRunning()
+        guard clock.now() < attempt.expiresAt else { throw .expired }
+        let expectation = attempt.expectation
+        let answer = try AuthorizationResponse(
+            url, redirectURI: attempt.redirectURI, state: attempt.state, expecting: expectation)
+        try answer.checkRefusal(hiding: liveSecrets)
+        if expectation.method == .implicit {
+            let response = try answer.token()
+            let askedAt = clock.now()
+            try await holdingStore { () async throws(LoginError) in
+                try await self.takeUp(response, as: nil, askedAt: askedAt)
+            }
+            return
+        }
+        var form = [FormParameter("code", try answer.code()), FormParameter("redirect_uri", attempt.redirectURI)]
+        if let verifier = expectation.verifier { form.append(FormParameter("code_verifier", verifier)) }
+        let whole = form
+        try await holdingStore { () async throws(LoginError) in
+            let (response, askedAt) = try await self.token(
+                whole, grantType: "authorization_code", sendsScope: false, to: expectation.tokenEndpoint)
+            let signIn = try await self.signIn(from: response, nonce: expectation.nonce, isRequired: true)
+            try await self.takeUp(response, as: signIn, askedAt: askedAt)
+        }
     }
 
     /// The password grant with what a person typed in; only the tokens are kept.
     /// - Throws: `LoginError`; nothing has been stored then.
     public func login(username: String, password: Secret) async throws(LoginError) {
-        throw .wrongMethod
+        guard loginMethod == .password else { throw .wrongMethod }
+        try checkRunning()
+        let form = [FormParameter("username", username), FormParameter("password", password)]
+        try await holdingStore { () async throws(LoginError) in
+            let (response, askedAt) = try await self.token(form, grantType: "password", sendsScope: true, to: nil)
+            let signIn = try await self.signIn(from: response, nonce: nil, isRequired: false)
+            try await self.takeUp(response, as: signIn, askedAt: askedAt)
+        }
     }
 
-    /// A new token as soon as may be, without waiting for the old one's end. No-op for a client that needs a login.
-    public func refreshNow() {}
+    /// A new token as soon as may be, without waiting for the old one's end: not within the minimum interval between two
+    /// token requests, nor before a time that the server asked for. No-op for a client that needs a login.
+    public func refreshNow() {
+        apply { $0.refreshNow(now: $1, random: clock.random) }
+    }
+
+    // MARK: The authorization request
+
+    /// Where the browser goes: with the whole request, or with a reference to one that was pushed (RFC 9126).
+    private func address(
+        _ endpoint: String, _ request: AuthorizationRequest, _ metadata: ServerMetadata?
+    ) async throws(LoginError) -> String {
+        let isRequired = metadata?.requiresPushing ?? false
+        do throws(LoginError) {
+            if let metadata, isRequired || metadata.endpoints[.pushedAuthorization] != nil {
+                let reference = try await push(request, to: try await url(.pushedAuthorization))
+                return AuthorizationRequest.url(
+                    endpoint,
+                    [
+                        FormParameter("client_id", exchange.credentials.identifier),
+                        FormParameter("request_uri", reference),
+                    ])
+            }
+        } catch {
+            // Offered is not always offered to this client; the browser can carry it.
+            if isRequired { throw error }
+        }
+        return AuthorizationRequest.url(endpoint, request.parameters)
+    }
+
+    /// RFC 9126 section 2.
+    private func push(_ request: AuthorizationRequest, to url: String) async throws(LoginError) -> String {
+        let response = try await post(request.parameters, to: url)
+        guard let reference = (try? JSONParser.parse(response.body))?["request_uri"]?.string, !reference.isEmpty,
+            reference.utf8.count <= 2048, reference.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+        else { throw .endpoint(.answer(.notAnObject)) }
+        return reference
+    }
+
+    /// A request of the client's own to another endpoint than the token endpoint. The client is named in the form even if
+    /// it authenticates in the header: these endpoints want that.
+    func post(_ form: [FormParameter], to url: String) async throws(LoginError) -> HTTPResponse {
+        var request: TokenRequest
+        do throws(TokenEndpointFault) {
+            request = try await exchange.authenticated(form)
+        } catch {
+            throw LoginError(error)
+        }
+        request.set(FormParameter("client_id", exchange.credentials.identifier))
+        let response: HTTPResponse
+        do {
+            response = try await exchange.httpClient.send(exchange.message(request, to: url))
+        } catch {
+            exchange.directory.doubt()
+            throw .endpoint(.network(error as? HTTPClientError ?? .other))
+        }
+        guard (200..<300).contains(response.status) else {
+            if response.status == 404 { exchange.directory.doubt() }
+            if let refusal = exchange.refusal(in: response, hiding: request.secrets + liveSecrets) {
+                throw .refused(refusal)
+            }
+            throw .endpoint(
+                (300..<400).contains(response.status) ? .redirect(response.status) : .status(response.status))
+        }
+        return response
+    }
+
+    // MARK: What the logins share
+
+    func checkRunning() throws(LoginError) {
+        if look({ $0.stage == .stopped }) { throw .stopped }
+    }
+
+    func url(_ endpoint: Endpoint) async throws(LoginError) -> String {
+        do throws(DiscoveryFault) { return try await exchange.directory.url(endpoint) } catch {
+            throw LoginError(error)
+        }
+    }
+
+    /// What a server must not have us show.
+    var liveSecrets: [Secret] {
+        let held = tokensInMemory()
+        return [held.accessToken, held.refreshToken].compactMap { $0 }
+    }
+
+    /// OpenID Connect. Without an issuer nobody could say whose keys to check an id token by.
+    var wantsIDToken: Bool {
+        exchange.configuration.issuer != nil && exchange.configuration.scope.contains("openid")
+    }
+
+    /// Runs `body` alone with this client's record: no token request of ours or of another process goes on meanwhile. A
+    /// caller that leaves does not stop it halfway: what can be used once may be used already.
+    func holdingStore<Value: Sendable>(
+        _ body: @escaping @Sendable () async throws(LoginError) -> Value
+    ) async throws(LoginError) -> Value {
+        let result = await Task { [self] in
+            guard (try? await gate.acquire()) != nil else { return Result<Value, LoginError>.failure(.cancelled) }
+            defer { gate.release() }
+            var lease: (any TokenStoreLease)?
+            do {
+                lease = try await store.lease(client: name)
+            } catch let error as TokenStoreError where error.kind == .busy {
+                return .failure(.endpoint(.store(error)))
+            } catch {
+                // A store that is out of order keeps nobody else out.
+            }
+            countLogin(1)
+            defer { countLogin(-1) }
+            let result: Result<Value, LoginError>
+            do throws(LoginError) {
+                try checkRunning()
+                result = .success(try await body())
+            } catch {
+                result = .failure(error)
+            }
+            await lease?.release()
+            return result
+        }.value
+        return try result.get()
+    }
+
+    /// A login's token request.
+    /// - Returns: the token and when it was asked for.
+    private func token(
+        _ form: [FormParameter], grantType: String, sendsScope: Bool, to endpoint: String?
+    ) async throws(LoginError) -> (TokenResponse, ContinuousClock.Instant) {
+        let (outcome, askedAt) = try await ask(form, grantType: grantType, sendsScope: sendsScope, to: endpoint)
+        report(outcome, grantType, since: askedAt)
+        switch outcome {
+        case .response(let response): return (response, askedAt)
+        case .fault(let fault, _): throw LoginError(fault)
+        // Not what a login's request can bring.
+        case .adopted, .seedSpent: throw .overtaken
+        }
+    }
+
+    /// - Throws: `LoginError` when nothing could be sent.
+    func ask(
+        _ form: [FormParameter], grantType: String, sendsScope: Bool, to endpoint: String?
+    ) async throws(LoginError) -> (TokenLifeCycle.Outcome, ContinuousClock.Instant) {
+        let prepared: TokenExchange.Prepared
+        do throws(TokenEndpointFault) {
+            prepared = try await exchange.prepare(grantType: grantType, form, sendsScope: sendsScope, to: endpoint)
+        } catch {
+            throw LoginError(error)
+        }
+        guard (try? await limiter.acquire()) != nil else { throw .cancelled }
+        defer { limiter.release() }
+        let askedAt = clock.now()
+        apply { $0.askedForLogin(now: $1) }
+        let outcome = await exchange.perform(prepared, hiding: liveSecrets, wallClock: clock.wallClock)
+        return (outcome, askedAt)
+    }
+
+    func report(_ outcome: TokenLifeCycle.Outcome, _ grantType: String, since askedAt: ContinuousClock.Instant) {
+        onTokenRequest?(report(grantType, outcome, since: askedAt))
+    }
+
+    /// Who signed in, by the id token, where one is wanted.
+    /// - Throws: `LoginError.idToken`
+    func signIn(from response: TokenResponse, nonce: String?, isRequired: Bool) async throws(LoginError) -> SignIn? {
+        guard wantsIDToken, let issuer = exchange.configuration.issuer else { return nil }
+        guard let idToken = response.idToken else {
+            let isGranted = response.scope?.contains("openid") ?? true
+            if isRequired, isGranted { throw .idToken(.missing) }
+            return nil
+        }
+        do throws(IDTokenFault) {
+            let token = try SignedToken(idToken.revealedBytes)
+            try await issuerKeys.check(token)
+            let claims = Claims(token.payload)
+            try claims.check(
+                Claims.Expectation(
+                    issuer: issuer, client: exchange.credentials.identifier, nonce: nonce, now: clock.wallClock()))
+            return SignIn(idToken: idToken, name: claims.name)
+        } catch {
+            throw .idToken(error)
+        }
+    }
+
+    /// Makes a login's token durable, then uses it. Under `holdingStore` only.
+    func takeUp(
+        _ response: TokenResponse, as signIn: SignIn?, askedAt: ContinuousClock.Instant
+    ) async throws(LoginError) {
+        let stored = (try? await store.load(client: name))?.revision ?? 0
+        let wallClock = clock.wallClock()
+        let taken = apply {
+            life, now -> Result<(id: TokenLifeCycle.LoginID, record: TokenRecord)?, TokenResponseError> in
+            do throws(TokenResponseError) {
+                return .success(
+                    try life.loggedIn(
+                        response, as: signIn, askedAt: askedAt, over: stored, now: now, wallClock: wallClock))
+            } catch {
+                return .failure(error)
+            }
+        }
+        switch taken {
+        case .failure(let error): throw .endpoint(.answer(error))
+        case .success(nil): throw .stopped
+        case .success(let login?):
+            let fault = await save(login.record)
+            let isUsed = apply {
+                $0.loginSaved(login.id, login.record, fault: fault, now: $1, random: clock.random)
+            }
+            guard isUsed else {
+                try checkRunning()
+                throw .overtaken
+            }
+        }
+    }
+}
+
+extension LoginError {
+    init(_ fault: DiscoveryFault) {
+        if case .missing(let name) = fault { self = .noEndpoint(name) } else { self = .discovery(fault) }
+    }
+
+    init(_ fault: TokenEndpointFault) {
+        switch fault {
+        case .refused(let error): self = .refused(error)
+        case .discovery(let fault): self.init(fault)
+        default: self = .endpoint(fault)
+        }
+    }
 }

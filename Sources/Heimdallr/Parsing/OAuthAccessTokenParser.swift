@@ -28,6 +28,14 @@ public struct OAuthAccessTokenDefaultParser: OAuthAccessTokenParser {
             response.refreshToken = Secret(text)
         default: throw .badRefreshToken
         }
+        // The second name is Keycloak's.
+        let refreshLives = ["refresh_token_expires_in", "refresh_expires_in"].map {
+            members.removeValue(forKey: $0).flatMap(Self.seconds)
+        }
+        response.refreshTokenExpiresIn = refreshLives.compactMap { $0 }.first
+        if case .string(let text) = members.removeValue(forKey: "id_token"), !text.isEmpty {
+            response.idToken = Secret(text)
+        }
         response.scope = members.removeValue(forKey: "scope").flatMap(Self.scopes)
         response.extra = members
         return response

@@ -6,6 +6,10 @@ public struct TokenResponse: Sendable, Equatable, Redacted {
     /// Seconds; may be negative, a fraction or absurd. `nil`: the answer has none.
     public var expiresIn: Double?
     public var refreshToken: Secret?
+    /// Seconds, as some servers say how long the refresh token itself lives; 0: without end. `nil`: the answer has none.
+    public var refreshTokenExpiresIn: Double?
+    /// OpenID Connect, unverified.
+    public var idToken: Secret?
     /// `nil`: the answer has none, so it is what was asked for.
     public var scope: [String]?
     /// Every other member.
@@ -13,7 +17,8 @@ public struct TokenResponse: Sendable, Equatable, Redacted {
 
     public init(
         accessToken: Secret, tokenType: String?, expiresIn: Double? = nil, refreshToken: Secret? = nil,
-        scope: [String]? = nil, extra: [String: JSONValue] = [:]
+        scope: [String]? = nil, extra: [String: JSONValue] = [:], refreshTokenExpiresIn: Double? = nil,
+        idToken: Secret? = nil
     ) {
         self.accessToken = accessToken
         self.tokenType = tokenType
@@ -21,6 +26,8 @@ public struct TokenResponse: Sendable, Equatable, Redacted {
         self.refreshToken = refreshToken
         self.scope = scope
         self.extra = extra
+        self.refreshTokenExpiresIn = refreshTokenExpiresIn
+        self.idToken = idToken
     }
 }
 

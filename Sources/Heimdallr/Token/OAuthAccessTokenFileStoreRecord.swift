@@ -11,7 +11,9 @@ struct StoredRecord: Sendable {
     }
 
     /// Of the layout below. Whoever changes the layout counts on.
-    static let format: UInt8 = 1
+    static let format: UInt8 = 2
+    /// Written before there were logins; still read.
+    private static let formatWithoutLogins: UInt8 = 1
 
     /// What a record belongs to. Sealed for one client, it can't be passed off as another's.
     private static func context(_ client: String) -> [UInt8] {
@@ -34,15 +36,31 @@ struct StoredRecord: Sendable {
         writer.integer(UInt64(bitPattern: stamp.sinceBoot))
         writer.optional(stamp.boot) { $0.list($1) { $0.byte($1) } }
         writer.byte(stamp.isSynchronized ? 1 : 0)
+        writer.optional(record.signIn) {
+            $0.optional($1.idToken) { $0.secret($1) }
+            $0.optional($1.name) { $0.text($1) }
+        }
+        writer.optional(record.refreshTokenLife) {
+            $0.integer(UInt64(bitPattern: $1.issuedAt))
+            $0.integer(UInt64(bitPattern: $1.expiresAt))
+        }
         return try SealedBytes.seal(writer.finish(), format: Self.format, context: Self.context(client), key: key)
     }
 
     /// - Throws: `CryptographyError.seal`
     init(sealed: [UInt8], client: String, key: SealingKey) throws(CryptographyError) {
-        let plain = try SealedBytes.open(sealed, format: Self.format, context: Self.context(client), key: key)
+        let plain: SecretBytes
+        var hasLogins = true
+        do throws(CryptographyError) {
+            plain = try SealedBytes.open(sealed, format: Self.format, context: Self.context(client), key: key)
+        } catch CryptographyError.seal(.format(found: Self.formatWithoutLogins, _)) {
+            hasLogins = false
+            plain = try SealedBytes.open(
+                sealed, format: Self.formatWithoutLogins, context: Self.context(client), key: key)
+        }
         let stored = plain.withSpan { span -> StoredRecord? in
             var reader = RecordReader(count: span.count)
-            return try? reader.record(span)
+            return try? reader.record(span, hasLogins: hasLogins)
         }
         // It was sealed with this key for this client, so only a fault of ours can have made it.
         guard let stored else { throw .seal(.damaged) }
@@ -51,9 +69,10 @@ struct StoredRecord: Sendable {
 
     /// At least as many bytes as it takes, so that the writer's buffer never moves.
     private var size: Int {
-        128 + (record.accessToken?.count ?? 0) + (record.refreshToken?.count ?? 0)
+        192 + (record.accessToken?.count ?? 0) + (record.refreshToken?.count ?? 0)
             + record.scope.reduce(0) { $0 + 8 + $1.utf8.count } + Self.size(of: .object(record.extra))
-            + (stamp.boot?.count ?? 0)
+            + (stamp.boot?.count ?? 0) + (record.signIn?.idToken?.count ?? 0)
+            + (record.signIn?.name?.utf8.count ?? 0)
     }
 
     private static func size(of value: JSONValue) -> Int {
@@ -146,7 +165,7 @@ private struct RecordReader {
 
     init(count: Int) { self.count = count }
 
-    mutating func record(_ span: Span<UInt8>) throws(Unreadable) -> StoredRecord {
+    mutating func record(_ span: Span<UInt8>, hasLogins: Bool) throws(Unreadable) -> StoredRecord {
         var record = TokenRecord(
             revision: try integer(span), accessToken: nil, issuedAt: 0, expiresAt: 0, refreshToken: nil)
         record.issuedAt = Int64(bitPattern: try integer(span))
@@ -165,6 +184,19 @@ private struct RecordReader {
             stamp.boot = boot
         }
         stamp.isSynchronized = try flag(span)
+        if hasLogins {
+            if try flag(span) {
+                var signIn = SignIn()
+                if try flag(span) { signIn.idToken = try secret(span) }
+                if try flag(span) { signIn.name = try text(span) }
+                record.signIn = signIn
+            }
+            if try flag(span) {
+                let issuedAt = Int64(bitPattern: try integer(span))
+                record.refreshTokenLife = TokenRecord.RefreshTokenLife(
+                    issuedAt: issuedAt, expiresAt: Int64(bitPattern: try integer(span)))
+            }
+        }
         guard position == count else { throw Unreadable() }
         return StoredRecord(record, stamp)
     }

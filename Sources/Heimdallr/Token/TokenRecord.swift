@@ -1,3 +1,16 @@
+/// Who signed in, and what says so. Stays when the tokens are refreshed.
+public struct SignIn: Sendable, Equatable, Redacted {
+    /// Verified when it came.
+    public var idToken: Secret?
+    /// From the id token's claims. Printable, at most 256 characters.
+    public var name: String?
+
+    public init(idToken: Secret? = nil, name: String? = nil) {
+        self.idToken = idToken
+        self.name = name
+    }
+}
+
 /// What is kept of a client between runs. Times are seconds since 1970-01-01T00:00:00Z: a monotonic clock does not
 /// survive the process.
 public struct TokenRecord: Sendable, Equatable, Redacted {
@@ -9,10 +22,26 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
     public var refreshToken: Secret?
     public var scope: [String]
     public var extra: [String: JSONValue]
+    /// `nil`: nobody has signed in.
+    public var signIn: SignIn?
+    /// `nil`: the server has not said how long the refresh token lives.
+    public var refreshTokenLife: RefreshTokenLife?
+
+    /// From when to when a refresh token is good.
+    public struct RefreshTokenLife: Sendable, Equatable {
+        public var issuedAt: Int64
+        public var expiresAt: Int64
+
+        public init(issuedAt: Int64, expiresAt: Int64) {
+            self.issuedAt = issuedAt
+            self.expiresAt = expiresAt
+        }
+    }
 
     public init(
         revision: UInt64, accessToken: Secret?, issuedAt: Int64, expiresAt: Int64, refreshToken: Secret?,
-        scope: [String] = [], extra: [String: JSONValue] = [:]
+        scope: [String] = [], extra: [String: JSONValue] = [:], signIn: SignIn? = nil,
+        refreshTokenLife: RefreshTokenLife? = nil
     ) {
         self.revision = revision
         self.accessToken = accessToken
@@ -21,6 +50,8 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
         self.refreshToken = refreshToken
         self.scope = scope
         self.extra = extra
+        self.signIn = signIn
+        self.refreshTokenLife = refreshTokenLife
     }
 
     /// Parts of a second are cut off the token's life, never added.

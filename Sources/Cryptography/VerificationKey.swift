@@ -1,0 +1,196 @@
+import CLibcrypto
+
+/// What a signature is checked by: RFC 7518 section 3.1, RFC 8037.
+public enum SignatureAlgorithm: Sendable, Hashable {
+    public enum Hash: Sendable, Hashable { case sha256, sha384, sha512 }
+
+    /// RSASSA-PKCS1-v1_5
+    case rsa(Hash)
+    /// RSASSA-PSS with MGF1 of the same hash and a salt as long as it.
+    case rsaPSS(Hash)
+    /// The signature is R and S one after the other, each as long as the curve's field.
+    case ecdsa(EllipticCurve)
+    case ed25519
+}
+
+public enum EllipticCurve: Sendable, Hashable {
+    case p256, p384, p521
+
+    /// Of a coordinate, in bytes.
+    public var size: Int {
+        switch self {
+        case .p256: 32
+        case .p384: 48
+        case .p521: 66
+        }
+    }
+
+    var hash: SignatureAlgorithm.Hash {
+        switch self {
+        case .p256: .sha256
+        case .p384: .sha384
+        case .p521: .sha512
+        }
+    }
+
+    /// X9.62 and SEC 2.
+    var identifier: [UInt8] {
+        switch self {
+        case .p256: [0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07]
+        case .p384: [0x2B, 0x81, 0x04, 0x00, 0x22]
+        case .p521: [0x2B, 0x81, 0x04, 0x00, 0x23]
+        }
+    }
+}
+
+/// A public key to check signatures by. Immutable, so safe on any thread.
+@safe public final class VerificationKey: Sendable {
+    public enum Kind: Sendable, Hashable {
+        case rsa
+        case elliptic(EllipticCurve)
+        case ed25519
+    }
+
+    public let kind: Kind
+    /// EVP_PKEY, made in `init`, freed in `deinit`. Only read in between, which libcrypto allows on several threads.
+    private nonisolated(unsafe) let key: OpaquePointer
+
+    /// RSA, numbers big-endian. RFC 7518 section 3.3: 2048 bits at least.
+    /// - Throws: `CryptographyError.libcrypto` when it is no such key.
+    public convenience init(modulus: [UInt8], exponent: [UInt8]) throws(CryptographyError) {
+        let modulus = Array(modulus.drop { $0 == 0 })
+        let exponent = Array(exponent.drop { $0 == 0 })
+        let bits = modulus.count * 8 - (modulus.first?.leadingZeroBitCount ?? 0)
+        guard (2048...16384).contains(bits), (1...8).contains(exponent.count), let last = exponent.last,
+            let lowest = modulus.last, last & 1 == 1, lowest & 1 == 1, exponent != [1]
+        else { throw .libcrypto(operation: "an RSA key", messages: ["needs 2048 to 16384 bits and an odd exponent"]) }
+        let rsaEncryption: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x01]
+        try self.init(
+            kind: .rsa,
+            algorithm: DER.sequence(DER.identifier(rsaEncryption) + DER.null),
+            key: DER.sequence(DER.integer(modulus) + DER.integer(exponent)))
+    }
+
+    /// A point on a curve, coordinates big-endian and of the curve's own size.
+    /// - Throws: `CryptographyError.libcrypto` when it is none.
+    public convenience init(_ curve: EllipticCurve, x: [UInt8], y: [UInt8]) throws(CryptographyError) {
+        guard x.count == curve.size, y.count == curve.size else {
+            throw .libcrypto(operation: "an elliptic key", messages: ["has coordinates of another size"])
+        }
+        let publicKey: [UInt8] = [0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01]
+        try self.init(
+            kind: .elliptic(curve),
+            algorithm: DER.sequence(DER.identifier(publicKey) + DER.identifier(curve.identifier)),
+            key: [0x04] + x + y)
+    }
+
+    /// RFC 8032.
+    /// - Throws: `CryptographyError.libcrypto` when these are not 32 bytes.
+    public convenience init(ed25519 bytes: [UInt8]) throws(CryptographyError) {
+        guard bytes.count == 32 else {
+            throw .libcrypto(operation: "an Ed25519 key", messages: ["needs 32 bytes"])
+        }
+        try self.init(
+            kind: .ed25519, algorithm: DER.sequence(DER.identifier([0x2B, 0x65, 0x70])), key: bytes)
+    }
+
+    /// From the parts of a SubjectPublicKeyInfo, RFC 5280 section 4.1. d2i_PUBKEY(3).
+    private init(kind: Kind, algorithm: [UInt8], key: [UInt8]) throws(CryptographyError) {
+        let encoded = DER.sequence(algorithm + DER.bits(key))
+        let parsed = unsafe encoded.withUnsafeBufferPointer { bytes in
+            var position = bytes.baseAddress
+            return unsafe d2i_PUBKEY(nil, &position, bytes.count)
+        }
+        guard let parsed = unsafe parsed else {
+            try Libcrypto.check("d2i_PUBKEY", 0)
+            throw .libcrypto(operation: "d2i_PUBKEY", messages: [])
+        }
+        self.kind = kind
+        unsafe self.key = unsafe parsed
+    }
+
+    deinit { unsafe EVP_PKEY_free(key) }
+
+    /// Whether `signature` was made over `message` with this key's private half. A signature of another shape, or an
+    /// algorithm of another kind of key, is simply not valid. EVP_DigestVerify(3).
+    /// - Throws: `CryptographyError.libcrypto` when libcrypto can't do it.
+    public func accepts(
+        _ signature: [UInt8], of message: [UInt8], by algorithm: SignatureAlgorithm
+    ) throws(CryptographyError) -> Bool {
+        var signature = signature
+        var hash: SignatureAlgorithm.Hash?
+        var isPSS = false
+        switch (algorithm, kind) {
+        case (.rsa(let wanted), .rsa): hash = wanted
+        case (.rsaPSS(let wanted), .rsa): (hash, isPSS) = (wanted, true)
+        case (.ecdsa(let curve), .elliptic(let own)) where curve == own:
+            guard signature.count == curve.size * 2 else { return false }
+            hash = curve.hash
+            // ECDSA-Sig-Value of RFC 3279 section 2.2.3.
+            signature = DER.sequence(
+                DER.integer(Array(signature[..<curve.size])) + DER.integer(Array(signature[curve.size...])))
+        case (.ed25519, .ed25519): break
+        default: return false
+        }
+        guard let context = unsafe EVP_MD_CTX_new() else {
+            throw .libcrypto(operation: "EVP_MD_CTX_new", messages: ["out of memory"])
+        }
+        defer { unsafe EVP_MD_CTX_free(context) }
+        // Owned by `context`.
+        var parameters: OpaquePointer?
+        let digest = unsafe hash.map { unsafe Self.digest($0) } ?? nil
+        try Libcrypto.check(
+            "EVP_DigestVerifyInit", unsafe EVP_DigestVerifyInit(context, &parameters, digest, nil, key))
+        if isPSS {
+            try Libcrypto.check(
+                "EVP_PKEY_CTX_set_rsa_padding", unsafe EVP_PKEY_CTX_set_rsa_padding(parameters, RSA_PKCS1_PSS_PADDING))
+            try Libcrypto.check(
+                "EVP_PKEY_CTX_set_rsa_pss_saltlen",
+                unsafe EVP_PKEY_CTX_set_rsa_pss_saltlen(parameters, RSA_PSS_SALTLEN_DIGEST))
+        }
+        let code = unsafe signature.withUnsafeBufferPointer { signature in
+            unsafe message.withUnsafeBufferPointer { message in
+                unsafe EVP_DigestVerify(
+                    context, signature.baseAddress, signature.count, message.baseAddress, message.count)
+            }
+        }
+        // 0 is a wrong signature, less than that one of no shape at all.
+        if code != 1 { Libcrypto.forgetErrors() }
+        return code == 1
+    }
+
+    private static func digest(_ hash: SignatureAlgorithm.Hash) -> OpaquePointer? {
+        switch hash {
+        case .sha256: unsafe EVP_sha256()
+        case .sha384: unsafe EVP_sha384()
+        case .sha512: unsafe EVP_sha512()
+        }
+    }
+}
+
+/// As much of the Distinguished Encoding Rules (X.690) as public keys and signatures take.
+enum DER {
+    static let null: [UInt8] = [0x05, 0x00]
+
+    static func sequence(_ content: [UInt8]) -> [UInt8] { element(0x30, content) }
+    static func identifier(_ content: [UInt8]) -> [UInt8] { element(0x06, content) }
+    static func bits(_ content: [UInt8]) -> [UInt8] { element(0x03, [0x00] + content) }
+
+    /// Not negative, big-endian.
+    static func integer(_ magnitude: [UInt8]) -> [UInt8] {
+        let digits = Array(magnitude.drop { $0 == 0 })
+        guard let first = digits.first else { return element(0x02, [0x00]) }
+        return element(0x02, first >= 0x80 ? [0x00] + digits : digits)
+    }
+
+    private static func element(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] {
+        guard content.count >= 0x80 else { return [tag, UInt8(content.count)] + content }
+        var length: [UInt8] = []
+        var rest = content.count
+        while rest > 0 {
+            length.insert(UInt8(truncatingIfNeeded: rest), at: 0)
+            rest >>= 8
+        }
+        return [tag, 0x80 | UInt8(length.count)] + length + content
+    }
+}

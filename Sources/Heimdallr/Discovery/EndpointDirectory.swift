@@ -1,0 +1,135 @@
+import Synchronization
+
+/// Knows a server's addresses: those of the configuration first, then those of the issuer's metadata, which is asked for
+/// when something is missing, kept for a day, and asked for again when an address seems to be wrong. One question
+/// at a time, whoever asks.
+final class EndpointDirectory: Sendable {
+    private let configuration: HeimdallrConfiguration
+    private let httpClient: any HTTPClient
+    private let clock: HeimdallrClock
+    private let state = Mutex(State())
+
+    private struct State {
+        var metadata: ServerMetadata?
+        var fetchedAt: ContinuousClock.Instant?
+        /// An endpoint did not answer: the server may have moved it.
+        var isDoubtful = false
+        var attempt: (at: ContinuousClock.Instant, fault: DiscoveryFault?)?
+        var task: Task<Result<ServerMetadata, DiscoveryFault>, Never>?
+    }
+
+    static let longevity = Duration.seconds(24 * 3600)
+    /// Between two questions, while there is no answer and once there is one.
+    static let pauses = (without: Duration.seconds(1), with: Duration.seconds(60))
+    static let maxDocumentBytes = 256 * 1024
+
+    init(configuration: HeimdallrConfiguration, httpClient: any HTTPClient, clock: HeimdallrClock) {
+        self.configuration = configuration
+        self.httpClient = httpClient
+        self.clock = clock
+    }
+
+    /// - Throws: `DiscoveryFault`; `.missing` also when there is nobody to ask.
+    func url(_ endpoint: Endpoint) async throws(DiscoveryFault) -> String {
+        if let url = configured(endpoint) { return url }
+        guard let metadata = try await metadata() else { throw .missing(endpoint.rawValue) }
+        return try metadata.url(endpoint, allowPlaintext: configuration.allowPlaintext)
+    }
+
+    private func configured(_ endpoint: Endpoint) -> String? {
+        switch endpoint {
+        case .token: configuration.tokenEndpoint
+        case .authorization: configuration.authorizationEndpoint
+        case .revocation: configuration.revocationEndpoint
+        case .deviceAuthorization: configuration.deviceAuthorizationEndpoint
+        case .pushedAuthorization, .keys: nil
+        }
+    }
+
+    /// What the issuer says about itself; `nil` when none is configured.
+    func metadata() async throws(DiscoveryFault) -> ServerMetadata? {
+        guard let issuer = configuration.issuer else { return nil }
+        let now = clock.now()
+        let (task, kept, fault) = state.withLock { state in
+            let isStale = state.isDoubtful || state.fetchedAt.map { now - $0 > Self.longevity } ?? true
+            if let task = state.task { return (isStale ? task : nil, state.metadata, nil as DiscoveryFault?) }
+            guard isStale else { return (nil, state.metadata, nil) }
+            let pause = state.metadata == nil ? Self.pauses.without : Self.pauses.with
+            if let attempt = state.attempt, now - attempt.at < pause {
+                return (nil, state.metadata, attempt.fault)
+            }
+            let task = Task.detached { [self] in await ask(issuer) }
+            state.task = task
+            return (task, state.metadata, nil)
+        }
+        guard let task else {
+            if let kept { return kept }
+            throw fault ?? .malformed
+        }
+        switch await task.value {
+        case .success(let metadata): return metadata
+        case .failure(let fault):
+            // What was good yesterday is better than nothing.
+            if let kept { return kept }
+            throw fault
+        }
+    }
+
+    /// A request to an address of the metadata failed in a way that a moved endpoint would explain.
+    func doubt() {
+        state.withLock { $0.isDoubtful = true }
+    }
+
+    private func ask(_ issuer: String) async -> Result<ServerMetadata, DiscoveryFault> {
+        let result = await fetch(issuer)
+        let now = clock.now()
+        state.withLock { state in
+            state.task = nil
+            switch result {
+            case .success(let metadata):
+                state.metadata = metadata
+                state.fetchedAt = now
+                state.isDoubtful = false
+                state.attempt = (now, nil)
+            case .failure(let fault):
+                state.attempt = (now, fault)
+            }
+        }
+        return result
+    }
+
+    /// Both addresses together take no longer than one token request may.
+    private func fetch(_ issuer: String) async -> Result<ServerMetadata, DiscoveryFault> {
+        let deadline = clock.now() + configuration.timeout
+        var fault = DiscoveryFault.malformed
+        for (index, address) in ServerMetadata.addresses(of: issuer).enumerated() {
+            let left = clock.now().duration(to: deadline)
+            guard left > .zero else { return .failure(.network(.timeout)) }
+            do throws(DiscoveryFault) {
+                return .success(try ServerMetadata(try await document(at: address, within: left), issuer: issuer))
+            } catch {
+                // A server that can't be reached at one address can't at the other.
+                if case .network = error { return .failure(error) }
+                // A document that is there says more than one that is not.
+                if case .status = error, index > 0 { continue }
+                fault = error
+            }
+        }
+        return .failure(fault)
+    }
+
+    /// A document of the server's own, asked for without any credential.
+    func document(at url: String, within timeout: Duration) async throws(DiscoveryFault) -> [UInt8] {
+        let request = HTTPRequest(
+            url: url, headers: [HTTPField(name: "Accept", value: "application/json")], timeout: timeout,
+            maxBodyBytes: Self.maxDocumentBytes)
+        let response: HTTPResponse
+        do {
+            response = try await httpClient.send(request)
+        } catch {
+            throw .network(error as? HTTPClientError ?? .other)
+        }
+        guard (200..<300).contains(response.status) else { throw .status(response.status) }
+        return response.body
+    }
+}

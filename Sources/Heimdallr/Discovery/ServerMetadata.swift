@@ -1,0 +1,53 @@
+/// The addresses of an authorization server, by the names that RFC 8414 section 2 gives them.
+enum Endpoint: String, Sendable, Hashable, CaseIterable {
+    case token = "token_endpoint"
+    case authorization = "authorization_endpoint"
+    case revocation = "revocation_endpoint"
+    case deviceAuthorization = "device_authorization_endpoint"
+    case pushedAuthorization = "pushed_authorization_request_endpoint"
+    case keys = "jwks_uri"
+}
+
+/// What an issuer says about itself: RFC 8414, OpenID Connect Discovery 1.0. Which grants it lists is not looked at:
+/// servers leave out what they support.
+struct ServerMetadata: Sendable, Equatable {
+    /// As they were sent; checked when they are used, so that one that is not needed stops nothing.
+    var endpoints: [Endpoint: String] = [:]
+    /// RFC 9207: every answer to the browser names the issuer.
+    var alwaysNamesIssuer = false
+    /// RFC 9126.
+    var requiresPushing = false
+
+    /// - Throws: `DiscoveryFault.malformed`, or `.otherIssuer` unless `issuer` is named exactly.
+    init(_ body: [UInt8], issuer: String) throws(DiscoveryFault) {
+        guard let value = try? JSONParser.parse(body), case .object = value, let named = value["issuer"]?.string else {
+            throw .malformed
+        }
+        guard named.utf8.elementsEqual(issuer.utf8) else { throw .otherIssuer }
+        for endpoint in Endpoint.allCases { endpoints[endpoint] = value[endpoint.rawValue]?.string }
+        alwaysNamesIssuer = value["authorization_response_iss_parameter_supported"] == .bool(true)
+        requiresPushing = value["require_pushed_authorization_requests"] == .bool(true)
+    }
+
+    /// - Throws: `DiscoveryFault.missing`, or `.unusable` for what the configuration would not be allowed to name either.
+    func url(_ endpoint: Endpoint, allowPlaintext: Bool) throws(DiscoveryFault) -> String {
+        guard let url = endpoints[endpoint] else { throw .missing(endpoint.rawValue) }
+        guard (try? TokenEndpointURL.check(url, allowPlaintext: allowPlaintext)) != nil else {
+            throw .unusable(endpoint.rawValue)
+        }
+        return url
+    }
+
+    /// Where an issuer's metadata may be, in the order in which they are asked: RFC 8414 section 3.1, which puts the
+    /// well-known part in front of the issuer's path, and OpenID Connect Discovery section 4.1, which appends it.
+    static func addresses(of issuer: String) -> [String] {
+        var base = issuer
+        while base.hasSuffix("/") { base.removeLast() }
+        guard let scheme = base.firstRange(of: "://") else { return [] }
+        let path = base[scheme.upperBound...].firstIndex(of: "/") ?? base.endIndex
+        return [
+            "\(base[..<path])/.well-known/oauth-authorization-server\(base[path...])",
+            "\(base)/.well-known/openid-configuration",
+        ]
+    }
+}

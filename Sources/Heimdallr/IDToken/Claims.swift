@@ -1,0 +1,80 @@
+internal import Cryptography
+
+/// What a verified id token says, and whether that fits: OpenID Connect Core section 3.1.3.7.
+struct Claims: Sendable {
+    private let payload: JSONValue
+
+    /// Clocks differ by a little.
+    static let leeway: Int64 = 60
+
+    init(_ payload: JSONValue) { self.payload = payload }
+
+    /// What an id token must say.
+    struct Expectation: Sendable {
+        var issuer: String
+        var client: String
+        /// `nil`: none was sent.
+        var nonce: String?
+        /// Seconds since 1970-01-01T00:00:00Z.
+        var now: Int64
+    }
+
+    func check(_ expected: Expectation) throws(IDTokenFault) {
+        guard let issuer = payload["iss"]?.string, issuer.utf8.elementsEqual(expected.issuer.utf8) else {
+            throw .issuer
+        }
+        try checkAudience(expected.client)
+        guard let expiry = time("exp"), expected.now < Self.adding(expiry, Self.leeway) else { throw .expired }
+        guard let issued = time("iat"), issued <= Self.adding(expected.now, Self.leeway) else { throw .issuedAt }
+        if payload["nbf"] != nil {
+            guard let begin = time("nbf"), begin <= Self.adding(expected.now, Self.leeway) else { throw .issuedAt }
+        }
+        if let nonce = expected.nonce {
+            guard let sent = payload["nonce"]?.string, ConstantTime.isEqual(Array(sent.utf8), Array(nonce.utf8)) else {
+                throw .nonce
+            }
+        }
+        guard let subject = payload["sub"]?.string, !subject.isEmpty, subject.utf8.count <= 255 else { throw .subject }
+    }
+
+    /// One audience is us, or we are among several and named as the authorized party.
+    private func checkAudience(_ client: String) throws(IDTokenFault) {
+        let audiences: [String]
+        switch payload["aud"] {
+        case .string(let one): audiences = [one]
+        case .array(let several):
+            audiences = several.compactMap(\.string)
+            guard audiences.count == several.count else { throw .audience }
+        default: throw .audience
+        }
+        guard audiences.contains(client) else { throw .audience }
+        let party = payload["azp"]
+        if audiences.count > 1 || party != nil {
+            guard party?.string == client else { throw .audience }
+        }
+    }
+
+    /// Who signed in, for people: the first of several claims that says something. An address that the server has not
+    /// verified may be anybody's.
+    var name: String? {
+        for claim in ["email", "preferred_username", "name", "sub"] {
+            guard let text = payload[claim]?.string, text.contains(where: { !$0.isWhitespace }) else { continue }
+            if claim == "email", payload["email_verified"] == .bool(false) { continue }
+            return ServerText.sanitize(text, hiding: [])
+        }
+        return nil
+    }
+
+    /// NumericDate of RFC 7519 section 2.
+    private func time(_ claim: String) -> Int64? {
+        guard case .number(let text) = payload[claim], let seconds = Double(text), seconds >= 0, seconds < 1e15 else {
+            return nil
+        }
+        return Int64(seconds)
+    }
+
+    private static func adding(_ time: Int64, _ seconds: Int64) -> Int64 {
+        let (sum, overflow) = time.addingReportingOverflow(seconds)
+        return overflow ? .max : sum
+    }
+}

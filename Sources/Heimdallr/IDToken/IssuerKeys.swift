@@ -1,0 +1,66 @@
+internal import Cryptography
+import Synchronization
+
+/// The keys that an issuer signs with: kept for a day, and asked for again, at most once a minute, when a token was
+/// signed by a key that is not among them.
+final class IssuerKeys: Sendable {
+    private let directory: EndpointDirectory
+    private let clock: HeimdallrClock
+    private let timeout: Duration
+    private let state = Mutex(State())
+
+    private struct State {
+        var keys: KeySet?
+        var fetchedAt: ContinuousClock.Instant?
+    }
+
+    static let longevity = Duration.seconds(24 * 3600)
+    static let pause = Duration.seconds(60)
+
+    init(directory: EndpointDirectory, clock: HeimdallrClock, timeout: Duration) {
+        self.directory = directory
+        self.clock = clock
+        self.timeout = timeout
+    }
+
+    /// - Throws: `IDTokenFault`
+    func check(_ token: SignedToken) async throws(IDTokenFault) {
+        var candidates = kept(for: token) ?? []
+        if candidates.isEmpty, mayAsk { candidates = try await fetch().candidates(for: token) }
+        guard !candidates.isEmpty else { throw .unknownKey }
+        for key in candidates {
+            let isGood = try? key.accepts(token.signature, of: token.message, by: token.algorithm)
+            if isGood == true { return }
+        }
+        throw .signature
+    }
+
+    private func kept(for token: SignedToken) -> [VerificationKey]? {
+        let now = clock.now()
+        return state.withLock { state in
+            guard let fetchedAt = state.fetchedAt, now - fetchedAt < Self.longevity else { return nil }
+            return state.keys?.candidates(for: token)
+        }
+    }
+
+    private var mayAsk: Bool {
+        let now = clock.now()
+        return state.withLock { $0.fetchedAt.map { now - $0 >= Self.pause } ?? true }
+    }
+
+    private func fetch() async throws(IDTokenFault) -> KeySet {
+        do throws(DiscoveryFault) {
+            let url = try await directory.url(.keys)
+            let keys = try KeySet(try await directory.document(at: url, within: timeout))
+            let now = clock.now()
+            state.withLock {
+                $0.keys = keys
+                $0.fetchedAt = now
+            }
+            return keys
+        } catch {
+            if case .status(404) = error { directory.doubt() }
+            throw .keys(error)
+        }
+    }
+}

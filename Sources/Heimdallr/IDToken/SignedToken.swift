@@ -1,0 +1,66 @@
+internal import Cryptography
+
+/// A JSON Web Token in its compact form, taken apart: RFC 7515 section 7.1. Nothing in it is believed yet.
+struct SignedToken: Sendable {
+    var algorithm: SignatureAlgorithm
+    /// Which key it says it was signed by.
+    var keyID: String?
+    var payload: JSONValue
+    var signature: [UInt8]
+    /// What was signed.
+    var message: [UInt8]
+
+    static let maxBytes = 64 * 1024
+
+    /// Where keys come from is never the token's to say: `jku`, `x5u`, `jwk` and `x5c` are not looked at.
+    init(_ text: [UInt8]) throws(IDTokenFault) {
+        guard text.count <= Self.maxBytes else { throw .malformed }
+        let parts = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        guard parts.count == 3, let header = Self.json(parts[0]), case .object = header else { throw .malformed }
+        guard let name = header["alg"]?.string else { throw .malformed }
+        guard let algorithm = Self.algorithm(name) else { throw .algorithm(ServerText.sanitize(name, hiding: [])) }
+        // An extension that must be understood, and we know none (section 4.1.11).
+        guard header["crit"] == nil, header["b64"] == nil else { throw .malformed }
+        guard let payload = Self.json(parts[1]), case .object = payload, let signature = Self.bytes(parts[2]),
+            !signature.isEmpty
+        else { throw .malformed }
+        switch header["kid"] {
+        case nil: keyID = nil
+        case .string(let identifier): keyID = identifier
+        default: throw .malformed
+        }
+        self.algorithm = algorithm
+        self.payload = payload
+        self.signature = signature
+        message = Array(text[..<(text.count - parts[2].count - 1)])
+    }
+
+    /// Asymmetric ones only: a secret that two know proves nothing to one of them, and `none` proves nothing at all.
+    static func algorithm(_ name: String) -> SignatureAlgorithm? {
+        switch name {
+        case "RS256": .rsa(.sha256)
+        case "RS384": .rsa(.sha384)
+        case "RS512": .rsa(.sha512)
+        case "PS256": .rsaPSS(.sha256)
+        case "PS384": .rsaPSS(.sha384)
+        case "PS512": .rsaPSS(.sha512)
+        case "ES256": .ecdsa(.p256)
+        case "ES384": .ecdsa(.p384)
+        case "ES512": .ecdsa(.p521)
+        case "EdDSA", "Ed25519": .ed25519
+        default: nil
+        }
+    }
+
+    private static func json(_ part: ArraySlice<UInt8>) -> JSONValue? {
+        bytes(part).flatMap { try? JSONParser.parse($0) }
+    }
+
+    /// base64url without padding, and no other spelling of the same bytes.
+    static func bytes(_ part: some Sequence<UInt8>) -> [UInt8]? {
+        let digits = Array(part)
+        guard !digits.contains(where: { $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "=") })
+        else { return nil }
+        return Base64.decode(digits)
+    }
+}

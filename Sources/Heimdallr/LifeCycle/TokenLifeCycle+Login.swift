@@ -1,0 +1,149 @@
+// Tokens that a person brought, from outside any fetch. Whoever performs a login holds the gate from its token request
+// until `loginSaved`, so no fetch has been sent meanwhile: one that was begun still stands in line.
+extension TokenLifeCycle {
+    typealias LoginID = UInt64
+
+    struct PendingLogin: Sendable {
+        var id: LoginID
+        var token: AccessToken
+        var signIn: SignIn?
+        var refreshLife: RefreshLife?
+    }
+
+    /// A login's token request goes out now.
+    mutating func askedForLogin(now: Instant) { lastAskedAt = now }
+
+    /// A login has brought a token. Nothing of it is used, and nothing of what was there is lost, before its record is
+    /// saved; the caller then calls `loginSaved`.
+    /// - Parameter stored: the revision of the store's record, which another process may have written.
+    /// - Returns: what to save; `nil` when the life is over.
+    /// - Throws: what is wrong with the token; nothing has changed then.
+    mutating func loggedIn(
+        _ response: TokenResponse, as signIn: SignIn?, askedAt: Instant, over stored: UInt64, now: Instant,
+        wallClock: Int64
+    ) throws(TokenResponseError) -> (id: LoginID, record: TokenRecord)? {
+        // The refresh token of an earlier login may be another person's: it is not kept.
+        let token = try settings.policy.token(from: response, askedAt: askedAt, keeping: nil)
+        guard !token.isExpired(at: now) else { throw .alreadyExpired }
+        guard stage != .stopped else { return nil }
+        stage = .running
+        let life = token.refreshToken == nil ? nil : RefreshLife(response.refreshTokenExpiresIn, from: askedAt)
+        revision = max(revision, stored) + 1
+        var record = TokenRecord(token, revision: revision, now: now, wallClock: wallClock)
+        record.signIn = signIn
+        record.refreshTokenLife = life?.record(now: now, wallClock: wallClock)
+        let login = PendingLogin(id: nextLoginID, token: token, signIn: signIn, refreshLife: life)
+        nextLoginID += 1
+        pendingLogin = login
+        return (login.id, record)
+    }
+
+    /// The record is durable, or `fault` says why it is not. The token replaces what was there.
+    /// - Returns: false when all was forgotten meanwhile.
+    mutating func loginSaved(
+        _ id: LoginID, _ record: TokenRecord, fault: String?, now: Instant, random: () -> Double
+    ) -> Bool {
+        guard let login = pendingLogin, login.id == id, stage == .running else { return false }
+        pendingLogin = nil
+        noteSave(record, fault: fault, now: now, random: random)
+        if let fetch { act(.cancelFetch(fetch.id)) }
+        fetch = nil
+        refreshToken = login.token.refreshToken
+        refreshLife = login.refreshLife
+        signIn = login.signIn
+        isRefreshTokenDoubtful = false
+        codeless = nil
+        rejectionsInARow = 0
+        rejectedUntil = nil
+        storedGeneration = nil
+        succeeded(now: now)
+        announcedNeed = false
+        if login.token.isExpired(at: now) {
+            if token != nil { drop(.discarded) }
+            if !waiters.isEmpty { wantToken(now: now) }
+        } else {
+            publish(login.token, now: now, random: random)
+            act(.emit(.tokenAcquired(expiresIn: now.duration(to: login.token.expiresAt), stored: false)))
+        }
+        tick(now: now, random: random)
+        return true
+    }
+
+    /// Somebody wants a new token now: not before the minimum interval or what a server asked for has passed, but
+    /// without waiting for the rest of a backoff.
+    mutating func refreshNow(now: Instant, random: () -> Double) {
+        guard stage == .running, fetch == nil, pendingLogin == nil, nextKind != nil else { return }
+        var due = now
+        if let lastAskedAt { due = max(due, lastAskedAt + settings.minInterval) }
+        if let wanted = failure?.serverWants { due = max(due, wanted) }
+        fetchDue = min(fetchDue ?? due, due)
+        tick(now: now, random: random)
+    }
+
+    // MARK: The refresh token's own end
+
+    /// From when to when a refresh token is good.
+    struct RefreshLife: Sendable, Equatable {
+        var beganAt: Instant
+        var endsAt: Instant
+        var hasWarned = false
+
+        /// No server's word makes it longer; deadlines stay far from overflow.
+        private static let longest = 10 * 366 * 24 * 3600.0
+
+        /// - Parameter seconds: as the server said; none, nothing and less mean that it has no end.
+        init?(_ seconds: Double?, from askedAt: Instant) {
+            guard let seconds, seconds > 0 else { return nil }
+            beganAt = askedAt
+            endsAt = askedAt + .milliseconds(Int64(min(seconds, Self.longest) * 1000))
+        }
+
+        init(_ record: TokenRecord.RefreshTokenLife, now: Instant, wallClock: Int64) {
+            func instant(_ time: Int64) -> Instant {
+                let bound = Int64(Self.longest)
+                let (distance, overflow) = time.subtractingReportingOverflow(wallClock)
+                return now + .seconds(overflow ? 0 : min(max(distance, -bound), bound))
+            }
+            beganAt = instant(record.issuedAt)
+            endsAt = max(beganAt, instant(record.expiresAt))
+        }
+
+        func record(now: Instant, wallClock: Int64) -> TokenRecord.RefreshTokenLife {
+            TokenRecord.RefreshTokenLife(
+                issuedAt: wallClock + now.duration(to: beganAt).components.seconds,
+                expiresAt: wallClock + now.duration(to: endsAt).components.seconds)
+        }
+
+        /// Days before, or for a short life its last quarter.
+        var warnAt: Instant { endsAt - min(.seconds(7 * 24 * 3600), beganAt.duration(to: endsAt) / 4) }
+    }
+
+    /// What an answer says about its refresh token's life. One that only gets shorter is one session's, and its end is
+    /// announced once.
+    func life(of response: TokenResponse, replacing old: Secret?, askedAt: Instant) -> RefreshLife? {
+        guard let seconds = response.refreshTokenExpiresIn else {
+            let isNew = response.refreshToken.map { $0 != old } ?? false
+            return isNew ? nil : refreshLife
+        }
+        guard var life = RefreshLife(seconds, from: askedAt) else { return nil }
+        if let refreshLife, life.endsAt <= refreshLife.endsAt + .seconds(60) {
+            life.beganAt = refreshLife.beganAt
+            life.hasWarned = refreshLife.hasWarned
+        }
+        return life
+    }
+
+    /// `nil`: nothing to announce.
+    var endWarningDue: Instant? {
+        guard stage == .running, settings.needs != .nobody, refreshToken != nil, let refreshLife,
+            !refreshLife.hasWarned
+        else { return nil }
+        return refreshLife.warnAt
+    }
+
+    mutating func warnOfEnd(now: Instant) {
+        guard let due = endWarningDue, due <= now, let endsAt = refreshLife?.endsAt else { return }
+        refreshLife?.hasWarned = true
+        if now < endsAt { act(.emit(.refreshTokenEnding(expiresIn: now.duration(to: endsAt)))) }
+    }
+}

@@ -1,0 +1,66 @@
+internal import Cryptography
+
+/// What the browser carries to the authorization endpoint: RFC 6749 sections 4.1.1 and 4.2.1, RFC 7636 section 4.3.
+/// Made once for each login, with fresh random values.
+struct AuthorizationRequest: Sendable {
+    var state: String
+    var nonce: String?
+    /// `nil` for the implicit grant.
+    var verifier: Secret?
+    var parameters: [FormParameter]
+
+    /// - Parameters:
+    ///   - fixed: what the configuration adds: scope, audience, resource and the like.
+    ///   - wantsIDToken: a `nonce` is sent, and has to come back in the id token.
+    /// - Throws: `CryptographyError` when there is no randomness.
+    init(
+        _ method: LoginMethod, client: String, redirectURI: String, fixed: [FormParameter], wantsIDToken: Bool
+    ) throws(CryptographyError) {
+        state = try Self.random()
+        parameters = [
+            FormParameter("response_type", method == .implicit ? "token" : "code"),
+            FormParameter("client_id", client), FormParameter("redirect_uri", redirectURI),
+            FormParameter("state", state),
+        ]
+        if method == .browser {
+            let text = try Self.random()
+            verifier = Secret(text)
+            parameters += [
+                FormParameter("code_challenge", try Self.challenge(for: text)),
+                FormParameter("code_challenge_method", "S256"),
+            ]
+            if wantsIDToken {
+                let nonce = try Self.random()
+                self.nonce = nonce
+                parameters.append(FormParameter("nonce", nonce))
+            }
+        }
+        parameters += fixed
+    }
+
+    /// RFC 7636 section 4.2.
+    static func challenge(for verifier: String) throws(CryptographyError) -> String {
+        Base64.encode(try Digest.sha256(Array(verifier.utf8)), alphabet: .url)
+    }
+
+    /// 256 bits, 43 characters.
+    private static func random() throws(CryptographyError) -> String {
+        Base64.encode(try RandomBytes.make(32), alphabet: .url)
+    }
+
+    /// The endpoint's own query stays (RFC 6749 section 3.1). A space is `%20`, which every server reads.
+    static func url(_ endpoint: String, _ parameters: [FormParameter]) -> String {
+        let pairs = parameters.map { parameter in
+            let value =
+                switch parameter.value {
+                case .plain(let text): Array(text.utf8)
+                case .secret(let secret): secret.revealedBytes
+                }
+            let bytes =
+                FormEncoding.percent(Array(parameter.name.utf8)) + [UInt8(ascii: "=")] + FormEncoding.percent(value)
+            return String(decoding: bytes, as: UTF8.self)
+        }
+        let joint = endpoint.contains("?") ? (endpoint.hasSuffix("?") || endpoint.hasSuffix("&") ? "" : "&") : "?"
+        return endpoint + joint + pairs.joined(separator: "&")
+    }
+}

@@ -1,0 +1,40 @@
+/// The answer of a device authorization endpoint: RFC 8628 section 3.2.
+struct DeviceAuthorization: Sendable {
+    var deviceCode: Secret
+    var userCode: String
+    var verificationURI: String
+    var verificationURIComplete: String?
+    var expiresIn: Duration
+    var interval: Duration
+
+    static let defaultInterval = Duration.seconds(5)
+    static let defaultLife = Duration.seconds(600)
+    static let longestLife = Duration.seconds(24 * 3600)
+
+    /// `nil`: it is not such an answer, or holds an address that nobody should open.
+    init?(_ body: [UInt8]) {
+        guard let value = try? JSONParser.parse(body), let code = value["device_code"]?.string, !code.isEmpty,
+            code.utf8.allSatisfy({ (0x20...0x7E).contains($0) }), let userCode = value["user_code"]?.string,
+            !userCode.isEmpty, userCode.count <= 128,
+            // The second name is Google's.
+            let uri = (value["verification_uri"] ?? value["verification_url"])?.string, Self.isAddress(uri)
+        else { return nil }
+        deviceCode = Secret(code)
+        self.userCode = ServerText.sanitize(userCode, hiding: [])
+        verificationURI = uri
+        verificationURIComplete = value["verification_uri_complete"]?.string.flatMap { Self.isAddress($0) ? $0 : nil }
+        let life = value["expires_in"].flatMap(OAuthAccessTokenDefaultParser.seconds)
+        expiresIn =
+            life.map { .seconds(min(max($0, 0), Double(Self.longestLife.components.seconds))) }
+            ?? Self.defaultLife
+        let pause = value["interval"].flatMap(OAuthAccessTokenDefaultParser.seconds)
+        interval = pause.map { .seconds(min(max($0, 1), 300)) } ?? Self.defaultInterval
+    }
+
+    /// A web page; not a script, and nothing that could end a line on a terminal.
+    private static func isAddress(_ text: String) -> Bool {
+        let lowered = text.lowercased()
+        return (lowered.hasPrefix("https://") || lowered.hasPrefix("http://")) && text.utf8.count <= 2048
+            && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+    }
+}

@@ -1,0 +1,81 @@
+// Logins on another device: RFC 8628.
+extension Heimdallr {
+    private static let deviceGrant = "urn:ietf:params:oauth:grant-type:device_code"
+
+    /// Begins a login on another device: RFC 8628 section 3.1.
+    /// - Throws: `LoginError`; nothing has changed then.
+    public func beginDeviceLogin() async throws(LoginError) -> DeviceLogin {
+        guard loginMethod == .device else { throw .wrongMethod }
+        try checkRunning()
+        let endpoint = try await url(.deviceAuthorization)
+        let begin = clock.now()
+        let response = try await post(exchange.fixedParameters(beside: [], sendsScope: true), to: endpoint)
+        guard let answer = DeviceAuthorization(response.body) else { throw .endpoint(.answer(.notAnObject)) }
+        return DeviceLogin(
+            client: name, userCode: answer.userCode, verificationURI: answer.verificationURI,
+            verificationURIComplete: answer.verificationURIComplete, expiresAt: begin + answer.expiresIn,
+            interval: answer.interval, deviceCode: answer.deviceCode)
+    }
+
+    /// Asks until there is an outcome, at the pace that the server wants; ends when its task is cancelled.
+    /// - Throws: `LoginError`; nothing has been stored then.
+    public func finishDeviceLogin(_ login: DeviceLogin) async throws(LoginError) {
+        guard loginMethod == .device, login.client == name else { throw .wrongMethod }
+        var polling = DevicePolling(interval: login.interval)
+        var pause = login.interval
+        while true {
+            let due = min(clock.now() + pause, login.expiresAt)
+            do { try await clock.sleep(due) } catch { throw .cancelled }
+            try checkRunning()
+            guard !Task.isCancelled else { throw .cancelled }
+            guard clock.now() < login.expiresAt else { throw .expired }
+            guard let next = try await poll(login, &polling) else { return }
+            pause = next
+        }
+    }
+
+    /// One question.
+    /// - Returns: how long to wait before the next; `nil` when there is a token, and it is in use.
+    private func poll(_ login: DeviceLogin, _ polling: inout DevicePolling) async throws(LoginError) -> Duration? {
+        let before = polling
+        let (after, pause): (DevicePolling, Duration?)
+        do throws(LoginError) {
+            (after, pause) = try await holdingStore { () async throws(LoginError) -> (DevicePolling, Duration?) in
+                var polling = before
+                let pause = try await self.askForDevice(login, &polling)
+                return (polling, pause)
+            }
+        } catch LoginError.endpoint(.store) {
+            // Another process works with the record: nothing was asked.
+            return polling.interval
+        }
+        polling = after
+        return pause
+    }
+
+    private func askForDevice(
+        _ login: DeviceLogin, _ polling: inout DevicePolling
+    ) async throws(LoginError) -> Duration? {
+        let outcome: TokenLifeCycle.Outcome
+        let askedAt: ContinuousClock.Instant
+        do throws(LoginError) {
+            (outcome, askedAt) = try await ask(
+                [FormParameter("device_code", login.deviceCode)], grantType: Self.deviceGrant, sendsScope: false,
+                to: nil)
+        } catch LoginError.discovery {
+            // The token endpoint is not known just now.
+            return polling.interval
+        }
+        switch polling.next(outcome) {
+        case .wait(let pause): return pause
+        case .fail(let error):
+            report(outcome, Self.deviceGrant, since: askedAt)
+            throw error
+        case .done(let response):
+            report(outcome, Self.deviceGrant, since: askedAt)
+            let signIn = try await signIn(from: response, nonce: nil, isRequired: false)
+            try await takeUp(response, as: signIn, askedAt: askedAt)
+            return nil
+        }
+    }
+}

@@ -1,0 +1,83 @@
+/// Where a server sends the browser back to: RFC 6749 section 3.1.2, RFC 8252 section 7. Compared byte by byte.
+struct RedirectURI: Sendable, Equatable {
+    /// All before the query.
+    private let base: Substring
+    /// The query's own pairs, as they stand.
+    private let fixed: [Substring]
+
+    /// What an answer's query may hold.
+    private static let answerNames: Set<Substring> = [
+        "code", "state", "iss", "error", "error_description", "error_uri", "access_token", "token_type", "expires_in",
+        "scope",
+    ]
+
+    /// - Throws: `LoginError.badRedirectURI` for a relative one, one with a fragment, plain http to another host, a scheme
+    ///   or host in capitals (a browser would change them), or a query that answers would need.
+    init(_ text: String) throws(LoginError) {
+        guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), text.utf8.count <= 2048, !text.contains("#"),
+            let colon = text.firstIndex(of: ":")
+        else { throw .badRedirectURI }
+        let scheme = text[..<colon]
+        guard let first = scheme.utf8.first, (0x61...0x7A).contains(first),
+            scheme.utf8.allSatisfy({
+                (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || "+-.".utf8.contains($0)
+            }), text.index(after: colon) < text.endIndex
+        else { throw .badRedirectURI }
+        if scheme == "http" || scheme == "https" {
+            guard let host = Self.host(text[text.index(after: colon)...]), host == host.lowercased() else {
+                throw .badRedirectURI
+            }
+            guard scheme == "https" || ["127.0.0.1", "[::1]", "localhost"].contains(host) else {
+                throw .badRedirectURI
+            }
+        }
+        (base, fixed) = Self.split(text)
+        guard !fixed.contains(where: { pair in Self.answerNames.contains(pair.prefix { $0 != "=" }) }) else {
+            throw .badRedirectURI
+        }
+    }
+
+    /// Of `//host:port/…`, without user information.
+    private static func host(_ rest: Substring) -> String? {
+        guard rest.hasPrefix("//") else { return nil }
+        let authority = rest.dropFirst(2).prefix { $0 != "/" && $0 != "?" }
+        guard !authority.contains("@"), !authority.contains("\\") else { return nil }
+        var host = authority
+        if let last = authority.lastIndex(of: ":"), !authority[last...].contains("]") {
+            let port = authority[authority.index(after: last)...]
+            guard UInt16(port) != nil else { return nil }
+            host = authority[..<last]
+        }
+        return host.isEmpty ? nil : String(host)
+    }
+
+    /// A browser writes an empty path as `/`; nothing else is made alike.
+    private static func split(_ text: String) -> (Substring, [Substring]) {
+        let mark = text.firstIndex(of: "?") ?? text.endIndex
+        var base = text[..<mark]
+        if base.hasPrefix("http://") || base.hasPrefix("https://"), let scheme = base.firstRange(of: "://"),
+            !base[scheme.upperBound...].contains("/")
+        {
+            base = Substring(base + "/")
+        }
+        let query = mark == text.endIndex ? "" : text[text.index(after: mark)...]
+        return (base, query.split(separator: "&"))
+    }
+
+    /// What the server has added to the query, pair by pair, and the fragment.
+    /// - Throws: `LoginError.foreignRedirect` when this is not the redirect URI.
+    func answer(in url: String) throws(LoginError) -> (query: [Substring], fragment: Substring?) {
+        let hash = url.firstIndex(of: "#")
+        let fragment = hash.map { url[url.index(after: $0)...] }
+        let (foreign, pairs) = Self.split(String(url[..<(hash ?? url.endIndex)]))
+        guard foreign.utf8.elementsEqual(base.utf8) else { throw .foreignRedirect }
+        var rest = pairs
+        for pair in fixed {
+            guard let index = rest.firstIndex(where: { $0.utf8.elementsEqual(pair.utf8) }) else {
+                throw .foreignRedirect
+            }
+            rest.remove(at: index)
+        }
+        return (rest, fragment)
+    }
+}
