@@ -138,6 +138,8 @@ public enum RouteReport: Sendable, Equatable {
     case upstream(rule: String, destination: String, client: String?, injection: String)
     /// The proxy would answer by itself.
     case refused(status: Int, reason: String)
+    /// It depends on who asks: what some get, the most specific first, then everybody else.
+    indirect case callers([RouteReport], others: RouteReport)
 }
 
 extension Duration {

@@ -66,6 +66,9 @@ enum WhyText {
         switch route {
         case .refused(let status, let reason):
             return "The proxy itself would answer \(status): \(reason)\n"
+        case .callers(let some, let others):
+            return "It depends on who asks.\n\n" + some.map { Self.text($0, office) + "\n" }.joined()
+                + "Everybody else:\n\n" + Self.text(others, office)
         case .upstream(let rule, let destination, let name, let injection):
             var text = "rule         \(rule)\ndestination  \(destination)\n"
             guard let name, let client = office.sources.client(named: name) else {

@@ -90,6 +90,9 @@ extension RouteReport {
     init(_ explanation: RouteExplanation, _ configuration: Configuration) {
         switch explanation {
         case .refused(let status, let detail): self = .refused(status: status, reason: detail)
+        case .callers(let some, let others):
+            self = .callers(
+                some.map { RouteReport($0, configuration) }, others: RouteReport(others, configuration))
         case .unmatched(let destination):
             self = .upstream(rule: "unmatched: forward", destination: destination, client: nil, injection: "")
         case .upstream(let index, let destination):

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Configuration
+import Cryptography
 import FoundationEssentials
 
 /// Runs a program that is to use the proxy.
@@ -10,12 +11,16 @@ struct ExecCommand: ParsableCommand {
         discussion: """
             Sets http_proxy for the program, and removes the environment variables that the configuration takes secrets \
             from: what can use a token need not have the means to get one. The program takes this process's place. \
-            Example:
+            Where the configuration has proxy.users, --user says which of them the program is: its name and password go \
+            into the variables. Example:
 
               heimdallr-proxy exec -- curl http://api.example.com/
             """)
 
     @OptionGroup var options: ConfigurationOptions
+
+    @Option(help: ArgumentHelp("The user of proxy.users that the program is.", valueName: "name"))
+    var user: String?
 
     @Argument(parsing: .captureForPassthrough, help: "The program and its arguments, after --.")
     var command: [String] = []
@@ -31,25 +36,68 @@ struct ExecCommand: ParsableCommand {
         let source = try ConfigurationSource.choose(named: options.config, environment: environment)
         if source.wantsPlayground { PlaygroundVariables.addPlaceholders(to: &environment) }
         let settings = try source.load(environment: environment)
-        guard let proxy = Self.proxyURL(settings) else {
-            OutputDescriptor.standardError.write(
-                "error: proxy.listen has no port that is known before the proxy runs; give it one\n")
-            throw ExitStatus.failure.error
+        guard let authority = Self.authority(settings) else {
+            throw Self.failure("proxy.listen has no port that is known before the proxy runs; give it one")
         }
+        let proxy = "http://\(try credentials(settings, environment))\(authority)"
         // curl reads http_proxy in lower case only (httpoxy); others read the capitals. https goes as it went, for no
         // token can be put on it.
         let failure = ProgramExecution.replaceProcess(
             program, setting: ["http_proxy": proxy, "HTTP_PROXY": proxy], removing: Self.secretVariables(settings))
-        OutputDescriptor.standardError.write("error: can't run \(program[0]): \(failure.sentence)\n")
-        throw ExitStatus.failure.error
+        throw Self.failure("can't run \(program[0]): \(failure.sentence)")
     }
 
-    /// `http://127.0.0.1:8080`; `nil` for a port that the kernel chooses.
-    static func proxyURL(_ settings: Configuration) -> String? {
+    private static func failure(_ text: String) -> any Error {
+        OutputDescriptor.standardError.write("error: \(text)\n")
+        return ExitStatus.failure.error
+    }
+
+    /// `alice:secret@`, percent-encoded; empty where the proxy wants none.
+    private func credentials(_ settings: Configuration, _ environment: [String: String]) throws -> String {
+        let users = settings.proxy.users
+        guard let user else {
+            guard !users.isEmpty else { return "" }
+            throw Self.failure("proxy.users wants to know who asks: add --user NAME, with one of \(Self.list(users))")
+        }
+        guard let source = users[user] else {
+            throw Self.failure(
+                users.isEmpty
+                    ? "the configuration has no proxy.users; leave out --user"
+                    : "proxy.users has no such user; it has \(Self.list(users))")
+        }
+        let secret: [UInt8]
+        switch source {
+        case .literal(let text): secret = Array(text.utf8)
+        case .environment(let name): secret = Array((environment[name] ?? "").utf8)
+        case .file(let path):
+            do throws(CryptographyError) {
+                secret = try SecretFile.read(path: path).withSpan { bytes in bytes.indices.map { bytes[$0] } }
+            } catch {
+                throw Self.failure("proxy.users: \(error)")
+            }
+        }
+        return "\(Self.percentEncoded(Array(user.utf8))):\(Self.percentEncoded(secret))@"
+    }
+
+    private static func list(_ users: [String: SecretSource]) -> String {
+        users.keys.sorted().joined(separator: ", ")
+    }
+
+    /// All but the unreserved characters (RFC 3986, section 2.3).
+    private static func percentEncoded(_ bytes: [UInt8]) -> String {
+        let unreserved = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~".utf8)
+        return bytes.map { byte in
+            unreserved.contains(byte)
+                ? String(UnicodeScalar(byte)) : "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+        }.joined()
+    }
+
+    /// `127.0.0.1:8080`; `nil` for a port that the kernel chooses.
+    static func authority(_ settings: Configuration) -> String? {
         for case .tcp(let host, let port) in settings.proxy.listen where port != 0 {
             // To connect to every address is to connect to none.
             let reachable = host == "0.0.0.0" ? "127.0.0.1" : host == "::" ? "::1" : host
-            return reachable.contains(":") ? "http://[\(reachable)]:\(port)" : "http://\(reachable):\(port)"
+            return reachable.contains(":") ? "[\(reachable)]:\(port)" : "\(reachable):\(port)"
         }
         return nil
     }
@@ -58,6 +106,7 @@ struct ExecCommand: ParsableCommand {
     static func secretVariables(_ settings: Configuration) -> Set<String> {
         var sources = [settings.admin?.token]
         for client in settings.clients { sources += [client.clientSecret, client.password, client.refreshToken] }
+        for secret in settings.proxy.users.values { sources.append(secret) }
         if case .file(_, let key) = settings.store { sources.append(key) }
         let names = sources.compactMap { source in
             if case .environment(let name) = source { name } else { nil }

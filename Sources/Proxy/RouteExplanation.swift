@@ -11,13 +11,15 @@ public enum RouteExplanation: Sendable, Equatable {
     case unmatched(destination: String)
     /// The proxy answers by itself.
     case refused(status: Int, detail: String)
+    /// It depends on who asks: the upstreams of some, the most specific first, then what everybody else gets.
+    indirect case callers([RouteExplanation], others: RouteExplanation)
 
     /// - Parameter url: absolute, as a program would ask the proxy for it.
     public init(_ configuration: Configuration, method: String, url: String) {
         do throws(Problem) {
             self = try Self.explain(configuration, method, url)
         } catch {
-            self = .refused(status: error.status, detail: error.detail)
+            self.init(error)
         }
     }
 
@@ -33,24 +35,34 @@ public enum RouteExplanation: Sendable, Equatable {
             if scheme == .https { throw Problem.schemeNotSupported }
             return .unmatched(destination: "http://\(authority)")
         }
-        switch rules.match(
-            path: bytes.span.extracting(asked.path.range), method: bytes.span.extracting(asked.method.range),
-            caller: nil)
-        {
-        case .upstream(let index):
-            let upstream = configuration.upstreams[index]
-            if let url = upstream.url {
-                if scheme == .https, url.scheme != .https { throw Problem.schemeNotSupported }
-                return .upstream(index: index, destination: url.description)
-            }
-            var wanted = authority
-            if wanted.port == 80 { wanted.port = nil }
-            return .upstream(index: index, destination: "https://\(wanted)")
+        let (path, method) = (asked.path.range, asked.method.range)
+        switch rules.match(path: bytes.span.extracting(path), method: bytes.span.extracting(method), caller: nil) {
+        case .upstream:
+            let choices = rules.choices(path: bytes.span.extracting(path), method: bytes.span.extracting(method))
+            let others = upstream(choices.others, asked, configuration)
+            guard !choices.some.isEmpty else { return others }
+            return .callers(choices.some.map { upstream($0, asked, configuration) }, others: others)
         case .notCovered: throw Problem.notCovered
         case .notForCaller: throw Problem.notForCaller
         case .ambiguousPath: throw Problem.ambiguousPath
         case .unknownHost: throw Problem.unknownHost
         }
+    }
+
+    /// - Parameter index: `nil`: there is none for who asks.
+    private static func upstream(_ index: Int?, _ asked: Asked, _ configuration: Configuration) -> RouteExplanation {
+        guard let index else { return RouteExplanation(.notForCaller) }
+        if let url = configuration.upstreams[index].url {
+            if asked.scheme == .https, url.scheme != .https { return RouteExplanation(.schemeNotSupported) }
+            return .upstream(index: index, destination: url.description)
+        }
+        var wanted = asked.authority
+        if wanted.port == 80 { wanted.port = nil }
+        return .upstream(index: index, destination: "https://\(wanted)")
+    }
+
+    private init(_ problem: Problem) {
+        self = .refused(status: problem.status, detail: problem.detail)
     }
 
     private struct Asked {

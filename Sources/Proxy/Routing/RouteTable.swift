@@ -133,4 +133,16 @@ extension RouteTable.Rules {
         }
         return isForOthers ? .notForCaller : .notCovered
     }
+
+    /// Where callers decide: the upstreams of some, the most specific first, and of everybody else, if there is one.
+    func choices(path: Span<UInt8>, method: Span<UInt8>) -> (some: [Int], others: Int?) {
+        var some: [Int] = []
+        for rule in rules {
+            if let prefix = rule.path, !PathRules.matches(prefix: prefix, path: path) { continue }
+            if !rule.methods.isEmpty, !rule.methods.contains(where: { method.elementsEqual($0) }) { continue }
+            guard rule.callers != nil else { return (some, rule.upstream) }
+            if !some.contains(rule.upstream) { some.append(rule.upstream) }
+        }
+        return (some, nil)
+    }
 }

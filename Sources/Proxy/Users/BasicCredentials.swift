@@ -11,12 +11,17 @@ struct BasicCredentials {
         var start = 6
         while start < value.count, value[start] == UInt8(ascii: " ") { start += 1 }
         guard let bytes = Self.decode(value.extracting(start...)),
-            let colon = bytes.firstIndex(of: UInt8(ascii: ":")),
-            !bytes.contains(where: { $0 < 0x20 || $0 == 0x7F }),
-            let user = String(validating: bytes[..<colon], as: UTF8.self)
+            !bytes.contains(where: { $0 < 0x20 || $0 == 0x7F })
         else { return nil }
-        self.user = user
-        password = Array(bytes[(colon + 1)...])
+        let text = String(validating: bytes, as: UTF8.self).map { Array($0.utf8) } ?? Self.fromLatin1(bytes)
+        guard let colon = text.firstIndex(of: UInt8(ascii: ":")) else { return nil }
+        user = String(decoding: text[..<colon], as: UTF8.self)
+        password = Array(text[(colon + 1)...])
+    }
+
+    /// We ask for UTF-8 (section 2.1), but Python's `requests` for one knows only ISO 8859-1.
+    private static func fromLatin1(_ bytes: [UInt8]) -> [UInt8] {
+        bytes.flatMap { $0 < 0x80 ? [$0] : [0xC0 | $0 >> 6, 0x80 | $0 & 0x3F] }
     }
 
     private static let scheme = Array("basic".utf8)

@@ -1,0 +1,305 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("proxy.users, by real programs", .timeLimit(.minutes(3)))
+struct UserTests {
+    private let origin: RecordingOrigin
+    private let endpoint: RecordingOrigin
+
+    init() throws {
+        origin = try RecordingOrigin { try $0.respond(body: "answer") }
+        endpoint = try tokenEndpoint()
+    }
+
+    /// What must never be seen anywhere but in the request that brings it.
+    private static let password = "pass:w%rd /@?ünd-SEKRET"
+
+    private func proxy(
+        users: String = "alice: {file: FOLDER/alice}", proxy: String = "", more: String = "", listeners: Int = 1
+    ) async throws -> RunningProxy {
+        try await RunningProxy(
+            configuration(
+                tokenEndpoint: endpoint.url, proxy: "users:\n  \(users)\n\(proxy)",
+                upstreams: upstream(url: origin.url),
+                more: more
+            ).text,
+            files: ["secret": clientSecret, "alice": Self.password + "\n"], listeners: listeners)
+    }
+
+    private static let quiet: [String: String?] = [
+        "http_proxy": nil, "HTTP_PROXY": nil, "no_proxy": nil, "NO_PROXY": nil, "ALL_PROXY": nil, "all_proxy": nil,
+    ]
+
+    private static func escaped(_ text: String) -> String {
+        text.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+    }
+
+    private func basic(_ credentials: String) -> (String, String) {
+        ("Proxy-Authorization", "Basic \(credentials.base64)")
+    }
+
+    struct Program: Sendable, CustomTestStringConvertible {
+        var name: String
+        /// Arguments and environment for a GET through the proxy as that user.
+        var command:
+            @Sendable (_ port: UInt16, _ user: String, _ password: String) throws -> (
+                [String], [String: String?]
+            )
+        var testDescription: String { name }
+
+        /// Takes `http://NAME:PASSWORD@HOST:PORT` from the environment.
+        static func byEnvironment(_ name: String, _ arguments: @escaping @Sendable () throws -> [String]) -> Program {
+            Program(name: name) { port, user, password in
+                let url = "http://\(escaped(user)):\(escaped(password))@127.0.0.1:\(port)"
+                return (try arguments(), ["http_proxy": url])
+            }
+        }
+    }
+
+    static let programs = [
+        Program(name: "curl --proxy-user") { port, user, password in
+            (
+                [
+                    "curl", "-sS", "--fail", "-x", "http://127.0.0.1:\(port)", "--proxy-user", "\(user):\(password)",
+                    "http://api.test/x",
+                ], [:]
+            )
+        },
+        Program(name: "curl --proxy-anyauth") { port, user, password in
+            (
+                [
+                    "curl", "-sS", "--fail", "-x", "http://127.0.0.1:\(port)", "--proxy-anyauth", "--proxy-user",
+                    "\(user):\(password)", "http://api.test/x",
+                ], [:]
+            )
+        },
+        .byEnvironment("curl") { ["curl", "-sS", "--fail", "http://api.test/x"] },
+        Program(name: "wget") { port, user, password in
+            (
+                [
+                    "wget", "-qO-", "--tries=1", "-e", "http_proxy=http://127.0.0.1:\(port)", "--proxy-user=\(user)",
+                    "--proxy-password=\(password)", "http://api.test/x",
+                ], [:]
+            )
+        },
+        .byEnvironment("requests") {
+            [
+                try Repository.python(), "-c",
+                "import requests; r = requests.get('http://api.test/x'); r.raise_for_status(); print(r.text)",
+            ]
+        },
+        .byEnvironment("httpx") {
+            [
+                try Repository.python(), "-c",
+                "import httpx; r = httpx.get('http://api.test/x'); r.raise_for_status(); print(r.text)",
+            ]
+        },
+        .byEnvironment("urllib") {
+            [
+                try Repository.python(), "-c",
+                "import urllib.request; print(urllib.request.urlopen('http://api.test/x').read().decode())",
+            ]
+        },
+        // Says what the answer was; there is no repository.
+        .byEnvironment("git") { ["git", "ls-remote", "http://api.test/x"] },
+    ]
+
+    @Test(arguments: programs)
+    func `a program that says who it is comes in, with a wrong password it does not`(program: Program) async throws {
+        let proxy = try await proxy()
+        let (arguments, environment) = try program.command(proxy.port, "alice", Self.password)
+        let isGit = arguments[0] == "git"
+        let good = try await ChildProcess.run(arguments, environment: Self.quiet.merging(environment) { $1 })
+        if !isGit {
+            #expect(good.ending == .exited(0), "\(good.transcript)")
+            #expect(good.output.trimmingCharacters(in: .newlines) == "answer")
+        }
+        let count = origin.requests.count
+        #expect(count >= 1, "\(good.transcript)")
+        for request in origin.requests {
+            #expect(request.values("Authorization") == ["Bearer \(token)"])
+            #expect(request.values("Proxy-Authorization") == [])
+        }
+        let (wrong, wrongEnvironment) = try program.command(proxy.port, "alice", "a guess")
+        let bad = try await ChildProcess.run(wrong, environment: Self.quiet.merging(wrongEnvironment) { $1 })
+        #expect(bad.ending != .exited(0))
+        #expect(bad.transcript.contains("407") || program.name == "wget", "\(bad.transcript)")
+        #expect(origin.requests.count == count)
+    }
+
+    @Test func `nothing that is not right comes in, and the log tells no secret`() async throws {
+        let proxy = try await proxy()
+        let good = "alice:\(Self.password)"
+        let values: [[(String, String)]] = [
+            [], [basic("alice:")], [basic("alice")], [basic(":")], [basic(":\(Self.password)")], [basic("")],
+            [basic("ALICE:\(Self.password)")], [basic("alice:\(Self.password)x")],
+            [basic("alice:" + String(Self.password.dropLast()))], [basic("\(good)\n")], [basic("\(good)\0")],
+            [
+                (
+                    "Proxy-Authorization",
+                    "Basic " + Data([0xFF, 0xFE, 0x3A] + Array(Self.password.utf8)).base64EncodedString()
+                )
+            ],
+            [("Proxy-Authorization", "Basic " + Data(good.utf8 + [0xFF]).base64EncodedString())],
+            [("Proxy-Authorization", "Basic \(good)")], [("Proxy-Authorization", good.base64)],
+            [("Proxy-Authorization", "Bearer \(good.base64)")], [("Proxy-Authorization", "Basic \(good.base64)=")],
+            [("Proxy-Authorization", "Basic \(good.base64), Basic \(good.base64)")],
+            [basic(good), basic(good)], [("Authorization", "Basic \(good.base64)")],
+            [basic("alice:" + String(repeating: "x", count: 40_000))],
+            [basic(String(repeating: "a", count: 40_000) + ":")],
+        ]
+        for fields in values {
+            let response = try await proxy.send("GET", "http://api.test/x", fields: fields)
+            #expect(response.status == 407, "\(fields)")
+            #expect(response.field("Proxy-Authenticate") == "Basic realm=\"heimdallr-proxy\", charset=\"UTF-8\"")
+            #expect(proxyError(of: response) == "http_request_denied")
+            #expect(!response.text.contains("SEKRET"))
+        }
+        // Too long for any head.
+        let huge = try await proxy.send(
+            "GET", "http://api.test/x", fields: [basic(String(repeating: "a", count: 80_000))])
+        #expect(huge.status == 431)
+        #expect(origin.connections.isEmpty)
+        #expect(try await proxy.send("GET", "http://api.test/x", fields: [basic(good)]).status == 200)
+        // The scheme's name is in any case, and more than one space may follow (RFC 9110, section 11.4).
+        let spaced = [("proxy-authorization", "bASIC   \(good.base64)")]
+        #expect(try await proxy.send("GET", "http://api.test/x", fields: spaced).status == 200)
+        let lines = try await eventually("a line each") {
+            let lines = proxy.log.split(separator: "\n").filter { $0.contains(" request ") }
+            return lines.count >= values.count + 3 ? lines : nil
+        }
+        #expect(lines.filter { $0.contains("user=alice") && $0.contains("status=200") }.count == 2, "\(proxy.log)")
+        #expect(lines.filter { $0.contains("user=") }.count == 2)
+        for secret in ["SEKRET", Self.password.base64, good.base64, "Proxy-Authorization"] {
+            #expect(!proxy.log.contains(secret))
+        }
+    }
+
+    @Test func `a request on a kept connection needs its own credential, and each gets its own user`() async throws {
+        let proxy = try await proxy(users: "alice: a-password\n  bob: another")
+        let client = try await RawClient.connect(port: proxy.port)
+        for (credentials, status) in [
+            ("alice:a-password", 200), (nil, 407), ("bob:another", 200), ("bob:a-password", 407),
+            ("alice:a-password", 200),
+        ] as [(String?, Int)] {
+            let field = credentials.map { "Proxy-Authorization: Basic \($0.base64)\r\n" } ?? ""
+            try await client.send("GET http://api.test/x HTTP/1.1\r\nHost: api.test\r\n\(field)\r\n")
+            let response = try await client.response()
+            #expect(response.status == status)
+            #expect(response.field("Connection") == nil)
+        }
+        let users = try await eventually("five lines") {
+            let lines = proxy.log.split(separator: "\n").filter { $0.contains(" request ") }
+            return lines.count == 5
+                ? lines.map { $0.split(separator: " ").first { $0.hasPrefix("user=") } ?? "" } : nil
+        }
+        #expect(users == ["user=alice", "", "user=bob", "", "user=alice"])
+    }
+
+    @Test func `a refused upload is answered, whatever its size, and the connection closed`() async throws {
+        let proxy = try await proxy()
+        let folder = try TemporaryDirectory()
+        let file = try folder.write(String(repeating: "x", count: 3 << 20), to: "big")
+        for more in [[], ["-H", "Expect:"]] {
+            let curl = try await ChildProcess.run(
+                [
+                    "curl", "-sS", "-x", proxy.url, "-T", file, "-o", "/dev/null", "-w", "%{http_code}",
+                    "http://api.test/x",
+                ] + more, environment: Self.quiet)
+            #expect(curl.output == "407", "\(curl.transcript)")
+        }
+        #expect(origin.connections.isEmpty)
+    }
+
+    private func until(_ condition: () async throws -> Bool) async throws {
+        let deadline = ContinuousClock.now + .seconds(20)
+        while try await !condition() {
+            guard ContinuousClock.now < deadline else { throw TestFailure("not within 20 seconds") }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+    }
+
+    @Test func `the secret is that of the file, as it is now`() async throws {
+        let proxy = try await proxy()
+        func status(_ password: String) async throws -> Int {
+            try await proxy.send("GET", "http://api.test/x", fields: [basic("alice:\(password)")]).status
+        }
+        #expect(try await status(Self.password) == 200)
+        try proxy.directory.write("new password\r\n", to: "alice")
+        try await until { try await status("new password") == 200 }
+        #expect(try await status(Self.password) == 407)
+        // Gone, unreadable as a folder is, or empty: nobody comes in, not even with an empty password.
+        for change in ["rm alice", "mkdir alice", "rmdir alice; : > alice", "rm alice; mkfifo alice"] {
+            try await ChildProcess.output(of: ["sh", "-c", change], directory: proxy.directory.path)
+            try await until { try await status("new password") == 407 }
+            #expect(try await status("") == 407)
+            #expect(try await status(Self.password) == 407)
+        }
+        try await ChildProcess.output(of: ["rm", proxy.directory.path(of: "alice")])
+        try proxy.directory.write("back", to: "alice")
+        try await until { try await status("back") == 200 }
+    }
+
+    @Test func `one whose secret is lost keeps nobody else out`() async throws {
+        let proxy = try await proxy(users: "alice: {file: FOLDER/alice}\n  bob: another")
+        try await ChildProcess.output(of: ["rm", proxy.directory.path(of: "alice")])
+        func status(_ credentials: String) async throws -> Int {
+            try await proxy.send("GET", "http://api.test/x", fields: [basic(credentials)]).status
+        }
+        try await until { try await status("alice:\(Self.password)") == 407 }
+        #expect(try await status("bob:another") == 200)
+    }
+
+    @Test func `they are asked on every listener, loopback and Unix socket alike`() async throws {
+        let proxy = try await RunningProxy(
+            configuration(
+                tokenEndpoint: endpoint.url,
+                upstreams: upstream(url: origin.url, more: "listen: {unix: FOLDER/own.sock, mode: \"0600\"}")
+            ).text.replacing(
+                "listen: 127.0.0.1:0",
+                with: "listen: [127.0.0.1:0, \"[::1]:0\", unix:FOLDER/h.sock]\n  users: {alice: {file: FOLDER/secret}}"),
+            files: ["secret": clientSecret], listeners: 4)
+        let ways = [
+            ["-x", proxy.url, "http://api.test/x"],
+            ["-x", "http://\(proxy.listeners[1].address)", "http://api.test/x"],
+            ["--unix-socket", proxy.directory.path(of: "h.sock"), "http://api.test/x"],
+            ["--unix-socket", proxy.directory.path(of: "own.sock"), "http://localhost/x"],
+        ]
+        for way in ways {
+            func status(_ fields: [String]) async throws -> String {
+                try await ChildProcess.output(
+                    of: ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}"] + fields + way, environment: Self.quiet
+                )
+            }
+            #expect(try await status([]) == "407", "\(way)")
+            #expect(try await status(["-H", "Proxy-Authorization: Basic \("alice:\(clientSecret)".base64)"]) == "200")
+        }
+        #expect(origin.requests.count == ways.count)
+    }
+
+    @Test func `exec says who a program is, and takes the secret's variable away`() async throws {
+        let port = try freePort()
+        let proxy = try await RunningProxy(
+            configuration(
+                listen: port, tokenEndpoint: endpoint.url,
+                proxy: "users: {al ice: {file: FOLDER/alice}, bob: {env: BOBS_SECRET}}",
+                upstreams: upstream(url: origin.url)
+            ).text, files: ["secret": clientSecret, "alice": Self.password], environment: ["BOBS_SECRET": "b+b"])
+        let file = proxy.directory.path(of: "config.yaml")
+        let environment = Self.quiet.merging(["BOBS_SECRET": "b+b"]) { $1 }
+        func exec(_ arguments: String...) async throws -> ChildProcess {
+            try await RunningProxy.run(["exec", "--config", file] + arguments, environment: environment)
+        }
+        for user in ["al ice", "bob"] {
+            let run = try await exec("--user", user, "--", "curl", "-sS", "--fail", "http://api.test/x")
+            #expect(run.output == "answer", "\(run.transcript)")
+        }
+        #expect(try await exec("--user", "bob", "--", "env").output.contains("BOBS_SECRET") == false)
+        let none = try await exec("--", "true")
+        #expect(none.ending == .exited(1) && none.errors.contains("add --user NAME, with one of al ice, bob"))
+        let unknown = try await exec("--user", "carol", "--", "true")
+        #expect(
+            unknown.ending == .exited(1) && unknown.errors.contains("proxy.users has no such user; it has al ice, bob"))
+    }
+}
