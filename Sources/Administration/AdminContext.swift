@@ -6,6 +6,8 @@ struct AdminContext: RequestContext {
     var coreContext: CoreRequestContextStorage
     /// Where it came in.
     let localAddress: SocketAddress?
+    /// Another site's page, or a link somewhere else, led here: what changes anything asks first.
+    var isForeign = false
 
     init(source: ApplicationRequestContextSource) {
         coreContext = CoreRequestContextStorage(source: source)

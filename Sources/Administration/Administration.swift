@@ -45,16 +45,20 @@ public final class Administration: Sendable {
             ?? AdminSocket.defaultPath(port: settings.port, runtimeDirectory: settings.runtimeDirectory)
         // The process's own, which is never shut down: a connection's last work may come after its server is gone.
         let group = MultiThreadedEventLoopGroup.singleton
-        let office = Office(sources: sources, tokens: tokens)
+        let admission = Admission(hosts: settings.hosts)
+        let addresses = LoginAddresses(host: settings.host, admission: admission)
+        let office = Office(sources: sources, tokens: tokens, addresses: addresses)
+        let forms: FormTokens
+        do { forms = try FormTokens() } catch {
+            throw .listen(address: "\(settings.host):\(settings.port)", reason: "the machine gives no random numbers")
+        }
         let streams = sources.clients.map { $0.heimdallr.events() }
         try await makeRoom(for: path, group)
         let page = Part(
             name: "\(settings.host.contains(":") ? "[\(settings.host)]" : settings.host):\(settings.port)",
             isSocket: false, address: .hostname(settings.host, port: Int(settings.port)),
             router: PageRoutes.router(
-                office,
-                admission: AdmissionMiddleware(
-                    admission: Admission(hosts: settings.hosts), token: settings.token)),
+                office, admission: admission, gate: TokenGate(token: settings.token, forms: forms)),
             handlers: { [ConnectionGuard()] })
         let users = allowedUsers
         let command = Part(
@@ -68,10 +72,16 @@ public final class Administration: Sendable {
             AdminSocket.remove(path)
             throw .socket(path: path, reason: "its mode can't be set")
         }
+        addresses.setPort(ports[0])
         let host = settings.host.contains(":") ? "[\(settings.host)]" : settings.host
         return Administration(
             address: "\(host):\(ports[0])", socketPath: path, office: office, servers: servers, serving: serving,
             helpers: helpers(office, streams))
+    }
+
+    /// Where a person signs in `client`, for logs and answers; `nil` when a page can't, or nobody has to.
+    public func loginURL(of client: String) -> String? {
+        office.signIn(of: client).url
     }
 
     /// Readiness says no from now on; everything still answers.
@@ -80,6 +90,7 @@ public final class Administration: Sendable {
     /// Closes both listeners and removes the socket's file. May be called more than once.
     public func stop() async {
         office.feed.finish()
+        office.logins.close()
         for helper in helpers { helper.cancel() }
         await servers.triggerGracefulShutdown()
         _ = await serving.result
@@ -93,7 +104,7 @@ public final class Administration: Sendable {
             Task {
                 for await event in stream {
                     office.tokens.record(event)
-                    office.feed.send(event)
+                    office.feed.send(event, office.signIn(of: event.client))
                 }
             }
         }

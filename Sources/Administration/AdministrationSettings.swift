@@ -8,9 +8,10 @@ public struct AdministrationSettings: Sendable {
     public var port: UInt16
     /// What the command line talks to, an absolute path; `nil`: `AdminSocket.defaultPath`.
     public var socket: String?
-    /// Further names, without ports, that `/status` and `/events` answer to.
+    /// Further names, without ports, that the page, `/status` and `/events` answer to.
     public var hosts: [String] = []
-    /// What `/status` and `/events` want as a bearer token; read anew for each request. `nil`: nothing.
+    /// What the page asks for once, and `/status` and `/events` want as a bearer token too; read anew for each request.
+    /// `nil`: nothing.
     public var token: (any SecretProvider)?
     /// `$XDG_RUNTIME_DIR`.
     public var runtimeDirectory: String?
@@ -28,10 +29,13 @@ public struct AdministrationSources: Sendable {
         public var heimdallr: Heimdallr
         /// Gets its tokens without a person.
         public var isUnattended: Bool
+        /// Where the authorization server sends the browser back to; `nil`: `/callback` of the admin port.
+        public var redirectURI: String?
 
-        public init(_ heimdallr: Heimdallr, isUnattended: Bool) {
+        public init(_ heimdallr: Heimdallr, isUnattended: Bool, redirectURI: String? = nil) {
             self.heimdallr = heimdallr
             self.isUnattended = isUnattended
+            self.redirectURI = redirectURI
         }
     }
 

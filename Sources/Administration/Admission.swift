@@ -1,6 +1,6 @@
 import NIOCore
 
-/// Who may read `/status` and `/events`. They hold no secret, but a web page in the user's browser should not get them:
+/// Who may use the page, `/status` and `/events`. They hold no secret, but a web page in the user's browser should not get them:
 /// neither by DNS rebinding (then Host is the page's own name) nor plainly (then Origin or Sec-Fetch-Site give it away).
 struct Admission: Sendable {
     /// Beside loopback and the listener's own address, in lower case.
@@ -28,11 +28,30 @@ struct Admission: Sendable {
     ///   - hosts, origins, sites: every value of Host, Origin and Sec-Fetch-Site.
     ///   - own: the address that the request came in at.
     func check(hosts: [String], origins: [String], sites: [String], own: SocketAddress?) throws(Refusal) {
-        guard let host = hosts.first, hosts.count == 1 else { throw .noHost }
-        guard answers(to: host, own: own) else { throw .foreignHost }
+        let host = try checkHost(hosts, own: own)
         for origin in origins where !Self.isSame(origin: origin, host: host) { throw .foreignOrigin }
         // `none`: by the address bar. `same-site` is not enough: every port of localhost is one site.
         for site in sites where site != "same-origin" && site != "none" { throw .foreignSite }
+    }
+
+    /// The only Host, when it is one of ours.
+    @discardableResult
+    func checkHost(_ hosts: [String], own: SocketAddress?) throws(Refusal) -> String {
+        guard let host = hosts.first, hosts.count == 1 else { throw .noHost }
+        guard answers(to: host, own: own) else { throw .foreignHost }
+        return host
+    }
+
+    /// The same for a host that is only spoken of.
+    /// - Parameter listener: an address or a name that the listener has.
+    func answers(to host: String, listener: String) -> Bool {
+        guard let name = Self.name(in: host) else { return false }
+        // A listener for every address has each of them.
+        if listener == "0.0.0.0" || listener == "::", (try? SocketAddress(ipAddress: name, port: 0)) != nil {
+            return true
+        }
+        return name == listener.lowercased()
+            || answers(to: host, own: try? SocketAddress(ipAddress: listener, port: 0))
     }
 
     private func answers(to host: String, own: SocketAddress?) -> Bool {

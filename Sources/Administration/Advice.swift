@@ -2,18 +2,16 @@ import Heimdallr
 
 /// What somebody can do about a client that has no token. Fixed sentences.
 enum Advice {
-    static func sentence(for error: HeimdallrError, client: String) -> String {
+    static func sentence(for error: HeimdallrError, signIn: SignIn) -> String {
         switch error {
         case .tokenEndpointUnavailable(let fault, _): sentence(for: fault)
         case .clientRefused(let fault, _): sentence(for: fault)
         case .rejectedByResource: "compare this client's audience, resource and scope with what the API wants"
-        case .needsAuthentication: login(client)
+        case .needsAuthentication: signIn.advice
         case .deadlineExceeded: "wait; the token endpoint is slow"
         case .cancelled, .stopped: "nothing; the proxy is stopping"
         }
     }
-
-    static func login(_ client: String) -> String { "sign in: heimdallr-proxy login \(client)" }
 
     private static func sentence(for fault: TokenEndpointFault) -> String {
         switch fault {
@@ -30,7 +28,8 @@ enum Advice {
         case .refused(let error): sentence(for: error.code)
         case .secret: "put the secret where the configuration says it is"
         case .store: "check the store directory, and which other process uses it"
-        case .discovery: "check `issuer`, and that its server can be reached from here; or write the endpoints themselves"
+        case .discovery:
+            "check `issuer`, and that its server can be reached from here; or write the endpoints themselves"
         case .stuck: "wait; it is tried again by itself"
         }
     }

@@ -24,7 +24,7 @@ enum CommandRoutes {
             let token = try await client.heimdallr.accessToken(waiting: .seconds(20))
             return Response.plain(.ok, token.value.revealed + "\n")
         } catch {
-            let advice = Advice.sentence(for: error, client: client.heimdallr.name)
+            let advice = Advice.sentence(for: error, signIn: office.signIn(of: client))
             return Response.plain(.serviceUnavailable, "There is no token: \(error).\nWhat to do: \(advice).\n")
         }
     }
@@ -79,7 +79,8 @@ enum WhyText {
             if let since = status.sinceLastSuccess { text += "token from   \(StatusPage.words(since)) ago\n" }
             if let left = status.expiresIn { text += "expires in   \(StatusPage.words(left))\n" }
             if let error = status.lastError {
-                text += "last error   \(error)\nwhat to do   \(Advice.sentence(for: error, client: name))\n"
+                text +=
+                    "last error   \(error)\nwhat to do   \(Advice.sentence(for: error, signIn: office.signIn(of: client)))\n"
             }
             return text
         }

@@ -36,7 +36,9 @@ final class EventFeed: Sendable {
         return stream
     }
 
-    func send(_ event: HeimdallrEvent) { send(frame: Self.frame(event, at: Date())) }
+    func send(_ event: HeimdallrEvent, _ signIn: SignIn) {
+        send(frame: Self.frame(event, signIn, at: Date()))
+    }
 
     /// A comment, which readers ignore: it finds out those that are gone.
     func beat() { send(frame: ":\n\n") }
@@ -55,22 +57,22 @@ final class EventFeed: Sendable {
         for reader in readers { reader.finish() }
     }
 
-    static func frame(_ event: HeimdallrEvent, at time: Date) -> String {
-        "event: \(event.name)\ndata: \(json(event, at: time).line)\n\n"
+    static func frame(_ event: HeimdallrEvent, _ signIn: SignIn, at time: Date) -> String {
+        "event: \(event.name)\ndata: \(json(event, signIn, at: time).line)\n\n"
     }
 
-    static func json(_ event: HeimdallrEvent, at time: Date) -> JSON {
+    static func json(_ event: HeimdallrEvent, _ signIn: SignIn, at time: Date) -> JSON {
         var members: [JSON.Member] = [
             .init("event", .string(event.name)), .init("client", .string(event.client)),
             .init("time", .string(time.formatted(.iso8601))),
         ]
         switch event.kind {
         case .needsAuthentication:
-            members.append(.init("advice", .string(Advice.login(event.client))))
+            members += [.init("advice", .string(signIn.advice)), .init("login_url", JSON(signIn.url))]
         case .refreshTokenEnding(let expiresIn):
             members += [
                 .init("refresh_token_expires_in_seconds", JSON(expiresIn)),
-                .init("advice", .string(Advice.login(event.client))),
+                .init("advice", .string(signIn.advice)), .init("login_url", JSON(signIn.url)),
             ]
         case .tokenAcquired(let expiresIn, let stored):
             members += [.init("expires_in_seconds", JSON(expiresIn)), .init("stored", .bool(stored))]
@@ -81,7 +83,7 @@ final class EventFeed: Sendable {
         case .tokenFailed(let error):
             members += [
                 .init("message", .string(error.description)),
-                .init("advice", .string(Advice.sentence(for: error, client: event.client))),
+                .init("advice", .string(Advice.sentence(for: error, signIn: signIn))),
                 .init("retry_after_seconds", JSON(error.retryAfter)),
             ]
         }

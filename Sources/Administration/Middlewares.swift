@@ -20,7 +20,8 @@ struct AnswerMiddleware: RouterMiddleware {
         }
         response.headers[.cacheControl] = "no-store"
         response.headers[.xContentTypeOptions] = "nosniff"
-        for (name, value) in Self.fields { response.headers[name] = value }
+        // Pages bring their own.
+        for (name, value) in Self.fields where response.headers[name] == nil { response.headers[name] = value }
         return response
     }
 
@@ -30,62 +31,61 @@ struct AnswerMiddleware: RouterMiddleware {
             ("X-Frame-Options", "DENY"),
             ("Referrer-Policy", "no-referrer"),
             ("Cross-Origin-Resource-Policy", "same-origin"),
+            ("Cross-Origin-Opener-Policy", "same-origin"),
         ]
         return texts.compactMap { name, value in HTTPTypes.HTTPField.Name(name).map { ($0, value) } }
     }()
 }
 
-/// The gate in front of what not everybody may read.
+/// The gate in front of what not everybody may see or do.
 struct AdmissionMiddleware: RouterMiddleware {
     typealias Context = AdminContext
 
+    /// What stands behind it.
+    enum Area: Sendable {
+        /// Answers for programs and for the page's script, and every change: no other site may ask, and the token is
+        /// wanted.
+        case data
+        /// What a link somewhere else may lead to: it is shown, but `AdminContext.isForeign` says how one came here.
+        /// Without the token there is a form that asks for it.
+        case page
+        /// What the form that asks for the token needs itself.
+        case open
+        /// Where an authorization server sends the browser: from another site, and without the session's cookie. The
+        /// attempt's own cookie stands in for both.
+        case callback
+    }
+
     let admission: Admission
-    /// Read anew for each request, so that it can be rotated.
-    let token: (any SecretProvider)?
+    let gate: TokenGate
+    let area: Area
 
     func handle(
         _ request: Request, context: AdminContext, next: (Request, AdminContext) async throws -> Response
     ) async throws -> Response {
+        var context = context
         do throws(Admission.Refusal) {
-            try admission.check(
-                hosts: hosts(of: request), origins: request.headers[values: .origin],
-                sites: Self.secFetchSite.map { request.headers[values: $0] } ?? [], own: context.localAddress)
+            let hosts = request.hosts
+            let isNavigation = request.isNavigation
+            if area == .callback, request.method == .get {
+                try admission.checkHost(hosts, own: context.localAddress)
+            } else if area == .page, isNavigation {
+                try admission.checkHost(hosts, own: context.localAddress)
+                context.isForeign = !request.sites.allSatisfy { $0 == "same-origin" || $0 == "none" }
+            } else {
+                try admission.check(
+                    hosts: hosts, origins: request.headers[values: .origin], sites: request.sites,
+                    own: context.localAddress)
+            }
         } catch {
             return .plain(.forbidden, error.sentence + "\n")
         }
-        guard let token else { return try await next(request, context) }
-        let expected: Secret
-        do {
-            expected = try await token.secret()
-        } catch {
-            let reason = (error as? SecretProviderError)?.description ?? "it can't be read"
-            context.logger.error("admin.token can't be had", metadata: ["reason": "\(reason)"])
-            return .plain(.internalServerError, "admin.token can't be had; the log says why.\n")
-        }
-        guard !expected.isEmpty, Self.bearerToken(of: request) == expected else {
-            var response = Response.plain(
-                .unauthorized, "Send `Authorization: Bearer …` with the value of admin.token.\n")
-            response.headers[.wwwAuthenticate] = "Bearer realm=\"heimdallr-proxy\""
-            return response
+        if area == .data || area == .page,
+            let refusal = await gate.refusal(request, context, asksInAForm: area == .page)
+        {
+            return refusal
         }
         return try await next(request, context)
-    }
-
-    /// Host comes as the authority; a second one would stay a field.
-    private func hosts(of request: Request) -> [String] {
-        let fields = Self.host.map { request.headers[values: $0] } ?? []
-        return (request.head.authority.map { [$0] } ?? []) + fields
-    }
-
-    private static let secFetchSite = HTTPTypes.HTTPField.Name("Sec-Fetch-Site")
-    private static let host = HTTPTypes.HTTPField.Name("Host")
-
-    private static func bearerToken(of request: Request) -> Secret? {
-        let fields = request.headers[values: .authorization]
-        guard fields.count == 1 else { return nil }
-        let parts = fields[0].split(separator: " ", maxSplits: 1)
-        guard parts.count == 2, parts[0].lowercased() == "bearer" else { return nil }
-        return Secret(String(parts[1]))
     }
 }
 

@@ -7,11 +7,17 @@ final class Office: Sendable {
     let sources: AdministrationSources
     let tokens: TokenMetrics
     let feed = EventFeed()
+    let logins = LoginDesk()
+    let addresses: LoginAddresses
     private let begin = ContinuousClock.now
     private let draining = Atomic(false)
 
-    init(sources: AdministrationSources, tokens: TokenMetrics) {
+    init(
+        sources: AdministrationSources, tokens: TokenMetrics,
+        addresses: LoginAddresses = LoginAddresses(host: "127.0.0.1", admission: Admission(hosts: []))
+    ) {
         self.sources = sources
+        self.addresses = addresses
         self.tokens = tokens
     }
 
@@ -48,7 +54,21 @@ final class Office: Sendable {
     }
 
     private var clients: [Readiness.Client] {
-        sources.clients.map { Readiness.Client(status: $0.heimdallr.status(), isUnattended: $0.isUnattended) }
+        sources.clients.map {
+            Readiness.Client(
+                status: $0.heimdallr.status(), isUnattended: $0.isUnattended, signIn: signIn(of: $0))
+        }
+    }
+
+    /// How somebody signs the client in.
+    func signIn(of client: AdministrationSources.Client) -> SignIn {
+        SignIn(
+            client: client.heimdallr.name, method: client.heimdallr.loginMethod,
+            url: signsInHere(client.heimdallr.name) ? addresses.loginURL(of: client) : nil)
+    }
+
+    func signIn(of name: String) -> SignIn {
+        sources.client(named: name).map { signIn(of: $0) } ?? SignIn(client: name, method: nil, url: nil)
     }
 
     func readiness(isStrict: Bool) -> Readiness {

@@ -3,11 +3,21 @@ import Hummingbird
 
 /// What the admin port answers.
 enum PageRoutes {
-    static func router(_ office: Office, admission: AdmissionMiddleware) -> Router<AdminContext> {
+    static func router(_ office: Office, admission: Admission, gate: TokenGate) -> Router<AdminContext> {
         let router = Router(context: AdminContext.self, options: .autoGenerateHeadEndpoints)
         router.add(middleware: AnswerMiddleware())
         addProbes(to: router, office)
-        addReading(to: router.group().add(middleware: admission), office)
+        func group(_ area: AdmissionMiddleware.Area) -> RouterGroup<AdminContext> {
+            router.group().add(middleware: AdmissionMiddleware(admission: admission, gate: gate, area: area))
+        }
+        addReading(to: group(.data), office)
+        let overview = OverviewRoutes(office: office, forms: gate.forms)
+        overview.addPages(to: group(.page))
+        overview.addChanges(to: group(.data))
+        addAssets(to: group(.open), gate)
+        let logins = LoginRoutes(office: office)
+        logins.addPages(to: group(.page))
+        logins.addCallbacks(to: group(.callback))
         return router
     }
 
@@ -37,6 +47,14 @@ enum PageRoutes {
                 : Response.content(.ok, "application/json", status.json.document)
         }
         group.get("events") { _, _ in events(office) }
+    }
+
+    /// What every page loads, and the form that asks for the token.
+    private static func addAssets(to group: some RouterMethods<AdminContext>, _ gate: TokenGate) {
+        group.get("page.css") { _, _ in Response.content(.ok, "text/css; charset=utf-8", PageStyle.text) }
+        group.get("page.js") { _, _ in Response.content(.ok, "text/javascript; charset=utf-8", PageScript.text) }
+        group.get("icon.svg") { _, _ in Response.content(.ok, "image/svg+xml", PageStyle.icon) }
+        group.post("enter") { request, context in await gate.enter(request, context) }
     }
 
     private static func events(_ office: Office) -> Response {

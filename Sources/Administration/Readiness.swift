@@ -5,6 +5,7 @@ struct Readiness {
     struct Client {
         var status: HeimdallrStatus
         var isUnattended: Bool
+        var signIn: SignIn
     }
 
     /// What stands against it, a sentence each; empty when nothing does.

@@ -9,11 +9,11 @@ struct StatusPage {
     let clients: [Readiness.Client]
     let traffic: TrafficReport
 
-    private var isReady: Bool { Readiness(clients, isDraining: isDraining, isStrict: false).isReady }
-    private var isDegraded: Bool { !Readiness(clients, isDraining: isDraining, isStrict: true).isReady }
+    var isReady: Bool { Readiness(clients, isDraining: isDraining, isStrict: false).isReady }
+    var isDegraded: Bool { !Readiness(clients, isDraining: isDraining, isStrict: true).isReady }
 
     /// Without those that only stand for requests without an upstream, unless there were some.
-    private var upstreams: [TrafficReport.Upstream] {
+    var upstreams: [TrafficReport.Upstream] {
         traffic.upstreams.filter { !$0.name.hasPrefix("(") || $0.durations.total > 0 }
     }
 
@@ -35,16 +35,21 @@ struct StatusPage {
         if let lastError = status.lastError {
             error = .object([
                 .init("message", .string(lastError.description)),
-                .init("advice", .string(Advice.sentence(for: lastError, client: status.client))),
+                .init("advice", .string(Advice.sentence(for: lastError, signIn: client.signIn))),
                 .init("seconds_ago", JSON(status.sinceLastError)),
             ])
         }
         return .object([
             .init("client", .string(status.client)),
             .init("grant_type", .string(status.grantType)),
+            .init("login_method", JSON(status.loginMethod?.rawValue)),
+            .init("login_url", JSON(client.signIn.url)),
+            .init("signed_in_as", JSON(status.signedInAs)),
+            .init("scope", .array(status.scope.map { .string($0) })),
             .init("state", .string(status.state.rawValue)),
             .init("expires_in_seconds", JSON(status.expiresIn)),
             .init("has_refresh_token", .bool(status.hasRefreshToken)),
+            .init("refresh_token_expires_in_seconds", JSON(status.refreshTokenExpiresIn)),
             .init("seconds_since_last_success", JSON(status.sinceLastSuccess)),
             .init("last_error", error),
             .init("next_attempt_in_seconds", JSON(status.nextAttemptIn)),
@@ -66,7 +71,7 @@ struct StatusPage {
         ])
     }
 
-    private static func counts(_ upstream: TrafficReport.Upstream) -> (total: Int, failed: Int) {
+    static func counts(_ upstream: TrafficReport.Upstream) -> (total: Int, failed: Int) {
         var (total, failed): (UInt64, UInt64) = (0, 0)
         for (code, count) in upstream.requests {
             total += count
@@ -87,7 +92,7 @@ struct StatusPage {
         text += isDraining ? "stopping" : !isReady ? "not ready yet" : isDegraded ? "degraded" : "ready"
         text += "\n"
         if clients.isEmpty { text += "\nThere are no clients.\n" }
-        for client in clients { text += "\n" + Self.text(client.status) }
+        for client in clients { text += "\n" + Self.text(client) }
         if !upstreams.isEmpty { text += "\nUpstreams:\n" }
         for upstream in upstreams {
             let (total, failed) = Self.counts(upstream)
@@ -99,16 +104,19 @@ struct StatusPage {
         return text
     }
 
-    private static func text(_ status: HeimdallrStatus) -> String {
+    private static func text(_ client: Readiness.Client) -> String {
+        let status = client.status
         var text = "Client \(status.client) (\(status.grantType)) \(status.state.inWords)\n"
+        if let who = status.signedInAs { text += "  signed in: \(who)\n" }
         if let expiresIn = status.expiresIn { text += "  token expires in \(words(expiresIn))\n" }
+        if let left = status.refreshTokenExpiresIn { text += "  the sign-in itself ends in \(words(left))\n" }
         if let since = status.sinceLastSuccess { text += "  last success \(words(since)) ago\n" }
         if let error = status.lastError {
             text += "  last error"
             if let since = status.sinceLastError { text += " \(words(since)) ago" }
-            text += ": \(error)\n  what to do: \(Advice.sentence(for: error, client: status.client))\n"
+            text += ": \(error)\n  what to do: \(Advice.sentence(for: error, signIn: client.signIn))\n"
         } else if status.state == .needsAuthentication {
-            text += "  what to do: \(Advice.login(status.client))\n"
+            text += "  what to do: \(client.signIn.advice)\n"
         }
         if let next = status.nextAttemptIn { text += "  next token request in \(words(next))\n" }
         if status.waiters > 0 {

@@ -42,7 +42,10 @@ struct AdministrationAssembly {
 
     private var sources: AdministrationSources {
         let members = configuration.clients.compactMap { settings in
-            clients[settings.name].map { AdministrationSources.Client($0, isUnattended: settings.isUnattended) }
+            clients[settings.name].map {
+                AdministrationSources.Client(
+                    $0, isUnattended: settings.isUnattended, redirectURI: settings.redirectURI)
+            }
         }
         return AdministrationSources(
             version: Version.number, clients: members, pulse: { [server] in await server.pulse() },

@@ -40,7 +40,8 @@ struct EventTests {
                 status: 400, code: OAuthError.Code(rawValue: "x"), detail: "a\n\ndata: forged\r\r<script>", uri: nil))
         let event = HeimdallrEvent(
             client: "api", kind: .tokenFailed(.clientRefused(fault, retryAfter: .milliseconds(1500))))
-        let frame = EventFeed.frame(event, at: Date(timeIntervalSince1970: 0))
+        let frame = EventFeed.frame(
+            event, SignIn(client: "api", method: .browser, url: nil), at: Date(timeIntervalSince1970: 0))
         #expect(frame.hasPrefix("event: token_failed\ndata: {"))
         #expect(frame.hasSuffix("}\n\n"))
         #expect(frame.filter { $0.isNewline }.count == 3)
@@ -56,7 +57,9 @@ struct EventTests {
         let feed = EventFeed()
         let stream = feed.subscribe()
         for number in 0..<1000 {
-            feed.send(HeimdallrEvent(client: "c\(number)", kind: .needsAuthentication))
+            feed.send(
+                HeimdallrEvent(client: "c\(number)", kind: .needsAuthentication),
+                SignIn(client: "c\(number)", method: .browser, url: nil))
         }
         feed.finish()
         var seen: [String] = []

@@ -1,0 +1,44 @@
+import Cryptography
+import Heimdallr
+
+/// Tells a form of our own page from one that somebody else made: each browser has a cookie, and a form carries what only
+/// this process can make of it. Another server on this host could set the cookie, but not make the token.
+struct FormTokens: Sendable {
+    /// The same for all proxies of a host, whose cookies are one: any value does for each of them.
+    static let cookie = "heimdallr-browser"
+
+    private let key: [UInt8]
+
+    init() throws(CryptographyError) { key = try RandomBytes.make(32) }
+
+    static func newCookie() throws(CryptographyError) -> String { try RandomBytes.identifier() }
+
+    /// Only what `newCookie` could have made.
+    static func isPlausible(_ cookie: String) -> Bool {
+        cookie.utf8.count == 22
+            && cookie.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+                    true
+                default: false
+                }
+            }
+    }
+
+    /// HMAC-SHA256 of the cookie (RFC 2104).
+    func token(for cookie: String) -> String? {
+        let padded = key + Array(repeating: 0, count: 64 - key.count)
+        guard let inner = try? Digest.sha256(padded.map { $0 ^ 0x36 } + Array(cookie.utf8)),
+            let outer = try? Digest.sha256(padded.map { $0 ^ 0x5C } + inner)
+        else { return nil }
+        return Base64.encode(outer, alphabet: .url)
+    }
+
+    func accepts(_ token: String?, for cookie: String?) -> Bool {
+        guard let token, let cookie, Self.isPlausible(cookie), let expected = self.token(for: cookie) else {
+            return false
+        }
+        return Secret(token) == Secret(expected)
+    }
+}

@@ -1,0 +1,287 @@
+import Cryptography
+import Heimdallr
+import Synchronization
+
+/// Logins under way: attempts at browsers by their `state`, and tickets by which whoever began a login asks how it went.
+/// Both tables are bounded, and nothing stays longer than ten minutes, or as long as a device code lives. Any thread.
+final class LoginDesk: Sendable {
+    /// More at once push the oldest out.
+    static let capacity = 64
+    static let lifetime = Duration.seconds(600)
+
+    /// Who may bring the answer of an attempt.
+    private enum Holder {
+        /// The browser with this cookie.
+        case browser(Cookie)
+        /// The command with this ticket, and nobody else.
+        case command
+    }
+
+    /// A browser's proof that it began the attempt.
+    struct Cookie: Sendable {
+        /// An attempt of its own for each sign-in, so that two tabs don't take each other's place.
+        var name: String
+        var value: Secret
+    }
+
+    private struct Attempt {
+        var attempt: LoginAttempt
+        var client: Heimdallr
+        var holder: Holder
+        var ticket: String?
+        var expiresAt: ContinuousClock.Instant
+    }
+
+    private struct State {
+        var attempts: [String: Attempt] = [:]
+        var tickets: [String: Ticket] = [:]
+        /// The device login that the page shows, by client.
+        var shown: [String: String] = [:]
+        /// From our own page at one of our names to the same page at another, which a browser calls another site.
+        var passes: [String: ContinuousClock.Instant] = [:]
+    }
+
+    /// One login as its beginner sees it.
+    struct Ticket: Sendable {
+        enum Progress: Sendable, Equatable {
+            case waiting
+            case done
+            case failed(String)
+        }
+
+        var client: String
+        var progress = Progress.waiting
+        var device: DeviceLogin?
+        var expiresAt: ContinuousClock.Instant
+        /// Of the attempt that is this ticket's alone.
+        fileprivate var state: String?
+        fileprivate var work: Task<Void, Never>?
+    }
+
+    enum Refusal: Error, Equatable {
+        /// Not known: over, too old, or of another process.
+        case unknown
+        /// Begun in another browser.
+        case foreign
+        /// Begun by a command, which waits for the address.
+        case commands
+    }
+
+    private let state = Mutex(State())
+    private let clock = ContinuousClock()
+
+    // MARK: At a browser
+
+    /// - Parameter ticket: whose progress the outcome is; one that is not known counts for nothing.
+    /// - Returns: where to send the browser, and the cookie it has to bring back.
+    func beginAtBrowser(
+        _ client: Heimdallr, redirectURI: String, ticket: String?
+    ) async throws(LoginError) -> (url: String, cookie: Cookie) {
+        let cookie: Cookie
+        do throws(CryptographyError) {
+            cookie = Cookie(
+                name: "heimdallr-login-" + (try RandomBytes.identifier()), value: Secret(try RandomBytes.identifier()))
+        } catch { throw .noRandomness }
+        let attempt = try await client.beginLogin(redirectURI: redirectURI)
+        keep(attempt, client, .browser(cookie), ticket: ticket)
+        return (attempt.url, cookie)
+    }
+
+    /// Takes the attempt that `state` belongs to out of the table: nobody finishes it twice, nor tries cookies on it.
+    /// - Parameter cookies: what the browser sent, by name.
+    func take(state key: String, cookies: [String: String]) throws(Refusal) -> Taken {
+        let now = clock.now
+        let found = state.withLock { state -> Result<Attempt, Refusal> in
+            guard let attempt = state.attempts[key], attempt.expiresAt > now else { return .failure(.unknown) }
+            guard case .browser(let cookie) = attempt.holder else { return .failure(.commands) }
+            state.attempts[key] = nil
+            guard let value = cookies[cookie.name], Secret(value) == cookie.value else { return .failure(.foreign) }
+            return .success(attempt)
+        }
+        let attempt = try found.get()
+        return Taken(attempt: attempt.attempt, client: attempt.client, ticket: attempt.ticket)
+    }
+
+    /// An attempt that is nobody else's any more.
+    struct Taken: Sendable {
+        let attempt: LoginAttempt
+        let client: Heimdallr
+        fileprivate let ticket: String?
+    }
+
+    /// Sees it through even when the browser goes away, so that no code is spent for nothing.
+    func finish(_ taken: Taken, redirectedTo url: String) async throws(LoginError) {
+        let outcome = await Task.detached { () -> Result<Void, LoginError> in
+            do throws(LoginError) {
+                return .success(try await taken.client.finishLogin(taken.attempt, redirectedTo: url))
+            } catch { return .failure(error) }
+        }.value
+        if let ticket = taken.ticket { settle(ticket, outcome) }
+        try outcome.get()
+    }
+
+    private func keep(_ attempt: LoginAttempt, _ client: Heimdallr, _ holder: Holder, ticket: String?) {
+        let now = clock.now
+        state.withLock { state in
+            state.attempts = state.attempts.filter { $0.value.expiresAt > now }
+            if state.attempts.count >= Self.capacity,
+                let oldest = state.attempts.min(by: { $0.value.expiresAt < $1.value.expiresAt })?.key
+            {
+                state.attempts[oldest] = nil
+            }
+            state.attempts[attempt.state] = Attempt(
+                attempt: attempt, client: client, holder: holder, ticket: ticket,
+                expiresAt: min(attempt.expiresAt, now + Self.lifetime))
+        }
+    }
+
+    // MARK: By a command
+
+    /// For one who sends somebody to the page.
+    func openTicket(_ client: String) throws(LoginError) -> String {
+        try issue(Ticket(client: client, expiresAt: clock.now + Self.lifetime))
+    }
+
+    /// For one who will bring the address back that the browser was sent to.
+    func beginForCommand(
+        _ client: Heimdallr, redirectURI: String
+    ) async throws(LoginError) -> (ticket: String, url: String) {
+        let attempt = try await client.beginLogin(redirectURI: redirectURI)
+        var ticket = Ticket(client: client.name, expiresAt: clock.now + Self.lifetime)
+        ticket.state = attempt.state
+        let id = try issue(ticket)
+        keep(attempt, client, .command, ticket: id)
+        return (id, attempt.url)
+    }
+
+    /// - Returns: `false` when there is nothing that waits for an address.
+    func finishForCommand(_ id: String, redirectedTo url: String) async -> Bool {
+        let found = state.withLock { state -> Attempt? in
+            guard let key = state.tickets[id]?.state else { return nil }
+            state.tickets[id]?.state = nil
+            return state.attempts.removeValue(forKey: key)
+        }
+        guard let found, found.expiresAt > clock.now else { return false }
+        try? await finish(
+            Taken(attempt: found.attempt, client: found.client, ticket: id), redirectedTo: url)
+        return true
+    }
+
+    // MARK: On another device
+
+    /// The login that the page shows: the one under way, or a new one.
+    func shownDeviceLogin(_ client: Heimdallr) async throws(LoginError) -> String {
+        let now = clock.now
+        let running = state.withLock { state -> String? in
+            guard let id = state.shown[client.name], let ticket = state.tickets[id],
+                ticket.progress == .waiting, ticket.expiresAt > now
+            else { return nil }
+            return id
+        }
+        if let running { return running }
+        let id = try await beginDevice(client)
+        state.withLock { $0.shown[client.name] = id }
+        return id
+    }
+
+    func beginDevice(_ client: Heimdallr) async throws(LoginError) -> String {
+        let login = try await client.beginDeviceLogin()
+        var ticket = Ticket(client: client.name, expiresAt: login.expiresAt + .seconds(60))
+        ticket.device = login
+        let id = try issue(ticket)
+        let work = Task.detached { [weak self] in
+            let outcome: Result<Void, LoginError>
+            do throws(LoginError) {
+                outcome = .success(try await client.finishDeviceLogin(login))
+            } catch { outcome = .failure(error) }
+            self?.settle(id, outcome)
+        }
+        let isKept = state.withLock { state in
+            state.tickets[id]?.work = work
+            return state.tickets[id] != nil
+        }
+        if !isKept { work.cancel() }
+        return id
+    }
+
+    // MARK: Passes
+
+    /// Good once, for a minute; `nil` only without random numbers.
+    func newPass() -> String? {
+        guard let pass = try? RandomBytes.identifier() else { return nil }
+        let now = clock.now
+        state.withLock { state in
+            state.passes = state.passes.filter { $0.value > now }
+            if state.passes.count >= Self.capacity, let oldest = state.passes.min(by: { $0.value < $1.value })?.key {
+                state.passes[oldest] = nil
+            }
+            state.passes[pass] = now + .seconds(60)
+        }
+        return pass
+    }
+
+    func spendPass(_ pass: String?) -> Bool {
+        guard let pass, let end = state.withLock({ $0.passes.removeValue(forKey: pass) }) else { return false }
+        return end > clock.now
+    }
+
+    // MARK: Tickets
+
+    func ticket(_ id: String) -> Ticket? {
+        let now = clock.now
+        return state.withLock { state in
+            guard let ticket = state.tickets[id], ticket.expiresAt > now else { return nil }
+            return ticket
+        }
+    }
+
+    /// Whoever began it does not want it any more.
+    func cancel(_ id: String) {
+        let work = state.withLock { state -> Task<Void, Never>? in
+            guard let ticket = state.tickets.removeValue(forKey: id) else { return nil }
+            if let key = ticket.state { state.attempts[key] = nil }
+            state.attempts = state.attempts.filter { $0.value.ticket != id }
+            return ticket.work
+        }
+        work?.cancel()
+    }
+
+    /// Ends everything.
+    func close() {
+        let work = state.withLock { state in
+            defer { state = State() }
+            return state.tickets.values.compactMap(\.work)
+        }
+        for task in work { task.cancel() }
+    }
+
+    func settle(_ id: String, _ outcome: Result<Void, LoginError>) {
+        state.withLock { state in
+            guard state.tickets[id]?.progress == .waiting else { return }
+            switch outcome {
+            case .success: state.tickets[id]?.progress = .done
+            case .failure(let error): state.tickets[id]?.progress = .failed("\(error)")
+            }
+        }
+    }
+
+    private func issue(_ ticket: Ticket) throws(LoginError) -> String {
+        let id: String
+        do throws(CryptographyError) { id = try RandomBytes.identifier() } catch { throw .noRandomness }
+        let now = clock.now
+        let pushedOut = state.withLock { state -> [Task<Void, Never>] in
+            var gone = state.tickets.filter { $0.value.expiresAt <= now }.map(\.key)
+            if state.tickets.count - gone.count >= Self.capacity,
+                let oldest = state.tickets.min(by: { $0.value.expiresAt < $1.value.expiresAt })?.key,
+                !gone.contains(oldest)
+            {
+                gone.append(oldest)
+            }
+            let work = gone.compactMap { state.tickets.removeValue(forKey: $0)?.work }
+            state.tickets[id] = ticket
+            return work
+        }
+        for task in pushedOut { task.cancel() }
+        return id
+    }
+}

@@ -1,0 +1,195 @@
+import HTTPTypes
+import Heimdallr
+import Hummingbird
+
+/// Signing in at a browser: `/login/CLIENT`, and where the authorization server sends the browser back to.
+struct LoginRoutes: Sendable {
+    let office: Office
+
+    func addPages(to group: some RouterMethods<AdminContext>) {
+        group.get("login/:client") { request, context in await begin(request, context) }
+        group.get("login/:client/:ticket") { _, context in device(context) }
+    }
+
+    /// `/callback`, and the path of every other redirect URI that leads here.
+    func addCallbacks(to group: some RouterMethods<AdminContext>) {
+        var paths: Set<String> = ["/callback"]
+        for client in office.sources.clients {
+            guard let uri = client.redirectURI, let origin = office.addresses.ownOrigin(of: uri) else { continue }
+            if Self.isFree(origin.path) { paths.insert(origin.path) }
+        }
+        for path in paths {
+            group.get(RouterPath(path)) { request, _ in await answer(request) }
+            group.post(RouterPath(path)) { request, _ in await fragment(request) }
+        }
+    }
+
+    /// Not one that something else answers to, nor one with a meaning of its own for the router.
+    private static func isFree(_ path: String) -> Bool {
+        let first = path.split(separator: "/").first.map(String.init) ?? ""
+        let taken = [
+            "", "livez", "healthz", "readyz", "metrics", "status", "events", "page.css", "page.js", "icon.svg", "enter",
+            "fragment", "logout", "refresh", "login",
+        ]
+        return !taken.contains(first)
+            && path.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+                    UInt8(ascii: "/"):
+                    true
+                default: false
+                }
+            }
+    }
+
+    // MARK: Going out
+
+    private func begin(_ request: Request, _ context: AdminContext) async -> Response {
+        guard let client = office.client(context) else {
+            return LoginPage.failure(
+                .notFound, "No such client", "The configuration has no client of that name.")
+        }
+        let name = client.heimdallr.name
+        guard let method = client.heimdallr.loginMethod else {
+            return LoginPage.failure(
+                .badRequest, "Nothing to sign in", "Client \(name) gets its tokens by itself; nobody has to sign in.")
+        }
+        guard office.signsInHere(name) else {
+            return LoginPage.failure(
+                .badRequest, "Sign in at a terminal",
+                method == .password
+                    ? "Client \(name) takes a user name and a password, which no web page should ask for."
+                    : "The redirect_uri of client \(name) does not lead to this page.",
+                "Run: \(office.signIn(of: client).command)")
+        }
+        // Another site may lead here, but begins nothing.
+        if context.isForeign, !office.logins.spendPass(request.uri.queryParameters["pass"].map(String.init)) {
+            return .page(.ok, PageMarkup.render(.confirm, ["title": "Sign in", "name": name]))
+        }
+        guard request.method == .get else { return .plain(.ok, "") }
+        do throws(LoginError) {
+            if method == .device {
+                return .redirect(to: "/login/\(name)/\(try await office.logins.shownDeviceLogin(client.heimdallr))")
+            }
+            return try await sendOut(client, request)
+        } catch {
+            return LoginPage.failure(
+                .badGateway, "The sign-in could not begin", LoginPage.sentence(error), again: "/login/\(name)")
+        }
+    }
+
+    /// To the authorization server; before that to the origin that it answers to, where the cookie has to be.
+    private func sendOut(
+        _ client: AdministrationSources.Client, _ request: Request
+    ) async throws(LoginError) -> Response {
+        let redirectURI = office.addresses.redirectURI(of: client)
+        guard let origin = office.addresses.ownOrigin(of: redirectURI) else { throw .badRedirectURI }
+        let ticket = request.uri.queryParameters["ticket"].map(String.init).flatMap {
+            FormTokens.isPlausible($0) ? $0 : nil
+        }
+        let host = request.hosts.first ?? ""
+        if !LoginAddresses.isSame(host, origin.authority, scheme: origin.scheme) {
+            guard request.uri.queryParameters["pass"] == nil else {
+                return LoginPage.failure(
+                    .badRequest, "This address does not fit",
+                    "The authorization server answers to \(origin.scheme)://\(origin.authority), and this page was asked as "
+                        + "\(host) twice.", "Use that address, or change redirect_uri.")
+            }
+            guard let pass = office.logins.newPass() else { throw .noRandomness }
+            var url = "\(origin.scheme)://\(origin.authority)/login/\(client.heimdallr.name)?pass=\(pass)"
+            if let ticket { url += "&ticket=\(ticket)" }
+            return .redirect(to: url)
+        }
+        let (url, cookie) = try await office.logins.beginAtBrowser(
+            client.heimdallr, redirectURI: redirectURI, ticket: ticket)
+        var response = Response.redirect(to: url)
+        response.setCookie(
+            cookie.name, cookie.value.revealed, path: origin.path, sameSite: "Lax",
+            maxAge: Int(LoginDesk.lifetime.components.seconds), isSecure: origin.scheme == "https")
+        return response
+    }
+
+    // MARK: Coming back
+
+    private func answer(_ request: Request) async -> Response {
+        guard request.method == .get else { return .plain(.ok, "") }
+        let query = request.uri.query ?? ""
+        guard !query.isEmpty else {
+            // The implicit grant's answer stands behind `#`, where only a script sees it.
+            return .page(
+                .ok,
+                PageMarkup.render(
+                    .message,
+                    [
+                        "title": "Signing in", "kind": "callback", "tone": "busy", "headline": "Signing in",
+                        "handsOver": true,
+                        "lines": [
+                            "One moment. This needs JavaScript; without it, sign in with heimdallr-proxy login --paste."
+                        ],
+                    ]))
+        }
+        return await finish(request, answer: "?" + query)
+    }
+
+    private func fragment(_ request: Request) async -> Response {
+        guard let text = await request.text(), !text.isEmpty,
+            text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") })
+        else {
+            return LoginPage.failure(.badRequest, "Not signed in", "The server’s answer can’t be read.")
+        }
+        return await finish(request, answer: "#" + text)
+    }
+
+    /// - Parameter answer: query or fragment, with `?` or `#` in front.
+    private func finish(_ request: Request, answer: String) async -> Response {
+        let taken: LoginDesk.Taken
+        do throws(LoginDesk.Refusal) {
+            taken = try office.logins.take(state: Self.state(in: answer), cookies: request.cookies)
+        } catch {
+            return LoginPage.refusal(error)
+        }
+        let name = taken.client.name
+        // As the browser was sent here; whether that is as it should be is for the client to judge.
+        let scheme = taken.attempt.redirectURI.prefix { $0 != ":" }
+        let url = "\(scheme)://\(request.hosts.first ?? "")\(request.uri.path)\(answer)"
+        do throws(LoginError) {
+            try await office.logins.finish(taken, redirectedTo: url)
+            return LoginPage.success(name)
+        } catch {
+            return LoginPage.failure(
+                LoginPage.status(of: error), "Not signed in", LoginPage.sentence(error), "Nothing was stored.",
+                again: "/login/\(name)", isCallback: true)
+        }
+    }
+
+    /// The first one; whether there is a second is for the client to judge.
+    private static func state(in answer: String) -> String {
+        for pair in answer.dropFirst().split(separator: "&") where pair.hasPrefix("state=") {
+            return String(pair.dropFirst("state=".count))
+        }
+        return ""
+    }
+
+    // MARK: On another device
+
+    private func device(_ context: AdminContext) -> Response {
+        guard let client = office.client(context), let id = context.parameters.get("ticket"),
+            let ticket = office.logins.ticket(id), ticket.client == client.heimdallr.name, let login = ticket.device
+        else {
+            return LoginPage.failure(
+                .notFound, "This sign-in is over", "It was finished or cancelled, or took too long.",
+                again: context.parameters.get("client").flatMap { office.sources.client(named: $0) }
+                    .map { "/login/\($0.heimdallr.name)" })
+        }
+        let name = client.heimdallr.name
+        switch ticket.progress {
+        case .done: return LoginPage.success(name)
+        case .failed(let sentence):
+            return LoginPage.failure(
+                .badRequest, "Not signed in", sentence.prefix(1).uppercased() + sentence.dropFirst() + ".",
+                again: "/login/\(name)")
+        case .waiting: return .page(.ok, LoginPage.device(name, login))
+        }
+    }
+}

@@ -1,0 +1,21 @@
+import Heimdallr
+
+/// How somebody can give a client a token that has none, for whoever reads about it.
+struct SignIn: Sendable {
+    let client: String
+    /// `nil`: nobody can sign in; a refresh token has to be handed in.
+    let method: LoginMethod?
+    /// Of the page; `nil` when it has to be a terminal.
+    let url: String?
+
+    var command: String {
+        let command = "heimdallr-proxy login \(client)"
+        return url == nil && (method == .browser || method == .implicit) ? command + " --paste" : command
+    }
+
+    /// What to do, to stand behind a colon.
+    var advice: String {
+        guard method != nil else { return "put a new refresh token where clients.\(client).refresh_token says" }
+        return url.map { "sign in at \($0), or by \(command)" } ?? "sign in by \(command)"
+    }
+}

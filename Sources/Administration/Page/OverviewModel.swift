@@ -1,0 +1,146 @@
+import Heimdallr
+
+/// What `/` shows, as the templates want it. Nothing in it is a secret: see `StatusPage`.
+struct OverviewModel {
+    let status: StatusPage
+    /// For the forms; `nil` where nobody can send any.
+    let formToken: String?
+
+    var values: [String: Any] {
+        let upstreams = status.upstreams.map(Self.values)
+        return [
+            "title": title, "kind": "overview", "reload": 30, "version": status.version,
+            "overall": ["word": overall.word, "tone": overall.tone],
+            "uptime": StatusPage.words(status.uptime), "inFlight": status.traffic.inFlight,
+            "hasClients": !status.clients.isEmpty, "clients": status.clients.map(values),
+            "hasUpstreams": !upstreams.isEmpty, "upstreams": upstreams,
+        ]
+    }
+
+    private var overall: (word: String, tone: String) {
+        if status.isDraining { return ("Stopping", "warn") }
+        if !status.isReady { return ("Not ready yet", "busy") }
+        return status.isDegraded ? ("Degraded", "warn") : ("Ready", "good")
+    }
+
+    /// What a tab says while nobody looks at it.
+    private var title: String {
+        let waiting = status.clients.count { $0.status.state == .needsAuthentication }
+        return waiting == 0 ? overall.word : "\(waiting) to sign in"
+    }
+
+    // MARK: A client
+
+    private func values(_ listed: Readiness.Client) -> [String: Any] {
+        let client = listed.status
+        let (word, tone) = client.state.onThePage
+        let needsLogin = client.state == .needsAuthentication
+        var values: [String: Any] = [
+            "name": client.client, "grant": GrantName.inWords(client.grantType), "word": word, "tone": tone,
+            "hasScopes": !client.scope.isEmpty, "scopes": client.scope,
+            "nobody": client.loginMethod == nil ? "by itself" : needsLogin ? "nobody" : "somebody",
+            "urgent": needsLogin,
+            "signIn": listed.signIn.url != nil && client.state != .stopped,
+            "signInWord": needsLogin ? "Sign in" : "Sign in again",
+            "canRefresh": client.loginMethod == nil && client.state != .stopped || client.hasRefreshToken,
+            "canSignOut": client.loginMethod != nil && (client.expiresIn != nil || client.hasRefreshToken),
+        ]
+        if let formToken { values["csrf"] = formToken }
+        if let who = client.signedInAs { values["who"] = who }
+        if client.loginMethod != nil, listed.signIn.url == nil {
+            values["command"] = listed.signIn.command
+        }
+        if let left = client.expiresIn {
+            values["expires"] = StatusPage.words(left)
+            values["seconds"] = left.components.seconds
+        }
+        if let left = client.refreshTokenExpiresIn {
+            values["refreshEnds"] = "sign-in ends in \(StatusPage.words(left))"
+        }
+        if let since = client.sinceLastSuccess { values["refreshed"] = StatusPage.words(since) }
+        if client.waiters > 0 {
+            values["waiters"] = "\(client.waiters) request\(client.waiters == 1 ? " waits" : "s wait")"
+        }
+        if let note = note(listed) { values["note"] = note }
+        return values
+    }
+
+    /// The last error, with what to do about it.
+    private func note(_ listed: Readiness.Client) -> [String: Any]? {
+        let client = listed.status
+        var also: [String] = []
+        if let next = client.nextAttemptIn, client.lastError != nil {
+            also.append("The next token request is due in \(StatusPage.words(next)).")
+        }
+        if let fault = client.storeFault { also.append("Store: \(fault).") }
+        var note: [String: Any] = also.isEmpty ? [:] : ["also": also.joined(separator: " ")]
+        if let error = client.lastError {
+            note["tone"] = client.state == .ready ? "warn" : "bad"
+            note["headline"] =
+                "Last error" + (client.sinceLastError.map { ", \(StatusPage.words($0)) ago:" } ?? ":")
+            note["detail"] = Self.sentence("\(error)")
+            note["todo"] = Self.sentence(Advice.sentence(for: error, signIn: listed.signIn))
+            return note
+        }
+        if client.state == .needsAuthentication {
+            note["tone"] = "warn"
+            note["headline"] = "Nobody is signed in."
+            note["detail"] = "Requests that want this client’s token get 503 until somebody does."
+            return note
+        }
+        if client.storeFault != nil {
+            note["tone"] = "warn"
+            note["headline"] = "Tokens are kept in memory only."
+            return note
+        }
+        return nil
+    }
+
+    private static func sentence(_ text: String) -> String { text.prefix(1).uppercased() + text.dropFirst() + "." }
+
+    // MARK: An upstream
+
+    private static func values(_ upstream: TrafficReport.Upstream) -> [String: Any] {
+        let (total, failed) = StatusPage.counts(upstream)
+        var values: [String: Any] = [
+            "name": upstream.name, "requests": total, "errors": failed, "failed": failed > 0,
+        ]
+        if let client = upstream.client { values["client"] = client }
+        let codes = upstream.requests.filter { $0.code >= 400 }.sorted { $0.count > $1.count }.prefix(4)
+        if !codes.isEmpty {
+            values["codes"] = codes.map { "\($0.count) × \($0.code)" }.joined(separator: ", ")
+        }
+        if let chart = LatencyChart(upstream.durations) { values["chart"] = chart.values }
+        return values
+    }
+}
+
+extension HeimdallrStatus.State {
+    /// One or two words, and the class of their colour.
+    var onThePage: (word: String, tone: String) {
+        switch self {
+        case .starting: ("Starting", "busy")
+        case .ready: ("Ready", "good")
+        case .fetching: ("Getting a token", "busy")
+        case .idle: ("Idle", "still")
+        case .backingOff: ("No token", "bad")
+        case .needsAuthentication: ("Sign-in needed", "warn")
+        case .stopped: ("Stopped", "still")
+        }
+    }
+}
+
+/// Grant types as people call them.
+enum GrantName {
+    static func inWords(_ type: String) -> String {
+        switch type {
+        case "client_credentials": "client credentials"
+        case "authorization_code": "authorization code"
+        case "refresh_token": "refresh token"
+        case "urn:ietf:params:oauth:grant-type:device_code": "device code"
+        case "urn:ietf:params:oauth:grant-type:token-exchange": "token exchange"
+        case "urn:ietf:params:oauth:grant-type:jwt-bearer": "JWT bearer"
+        default: type
+        }
+    }
+}

@@ -1,0 +1,91 @@
+import Heimdallr
+import Hummingbird
+
+/// The page at `/`, the part of it that is fetched again and again, and its buttons.
+struct OverviewRoutes: Sendable {
+    let office: Office
+    let forms: FormTokens
+
+    func addPages(to group: some RouterMethods<AdminContext>) {
+        group.get("/") { request, _ in await show(.page, request) }
+    }
+
+    func addChanges(to group: some RouterMethods<AdminContext>) {
+        group.get("fragment") { request, _ in await show(.fragment, request) }
+        group.post("logout/:client") { request, context in
+            await change(request, context) { client in
+                let report = await client.heimdallr.logOut(locally: false)
+                return Outcome(
+                    isGood: report.isComplete, headline: report.isComplete ? "Signed out" : "Not signed out",
+                    text: LogoutText.text(report, client: client.heimdallr.name))
+            }
+        }
+        group.post("refresh/:client") { request, context in
+            await change(request, context) { client in
+                client.heimdallr.refreshNow()
+                return Outcome(
+                    isGood: true, headline: "Asked for a new token",
+                    text: "Client \(client.heimdallr.name) asks for a new token. The overview shows what comes of it.\n"
+                )
+            }
+        }
+    }
+
+    private struct Outcome {
+        var isGood: Bool
+        var headline: String
+        var text: String
+    }
+
+    private func show(_ template: PageMarkup.Template, _ request: Request) async -> Response {
+        let (cookie, isNew) = forms.cookie(of: request)
+        let model = OverviewModel(
+            status: await office.status(), formToken: cookie.flatMap { forms.token(for: $0) })
+        var response = Response.page(.ok, PageMarkup.render(template, model.values), sendsForms: true)
+        if isNew, let cookie { response.setCookie(FormTokens.cookie, cookie, sameSite: "Lax") }
+        return response
+    }
+
+    private func change(
+        _ request: Request, _ context: AdminContext,
+        _ act: @Sendable (AdministrationSources.Client) async -> Outcome
+    ) async -> Response {
+        let fields = await request.form() ?? [:]
+        guard forms.accepts(fields["csrf"], for: request.cookies[FormTokens.cookie]) else {
+            return request.wantsPlainText
+                ? .plain(.forbidden, StalePage.sentence) : .page(.forbidden, StalePage.html)
+        }
+        guard let client = office.client(context) else {
+            return .plain(.notFound, "The configuration has no client of that name.\n")
+        }
+        let outcome = await act(client)
+        let status: HTTPResponse.Status = outcome.isGood ? .ok : .badGateway
+        if request.wantsPlainText { return .plain(status, outcome.text) }
+        let lines = outcome.text.split(separator: "\n").map(String.init)
+        return .page(
+            status,
+            PageMarkup.render(
+                .message,
+                [
+                    "title": outcome.headline, "headline": outcome.headline, "lines": lines,
+                    "tone": outcome.isGood ? "good" : "bad",
+                ]))
+    }
+}
+
+extension Office {
+    /// The client that the path names.
+    func client(_ context: AdminContext) -> AdministrationSources.Client? {
+        context.parameters.get("client").flatMap { sources.client(named: $0) }
+    }
+
+    /// Whether the page can sign it in, or only a command can.
+    func signsInHere(_ name: String) -> Bool {
+        guard let client = sources.client(named: name) else { return false }
+        return switch client.heimdallr.loginMethod {
+        case .browser, .implicit: addresses.ownOrigin(of: addresses.redirectURI(of: client)) != nil
+        case .device: true
+        case .password, nil: false
+        }
+    }
+}
