@@ -325,6 +325,7 @@ public final class ConnectionPool {
         if what == CURL_POLL_REMOVE {
             guard let socket = socket(descriptor) else { return }
             socket.wanted = 0
+            if let transfer = socket.owner, transfer.noteEnd() { unpaused.append(transfer) }
             // The resolver's wake-up pipe: libcurl closes it without a word.
             if socket.isTransient {
                 loop.unregister(descriptor)

@@ -1,4 +1,5 @@
 import CLibcurl
+import Glibc
 import Reactor
 
 /// What a transfer tells and asks its owner, on the loop's thread. All but `transferEnded` are called from within
@@ -40,6 +41,10 @@ public enum UploadLength: Sendable, Equatable {
     case noBody
     case known(UInt64)
     case unknown
+    /// There is none, but the request asks for another protocol on the connection: once an answer has agreed (101),
+    /// upload and body are its bytes, as they are. Over HTTP/1.1 on a connection of its own, through a next proxy by
+    /// CONNECT.
+    case upgrade
 }
 
 /// One exchange on a pooled easy handle. Got from `ConnectionPool.acquire`, filled in, started; the pool takes it back
@@ -71,10 +76,10 @@ public enum UploadLength: Sendable, Equatable {
     private var setFresh = false
     private var setForbidsReuse = false
     private var connectTo: UnsafeMutablePointer<curl_slist>?
-    private enum Shape { case none, plain, head, upload }
+    private enum Shape { case none, plain, head, upload, upgrade }
 
     private let errorText: UnsafeMutablePointer<CChar>
-    /// It has sent trailers: not to be used again, see `setTrailers`.
+    /// It has sent trailers (see `setTrailers`) or asked for an upgrade: not to be used again.
     var isSpent = false
     var trailers: UnsafeMutablePointer<curl_slist>?
     private var sends = 0
@@ -84,6 +89,8 @@ public enum UploadLength: Sendable, Equatable {
     private var sawResponse = false
     private var isBodyPaused = false
     private var isUploadPaused = false
+    /// The other side of an upgraded connection has ended.
+    private var hasPeerEnded = false
     var isCancelled = false
     fileprivate(set) var verdict = AddressPolicy.Verdict.allowed
     var waitLimit: LoopTime?
@@ -125,6 +132,7 @@ public enum UploadLength: Sendable, Equatable {
         sawResponse = false
         isBodyPaused = false
         isUploadPaused = false
+        hasPeerEnded = false
         isCancelled = false
         verdict = .allowed
         unsafe errorText.pointee = 0
@@ -132,7 +140,7 @@ public enum UploadLength: Sendable, Equatable {
         self.upload = upload
         self.isHead = isHead
         if setForbidsReuse { set(forbidsReuse: false) }
-        if pool.options.nextProxy == .environment, origin.scheme == .http, !target.isEmpty,
+        if pool.options.nextProxy == .environment, origin.scheme == .http, upload != .upgrade, !target.isEmpty,
             target[0] == UInt8(ascii: "/")
         {
             try set(wholeURL: origin, target)
@@ -142,7 +150,12 @@ public enum UploadLength: Sendable, Equatable {
             try check(set(CURLOPT_REQUEST_TARGET, target), "CURLOPT_REQUEST_TARGET")
         }
         self.origin = origin
-        let shape: Shape = upload != .noBody ? .upload : isHead ? .head : .plain
+        let shape: Shape =
+            switch upload {
+            case .noBody: isHead ? .head : .plain
+            case .known, .unknown: .upload
+            case .upgrade: .upgrade
+            }
         try set(shape: shape)
         if !method.elementsEqual(setMethod) {
             try check(set(CURLOPT_CUSTOMREQUEST, method), "CURLOPT_CUSTOMREQUEST")
@@ -170,10 +183,12 @@ public enum UploadLength: Sendable, Equatable {
         if !hasAccept { fields.suppress("Accept:") }
         // Without this libcurl asks for 100-continue by itself and waits a second for it.
         if !hasExpect { fields.suppress("Expect:") }
+        // Without this it would be chunked.
+        if upload == .upgrade { fields.suppress("Transfer-Encoding:") }
         if pool.options.nextProxy != .none { fields.suppress("Proxy-Connection:") }
         let handle = unsafe easy.pointer
         try check(unsafe heimdallr_easy_set_list(handle, CURLOPT_HTTPHEADER, fields.list()), "CURLOPT_HTTPHEADER")
-        if setFresh != fresh {
+        if setFresh != fresh, upload != .upgrade {
             try check(
                 unsafe heimdallr_easy_set_long(handle, CURLOPT_FRESH_CONNECT, fresh ? 1 : 0), "CURLOPT_FRESH_CONNECT")
             setFresh = fresh
@@ -203,10 +218,29 @@ public enum UploadLength: Sendable, Equatable {
         if !setForbidsReuse { set(forbidsReuse: true) }
     }
 
+    /// Passes the end of an upgraded connection's bytes on, where a connection can end on one side alone: not in TLS, as
+    /// libcurl does it.
+    /// - Returns: whether it could.
+    public func endWriting() -> Bool {
+        guard upload == .upgrade, origin?.scheme == .http, let socket else { return false }
+        if case .url(let proxy) = pool.options.nextProxy, proxy.hasPrefix("https:") { return false }
+        return shutdown(socket.descriptor, Int32(SHUT_WR)) == 0
+    }
+
     private func set(forbidsReuse: Bool) {
         let code = unsafe heimdallr_easy_set_long(easy.pointer, CURLOPT_FORBID_REUSE, forbidsReuse ? 1 : 0)
         assert(code == CURLE_OK)
         setForbidsReuse = forbidsReuse
+    }
+
+    /// libcurl looks at the connection no longer. With an upgrade it has seen the other side's end then, and would wait
+    /// for ours without telling anybody.
+    /// - Returns: whether it has to be told that there is nothing more from us.
+    func noteEnd() -> Bool {
+        guard upload == .upgrade, isUploadPaused, !isBodyPaused else { return false }
+        hasPeerEnded = true
+        isUploadPaused = false
+        return true
     }
 
     func applyPause() -> CURLcode {
@@ -296,6 +330,7 @@ extension Transfer {
             switch shape {
             case .head: try check(unsafe heimdallr_easy_set_long(handle, CURLOPT_NOBODY, 1), "CURLOPT_NOBODY")
             case .upload: try check(unsafe heimdallr_easy_set_long(handle, CURLOPT_UPLOAD, 1), "CURLOPT_UPLOAD")
+            case .upgrade: try setUpgrade()
             case .plain, .none: break
             }
             setShape = shape
@@ -315,6 +350,19 @@ extension Transfer {
                 "CURLOPT_INFILESIZE_LARGE")
             setSize = UInt64(bitPattern: size)
         }
+    }
+
+    private func setUpgrade() throws(TransportError) {
+        isSpent = true
+        let handle = unsafe easy.pointer
+        try check(unsafe heimdallr_easy_set_long(handle, CURLOPT_UPLOAD, 1), "CURLOPT_UPLOAD")
+        try check(
+            unsafe heimdallr_easy_set_long(handle, CURLOPT_HTTP_VERSION, heimdallr_http_1_1), "CURLOPT_HTTP_VERSION")
+        // Another protocol is nothing for a proxy that forwards requests.
+        try check(unsafe heimdallr_easy_set_long(handle, CURLOPT_HTTPPROXYTUNNEL, 1), "CURLOPT_HTTPPROXYTUNNEL")
+        try check(unsafe heimdallr_easy_set_long(handle, CURLOPT_FRESH_CONNECT, 1), "CURLOPT_FRESH_CONNECT")
+        setFresh = true
+        forbidReuse()
     }
 
     /// What stays for the life of the handle; each option with its manual page's name.
@@ -437,6 +485,7 @@ extension Transfer {
 
     fileprivate func upload(into buffer: inout MutableSpan<UInt8>) -> Int {
         guard !isCancelled, let delegate else { return heimdallr_read_abort }
+        if hasPeerEnded { return 0 }
         let step = delegate.transfer(self, upload: &buffer)
         guard !isCancelled else { return heimdallr_read_abort }
         switch step {

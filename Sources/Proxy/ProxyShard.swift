@@ -121,7 +121,8 @@ final class ProxyShard {
         let slot = slot(of: connection)
         metrics.requestEnded(
             slot: slot, status: connection.status, duration: loop.now.nanoseconds &- connection.started.nanoseconds,
-            sent: UInt64(connection.body.taken), received: connection.exchange.isAnswered ? connection.bytesSent : 0,
+            sent: UInt64(connection.body.taken),
+            received: connection.exchange.isAnswered && !connection.exchange.isSwitched ? connection.bytesSent : 0,
             injection: connection.injection)
         if let accessLog = observer.accessLog { accessLog(connection.accessRecord) }
     }
@@ -131,9 +132,9 @@ final class ProxyShard {
         return connection.head.methodKind == .connect && tunnels != nil ? layout.tunnels : layout.none
     }
 
-    /// Bytes went through a tunnel: counted as they go, since it may stay for days.
-    func tunnelMoved(sent: UInt64, received: UInt64) {
-        metrics.moved(slot: layout.tunnels, sent: sent, received: received)
+    /// Bytes went through a tunnel or an upgraded connection: counted as they go, since it may stay for days.
+    func bytesPassed(_ connection: ClientConnection, sent: UInt64 = 0, received: UInt64 = 0) {
+        metrics.moved(slot: slot(of: connection), sent: sent, received: received)
     }
 
     // MARK: Routing
@@ -220,7 +221,7 @@ extension ClientConnection {
         }
         record.status = wasCut ? 0 : status != 0 ? status : 499
         record.bytesSent = bytesSent
-        record.bytesReceived = UInt64(body.taken)
+        record.bytesReceived = UInt64(body.taken) + switchedCount
         if let tunnel {
             record.bytesSent = tunnel.toClient.count
             record.bytesReceived = tunnel.toUpstream.count

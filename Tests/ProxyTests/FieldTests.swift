@@ -50,13 +50,6 @@ struct FieldTests {
         #expect(ground.origin.requests.map { Set($0.fields.map(\.name)) } == [["Host", "Authorization", "Via"]])
     }
 
-    @Test func `another upgrade is refused`() async throws {
-        let ground = try await Ground()
-        let response = try await ground.request(fields: ["Connection: Upgrade", "Upgrade: websocket"])
-        try expectProblem(response, 501, "http_request_error", "upgrade-not-supported")
-        #expect(ground.origin.requests.isEmpty)
-    }
-
     @Test func `an answer's hop-by-hop fields end here`() async throws {
         let ground = try await Ground {
             try $0.respond(

@@ -98,9 +98,10 @@ extension Problem {
         403, "http_request_denied", "own-credential", "The request brings its own credential",
         "The upstream is set to `on_existing: reject`, and the request already carries the field or parameter that "
             + "the proxy would set.")
-    static let upgradeRefused = Problem(
-        501, "http_request_error", "upgrade-not-supported", "Upgrades are not supported",
-        "Send the request without `Connection: Upgrade`.")
+    static let bytesBeforeUpgrade = Problem(
+        400, "http_request_error", "bytes-before-upgrade", "Bytes came before the upgrade was agreed",
+        "Send nothing behind a request with `Connection: Upgrade` before its answer: it may not be what you take it for.",
+        closes: true)
 }
 
 // MARK: Ours

@@ -46,6 +46,7 @@ extension ClientConnection: TransferDelegate {
         case .discard:
             isAnswerHeadComplete = true
             discarded = 0
+        case .switchProtocols: return switchProtocols()
         case .refuse(let problem): return refuse(problem)
         }
         setDeadline(.upstreamIdle, after: upstream?.idleTimeout ?? .off)
@@ -84,7 +85,7 @@ extension ClientConnection: TransferDelegate {
     }
 
     /// The answer must not reach the client: ends the transfer and says so instead.
-    private func refuse(_ problem: Problem) -> Bool {
+    func refuse(_ problem: Problem) -> Bool {
         stopTransfer()
         fail(problem)
         return false
@@ -118,6 +119,7 @@ extension ClientConnection: TransferDelegate {
 
     func transfer(_ transfer: Transfer, body: Span<UInt8>) -> BodyStep {
         guard isAnswerHeadComplete else { return .abort }
+        if exchange.isSwitched { return passOn(body) }
         if exchange.isDiscardingAnswer {
             discarded += body.count
             // Nobody sees it; a long one is not worth keeping the connection for.
@@ -166,6 +168,7 @@ extension ClientConnection: TransferDelegate {
     // MARK: Request body
 
     func transfer(_ transfer: Transfer, upload: inout MutableSpan<UInt8>) -> UploadStep {
+        if !exchange.upgrade.isEmpty { return passOn(into: &upload) }
         while !body.isDone {
             if mayRead, !exchange.isRequestComplete, !body.isSatisfied(by: input, room: upload.count) {
                 fill(limit: 64 * 1024)
@@ -246,7 +249,7 @@ extension ClientConnection: TransferDelegate {
 
 extension ResponseHead {
     /// Writes the status line and the fields that may pass, without the blank line.
-    fileprivate func write(to output: inout ByteBuffer) {
+    func write(to output: inout ByteBuffer) {
         let bytes = self.bytes.span
         output.append("HTTP/1.1 ")
         output.append(decimal: UInt64(status))

@@ -49,7 +49,6 @@ extension ClientConnection {
     // MARK: Routing
 
     private func route() throws(Problem) {
-        if head.methodKind == .connect { throw .connectRefused }
         if head.methodKind == .trace, exchange.hasBody { throw .traceWithBody }
         let parsed: RequestTarget
         do throws(MessageError) {
@@ -76,15 +75,8 @@ extension ClientConnection {
             let upstream = shard.upstreams[listener.index]
             destination = upstream.destination(for: listener.authority, scheme: .https)
         }
-        if head.upgradeRequested, !asksForHTTP2 { throw .upgradeRefused }
+        if head.upgradeRequested { try offerUpgrade() }
     }
-
-    /// An offer that programs make on every request (RFC 7540, section 3.2; RFC 9113 took it back): not taken up.
-    private var asksForHTTP2: Bool {
-        guard let index = head.index(of: .upgrade) else { return false }
-        return headBytes.withBytes { $0[head.fields[index].value].equalsIgnoringCase(Self.h2c) }
-    }
-    private static let h2c = Array("h2c".utf8)
 
     private func routeByAuthority(_ range: ByteRange, _ scheme: Scheme) throws(Problem) {
         if range.isEmpty { throw .hostMissing }
@@ -229,7 +221,7 @@ extension ClientConnection {
             switch head.framing {
             case .length(let length) where length > 0: .known(length)
             case .chunked: .unknown
-            default: .noBody
+            default: exchange.upgrade.isEmpty ? .noBody : .upgrade
             }
         let isHead = exchange.isHead
         try headBytes.withBytes { bytes throws(TransportError) in
@@ -255,6 +247,10 @@ extension ClientConnection {
         if case .header(let name, let value) = credential {
             value.withSpan { transfer.append(name: Array(name.utf8).span, value: $0) }
         }
+        if !exchange.upgrade.isEmpty {
+            transfer.append(name: Names.connection.span, value: Names.upgrade.span)
+            transfer.append(name: Names.upgrade.span, value: exchange.upgrade.value.span)
+        }
         transfer.append(name: Names.via.span, value: (exchange.isHTTP10 ? Names.via10 : Names.via11).span)
     }
 
@@ -262,13 +258,15 @@ extension ClientConnection {
         _ output: inout ByteBuffer, _ head: Span<UInt8>, _ upstream: Upstream, _ destination: Upstream.Destination,
         _ credential: RequestCredential?
     ) {
-        if upstream.needsAbsoluteForm {
+        // Upgrades go through a next proxy by CONNECT.
+        let isAbsolute = upstream.needsAbsoluteForm && exchange.upgrade.isEmpty
+        if isAbsolute {
             output.append(Array(destination.origin.scheme.rawValue.utf8))
             output.append("://")
             output.append(destination.host)
         }
         guard case .path(let range) = target else {
-            if !upstream.needsAbsoluteForm { output.append("*") }
+            if !isAbsolute { output.append("*") }
             return
         }
         let path = head[range]
@@ -284,6 +282,8 @@ extension ClientConnection {
     private enum Names {
         static let host = Array("Host".utf8)
         static let via = Array("Via".utf8)
+        static let connection = Array("Connection".utf8)
+        static let upgrade = Array("Upgrade".utf8)
         static let via11 = Array("1.1 heimdallr-proxy".utf8)
         static let via10 = Array("1.0 heimdallr-proxy".utf8)
     }
@@ -297,7 +297,7 @@ extension ClientConnection {
         // connection but a field that problems don't carry.
         let closes =
             problem.closes || !exchange.isRequestComplete || !exchange.clientKeepsAlive || exchange.isHTTP10
-            || shard.isDraining
+            || head.upgradeRequested || shard.isDraining
         status = problem.status
         let before = output.count
         ProblemAnswer.append(

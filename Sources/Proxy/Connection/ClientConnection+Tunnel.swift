@@ -76,12 +76,12 @@ extension ClientConnection {
     private func tunnelProgressed() {
         guard let tunnel else { return }
         setDeadline(.tunnelIdle, after: shard.idleTimeout)
-        shard.tunnelMoved(sent: tunnel.toUpstream.takeNews(), received: tunnel.toClient.takeNews())
+        shard.bytesPassed(self, sent: tunnel.toUpstream.takeNews(), received: tunnel.toClient.takeNews())
     }
 
     private func tunnelEnded() {
         guard let tunnel else { return }
-        shard.tunnelMoved(sent: tunnel.toUpstream.takeNews(), received: tunnel.toClient.takeNews())
+        shard.bytesPassed(self, sent: tunnel.toUpstream.takeNews(), received: tunnel.toClient.takeNews())
         shard.requestEnded(self)
         self.tunnel = nil
         close()

@@ -80,6 +80,10 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     // What CONNECT asked for.
     var dialAttempt: DialAttempt?
     var tunnel: Tunnel?
+    /// What an upgraded connection's client has sent.
+    var switchedCount: UInt64 = 0
+    /// That client has ended its side, and the upstream can't be told.
+    var isLeaving = false
 
     // Its answer.
     var answer = ResponseHead()
@@ -206,6 +210,8 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
         started = shard.loop.now
         status = 0
         bytesSent = 0
+        switchedCount = 0
+        isLeaving = false
         injection = nil
         clearDeadline()
         shard.requestStarted()

@@ -13,6 +13,8 @@ struct Exchange {
     /// The client keeps the connection open after the answer.
     var clientKeepsAlive = false
     var replaysUnauthorized = false
+    /// It asks for other protocols, and these may be passed on.
+    var upgrade = UpgradeList.none
 
     // How far it is.
     /// The request's body has been taken off the connection to its end.
@@ -25,6 +27,8 @@ struct Exchange {
     private(set) var isReplayed = false
     /// The answer is a 401 that the client won't see.
     private(set) var isDiscardingAnswer = false
+    /// The upstream has agreed to an upgrade: bytes pass both ways, and mean nothing to us.
+    private(set) var isSwitched = false
     /// The answer's body can't be told from a cut one but by closing.
     private(set) var endsByClose = false
 
@@ -68,6 +72,8 @@ struct Exchange {
         case dropInterim
         /// A 401 that a new token may cure: the client does not see it.
         case discard
+        /// 101: from here on it is another protocol.
+        case switchProtocols
         case refuse(Problem)
     }
 
@@ -76,7 +82,7 @@ struct Exchange {
     ///   - canSendAgain: the body so far is still at hand.
     mutating func judge(status: Int, isInterim: Bool, isTokenRefused: Bool, canSendAgain: Bool) -> Verdict {
         if isInterim { return isHTTP10 ? .dropInterim : .forwardInterim }
-        if status == 101 { return .refuse(.unaskedUpgrade) }
+        if status == 101 { return upgrade.isEmpty ? .refuse(.unaskedUpgrade) : .switchProtocols }
         if isTokenRefused, replaysUnauthorized, !isReplayed, canSendAgain {
             isDiscardingAnswer = true
             return .discard
@@ -98,6 +104,15 @@ struct Exchange {
             answerFraming = isHTTP10 ? .untilClose : .chunked
             endsByClose = isHTTP10
         }
+    }
+
+    /// The upstream has agreed, and the client is told so.
+    mutating func switchProtocols() {
+        answer(status: 101, framing: .untilClose)
+        answerFraming = .untilClose
+        endsByClose = true
+        isSwitched = true
+        isRequestComplete = false
     }
 
     /// Whether the connection can carry another request once this answer is out.

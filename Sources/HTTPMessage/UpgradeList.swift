@@ -1,0 +1,58 @@
+/// The protocols that a message's Upgrade fields name (RFC 9110 7.8): what a client offers, or what a server with 101
+/// goes over to.
+public struct UpgradeList: Sendable, Equatable {
+    /// As written: a name, and perhaps a slash and a version.
+    public private(set) var protocols: [[UInt8]] = []
+
+    public static let none = UpgradeList()
+    private static let maxProtocols = 16
+
+    private init() {}
+
+    /// - Returns: `nil` for what is no list of protocols, or a very long one.
+    public init?(_ fields: [Field], in bytes: Span<UInt8>) {
+        for field in fields where field.known == .upgrade {
+            var index = Int(field.value.start)
+            let line = bytes.extracting(first: Int(field.value.end))
+            while index < line.count {
+                while index < line.count, ASCII.isBlank(line[index]) || line[index] == ASCII.comma { index += 1 }
+                guard index < line.count else { break }
+                let start = index
+                index = ASCII.endOfToken(line, index)
+                guard index > start else { return nil }
+                if index < line.count, line[index] == ASCII.slash {
+                    let version = index + 1
+                    index = ASCII.endOfToken(line, version)
+                    guard index > version else { return nil }
+                }
+                let end = index
+                while index < line.count, ASCII.isBlank(line[index]) { index += 1 }
+                guard index == line.count || line[index] == ASCII.comma else { return nil }
+                guard protocols.count < Self.maxProtocols else { return nil }
+                protocols.append((start..<end).map { line[$0] })
+            }
+        }
+    }
+
+    public var isEmpty: Bool { protocols.isEmpty }
+
+    /// Without HTTP/2 over plain TCP, an offer that programs make on every request (RFC 7540 3.2) and that RFC 9113 took
+    /// back.
+    public var withoutHTTP2: UpgradeList {
+        var rest = UpgradeList()
+        rest.protocols = protocols.filter { Self.folded($0) != Self.h2c }
+        return rest
+    }
+
+    /// Whether each of its protocols is one of `offer`'s: a server goes over to nothing else.
+    public func isCovered(by offer: UpgradeList) -> Bool {
+        let offered = offer.protocols.map(Self.folded)
+        return !isEmpty && protocols.allSatisfy { offered.contains(Self.folded($0)) }
+    }
+
+    /// For an Upgrade field.
+    public var value: [UInt8] { Array(protocols.joined(separator: [ASCII.comma, ASCII.space])) }
+
+    private static func folded(_ name: [UInt8]) -> [UInt8] { name.map(ASCII.lowercased) }
+    private static let h2c = Array("h2c".utf8)
+}
