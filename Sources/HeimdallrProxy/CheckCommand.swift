@@ -35,6 +35,8 @@ struct CheckCommand: ParsableCommand {
             guard let address = upstream.listen else { continue }
             text += "  \(address.shown)  (every request is for \(upstream.host))\n"
         }
+        let users = settings.proxy.users.keys.sorted()
+        if !users.isEmpty { text += "  for users only: \(users.joined(separator: ", "))\n" }
         text += "\nRoutes, the most specific first:\n"
         for line in settings.routeTable { text += "  \(line)\n" }
         switch settings.proxy.unmatched {
