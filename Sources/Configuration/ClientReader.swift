@@ -1,7 +1,7 @@
 /// Reads one entry of `clients`.
 struct ClientReader {
-    private let section: Section
-    private var settings: ClientSettings
+    let section: Section
+    private(set) var settings: ClientSettings
 
     static func read(_ name: String, _ section: Section) -> ClientSettings {
         var reader = ClientReader(section: section, settings: ClientSettings(name: name))
@@ -34,7 +34,9 @@ struct ClientReader {
             for short in Self.shortNames where text == short || text == Self.urn + short { return short }
             guard !Grammar.isAbsoluteURI(text) else { return text }
             if let near = Suggestion.nearest(to: text, among: Self.shortNames) { throw Misfit("write \(near)") }
-            throw Misfit("write client_credentials, password, refresh_token or an extension grant's URI")
+            throw Misfit(
+                "write client_credentials, authorization_code, device_code, password, refresh_token or an extension "
+                    + "grant's URI")
         }
         guard let name, !section.refusesYet("grant_type", value: name) else { return nil }
         let grant: ClientSettings.GrantType =
@@ -53,7 +55,7 @@ struct ClientReader {
     }
 
     private func checkGrant(_ grant: ClientSettings.GrantType) {
-        require(["username", "password"], when: grant == .password, "grant_type: password")
+        checkLogin(grant)
         require(["refresh_token"], when: grant == .refreshToken, "grant_type: refresh_token")
         if grant == .password, !settings.allowDeprecated {
             section.error(
@@ -76,12 +78,15 @@ struct ClientReader {
     }
 
     private func require(_ keys: [String], when needed: Bool, _ grant: String) {
-        for key in keys {
-            if needed, !section.has(key) {
-                section.diagnostics.error(section.position, "\(section.path): `\(grant)` needs `\(key)`")
-            } else if !needed, section.has(key) {
-                section.error(key, "this belongs to `\(grant)`: leave it out, or change `grant_type`")
-            }
+        for key in keys where needed && !section.has(key) {
+            section.diagnostics.error(section.position, "\(section.path): `\(grant)` needs `\(key)`")
+        }
+        if !needed { refuse(keys, belongingTo: "`\(grant)`") }
+    }
+
+    func refuse(_ keys: [String], belongingTo grants: String) {
+        for key in keys where section.has(key) {
+            section.error(key, "this belongs to \(grants): leave it out, or change `grant_type`")
         }
     }
 
@@ -89,21 +94,21 @@ struct ClientReader {
 
     private mutating func readEndpoints() {
         section.read("allow_plaintext", into: &settings.allowPlaintext, Grammar.boolean)
-        settings.issuer = section.value("issuer", Grammar.endpoint)
+        settings.issuer = section.value("issuer", Self.issuer)
         settings.tokenEndpoint = section.value("token_endpoint", Grammar.endpoint)
         settings.authorizationEndpoint = section.value("authorization_endpoint", Grammar.endpoint)
         settings.revocationEndpoint = section.value("revocation_endpoint", Grammar.endpoint)
         settings.deviceAuthorizationEndpoint = section.value("device_authorization_endpoint", Grammar.endpoint)
-        settings.redirectURI = section.value("redirect_uri") { text throws(Misfit) in
-            guard Grammar.isAbsoluteURI(text) else { throw Misfit("write an absolute URI") }
-            return text
-        }
+        settings.redirectURI = section.value("redirect_uri", Self.redirectURI)
     }
 
     private func checkEndpoints() {
-        if !section.has("token_endpoint"), !section.has("issuer") {
+        if !section.has("token_endpoint"), !section.has("issuer"), settings.grantType != .implicit {
+            // The environment's form has no issuer.
+            let other = section.diagnostics.variables.isEmpty ? ", or `issuer`" : ""
             section.diagnostics.error(
-                section.position, "\(section.name(of: "token_endpoint")) is missing: write the URL that issues tokens")
+                section.position,
+                "\(section.name(of: "token_endpoint")) is missing: write the URL that issues tokens\(other)")
         }
         guard !settings.allowPlaintext else { return }
         let endpoints = [
@@ -159,7 +164,7 @@ struct ClientReader {
     private static let reservedParams = [
         "grant_type", "client_id", "client_secret", "username", "password", "redirect_uri", "code", "assertion",
         "client_assertion", "client_assertion_type", "state", "response_type", "code_verifier", "code_challenge",
-        "code_challenge_method",
+        "code_challenge_method", "nonce", "request", "request_uri", "response_mode", "device_code",
     ]
     /// Parameters that have a key of their own.
     private static let ownParams = ["scope", "resource", "audience", "refresh_token"]

@@ -18,6 +18,7 @@ public struct ClientSettings: Sendable, Equatable {
 
     public var name: String
     public var grantType = GrantType.clientCredentials
+    /// By its metadata, endpoints that are `nil` are found.
     public var issuer: String?
     public var tokenEndpoint: String?
     public var authorizationEndpoint: String?
@@ -28,6 +29,7 @@ public struct ClientSettings: Sendable, Equatable {
     public var authMethod = AuthMethod.none
     public var basicEncoding = BasicEncoding.form
     public var treatAsBearer: [String] = []
+    /// Where the server sends a browser after a login; `nil`: to the administration.
     public var redirectURI: String?
     public var scope: [String] = []
     public var resource: [String] = []
@@ -35,6 +37,7 @@ public struct ClientSettings: Sendable, Equatable {
     /// In the order of the file.
     public var params: [NameValue] = []
     public var headers: [NameValue] = []
+    /// Together with `password`, or `nil`: then a person types both in.
     public var username: String?
     public var password: SecretSource?
     public var refreshToken: SecretSource?
@@ -49,6 +52,15 @@ public struct ClientSettings: Sendable, Equatable {
     public var labels: [NameValue] = []
 
     public init(name: String) { self.name = name }
+
+    /// A person has to log in before there is a token.
+    public var needsLogin: Bool {
+        switch grantType {
+        case .authorizationCode, .implicit, .deviceCode: true
+        case .password: username == nil
+        case .clientCredentials, .refreshToken, .extension: false
+        }
+    }
 }
 
 public struct NameValue: Sendable, Equatable {

@@ -149,6 +149,7 @@ struct Loader {
                 "\(upstream.path).client: there is no client \"\(Section.shown(client))\" under `clients`"
                     + (near.isEmpty ? ": add it, or leave `client` out to forward unsigned" : near))
         }
+        checkLogins(section)
         for name in names where !upstreams.contains(where: { $0.settings.client == name }) {
             diagnostics.warn(clientPositions[name] ?? .whole, "clients.\(name): no upstream uses this client")
         }
@@ -180,6 +181,25 @@ struct Loader {
                     upstream.position,
                     "\(upstream.path).callers: `uids` are known on Unix sockets only: add one to `proxy.listen`, such as "
                         + "unix:/run/heimdallr-proxy.sock")
+            }
+        }
+    }
+
+    /// Somebody has to be able to log in, and may expect to do so once.
+    private func checkLogins(_ section: Section) {
+        for client in configuration.clients where client.needsLogin {
+            let position = clientPositions[client.name] ?? .whole
+            if !section.has("admin") {
+                diagnostics.error(
+                    position,
+                    "clients.\(client.name): somebody has to log in, and without `admin` there is no way to: add "
+                        + "`admin: {}`")
+            }
+            if configuration.store == .memory {
+                diagnostics.warn(
+                    position,
+                    "clients.\(client.name): who logs in has to do so again after each restart: add `store` with "
+                        + "`kind: file`")
             }
         }
     }

@@ -3,13 +3,6 @@
 /// values say what to do meanwhile.
 enum NotSupportedYet {
     private static let table: [String: String] = [
-        "clients.*.issuer": "write `token_endpoint` instead",
-        "clients.*.authorization_endpoint": "leave it out",
-        "clients.*.device_authorization_endpoint": "leave it out",
-        "clients.*.redirect_uri": "leave it out",
-        "clients.*.grant_type=authorization_code": supportedGrants,
-        "clients.*.grant_type=implicit": supportedGrants,
-        "clients.*.grant_type=device_code": supportedGrants,
         "clients.*.grant_type=jwt-bearer": supportedGrants,
         "clients.*.token_endpoint_auth_method=client_secret_jwt": supportedMethods,
         "clients.*.token_endpoint_auth_method=private_key_jwt": supportedMethods,
@@ -18,7 +11,8 @@ enum NotSupportedYet {
     ]
 
     private static let supportedGrants =
-        "write client_credentials, password, refresh_token, token-exchange or an extension grant's URI"
+        "write client_credentials, authorization_code, device_code, password, refresh_token, token-exchange or an "
+        + "extension grant's URI"
     private static let supportedMethods = "write client_secret_basic, client_secret_post or none"
 
     /// What to do instead, when `key` (or `key=value`) is not supported yet.

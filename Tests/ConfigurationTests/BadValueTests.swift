@@ -118,19 +118,25 @@ struct BadValueTests {
 
     /// The key stands in line 5, column 5, in a client that is good without it.
     static let client: [(line: String, message: String)] = [
-        ("issuer: https://i.example", "5:5: clients.a.issuer is not supported yet: write `token_endpoint` instead"),
-        ("redirect_uri: http://127.0.0.1/cb", "5:5: clients.a.redirect_uri is not supported yet: leave it out"),
         (
-            "authorization_endpoint: https://i.example",
-            "5:5: clients.a.authorization_endpoint is not supported yet: leave it out"
+            "issuer: https://i.example?a=b",
+            "5:13: clients.a.issuer: write the issuer without a query (from ? on), not \"https://i.example?a=b\""
         ),
         (
-            "grant_type: authorization_code",
-            "5:17: clients.a.grant_type: authorization_code is not supported yet: write client_credentials, password, refresh_token, token-exchange or an extension grant's URI"
+            "redirect_uri: http://127.0.0.1/cb",
+            "5:19: clients.a.redirect_uri: this belongs to `grant_type: authorization_code` and `implicit`: leave it out, or change `grant_type`"
+        ),
+        (
+            "authorization_endpoint: https://i.example",
+            "5:29: clients.a.authorization_endpoint: this belongs to `grant_type: authorization_code` and `implicit`: leave it out, or change `grant_type`"
+        ),
+        (
+            "device_authorization_endpoint: https://i.example",
+            "5:36: clients.a.device_authorization_endpoint: this belongs to `grant_type: device_code`: leave it out, or change `grant_type`"
         ),
         (
             "grant_type: urn:ietf:params:oauth:grant-type:jwt-bearer",
-            "5:17: clients.a.grant_type: jwt-bearer is not supported yet: write client_credentials, password, refresh_token, token-exchange or an extension grant's URI"
+            "5:17: clients.a.grant_type: jwt-bearer is not supported yet: write client_credentials, authorization_code, device_code, password, refresh_token, token-exchange or an extension grant's URI"
         ),
         (
             "grant_type: client_credential",
@@ -138,7 +144,7 @@ struct BadValueTests {
         ),
         (
             "grant_type: saml",
-            "5:17: clients.a.grant_type: write client_credentials, password, refresh_token or an extension grant's URI, not \"saml\""
+            "5:17: clients.a.grant_type: write client_credentials, authorization_code, device_code, password, refresh_token or an extension grant's URI, not \"saml\""
         ),
         (
             "grant_type: token-exchange\n    params: {subject_token_type: x}",
@@ -480,7 +486,7 @@ struct BadValueTests {
         #expect(
             problems(yaml) == [
                 "c.yaml:2:3: clients.a.client_id is missing: write the identifier that the authorization server issued",
-                "c.yaml:2:3: clients.a.token_endpoint is missing: write the URL that issues tokens",
+                "c.yaml:2:3: clients.a.token_endpoint is missing: write the URL that issues tokens, or `issuer`",
                 "c.yaml:3:3: clients.b: write a mapping of `key: value` lines, not nothing",
                 "c.yaml:4:3: clients: write a name of letters, digits, dots, - and _, not \"-c\"",
                 "c.yaml:5:12: upstreams: write a list (`- host: api.example.com`), not a mapping",

@@ -1,0 +1,82 @@
+import HTTPMessage
+
+// What a client needs for a person to log in with it.
+extension ClientReader {
+    private static let browserGrants = "`grant_type: authorization_code` and `implicit`"
+
+    /// What can't work is an error, so that nobody finds out at the browser.
+    func checkLogin(_ grant: ClientSettings.GrantType) {
+        checkPassword(grant)
+        let isBrowser = grant == .authorizationCode || grant == .implicit
+        if isBrowser {
+            needEndpoint("authorization_endpoint", "send the browser to")
+        } else {
+            refuse(["authorization_endpoint", "redirect_uri"], belongingTo: Self.browserGrants)
+        }
+        if grant == .deviceCode {
+            needEndpoint("device_authorization_endpoint", "ask for the codes")
+        } else {
+            refuse(["device_authorization_endpoint"], belongingTo: "`grant_type: device_code`")
+        }
+        if isBrowser || grant == .deviceCode, settings.scope.contains("openid"), !section.has("issuer") {
+            section.warn("scope", "without `issuer` the id token can't be checked, and nobody is shown as signed in")
+        }
+    }
+
+    private func needEndpoint(_ key: String, _ purpose: String) {
+        guard !section.has(key), !section.has("issuer") else { return }
+        section.diagnostics.error(
+            section.position,
+            "\(section.name(of: key)) is missing: write the URL to \(purpose), or `issuer`")
+    }
+
+    /// Both in the configuration, or both typed in by a person.
+    private func checkPassword(_ grant: ClientSettings.GrantType) {
+        guard grant == .password else {
+            refuse(["username", "password"], belongingTo: "`grant_type: password`")
+            return
+        }
+        for (key, other) in [("username", "password"), ("password", "username")]
+        where section.has(key) && !section.has(other) {
+            section.error(key, "this needs `\(other)` too; without both, a person types them in at a login")
+        }
+    }
+
+    // MARK: Values
+
+    /// RFC 8414, section 2: no query.
+    static func issuer(_ text: String) throws(Misfit) -> String {
+        let url = try Grammar.endpoint(text)
+        guard !url.contains("?") else { throw Misfit("write the issuer without a query (from ? on)") }
+        return url
+    }
+
+    /// RFC 8252, section 7: https, http on loopback, or a private scheme.
+    static func redirectURI(_ text: String) throws(Misfit) -> String {
+        guard Grammar.isAbsoluteURI(text), let colon = text.firstIndex(of: ":") else {
+            throw Misfit("write an absolute URI such as http://127.0.0.1:8081/callback")
+        }
+        guard !text.contains("#") else { throw Misfit("write the URI without a fragment (from # on)") }
+        let scheme = text[..<colon]
+        guard scheme == scheme.lowercased() else { throw Misfit("write the scheme in lower case, as browsers do") }
+        guard scheme == "https" || scheme == "http" else { return text }
+        let parts = try URLParts(text, example: "http://127.0.0.1:8081/callback")
+        guard parts.userinfo == nil else { throw Misfit("write the URI without a user name") }
+        let authority = text[colon...].dropFirst(3).prefix { $0 != "/" && $0 != "?" }
+        guard authority == authority.lowercased() else { throw Misfit("write the host in lower case, as browsers do") }
+        let isLoopback = ["127.0.0.1", "::1", "localhost"].contains(Grammar.bare(parts.authority.host))
+        guard scheme == "https" || isLoopback else {
+            throw Misfit("a code would cross the network in plain text: write https://, or a loopback address")
+        }
+        let names = (parts.query ?? "").split(separator: "&").map { $0.prefix { $0 != "=" } }
+        if let name = names.first(where: { answerNames.contains(String($0)) }) {
+            throw Misfit("write the URI without \(name) in its query: the server's answer brings its own")
+        }
+        return text
+    }
+
+    private static let answerNames: Set<String> = [
+        "code", "state", "iss", "error", "error_description", "error_uri", "access_token", "token_type", "expires_in",
+        "scope",
+    ]
+}

@@ -1,0 +1,120 @@
+import Configuration
+import Testing
+
+@Suite("Clients that a person logs in with")
+struct LoginTests {
+    private func yaml(_ client: String, more: String = "admin: {}") -> String {
+        """
+        clients:
+          a: {client_id: a, \(client)}
+        upstreams: [{host: a.example.com, client: a}]
+        \(more)
+        """
+    }
+
+    private static let memoryOnly =
+        "c.yaml:2:3: clients.a: who logs in has to do so again after each restart: add `store` with `kind: file`"
+
+    @Test("issuer alone is enough, for every grant")
+    func issuer() throws {
+        for grant in ["authorization_code", "device_code", "client_credentials"] {
+            let (configuration, _) = try good(yaml("grant_type: \(grant), issuer: https://idp.example.com"))
+            #expect(configuration.clients[0].issuer == "https://idp.example.com")
+            #expect(configuration.clients[0].tokenEndpoint == nil)
+            #expect(configuration.clients[0].needsLogin == (grant != "client_credentials"))
+        }
+        let (configuration, _) = try good(
+            yaml("grant_type: implicit, allow_deprecated: true, authorization_endpoint: https://idp.example.com/a"))
+        #expect(configuration.clients[0].tokenEndpoint == nil, "the implicit grant has none")
+    }
+
+    @Test("every key of a login arrives")
+    func keys() throws {
+        let (configuration, warnings) = try good(
+            yaml(
+                "grant_type: authorization_code, authorization_endpoint: https://i.example/a, token_endpoint: "
+                    + "https://i.example/t, redirect_uri: com.example.app:/oauth, scope: openid"))
+        let client = configuration.clients[0]
+        #expect(client.grantType == .authorizationCode)
+        #expect(client.authorizationEndpoint == "https://i.example/a")
+        #expect(client.redirectURI == "com.example.app:/oauth")
+        #expect(
+            warnings == [
+                Self.memoryOnly,
+                "c.yaml:2:180: clients.a.scope: without `issuer` the id token can't be checked, and nobody is shown as "
+                    + "signed in",
+            ])
+    }
+
+    @Test("a login that would live in memory only is a warning")
+    func memory() throws {
+        let client = "grant_type: device_code, issuer: https://idp.example.com"
+        #expect(try good(yaml(client)).warnings == [Self.memoryOnly])
+        let key = String(repeating: "k", count: 32)
+        let store = "admin: {}\nstore: {kind: file, directory: /d, key: {env: KEY}}"
+        #expect(try good(yaml(client, more: store), environment: ["KEY": key]).warnings == [])
+    }
+
+    @Test("a login that nobody could make is an error")
+    func impossible() {
+        func found(_ client: String, more: String = "admin: {}") -> [String] { problems(yaml(client, more: more)) }
+        #expect(
+            found("grant_type: authorization_code, token_endpoint: https://i.example/t") == [
+                "c.yaml:2:3: clients.a.authorization_endpoint is missing: write the URL to send the browser to, or "
+                    + "`issuer`"
+            ])
+        #expect(
+            found("grant_type: device_code, token_endpoint: https://i.example/t") == [
+                "c.yaml:2:3: clients.a.device_authorization_endpoint is missing: write the URL to ask for the codes, or "
+                    + "`issuer`"
+            ])
+        #expect(
+            found("grant_type: device_code, issuer: https://i.example", more: "") == [
+                "c.yaml:2:3: clients.a: somebody has to log in, and without `admin` there is no way to: add `admin: {}`"
+            ])
+        #expect(
+            found("grant_type: implicit, issuer: https://i.example") == [
+                "c.yaml:2:33: clients.a.grant_type: the implicit grant is deprecated (RFC 9700): use another one, or "
+                    + "write `allow_deprecated: true`"
+            ])
+    }
+
+    @Test("password without user name and password is a login; half of it is an error")
+    func password() throws {
+        let client = "grant_type: password, allow_deprecated: true, token_endpoint: https://i.example/t"
+        #expect(try good(yaml(client)).configuration.clients[0].needsLogin)
+        #expect(
+            problems(yaml(client + ", username: u")) == [
+                "c.yaml:2:114: clients.a.username: this needs `password` too; without both, a person types them in at a "
+                    + "login"
+            ])
+    }
+
+    @Test(
+        "a redirect_uri that can't be safe is an error",
+        arguments: [
+            ("/callback", "write an absolute URI such as http://127.0.0.1:8081/callback"),
+            ("https://a.example/cb#x", "write the URI without a fragment (from # on)"),
+            (
+                "http://a.example/cb",
+                "a code would cross the network in plain text: write https://, or a loopback address"
+            ), ("HTTP://127.0.0.1/cb", "write the scheme in lower case, as browsers do"),
+            ("https://A.example/cb", "write the host in lower case, as browsers do"),
+            ("https://u@a.example/cb", "write the URI without a user name"),
+            (
+                "https://a.example/cb?state=1",
+                "write the URI without state in its query: the server's answer brings its own"
+            ),
+        ])
+    func redirectURI(_ uri: String, _ message: String) {
+        let client = "grant_type: authorization_code, issuer: https://i.example, redirect_uri: \"\(uri)\""
+        #expect(problems(yaml(client)) == ["c.yaml:2:94: clients.a.redirect_uri: \(message), not \"\(uri)\""])
+    }
+
+    @Test("endpoints of a login obey the rule of plain text")
+    func plaintext() {
+        let client = "grant_type: authorization_code, issuer: http://i.example"
+        #expect(problems(yaml(client)).count == 1)
+        #expect(problems(yaml(client + ", allow_plaintext: true")) == [])
+    }
+}
