@@ -13,7 +13,20 @@ public final class DjangoOAuthToolkit: Sendable {
     public static let person = (id: "person", secret: "person-secret")
     /// Password and refresh grants, without a secret.
     public static let publicClient = "public"
-    public static let user = (name: "ada", password: "ada's password")
+    /// Authorization code, confidential. Every port of `http://127.0.0.1/callback` is registered, and `com.example.app:/oauth`.
+    public static let browser = (id: "browser", secret: "browser-secret")
+    /// Authorization code without a secret.
+    public static let app = "app"
+    /// The implicit grant.
+    public static let old = "old"
+    /// The device grant, without a secret.
+    public static let television = "television"
+    public static let user = (name: "ada", password: "ada's password", email: "ada@example.com")
+
+    /// Its name for itself; endpoints are found by OpenID Connect Discovery.
+    public var issuer: String { "\(url)/o" }
+    public var authorizationEndpoint: String { "\(url)/o/authorize/" }
+    public var deviceAuthorizationEndpoint: String { "\(url)/o/device-authorization/" }
 
     /// Rows of the server's database.
     public struct Tokens: Decodable, Sendable {
@@ -102,6 +115,25 @@ public final class DjangoOAuthToolkit: Sendable {
         let decoder = JSONDecoder()
         decoder.keyDecodingStrategy = .convertFromSnakeCase
         return try decoder.decode(Answer.self, from: Data(answer.utf8)).refreshToken
+    }
+
+    /// The user logs in at the server's pages and says yes or no.
+    /// - Parameter address: as a client sends a browser there.
+    /// - Returns: the address that the server sends the browser back to.
+    public func authorize(_ address: String, allowing: Bool = true) async throws -> String {
+        try await person(["authorize", address] + (allowing ? [] : ["deny"]))
+    }
+
+    /// The user logs in on another device, types in the code, and says yes or no.
+    public func authorizeDevice(at address: String, code: String, allowing: Bool = true) async throws {
+        let page = try await person(["device", address, code] + (allowing ? [] : ["deny"]))
+        guard page.hasPrefix("200 ") else { throw TestFailure(page) }
+    }
+
+    private func person(_ arguments: [String]) async throws -> String {
+        let script = "\(Repository.fixture("django_oauth_toolkit"))/person.py"
+        return try await ChildProcess.output(of: [try Repository.python(), script] + arguments)
+            .trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
     /// Ends it; connections break.

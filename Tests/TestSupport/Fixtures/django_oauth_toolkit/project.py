@@ -14,6 +14,28 @@ from django.conf import settings
 
 FOLDER = os.environ["FOLDER"]
 
+
+def signing_key():
+    """What id tokens are signed with; made by the first who asks."""
+    file = os.path.join(FOLDER, "key.pem")
+    if not os.path.exists(file):
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric import rsa
+
+        pem = rsa.generate_private_key(public_exponent=65537, key_size=2048).private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        with open(file, "wb") as output:
+            output.write(pem)
+    with open(file) as source:
+        return source.read()
+
+
+BASE_PAGE = "<!doctype html><html lang=en><title>Server</title><body>{% block content %}{% endblock %}</body></html>"
+LOGIN_PAGE = """{% extends "oauth2_provider/base.html" %}{% block content %}<h1>Who are you?</h1>
+<form method="post">{% csrf_token %}{{ form.as_p }}<button type="submit" id="login">Log in</button></form>
+{% endblock %}"""
+
 settings.configure(
     DEBUG=False,
     SECRET_KEY="for tests only, on loopback, with a database that lives for seconds",
@@ -40,14 +62,40 @@ settings.configure(
         "django.contrib.sessions.middleware.SessionMiddleware",
         "django.contrib.auth.middleware.AuthenticationMiddleware",
     ],
+    TEMPLATES=[
+        {
+            "BACKEND": "django.template.backends.django.DjangoTemplates",
+            "OPTIONS": {
+                "context_processors": [
+                    "django.template.context_processors.request",
+                    "django.contrib.auth.context_processors.auth",
+                ],
+                # The toolkit's own pages, but for what they would fetch from elsewhere.
+                "loaders": [
+                    (
+                        "django.template.loaders.locmem.Loader",
+                        {"oauth2_provider/base.html": BASE_PAGE, "registration/login.html": LOGIN_PAGE},
+                    ),
+                    "django.template.loaders.app_directories.Loader",
+                ],
+            },
+        }
+    ],
     OAUTH2_PROVIDER={
-        "SCOPES": {"read": "Read", "write": "Write", "introspection": "Introspect"},
+        "SCOPES": {"read": "Read", "write": "Write", "introspection": "Introspect", "openid": "Know who you are"},
         "DEFAULT_SCOPES": ["read"],
         "ACCESS_TOKEN_EXPIRE_SECONDS": int(os.environ.get("ACCESS_TOKEN_SECONDS", "300")),
         "ROTATE_REFRESH_TOKEN": True,
         "REFRESH_TOKEN_GRACE_PERIOD_SECONDS": 0,
         "REFRESH_TOKEN_REUSE_PROTECTION": True,
-        "PKCE_REQUIRED": False,
+        "PKCE_REQUIRED": True,
+        "OIDC_ENABLED": True,
+        "OIDC_RSA_PRIVATE_KEY": signing_key(),
+        "OAUTH2_VALIDATOR_CLASS": "validator.Validator",
+        "ALLOWED_REDIRECT_URI_SCHEMES": ["http", "https", "com.example.app"],
+        "COMPLIANT_BCP_RFC9700_AUTHZ_RESPONSE_ISS": True,
+        "OAUTH_DEVICE_VERIFICATION_URI": "http://127.0.0.1/o/device/",
+        "DEVICE_FLOW_INTERVAL": 1,
     },
     LOGGING={
         "version": 1,
@@ -58,12 +106,14 @@ settings.configure(
 )
 django.setup()
 
+from django.contrib.auth.views import LoginView  # noqa: E402
 from django.core.wsgi import get_wsgi_application  # noqa: E402
 from django.http import HttpResponse, JsonResponse  # noqa: E402
 from django.urls import include, path, re_path  # noqa: E402
 from django.views.decorators.csrf import csrf_exempt  # noqa: E402
 from oauth2_provider.models import get_access_token_model, get_refresh_token_model  # noqa: E402
 from oauth2_provider.oauth2_backends import get_oauthlib_core  # noqa: E402
+from oauth2_provider.views import DeviceAuthorizationView  # noqa: E402
 
 
 @csrf_exempt
@@ -118,7 +168,21 @@ def revoke(request):
     return HttpResponse(status=204)
 
 
+@csrf_exempt
+def device_authorization(request):
+    """The toolkit's, with the port that this server got: a setting can't know it."""
+    response = DeviceAuthorizationView.as_view()(request)
+    if response.status_code != 200:
+        return response
+    answer = json.loads(response.content)
+    answer["verification_uri"] = request.build_absolute_uri("/o/device/")
+    answer["verification_uri_complete"] = f"{answer['verification_uri']}?user_code={answer['user_code']}"
+    return JsonResponse(answer)
+
+
 urlpatterns = [
+    path("accounts/login/", LoginView.as_view()),
+    path("o/device-authorization/", device_authorization),
     path("o/", include("oauth2_provider.urls", namespace="oauth2_provider")),
     re_path(r"^api/.*$", api),
     path("test/tokens", tokens),
@@ -130,18 +194,22 @@ application = get_wsgi_application()
 
 
 def prepare():
-    """Tables, one user, one client a grant."""
+    """Tables, one user, and clients for each grant."""
     from django.contrib.auth import get_user_model
     from django.core.management import call_command
     from oauth2_provider.models import get_application_model
 
     call_command("migrate", verbosity=0, interactive=False)
-    user = get_user_model().objects.create_user("ada", password="ada's password")
+    user = get_user_model().objects.create_user("ada", email="ada@example.com", password="ada's password")
     model = get_application_model()
     for name, grant, kind, secret in [
         ("machine", model.GRANT_CLIENT_CREDENTIALS, model.CLIENT_CONFIDENTIAL, "machine: a secret/with +%& signs"),
         ("person", model.GRANT_PASSWORD, model.CLIENT_CONFIDENTIAL, "person-secret"),
         ("public", model.GRANT_PASSWORD, model.CLIENT_PUBLIC, ""),
+        ("browser", model.GRANT_AUTHORIZATION_CODE, model.CLIENT_CONFIDENTIAL, "browser-secret"),
+        ("app", model.GRANT_AUTHORIZATION_CODE, model.CLIENT_PUBLIC, ""),
+        ("old", model.GRANT_IMPLICIT, model.CLIENT_PUBLIC, ""),
+        ("television", model.GRANT_DEVICE_CODE, model.CLIENT_PUBLIC, ""),
     ]:
         model.objects.create(
             name=name,
@@ -149,6 +217,9 @@ def prepare():
             client_secret=secret,
             client_type=kind,
             authorization_grant_type=grant,
+            # Without a port, a loopback address stands for every port (RFC 8252 section 7.3).
+            redirect_uris="http://127.0.0.1/callback http://[::1]/callback com.example.app:/oauth",
+            algorithm=model.RS256_ALGORITHM,
             user=user,
         )
 
