@@ -44,9 +44,10 @@ WITH_HUMMINGBIRD = {
 }
 SYSTEM = {"Glibc", "Musl", "Synchronization", "Dispatch", "FoundationEssentials", "Foundation", "Swift"}
 
-# Modules that may hold unsafe code, and the one file of the executable that may: process limits, signals, log writing.
+# Modules that may hold unsafe code, and the two files of the executable that may: process limits, signals, log writing;
+# the terminal and child programs.
 MAY_BE_UNSAFE = {"CLinux", "Reactor", "CurlTransport", "Cryptography", "QRCode"}
-UNSAFE_FILES = {"HeimdallrProxy/SystemCalls.swift"}
+UNSAFE_FILES = {"HeimdallrProxy/SystemCalls.swift", "HeimdallrProxy/Terminal.swift"}
 UNSAFE = re.compile(
     r"\bunsafe\b|\bUnsafe(Mutable|Raw|MutableRaw)?(Buffer)?Pointer\b|\bwithUnsafe\w*\b|@unchecked\b|\bunowned\(unsafe\)"
     r"|\bunsafeBitCast\b|\bOpaquePointer\b"

@@ -13,13 +13,14 @@ enum CommandRoutes {
         router.post("logout/:client") { request, context in
             await logout(office, context, isLocal: request.asksFor("local"))
         }
+        LoginCommandRoutes(office: office).add(to: router)
         router.get("why") { request, _ in await why(office, request) }
         return router
     }
 
     /// The one answer that holds a token: over the socket, for people who try things out.
     private static func token(_ office: Office, _ context: AdminContext) async -> Response {
-        guard let client = client(office, context) else { return unknownClient(office) }
+        guard let client = office.client(context) else { return unknownClient(office) }
         do throws(HeimdallrError) {
             let token = try await client.heimdallr.accessToken(waiting: .seconds(20))
             return Response.plain(.ok, token.value.revealed + "\n")
@@ -30,7 +31,7 @@ enum CommandRoutes {
     }
 
     private static func logout(_ office: Office, _ context: AdminContext, isLocal: Bool) async -> Response {
-        guard let client = client(office, context) else { return unknownClient(office) }
+        guard let client = office.client(context) else { return unknownClient(office) }
         let report = await client.heimdallr.logOut(locally: isLocal)
         return Response.plain(
             report.isComplete ? .ok : .badGateway, LogoutText.text(report, client: client.heimdallr.name))
@@ -46,11 +47,7 @@ enum CommandRoutes {
         return Response.plain(.ok, WhyText.text(route, office))
     }
 
-    private static func client(_ office: Office, _ context: AdminContext) -> AdministrationSources.Client? {
-        context.parameters.get("client").flatMap { office.sources.client(named: $0) }
-    }
-
-    private static func unknownClient(_ office: Office) -> Response {
+    static func unknownClient(_ office: Office) -> Response {
         let names = office.sources.clients.map(\.heimdallr.name).sorted().joined(separator: ", ")
         return Response.plain(
             .notFound,

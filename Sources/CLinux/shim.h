@@ -1,8 +1,10 @@
-// What Swift's Glibc module does not carry: epoll(7), eventfd(2), accept4(2), struct ucred, prctl(2), adjtimex(2).
+// What Swift's Glibc module does not carry: epoll(7), eventfd(2), accept4(2), struct ucred, prctl(2), adjtimex(2), pipe2(2),
+// posix_spawn_file_actions_addclosefrom_np(3).
 #ifndef HEIMDALLR_CLINUX_H
 #define HEIMDALLR_CLINUX_H
 
 #include <pthread.h>
+#include <spawn.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/epoll.h>
@@ -13,6 +15,8 @@
 struct sockaddr;
 int accept4(int, struct sockaddr *, unsigned int *, int);
 int pthread_setname_np(pthread_t, const char *);
+int pipe2(int[2], int);
+int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *, int);
 
 static const uint32_t heimdallr_epoll_all = EPOLLIN | EPOLLOUT | EPOLLRDHUP | (uint32_t)EPOLLET;
 static const int heimdallr_epoll_cloexec = EPOLL_CLOEXEC;

@@ -24,12 +24,16 @@ struct AdminOptions: ParsableArguments {
         if !isGood { throw ExitStatus.failure.error }
     }
 
-    private func ask(_ method: String, _ target: String) throws -> AdminClient.Answer {
+    /// - Parameter type: of the body.
+    /// - Throws: `ExitStatus.failure`, when there is no running proxy or it gives no answer.
+    func ask(
+        _ method: String, _ target: String, body: [UInt8] = [], type: String? = nil
+    ) throws -> AdminClient.Answer {
         var tried: [String] = []
         for path in try candidates() {
             tried.append(path)
             do throws(AdminClient.Failure) {
-                return try AdminClient(path: path).send(method, target)
+                return try AdminClient(path: path).send(method, target, body: body, type: type)
             } catch {
                 switch error {
                 case .nobodyThere: continue
@@ -86,16 +90,20 @@ struct AdminClient {
     private static let maxAnswer = 16 << 20
 
     /// One request on a connection of its own. Blocks.
-    func send(_ method: String, _ target: String) throws(Failure) -> Answer {
+    func send(
+        _ method: String, _ target: String, body: [UInt8] = [], type: String? = nil
+    ) throws(Failure) -> Answer {
         let connection: SocketConnection
         do throws(SystemCallError) {
             connection = try SocketConnection(path: path, timeout: Self.timeout)
         } catch {
             throw error.isNobodyThere ? .nobodyThere : .other(error.sentence)
         }
-        let request =
-            "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-        guard connection.send(request) else { throw .other("it closed the connection") }
+        var head = "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(body.count)\r\n"
+        if let type { head += "Content-Type: \(type)\r\n" }
+        guard connection.send(Array((head + "Connection: close\r\n\r\n").utf8) + body) else {
+            throw .other("it closed the connection")
+        }
         guard let bytes = connection.receiveAll(limit: Self.maxAnswer) else {
             throw .other("it did not answer in \(Self.timeout) s")
         }

@@ -24,8 +24,8 @@ struct HeimdallrProxyCommand: ParsableCommand {
             """,
         version: "heimdallr-proxy \(Version.number)",
         subcommands: [
-            ServeCommand.self, CheckCommand.self, StatusCommand.self, LogoutCommand.self, TokenCommand.self,
-            WhyCommand.self, ExecCommand.self, DemoCommand.self, KeygenCommand.self,
+            ServeCommand.self, CheckCommand.self, StatusCommand.self, LoginCommand.self, LogoutCommand.self,
+            TokenCommand.self, WhyCommand.self, ExecCommand.self, DemoCommand.self, KeygenCommand.self,
         ],
         defaultSubcommand: ServeCommand.self)
 }

@@ -132,7 +132,7 @@ struct SocketConnection: ~Copyable {
         if descriptor >= 0 { close(descriptor) }
     }
 
-    borrowing func send(_ text: String) -> Bool { OutputDescriptor(number: descriptor).write(text) }
+    borrowing func send(_ bytes: [UInt8]) -> Bool { OutputDescriptor(number: descriptor).write(bytes) }
 
     /// All that comes until the other side closes, or until there is more than `limit`. recv(2).
     /// - Returns: `nil` when nothing came in time.

@@ -1,0 +1,197 @@
+import ArgumentParser
+import FoundationEssentials
+import QRCode
+
+/// Signs a person in for a client of the running proxy.
+struct LoginCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "login",
+        abstract: "Sign in, so that a client gets its token.",
+        discussion: """
+            What happens depends on the client's grant type. authorization_code and implicit: a browser is opened, or \
+            its address printed, and the command waits until somebody has signed in there. device_code: a code, an \
+            address and a QR code are printed, for a browser anywhere. password: user name and password are asked for, \
+            and only the tokens kept. The tokens go to the running proxy; this command never sees them.
+
+            Over SSH, or where redirect_uri belongs to another program: with --paste the address of the page that the \
+            browser was sent to in the end is read from standard input, even if that page could not be shown.
+
+            The exit code is 0 once the client has its token, else 1. Ctrl-C ends the attempt.
+            """)
+
+    @OptionGroup var options: AdminOptions
+
+    @Argument(help: "The client's name in the configuration.")
+    var client: String
+
+    @Flag(help: "Read the address that the browser was sent to from standard input.")
+    var paste = false
+
+    func run() throws {
+        Interruption.watch()
+        let path = "/login/\(AdminClient.escaped(client))"
+        let begun: Begun = try expect(options.ask("POST", path + (paste ? "?paste=true" : "")))
+        switch begun.method {
+        case "password": try askForPassword(path)
+        case "device": try wait(begun, path) { showDevice(begun) }
+        case "browser": try wait(begun, path) { showBrowser(begun.url ?? "") }
+        default: try readAddress(begun, path)
+        }
+        Self.say("\(client) is signed in.")
+    }
+
+    // MARK: What the proxy says
+
+    private struct Begun: Decodable {
+        var method: String
+        var ticket: String?
+        var url: String?
+        var user_code: String?
+        var verification_uri: String?
+        var verification_uri_complete: String?
+        var expires_in_seconds: Double?
+    }
+
+    private struct Progress: Decodable {
+        var state: String
+        var message: String?
+    }
+
+    private func expect<Value: Decodable>(_ answer: AdminClient.Answer) throws -> Value {
+        guard answer.status == 200, let value = try? JSONDecoder().decode(Value.self, from: Data(answer.body)) else {
+            throw Self.failure(String(decoding: answer.body, as: UTF8.self))
+        }
+        return value
+    }
+
+    // MARK: A browser, or another device
+
+    private func wait(_ begun: Begun, _ path: String, _ show: () -> Void) throws {
+        let path = "\(path)/\(begun.ticket ?? "")"
+        show()
+        let progress = ProgressLine("Waiting for somebody to sign in", seconds: Int(begun.expires_in_seconds ?? 600))
+        defer { progress.end() }
+        while true {
+            progress.step()
+            Terminal.pause(seconds: 1)
+            if Interruption.hasCome {
+                _ = try? options.ask("DELETE", path)
+                progress.end()
+                throw Self.failure("Cancelled; nothing has changed.")
+            }
+            let answer: Progress = try expect(options.ask("GET", path))
+            switch answer.state {
+            case "done": return
+            case "failed":
+                progress.end()
+                throw Self.failure(Self.sentence(answer.message ?? "the sign-in failed"))
+            default: continue
+            }
+        }
+    }
+
+    private func showBrowser(_ url: String) {
+        if Browser.open(url) {
+            Self.say("A browser was opened. If none shows, open this address:\n\n    \(url)\n")
+        } else {
+            Self.say("Open this address in a browser on this machine:\n\n    \(url)\n")
+            Self.say("No browser here? Press Ctrl-C, and sign in with --paste.\n")
+        }
+    }
+
+    private func showDevice(_ begun: Begun) {
+        let address = begun.verification_uri ?? ""
+        Self.say(
+            "Open this address in any browser, and type in the code:\n\n    \(address)\n    \(begun.user_code ?? "")\n")
+        if Terminal.showsErrors, let code = QRCode(begun.verification_uri_complete ?? address) {
+            Self.say(code.terminalText)
+        }
+    }
+
+    // MARK: An address brought back
+
+    private func readAddress(_ begun: Begun, _ path: String) throws {
+        let path = "\(path)/\(begun.ticket ?? "")"
+        Self.say("Open this address in a browser, and sign in:\n\n    \(begun.url ?? "")\n")
+        Self.say(
+            "In the end the browser is sent to an address that it may not be able to show. Copy that address and paste it "
+                + "here:")
+        guard let line = Terminal.readLine(), !line.allSatisfy(\.isWhitespace) else {
+            _ = try? options.ask("DELETE", path)
+            throw Self.failure("Cancelled; nothing has changed.")
+        }
+        let answer: Progress = try expect(
+            options.ask("POST", path, body: Array(Self.trimmed(line).utf8), type: "text/plain"))
+        guard answer.state == "done" else { throw Self.failure(Self.sentence(answer.message ?? "the sign-in failed")) }
+    }
+
+    // MARK: User name and password
+
+    private func askForPassword(_ path: String) throws {
+        guard Terminal.givesInput else {
+            throw Self.failure("Client \(client) wants a user name and a password: run this at a terminal.")
+        }
+        OutputDescriptor.standardError.write("User name for \(client): ")
+        guard let username = Terminal.readLine(), !username.isEmpty else { throw Self.failure("Cancelled.") }
+        OutputDescriptor.standardError.write("Password (not shown): ")
+        guard let password = Terminal.readSecretLine() else { throw Self.failure("Cancelled.") }
+        let body = "username=\(AdminClient.escaped(username))&password=\(AdminClient.escaped(password))"
+        let _: Progress = try expect(
+            options.ask("POST", path, body: Array(body.utf8), type: "application/x-www-form-urlencoded"))
+    }
+
+    // MARK: What a person reads
+
+    /// To standard error: standard output is for what programs read, and there is nothing of that here.
+    private static func say(_ text: String) { OutputDescriptor.standardError.write(text + "\n") }
+
+    private static func failure(_ text: String) -> ExitCode {
+        say("error: " + trimmed(text))
+        return ExitStatus.failure.error
+    }
+
+    private static func sentence(_ text: String) -> String { text.prefix(1).uppercased() + text.dropFirst() + "." }
+
+    private static func trimmed(_ text: String) -> String {
+        let head = text.drop(while: \.isWhitespace)
+        return String(head.reversed().drop(while: \.isWhitespace).reversed())
+    }
+}
+
+/// One line that says how long there is still time; nothing where nobody watches.
+private final class ProgressLine {
+    private let text: String
+    private let deadline: ContinuousClock.Instant
+    private let isShown = Terminal.showsErrors
+    private var isOpen = false
+
+    init(_ text: String, seconds: Int) {
+        self.text = text
+        deadline = .now + .seconds(seconds)
+    }
+
+    func step() {
+        guard isShown else { return }
+        let left = max(0, Int(ContinuousClock.now.duration(to: deadline).components.seconds))
+        isOpen = true
+        OutputDescriptor.standardError.write("\r\u{1B}[K\(text), \(left / 60) min \(left % 60) s left …")
+    }
+
+    func end() {
+        guard isOpen else { return }
+        isOpen = false
+        OutputDescriptor.standardError.write("\r\u{1B}[K")
+    }
+}
+
+/// A browser of the desktop that this terminal belongs to.
+private enum Browser {
+    /// - Returns: `false` where there is no desktop, or nothing that opens addresses.
+    static func open(_ url: String) -> Bool {
+        let environment = ProcessInfo.processInfo.environment
+        guard environment["DISPLAY"] != nil || environment["WAYLAND_DISPLAY"] != nil,
+            environment["SSH_CONNECTION"] == nil
+        else { return false }
+        return (try? ChildProgram(["xdg-open", url], environment: environment)) != nil
+    }
+}
