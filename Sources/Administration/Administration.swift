@@ -79,9 +79,11 @@ public final class Administration: Sendable {
             helpers: helpers(office, streams))
     }
 
-    /// Where a person signs in `client`, for logs and answers; `nil` when a page can't, or nobody has to.
-    public func loginURL(of client: String) -> String? {
-        office.signIn(of: client).url
+    /// How somebody signs `client` in, for logs and answers: what to do, to stand behind a colon, and the page's address;
+    /// `nil` where it has to be a terminal.
+    public func signIn(_ client: String) -> (advice: String, url: String?) {
+        let signIn = office.signIn(of: client)
+        return (signIn.advice, signIn.url)
     }
 
     /// Readiness says no from now on; everything still answers.

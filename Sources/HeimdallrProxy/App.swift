@@ -27,13 +27,20 @@ struct App {
             clients[settings.name] = try ClientAssembly(settings, configuration).make(
                 on: loops[0], store: store, onTokenRequest: { tokens?.record($0) })
         }
+        let signIns = SignInDirectory()
         var observer = ProxyObserver()
+        observer.signIn = { signIns.hint(for: $0) }
         if configuration.log.access { observer.accessLog = AccessLog(writer: logWriter).sink }
         observer.transportFailed = { [logger] upstream, error in
             logger.warning("upstream failed", metadata: ["upstream": "\(upstream)", "reason": "\(error)"])
         }
         observer.acceptFailed = { [logger] error in
             logger.error("a connection could not be accepted", metadata: ["reason": "\(error)"])
+        }
+        observer.userSecretLost = { [logger] user, error in
+            logger.warning(
+                "a user can't come in: the secret can't be read",
+                metadata: ["user": "\(user)", "reason": "\(error)"])
         }
         let server = try await ProxyServer(
             configuration, clients: clients, loops: loops, observer: observer,
@@ -47,11 +54,12 @@ struct App {
             for loop in loops { loop.stop() }
             throw error
         }
+        signIns.set(administration)
         // Whoever watches is there before anything happens.
         let watchers = clients.values.map { client in
             let events = client.events()
             return Task { [logger] in
-                for await event in events { EventLog.write(event, to: logger) }
+                for await event in events { EventLog.write(event, to: logger) { signIns.hint(for: $0) } }
             }
         }
         for client in clients.values { client.start() }

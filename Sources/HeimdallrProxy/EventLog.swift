@@ -1,9 +1,10 @@
 import Heimdallr
 import Logging
+import Proxy
 
 /// The life of tokens in the log: one line an event, no secret in any.
 enum EventLog {
-    static func write(_ event: HeimdallrEvent, to logger: Logger) {
+    static func write(_ event: HeimdallrEvent, to logger: Logger, signIn: (String) -> SignInHint) {
         var fields: Logger.Metadata = ["client": "\(event.client)", "event": "\(event.name)"]
         switch event.kind {
         case .tokenAcquired(let expiresIn, let stored):
@@ -25,10 +26,17 @@ enum EventLog {
             if let retryAfter = error.retryAfter { fields["retry_in"] = "\(retryAfter.components.seconds)s" }
             logger.warning("no token from the token endpoint", metadata: fields)
         case .needsAuthentication:
-            logger.warning("somebody has to log in", metadata: fields)
+            add(signIn(event.client), &fields)
+            logger.warning("somebody has to sign in", metadata: fields)
         case .refreshTokenEnding(let expiresIn):
             fields["expires_in"] = "\(expiresIn.components.seconds)s"
-            logger.warning("somebody has to log in soon: the refresh token ends", metadata: fields)
+            add(signIn(event.client), &fields)
+            logger.warning("somebody has to sign in soon: the refresh token ends", metadata: fields)
         }
+    }
+
+    private static func add(_ hint: SignInHint, _ fields: inout Logger.Metadata) {
+        if let url = hint.url { fields["login_url"] = "\(url)" }
+        fields["what_to_do"] = "\(hint.advice)"
     }
 }

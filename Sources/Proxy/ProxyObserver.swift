@@ -1,7 +1,7 @@
 import CurlTransport
 import Reactor
 
-/// Where the proxy says what happened. Called on the loops: must return at once.
+/// Where the proxy says what happened, and asks what it does not know. Called on the loops: must return at once.
 public struct ProxyObserver: Sendable {
     /// `nil`: no access log.
     public var accessLog: (@Sendable (AccessRecord) -> Void)?
@@ -9,6 +9,15 @@ public struct ProxyObserver: Sendable {
     public var transportFailed: @Sendable (String, TransportError) -> Void = { _, _ in }
     /// A connection could not be accepted, out of descriptors most likely.
     public var acceptFailed: @Sendable (SystemError) -> Void = { _ in }
+
+    /// The secret of a user of `proxy.users` can't be read any more, so the user can't come in; the name first. Called off
+    /// the loops.
+    public var userSecretLost: @Sendable (String, any Error) -> Void = { _, _ in }
+
+    /// How somebody signs in, by the client's name. Asked when a client has no token for want of a person.
+    public var signIn: @Sendable (String) -> SignInHint = { client in
+        SignInHint(advice: "run heimdallr-proxy login \(client)", url: nil)
+    }
 
     public init() {}
 }

@@ -12,6 +12,8 @@ struct Problem: Error, Equatable, Sendable {
     let title: String
     let detail: String
     var retryAfter: Duration?
+    /// Where a browser begins the login that is wanted.
+    var loginURL: String?
     /// The connection can't be used for another request.
     var closes = false
 
@@ -36,6 +38,13 @@ extension Problem {
         self.init(
             error.status, "http_request_error", "malformed-request", "The request can't be understood",
             "\(error.detail) The connection is closed; nothing was sent upstream.", closes: true)
+    }
+
+    /// Of a body that began well: its request is under way.
+    init(inBody error: MessageError) {
+        self.init(
+            error.status, "http_request_error", "malformed-request", "The request can't be understood",
+            "\(error.detail) The connection is closed; what was sent upstream stays incomplete.", closes: true)
     }
 
     static let slowHead = Problem(
@@ -125,12 +134,15 @@ extension Problem {
 // MARK: The token endpoint's
 
 extension Problem {
-    init(_ error: HeimdallrError, client: String) {
+    /// - Parameter signIn: only asked when a person is wanted.
+    init(_ error: HeimdallrError, client: String, signIn: (String) -> SignInHint) {
         switch error {
         case .needsAuthentication:
+            let hint = signIn(client)
             self.init(
                 503, "proxy_internal_response", "login-needed", "Somebody has to sign in",
-                "The OAuth client needs a person's consent: run `heimdallr-proxy login \(client)`.")
+                "Nobody is signed in for the OAuth client \(client): \(hint.advice).")
+            loginURL = hint.url
         case .clientRefused, .rejectedByResource:
             self.init(
                 502, "proxy_configuration_error", "client-refused", "The authorization server refuses the client",

@@ -13,6 +13,7 @@ enum ProblemAnswer {
         JSON.member("detail", problem.detail, &body)
         if let client { JSON.member("client", client, &body) }
         if let upstream { JSON.member("upstream", upstream, &body) }
+        if let loginURL = problem.loginURL { JSON.member("login_url", loginURL, &body) }
         JSON.close(&body)
 
         output.append("HTTP/1.1 ")

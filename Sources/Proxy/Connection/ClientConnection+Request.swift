@@ -27,7 +27,9 @@ extension ClientConnection {
             exchange.hasBody = length > 0
             exchange.isRequestComplete = length == 0
             if let limit = shard.settings.maxBodyBytes, length > UInt64(limit) { return fail(.bodyTooLarge) }
-        case .chunked: exchange.hasBody = true
+        case .chunked:
+            exchange.hasBody = true
+            do throws(MessageError) { try RequestBody.check(input) } catch { return fail(Problem(error)) }
         }
         body.begin(head.framing)
         identify()
@@ -163,7 +165,8 @@ extension ClientConnection {
             self.token = token
             injection = exchange.isReplayed ? .replayed : .injected
             do throws(Problem) { try send(fresh: exchange.isResent && !exchange.isReplayed) } catch { fail(error) }
-        case .failure(let error): fail(Problem(error, client: upstream.settings.client ?? ""))
+        case .failure(let error):
+            fail(Problem(error, client: upstream.settings.client ?? "", signIn: shard.observer.signIn))
         }
         // What the client pipelined meanwhile is looked at when its turn comes.
         readHead()

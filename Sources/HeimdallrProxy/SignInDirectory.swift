@@ -1,0 +1,25 @@
+import Administration
+import Proxy
+import Synchronization
+
+/// How somebody signs a client in, for whoever has to say so: the log, the proxy's answers, hooks. Known once the
+/// administration listens. Any thread.
+final class SignInDirectory: Sendable {
+    /// Weak, for it knows the proxy, which knows this.
+    private struct Place {
+        weak var administration: Administration?
+    }
+
+    private let place = Mutex(Place())
+
+    func set(_ administration: Administration?) { place.withLock { $0.administration = administration } }
+
+    func hint(for client: String) -> SignInHint {
+        guard let administration = place.withLock({ $0.administration }) else {
+            return SignInHint(
+                advice: "the configuration has no `admin` section, so nobody can sign in; add `admin: {}`", url: nil)
+        }
+        let (advice, url) = administration.signIn(client)
+        return SignInHint(advice: advice, url: url)
+    }
+}
