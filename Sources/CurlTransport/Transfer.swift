@@ -53,7 +53,7 @@ public enum UploadLength: Sendable, Equatable {
     enum State { case idle, preparing, waiting, running }
 
     unowned let pool: ConnectionPool
-    let easy: OpaquePointerBox
+    var easy: OpaquePointerBox
     var state = State.idle
     /// What it is spoken on, once libcurl has asked for one.
     var socket: CurlSocket?
@@ -79,7 +79,8 @@ public enum UploadLength: Sendable, Equatable {
     private enum Shape { case none, plain, head, upload, upgrade }
 
     private let errorText: UnsafeMutablePointer<CChar>
-    /// It has sent trailers (see `setTrailers`) or asked for an upgrade: not to be used again.
+    /// It has sent trailers (see `setTrailers`) or asked for an upgrade, or its handle could not be renewed (see
+    /// `renewHandle`): not to be used again.
     var isSpent = false
     var trailers: UnsafeMutablePointer<curl_slist>?
     private var sends = 0
@@ -282,9 +283,10 @@ public enum UploadLength: Sendable, Equatable {
     func recycle() {
         delegate = nil
         connection = nil
-        state = .idle
         fields.removeAll()
         _ = unsafe heimdallr_easy_set_list(easy.pointer, CURLOPT_HTTPHEADER, nil)
+        if state == .running, !isSpent { renewHandle() }
+        state = .idle
     }
 }
 

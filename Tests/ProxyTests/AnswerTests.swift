@@ -89,6 +89,19 @@ struct AnswerTests {
         #expect(Set(ground.origin.requests.map(\.connection)) == [0, 1])
     }
 
+    /// curl/curl#11101: libcurl before 8.1.1 wrote into freed memory.
+    @Test func `a field line that continues nothing is a problem, also after good answers`() async throws {
+        let ground = try await Ground { exchange in
+            guard exchange.head.target == "/fold" else { return try exchange.respond(fields: [("A", "b")]) }
+            try exchange.send("HTTP/1.1 200 OK\r\n folded: \(String(repeating: "x", count: 4000))\r\n\r\n")
+            exchange.close()
+        }
+        for _ in 0..<50 {
+            #expect(try await ground.request().status == 200)
+            #expect(try await ground.request("GET", "http://api.test/fold").status == 502)
+        }
+    }
+
     @Test func `bytes behind an answer are never the next answer`() async throws {
         let poison = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison"
         let ground = try await Ground { exchange in

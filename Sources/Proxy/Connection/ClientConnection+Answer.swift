@@ -176,7 +176,7 @@ extension ClientConnection: TransferDelegate {
             }
             let count: Int
             do throws(MessageError) { count = try body.take(from: &input, into: &upload) } catch {
-                _ = refuse(Problem(error))
+                _ = refuse(Problem(inBody: error))
                 return .abort
             }
             if body.isDone { exchange.isRequestComplete = true }

@@ -50,6 +50,14 @@ struct RequestBody {
         }
     }
 
+    /// Looks over what is at hand of a chunked body, before anything of the request goes out: what is malformed from
+    /// the start reaches no upstream, not even as a request that is cut.
+    static func check(_ input: borrowing ByteBuffer) throws(MessageError) {
+        var decoder = ChunkedDecoder()
+        var index = 0
+        while case .data(_, let consumed) = try decoder.next(input.bytes, from: index) { index = consumed }
+    }
+
     /// Whether `input` holds as much as can be used at once.
     func isSatisfied(by input: borrowing ByteBuffer, room: Int) -> Bool {
         let available = input.count - offset
