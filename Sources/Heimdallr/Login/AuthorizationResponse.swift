@@ -4,6 +4,9 @@ internal import Cryptography
 /// RFC 9207. Every byte of it may come from an attacker.
 struct AuthorizationResponse: Sendable {
     private var parameters: [String: String] = [:]
+    /// RFC 9207: it does not say whose answer it is, though this server always does. Real servers leave that out of
+    /// errors, which bring nothing that could go to the wrong place.
+    private var lacksIssuer = false
 
     static let maxBytes = 64 * 1024
     static let maxParameters = 128
@@ -29,8 +32,8 @@ struct AuthorizationResponse: Sendable {
         if let issuer = expectation.issuer {
             if let sent = parameters["iss"] {
                 guard sent.utf8.elementsEqual(issuer.utf8) else { throw .wrongIssuer }
-            } else if expectation.requiresIssuer {
-                throw .wrongIssuer
+            } else {
+                lacksIssuer = expectation.requiresIssuer
             }
         }
     }
@@ -48,8 +51,9 @@ struct AuthorizationResponse: Sendable {
     }
 
     /// The code of RFC 6749 section 4.1.2.
-    /// - Throws: `LoginError.malformedRedirect`
+    /// - Throws: `LoginError.malformedRedirect` or `.wrongIssuer`
     func code() throws(LoginError) -> Secret {
+        guard !lacksIssuer else { throw .wrongIssuer }
         guard let code = parameters["code"], !code.isEmpty, code.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else {
             throw .malformedRedirect
         }
@@ -58,8 +62,9 @@ struct AuthorizationResponse: Sendable {
 
     /// The token of RFC 6749 section 4.2.2, and whatever came with it. There is no refresh token in this grant, and an id
     /// token that was not asked for says nothing. Old servers leave the type out.
-    /// - Throws: `LoginError.malformedRedirect`
+    /// - Throws: `LoginError.malformedRedirect` or `.wrongIssuer`
     func token() throws(LoginError) -> TokenResponse {
+        guard !lacksIssuer else { throw .wrongIssuer }
         var rest = parameters
         guard let token = rest.removeValue(forKey: "access_token"), !token.isEmpty else { throw .malformedRedirect }
         var response = TokenResponse(

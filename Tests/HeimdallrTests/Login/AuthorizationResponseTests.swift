@@ -109,7 +109,10 @@ import Testing
             }
         }
         #expect(throws: LoginError.wrongIssuer) {
-            try answer("\(Self.callback)?code=x&state=S", Self.expectation(requiresIssuer: true))
+            try answer("\(Self.callback)?code=x&state=S", Self.expectation(requiresIssuer: true)).code()
+        }
+        #expect(throws: LoginError.refused(OAuthError(status: 302, code: .accessDenied))) {
+            try answer("\(Self.callback)?error=access_denied&state=S", Self.expectation(requiresIssuer: true))
         }
         #expect(throws: Never.self) {
             try answer("\(Self.callback)?code=x&state=S&iss=anything", Self.expectation(issuer: nil))
