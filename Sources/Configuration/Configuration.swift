@@ -8,6 +8,8 @@ public struct Configuration: Sendable, Equatable {
     /// Extra trust anchors (a PEM file) for every outgoing connection, added to the system's.
     public var trustAnchorsFile: String?
     public var store = StoreSettings.memory
+    /// `nil`: nobody is told.
+    public var hooks: HooksSettings?
     /// In the order of the file.
     public var clients: [ClientSettings] = []
     /// In the order of the file.

@@ -22,4 +22,17 @@ enum Files {
         }
         return Array(content)
     }
+
+    /// What keeps a program from being run, in words that follow "write"; `nil` when nothing is known to. A bare name is
+    /// searched in `PATH` when the time comes.
+    static func programFault(_ program: String) -> String? {
+        guard program.utf8.contains(UInt8(ascii: "/")) else {
+            return program.isEmpty ? "write the name of a program" : nil
+        }
+        guard program.hasPrefix("/") else { return "write a program's name, or its absolute path" }
+        guard FileManager.default.isExecutableFile(atPath: program) else {
+            return "write the path of a program that this process may run"
+        }
+        return nil
+    }
 }

@@ -42,6 +42,7 @@ struct Loader {
         if let log = section.section("log") { configuration.log = log.logSettings() }
         if let tls = section.section("tls") { configuration.trustAnchorsFile = tls.trustAnchors() }
         if let store = section.section("store") { configuration.store = store.storeSettings() }
+        if let hooks = section.section("hooks") { configuration.hooks = hooks.hooksSettings() }
         section.read("playground", into: &configuration.playground, Grammar.boolean)
         readClients(section)
         readUpstreams(section)
@@ -119,7 +120,7 @@ struct Loader {
                 diagnostics.error(
                     listener.position,
                     "\(listener.name)\(listener.text) is taken by \(earlier.text) in \(earlier.position.inWords): "
-                        + "write another port")
+                        + "write another \(listener.address.isUnix ? "path" : "port")")
             }
         }
     }
@@ -174,13 +175,14 @@ struct Loader {
                     "\(upstream.path).callers: \(listener) is not one of `proxy.listen`: write an address as it stands "
                         + "there")
             }
-            if !callers.uids.isEmpty,
-                !(proxy.listen + [upstream.settings.listen].compactMap(\.self)).contains(where: \.isUnix)
+            let ways = callers.listeners.isEmpty ? proxy.listen : callers.listeners
+            if !callers.uids.isEmpty, !(ways + [upstream.settings.listen].compactMap(\.self)).contains(where: \.isUnix)
             {
                 diagnostics.error(
                     upstream.position,
-                    "\(upstream.path).callers: `uids` are known on Unix sockets only: add one to `proxy.listen`, such as "
-                        + "unix:/run/heimdallr-proxy.sock")
+                    "\(upstream.path).callers: `uids` are known on Unix sockets only: add one, such as "
+                        + "unix:/run/heimdallr-proxy.sock, to "
+                        + (callers.listeners.isEmpty ? "`proxy.listen`" : "`listeners` and `proxy.listen`"))
             }
         }
     }

@@ -55,11 +55,20 @@ struct App {
             throw error
         }
         signIns.set(administration)
+        let hooks = Hooks(configuration, on: loops[0], logger: logger) { signIns.hint(for: $0) }
         // Whoever watches is there before anything happens.
-        let watchers = clients.values.map { client in
+        var watchers = clients.values.map { client in
             let events = client.events()
             return Task { [logger] in
                 for await event in events { EventLog.write(event, to: logger) { signIns.hint(for: $0) } }
+            }
+        }
+        if let hooks {
+            watchers += clients.values.map { client in
+                let events = client.events()
+                return Task {
+                    for await event in events { await hooks.tell(event, of: client) }
+                }
             }
         }
         for client in clients.values { client.start() }

@@ -47,9 +47,6 @@ struct OverviewModel {
         ]
         if let formToken { values["csrf"] = formToken }
         if let who = client.signedInAs { values["who"] = who }
-        if client.loginMethod != nil, listed.signIn.url == nil {
-            values["command"] = listed.signIn.command
-        }
         if let left = client.expiresIn {
             values["expires"] = StatusPage.words(left)
             values["seconds"] = left.components.seconds
@@ -81,6 +78,9 @@ struct OverviewModel {
             note["detail"] = Self.sentence("\(error)")
             note["todo"] = Self.sentence(Advice.sentence(for: error, signIn: listed.signIn))
             return note
+        }
+        if client.loginMethod != nil, listed.signIn.url == nil, client.state == .needsAuthentication {
+            note["command"] = listed.signIn.command
         }
         if client.state == .needsAuthentication {
             note["tone"] = "warn"

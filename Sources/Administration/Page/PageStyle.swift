@@ -52,19 +52,20 @@ enum PageStyle {
         thead th { font-size: .8125rem; font-weight: 500; color: var(--soft); padding-top: .7rem;
           padding-bottom: .6rem; white-space: nowrap; }
         tbody tr > * { border-top: 1px solid var(--line); }
-        tbody th { font-weight: 600; overflow-wrap: anywhere; }
+        tbody th { font-weight: 600; overflow-wrap: break-word; }
+        tbody th .minor { white-space: nowrap; }
         th:first-child, td:first-child { padding-left: 1.25rem; }
         th:last-child, td:last-child { padding-right: 1.25rem; }
         .number { font-variant-numeric: tabular-nums; white-space: nowrap; }
         .minor { display: block; font-size: .8125rem; font-weight: 400; color: var(--soft); }
         td > .minor:only-child { font-size: inherit; }
-        .who { overflow-wrap: anywhere; }
+        .who { overflow-wrap: break-word; }
         .bad { color: var(--bad); font-weight: 600; }
         .empty { color: var(--soft); }
         .scopes { list-style: none; margin: 0; padding: 0; display: flex; flex-wrap: wrap; gap: .3rem; max-width: 15rem; }
         .scopes li { font-size: .8125rem; background: var(--still-ground); border-radius: .3rem; padding: .05rem .45rem;
           overflow-wrap: anywhere; }
-        .chip { display: inline-block; margin: -.1rem 0; font-size: .8125rem; font-weight: 600; line-height: 1.35; border-radius: 1rem;
+        .chip { display: inline-block; white-space: nowrap; margin: -.1rem 0; font-size: .8125rem; font-weight: 600; line-height: 1.35; border-radius: 1rem;
           padding: .2rem .7rem; color: var(--still); background: var(--still-ground); }
         .chip::before { content: ""; display: inline-block; width: .5rem; height: .5rem; border-radius: 50%;
           margin-right: .45rem; background: currentColor; }
@@ -78,11 +79,12 @@ enum PageStyle {
         tr.note > td { border-top: 0; padding-top: 0; }
         tr.note p { margin: .15rem 0; font-size: .875rem; color: var(--soft); max-width: 62rem; overflow-wrap: anywhere; }
         tr.note strong { font-weight: 600; }
+        tr.note code { color: var(--ink); }
         tr.note p.warn strong { color: var(--warn); }
         tr.note p.bad { font-weight: 400; }
         tr.note p.bad strong { color: var(--bad); }
         .actions { display: flex; flex-wrap: wrap; gap: .4rem; justify-content: flex-end; align-items: center; }
-        td.actions { display: table-cell; text-align: right; }
+        td.actions { display: table-cell; text-align: right; white-space: nowrap; }
         td.actions > * { display: inline-block; margin: 0 0 .3rem .3rem; }
         form { margin: 0; }
         .button { display: inline-block; font: inherit; font-size: .875rem; font-weight: 550; line-height: 1.4;
@@ -140,6 +142,8 @@ enum PageStyle {
           .cards td[data-label] > :nth-child(n+2) { grid-column: 2; }
           .cards td[data-label] > * { justify-self: start; }
           .cards .number { white-space: normal; }
+          .cards td.blank { display: none; }
+          .who, tbody th { overflow-wrap: anywhere; }
           .cards td.actions { display: flex; flex-wrap: wrap; gap: .5rem; justify-content: flex-start; padding-top: .7rem; }
           td.actions > * { margin: 0; }
           .button { padding: .5rem .95rem; }

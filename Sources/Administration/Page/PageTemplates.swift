@@ -102,18 +102,17 @@ enum PageTemplates {
         <td role="cell" data-label="State"><span class="chip {{tone}}">{{word}}</span>{{#waiters}}
         <span class="minor">{{waiters}}</span>{{/waiters}}</td>
         <td role="cell" data-label="Signed in">{{#who}}<span class="who">{{who}}</span>{{/who}}{{^who}}<span class="minor">{{nobody}}</span>{{/who}}</td>
-        <td role="cell" data-label="Scopes">{{#hasScopes}}<ul class="scopes">{{#scopes}}<li>{{.}}</li>{{/scopes}}</ul>{{/hasScopes}}{{^hasScopes}}<span class="minor">–</span>{{/hasScopes}}</td>
-        <td role="cell" data-label="Expires in" class="number">{{#expires}}<span data-countdown="{{seconds}}">{{expires}}</span>{{/expires}}{{^expires}}<span class="minor">–</span>{{/expires}}{{#refreshEnds}}
+        <td role="cell" data-label="Scopes"{{^hasScopes}} class="blank"{{/hasScopes}}>{{#hasScopes}}<ul class="scopes">{{#scopes}}<li>{{.}}</li>{{/scopes}}</ul>{{/hasScopes}}{{^hasScopes}}<span class="minor">–</span>{{/hasScopes}}</td>
+        <td role="cell" data-label="Expires in" class="number{{^expires}} blank{{/expires}}">{{#expires}}<span data-countdown="{{seconds}}">{{expires}}</span>{{/expires}}{{^expires}}<span class="minor">–</span>{{/expires}}{{#refreshEnds}}
         <span class="minor">{{refreshEnds}}</span>{{/refreshEnds}}</td>
         <td role="cell" data-label="Last refresh" class="number">{{#refreshed}}<span>{{refreshed}} ago</span>{{/refreshed}}{{^refreshed}}<span class="minor">never</span>{{/refreshed}}</td>
         <td role="cell" class="actions">
         {{#signIn}}<a class="button{{#urgent}} main{{/urgent}}" id="in-{{name}}" href="/login/{{name}}" aria-label="{{signInWord}}: {{name}}">{{signInWord}}</a>{{/signIn}}
-        {{#command}}<code class="minor">{{command}}</code>{{/command}}
         {{#canRefresh}}<form method="post" action="/refresh/{{name}}">{{#csrf}}<input type="hidden" name="csrf" value="{{csrf}}">{{/csrf}}<button class="button" id="re-{{name}}" aria-label="Refresh now: {{name}}">Refresh now</button></form>{{/canRefresh}}
         {{#canSignOut}}<form method="post" action="/logout/{{name}}">{{#csrf}}<input type="hidden" name="csrf" value="{{csrf}}">{{/csrf}}<button class="button quiet" id="out-{{name}}" aria-label="Sign out: {{name}}">Sign out</button></form>{{/canSignOut}}
         </td>
         </tr>
-        {{#note}}<tr role="row" class="note"><td role="cell" colspan="7"><p class="{{tone}}"><strong>{{headline}}</strong> {{detail}}</p>{{#todo}}<p>What to do: {{todo}}</p>{{/todo}}{{#also}}<p>{{also}}</p>{{/also}}</td></tr>{{/note}}
+        {{#note}}<tr role="row" class="note"><td role="cell" colspan="7"><p class="{{tone}}"><strong>{{headline}}</strong> {{detail}}</p>{{#todo}}<p>What to do: {{todo}}</p>{{/todo}}{{#also}}<p>{{also}}</p>{{/also}}{{#command}}<p>Run: <code>{{command}}</code></p>{{/command}}</td></tr>{{/note}}
 
         """
 
@@ -138,7 +137,7 @@ enum PageTemplates {
         <td role="cell" data-label="Requests" class="number">{{requests}}</td>
         <td role="cell" data-label="Errors" class="number">{{#failed}}<span class="bad">{{errors}}</span>{{/failed}}{{^failed}}{{errors}}{{/failed}}{{#codes}}
         <span class="minor">{{codes}}</span>{{/codes}}</td>
-        <td role="cell" data-label="Latency" class="latency">{{#chart}}<svg role="img" viewBox="0 0 {{width}} 32" width="{{width}}" height="32" aria-label="{{label}}">{{#bars}}<rect class="{{tone}}" x="{{x}}" y="{{y}}" width="9" height="{{height}}" rx="1.5"><title>{{title}}</title></rect>{{/bars}}</svg>
+        <td role="cell" data-label="Latency" class="latency{{^chart}} blank{{/chart}}">{{#chart}}<svg role="img" viewBox="0 0 {{width}} 32" width="{{width}}" height="32" aria-label="{{label}}">{{#bars}}<rect class="{{tone}}" x="{{x}}" y="{{y}}" width="9" height="{{height}}" rx="1.5"><title>{{title}}</title></rect>{{/bars}}</svg>
         <span class="minor">{{summary}}</span>{{/chart}}{{^chart}}<span class="minor">–</span>{{/chart}}</td>
         </tr>
         {{/upstreams}}

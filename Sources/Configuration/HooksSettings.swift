@@ -1,0 +1,60 @@
+/// Who is told when a person is wanted.
+public struct HooksSettings: Sendable, Equatable {
+    /// Gets each event by POST, as JSON.
+    public var webhook: String?
+    /// Runs for each event: a program and its arguments, never a shell.
+    public var command: [String] = []
+    /// An http:// webhook.
+    public var allowPlaintext = false
+
+    public init() {}
+}
+
+extension Section {
+    func hooksSettings() -> HooksSettings {
+        defer { finish() }
+        var settings = HooksSettings()
+        settings.webhook = value("webhook", Grammar.webhook)
+        settings.command = command("command")
+        read("allow_plaintext", into: &settings.allowPlaintext, Grammar.boolean)
+        if let webhook = settings.webhook, webhook.lowercased().hasPrefix("http:"), !settings.allowPlaintext {
+            error(
+                "webhook",
+                "an http:// URL would tell the network which client is in trouble: write https://, or "
+                    + "\(spelling(of: "allow_plaintext", as: "true")) if that is meant")
+        }
+        if !has("webhook"), !has("command") {
+            diagnostics.error(position, "\(path): write `webhook`, `command` or both, or leave the section out")
+        }
+        return settings
+    }
+
+    /// A program and its arguments. Arguments may be equal, and empty.
+    private func command(_ key: String) -> [String] {
+        guard let node = node(key) else { return [] }
+        guard case .sequence(let elements) = node.content, !elements.isEmpty else {
+            error(key, "write a list: [program, argument, …]; no shell reads it")
+            return []
+        }
+        let words = elements.compactMap { text($0, key) }
+        guard words.count == elements.count, let program = words.first else { return [] }
+        if let fault = Files.programFault(program) {
+            diagnostics.error(elements[0].position, "\(label(key))\(fault), not \"\(Self.shown(program))\"")
+        }
+        if let position = words.firstIndex(where: { $0.utf8.contains(0) }) {
+            diagnostics.error(elements[position].position, label(key) + "an argument can't hold a NUL byte")
+        }
+        return words
+    }
+}
+
+extension Grammar {
+    /// Where events go: a URL without a fragment, with no user name in it.
+    static func webhook(_ text: String) throws(Misfit) -> String {
+        let parts = try URLParts(text, example: "https://alerts.example.com/heimdallr")
+        guard parts.scheme == "https" || parts.scheme == "http" else { throw Misfit("write an https:// URL") }
+        guard parts.userinfo == nil else { throw Misfit("write the URL without a user name", quotes: false) }
+        guard parts.fragment == nil else { throw Misfit("write the URL without a fragment (from # on)") }
+        return text
+    }
+}

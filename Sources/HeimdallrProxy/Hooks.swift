@@ -1,0 +1,159 @@
+import Configuration
+import CurlTransport
+import FoundationEssentials
+import Glibc
+import Heimdallr
+import HeimdallrCurl
+import Logging
+import Proxy
+import Reactor
+
+/// Tells the configuration's hooks that a person is wanted, or that a token is gone. No secret is among what they learn.
+struct Hooks: Sendable {
+    private let settings: HooksSettings
+    private let httpClient: any HTTPClient
+    private let logger: Logger
+    private let signIn: @Sendable (String) -> SignInHint
+    /// For the command: ours, without the variables that hold secrets.
+    private let environment: [String: String]
+
+    /// How long a command may take, and an attempt to reach the webhook.
+    static let commandTime = Duration.seconds(30)
+    static let webhookTime = Duration.seconds(10)
+    /// Before each further attempt to reach the webhook.
+    private static let pauses: [Duration] = [.seconds(1), .seconds(5)]
+
+    /// - Returns: `nil` when the configuration has none.
+    init?(
+        _ configuration: Configuration, on loop: EventLoop, logger: Logger,
+        signIn: @escaping @Sendable (String) -> SignInHint
+    ) {
+        guard let settings = configuration.hooks else { return nil }
+        self.settings = settings
+        self.logger = logger
+        self.signIn = signIn
+        var options = PoolOptions()
+        options.connectTimeout = Self.webhookTime
+        options.maxConnections = 2
+        options.trustAnchors = PoolOptions.TrustAnchors(own: nil, extra: configuration.trustAnchorsFile)
+        httpClient = CurlHTTPClient(BufferedClient(options: options, loop: loop))
+        let secrets = ExecCommand.secretVariables(configuration)
+        environment = ProcessInfo.processInfo.environment.filter { !secrets.contains($0.key) }
+    }
+
+    /// Returns when both have been told, or can't be. One at a time for each client is the caller's part.
+    func tell(_ event: HeimdallrEvent, of client: Heimdallr) async {
+        guard let notice = notice(event, client) else { return }
+        let body: [UInt8]
+        do {
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+            body = Array(try encoder.encode(notice)) + [UInt8(ascii: "\n")]
+        } catch { return }
+        if let url = settings.webhook { await post(body, to: url, notice) }
+        if !settings.command.isEmpty { await run(body, notice) }
+    }
+
+    // MARK: What they are told
+
+    struct Notice: Encodable, Equatable {
+        var event: String
+        var client: String
+        var time: String
+        var login_url: String?
+        var what_to_do: String?
+        var reason: String?
+        /// For a sign-in that ends soon.
+        var expires_in_seconds: Int64?
+    }
+
+    private func notice(_ event: HeimdallrEvent, _ client: Heimdallr) -> Notice? {
+        let hint = signIn(event.client)
+        var notice = Notice(
+            event: event.name, client: event.client, time: Date().formatted(.iso8601), login_url: hint.url)
+        switch event.kind {
+        case .needsAuthentication: notice.what_to_do = hint.advice
+        case .refreshTokenEnding(let left):
+            notice.what_to_do = hint.advice
+            notice.reason = "the sign-in ends soon"
+            notice.expires_in_seconds = left.components.seconds
+        case .tokenLost(let reason):
+            // Nobody used it, so nobody refreshed it: nothing is wrong.
+            if reason == .expired, client.status().lastError == nil { return nil }
+            notice.reason = "\(reason)"
+        case .tokenAcquired, .tokenRefreshed, .tokenFailed: return nil
+        }
+        return notice
+    }
+
+    // MARK: How
+
+    private func post(_ body: [UInt8], to url: String, _ notice: Notice) async {
+        let request = HTTPRequest(
+            method: "POST", url: url,
+            headers: [
+                HTTPField(name: "Content-Type", value: "application/json"),
+                HTTPField(name: "User-Agent", value: "heimdallr-proxy"),
+            ], body: body, timeout: Self.webhookTime, maxBodyBytes: 64 * 1024)
+        var failure = ""
+        for pause in [.zero] + Self.pauses {
+            guard (try? await Task.sleep(for: pause)) != nil else { return }
+            do {
+                let answer = try await httpClient.send(request)
+                if (200..<300).contains(answer.status) { return }
+                failure = "it answered \(answer.status)"
+                guard answer.status >= 500 || answer.status == 429 || answer.status == 408 else { break }
+            } catch {
+                failure = (error as? HTTPClientError)?.description ?? "the exchange failed"
+            }
+        }
+        log("the webhook could not be told", notice, failure)
+    }
+
+    private func run(_ body: [UInt8], _ notice: Notice) async {
+        var environment = environment
+        environment["HEIMDALLR_EVENT"] = notice.event
+        environment["HEIMDALLR_CLIENT"] = notice.client
+        environment["HEIMDALLR_LOGIN_URL"] = notice.login_url ?? ""
+        environment["HEIMDALLR_REASON"] = notice.reason ?? ""
+        let program: ChildProgram
+        do throws(SystemCallError) {
+            program = try ChildProgram(settings.command, environment: environment, input: body)
+        } catch {
+            return log("the hook's command could not be run", notice, error.sentence)
+        }
+        let ending = await end(of: program)
+        if ending != .exited(0) { log("the hook's command failed", notice, ending.inWords) }
+    }
+
+    /// It is told to end when its time is over, and a second later made to.
+    private func end(of program: ChildProgram) async -> ChildProgram.Ending {
+        let deadline = ContinuousClock.now + Self.commandTime
+        var isTold = false
+        while true {
+            if let ending = program.ending() { return ending }
+            let isOver = ContinuousClock.now > deadline || Task.isCancelled
+            if isOver { program.kill(isTold ? SIGKILL : SIGTERM) }
+            let pause: Duration = isOver ? .seconds(1) : .milliseconds(50)
+            isTold = isTold || isOver
+            // A cancelled task does not sleep, and must not spin: this one does.
+            await Task.detached { try? await Task.sleep(for: pause) }.value
+        }
+    }
+
+    private func log(_ sentence: StaticString, _ notice: Notice, _ reason: String) {
+        logger.warning(
+            "\(sentence)",
+            metadata: ["client": "\(notice.client)", "event": "\(notice.event)", "reason": "\(reason)"])
+    }
+}
+
+extension ChildProgram.Ending {
+    fileprivate var inWords: String {
+        switch self {
+        case .exited(127): "it could not be found or run"
+        case .exited(let code): "it ended with exit code \(code)"
+        case .signalled(let number): "signal \(number) ended it"
+        }
+    }
+}
