@@ -13,8 +13,14 @@ public struct Callers: Sendable, Equatable {
 
     /// Whether some caller fits both.
     func overlaps(_ other: Callers) -> Bool {
-        Self.overlap(users, other.users) && Self.overlap(uids, other.uids)
-            && Self.overlap(listeners.map(\.place), other.listeners.map(\.place))
+        let (mine, theirs) = (listeners.map(\.place), other.listeners.map(\.place))
+        guard Self.overlap(users, other.users), Self.overlap(uids, other.uids), Self.overlap(mine, theirs) else {
+            return false
+        }
+        guard !uids.isEmpty || !other.uids.isEmpty else { return true }
+        // Who has a uid comes by a Unix socket.
+        let both = mine.isEmpty ? theirs : theirs.isEmpty ? mine : mine.filter(theirs.contains)
+        return both.isEmpty || both.contains(where: \.isUnix)
     }
 
     private static func overlap<Value: Equatable>(_ one: [Value], _ other: [Value]) -> Bool {

@@ -70,15 +70,17 @@ struct UpstreamListener {
 
     private func answers(to authority: Authority) -> Bool {
         if authority.host.isLoopback || authority.host == .name("localhost") { return true }
-        if authority.host == ownHost, authority.port(for: .http) == own.port { return true }
+        if isOwn(authority.host), authority.port(for: .http) == own.port { return true }
         return hosts.contains { $0.host == authority.host && ($0.port == nil || $0.port == authority.port(for: .http)) }
     }
 
-    private var ownHost: Authority.Host? {
+    /// A listener on all addresses has each that leads to it. An address can't be bound anew by a page, as a name can.
+    private func isOwn(_ host: Authority.Host) -> Bool {
         switch own.kind {
-        case .ipv4(let address, _): .ipv4(address)
-        case .ipv6(let high, let low, _, _): .ipv6(high: high, low: low)
-        case .unix: nil
+        case .ipv4(0, _), .ipv6(0, 0, _, _): if case .name = host { false } else { true }
+        case .ipv4(let address, _): host == .ipv4(address)
+        case .ipv6(let high, let low, _, _): host == .ipv6(high: high, low: low)
+        case .unix: false
         }
     }
 }

@@ -46,7 +46,7 @@ public final class ProxyServer: Sendable {
         _ configuration: Configuration, clients: [String: Heimdallr], loops: [EventLoop], observer: ProxyObserver,
         users: [String: any SecretProvider] = [:]
     ) async throws {
-        let directory = try await Self.directory(configuration, users)
+        let directory = try await Self.directory(configuration, users, observer)
         self.loops = loops
         layout = MetricsLayout(configuration)
         var listeners: [[ProxyPlan.Listener]] = loops.map { _ in [] }
@@ -105,7 +105,7 @@ public final class ProxyServer: Sendable {
 
     /// - Throws: `ListenError` when a user's secret is missing: nobody may come in by mistake.
     private static func directory(
-        _ configuration: Configuration, _ users: [String: any SecretProvider]
+        _ configuration: Configuration, _ users: [String: any SecretProvider], _ observer: ProxyObserver
     ) async throws(ListenError) -> UserDirectory? {
         let names = Set(configuration.proxy.users.keys)
         guard names == Set(users.keys) else {
@@ -113,7 +113,7 @@ public final class ProxyServer: Sendable {
         }
         guard !names.isEmpty else { return nil }
         do {
-            return try await UserDirectory(users)
+            return try await UserDirectory(users, secretLost: observer.userSecretLost)
         } catch {
             throw ListenError(description: "proxy.users: \(error)")
         }

@@ -14,13 +14,13 @@ struct CallerTests {
     func values() throws {
         let (configuration, _) = try good(
             upstreams(
-                "{users: [alice], listeners: unix:/run/h.sock}", "{users: bob}",
-                "{users: [alice], listeners: [127.0.0.1:8080], uids: [0, 1000]}") + "  - host: a.test\n")
+                "{users: [alice], listeners: unix:/run/h.sock, uids: [0, 1000]}", "{users: bob}",
+                "{users: [alice], listeners: [127.0.0.1:8080]}") + "  - host: a.test\n")
         #expect(configuration.proxy.users.keys.sorted() == ["alice", "bob"])
         #expect(
             configuration.upstreams.map(\.callers.description) == [
-                "users alice; listeners unix:/run/h.sock", "users bob",
-                "users alice; uids 0, 1000; listeners 127.0.0.1:8080", "",
+                "users alice; uids 0, 1000; listeners unix:/run/h.sock", "users bob",
+                "users alice; listeners 127.0.0.1:8080", "",
             ])
         #expect(configuration.routeTable.count == 4)
         #expect(configuration.routeTable[3].contains("users") == false)
@@ -56,6 +56,25 @@ struct CallerTests {
     func uids() {
         let found = problems("upstreams:\n  - host: a.test\n    callers: {uids: [0]}\n")
         #expect(found.count == 1 && found[0].contains("`uids` are known on Unix sockets only"), "\(found)")
+    }
+
+    @Test(
+        "uids and TCP listeners have no caller in common",
+        arguments: [
+            ("{uids: [0]}", "{listeners: 127.0.0.1:8080}", true),
+            ("{uids: [0]}", "{listeners: unix:/run/h.sock}", false),
+            ("{uids: [0]}", "{listeners: [127.0.0.1:8080, unix:/run/h.sock]}", false),
+        ])
+    func uidsAndListeners(one: String, other: String, isGood: Bool) {
+        #expect(problems(upstreams(one, other)).isEmpty == isGood)
+    }
+
+    @Test("uids on TCP listeners alone fit nobody")
+    func uidsOnTCP() {
+        let found = problems(upstreams("{uids: [0], listeners: [127.0.0.1:8080]}"))
+        #expect(
+            found.count == 1 && found[0].contains("to `listeners` and `proxy.listen`"), "\(found)")
+        #expect(problems(upstreams("{uids: [0], listeners: [127.0.0.1:8080]}\n    listen: unix:/run/o.sock")).isEmpty)
     }
 
     @Test("with users, a listener may be reachable from elsewhere without `open`")

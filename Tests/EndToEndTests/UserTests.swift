@@ -171,6 +171,7 @@ struct UserTests {
         }
         #expect(lines.filter { $0.contains("user=alice") && $0.contains("status=200") }.count == 2, "\(proxy.log)")
         #expect(lines.filter { $0.contains("user=") }.count == 2)
+        #expect(lines.filter { $0.contains("path=/x ") }.count == values.count + 2)
         for secret in ["SEKRET", Self.password.base64, good.base64, "Proxy-Authorization"] {
             #expect(!proxy.log.contains(secret))
         }
@@ -249,6 +250,9 @@ struct UserTests {
         }
         try await until { try await status("alice:\(Self.password)") == 407 }
         #expect(try await status("bob:another") == 200)
+        let warning = "the secret can't be read"
+        try await eventually("a warning") { proxy.log.contains(warning) && proxy.log.contains("alice: No such file or directory\" user=alice\n") }
+        #expect(proxy.log.components(separatedBy: warning).count == 2, "said once")
     }
 
     @Test func `they are asked on every listener, loopback and Unix socket alike`() async throws {

@@ -73,6 +73,16 @@ struct ListenerTests {
         #expect(try await get(ground, host: "localhost", "User-Agent: \(agent)", "Sec-Fetch-Mode: cors").status == 200)
     }
 
+    @Test(arguments: [
+        ("10.9.8.7:PORT", 200), ("[2001:db8::1]:PORT", 200), ("10.9.8.7:1", 403), ("evil.example:PORT", 403),
+        ("0.0.0.0.evil.example:PORT", 403),
+    ])
+    func `on all addresses it has each of them, but no name`(host: String, status: Int) async throws {
+        let ground = try await Ground(upstream: "listen: 0.0.0.0:0", proxy: "open: true")
+        let host = host.replacing("PORT", with: "\(ground.upstreamPort)")
+        #expect(try await get(ground, host: host).status == status)
+    }
+
     @Test func `takes further names from hosts, and pages with browsers: true`() async throws {
         let ground = try await ground("hosts: [gateway.test, \"other.test:81\"]\nbrowsers: true")
         #expect(try await get(ground, host: "Gateway.test:\(ground.upstreamPort)").status == 200)

@@ -24,6 +24,11 @@ extension ClientConnection {
     private func refuseUser() {
         var problem = Problem.userRequired
         problem.closes = head.methodKind == .connect || head.upgradeRequested
+        // For the log.
+        switch try? RequestTarget(parsing: headBytes.bytes, head: head) {
+        case .origin(let path), .absolute(_, _, let path): target = .path(path)
+        default: break
+        }
         fail(problem)
     }
 

@@ -19,6 +19,8 @@ final class UserDirectory: Sendable {
         var secrets: [String: Secret] = [:]
         var readAt = LoopTime(nanoseconds: 0)
         var reading: Task<Void, Never>?
+        /// Whose secret could not be read.
+        var lost: Set<String> = []
     }
 
     private static let maxAge = Duration.seconds(5)
@@ -31,11 +33,16 @@ final class UserDirectory: Sendable {
     private let providers: [String: any SecretProvider]
     /// None of them can change.
     private let isFixed: Bool
+    private let secretLost: @Sendable (String, any Error) -> Void
     private let state = Mutex(State())
 
+    /// - Parameter secretLost: called, off the loops, when a user's secret can't be read any more; the name first.
     /// - Throws: `SecretProviderError` and the like when a secret can't be read.
-    init(_ providers: [String: any SecretProvider]) async throws {
+    init(
+        _ providers: [String: any SecretProvider], secretLost: @escaping @Sendable (String, any Error) -> Void
+    ) async throws {
         self.providers = providers
+        self.secretLost = secretLost
         isFixed = providers.values.allSatisfy { $0 is Secret }
         var secrets: [String: Secret] = [:]
         for (name, provider) in providers { secrets[name] = Self.padded(try await provider.secret()) }
@@ -70,14 +77,18 @@ final class UserDirectory: Sendable {
     private func read() async {
         let began = LoopTime.current()
         var secrets: [String: Secret] = [:]
+        var errors: [String: any Error] = [:]
         for (name, provider) in providers {
-            if let secret = try? await provider.secret() { secrets[name] = Self.padded(secret) }
+            do { secrets[name] = Self.padded(try await provider.secret()) } catch { errors[name] = error }
         }
-        state.withLock { state in
+        let before = state.withLock { state in
             state.secrets = secrets
             state.readAt = began
             state.reading = nil
+            defer { state.lost = Set(errors.keys) }
+            return state.lost
         }
+        for (name, error) in errors where !before.contains(name) { secretLost(name, error) }
     }
 
     private static func padded(_ secret: Secret) -> Secret { Secret(padded(secret.revealedBytes)) }
