@@ -29,6 +29,9 @@ public struct PoolOptions: Sendable, Equatable {
     /// PEM files of a client certificate and its key.
     public var certificateFile: String?
     public var keyFile: String?
+    /// Chunked answers of HTTP/1.1 come as they are, framing and trailers included, for a delegate that reads them more
+    /// strictly than libcurl does.
+    public var keepsChunks = false
     public var addressPolicy = AddressPolicy()
     /// An exchange is over as soon as its connection stands: see `Dialer`.
     var endsConnected = false

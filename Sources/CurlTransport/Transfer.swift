@@ -399,6 +399,7 @@ extension Transfer {
         try long(CURLOPT_NETRC, 0, "CURLOPT_NETRC")
         try long(
             CURLOPT_HTTP_VERSION, options.http2 ? heimdallr_http_2_tls : heimdallr_http_1_1, "CURLOPT_HTTP_VERSION")
+        try long(CURLOPT_HTTP_TRANSFER_DECODING, options.keepsChunks ? 0 : 1, "CURLOPT_HTTP_TRANSFER_DECODING")
         // HTTP/2 hangs on a response head larger than the buffer.
         try long(CURLOPT_BUFFERSIZE, options.http2 ? 131_072 : 65_536, "CURLOPT_BUFFERSIZE")
         // How long an upload waits for 100; past it, the delegate is asked for data as soon as there is any.

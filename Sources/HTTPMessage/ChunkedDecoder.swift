@@ -20,6 +20,9 @@ public struct ChunkedDecoder: Sendable {
     /// The trailers that may be passed on, complete after `end`, names as they came.
     public private(set) var trailers: [(name: [UInt8], value: [UInt8])] = []
 
+    /// `next` has said so.
+    public var isEnded: Bool { state == .end }
+
     private var state = State.size
     private var failure: MessageError?
     /// Bytes left of the current chunk; while its size is read, the size so far.

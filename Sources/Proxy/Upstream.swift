@@ -63,6 +63,7 @@ final class Upstream {
         options.certificateFile = settings.tls.certFile
         options.keyFile = settings.tls.keyFile
         options.addressPolicy.own = own
+        options.keepsChunks = true
         pool = try ConnectionPool(options: options, loop: loop)
         fixed = settings.url.map { url in
             Destination(
@@ -108,6 +109,7 @@ final class Upstream {
         var options = PoolOptions()
         options.trustAnchors = .init(own: nil, extra: trustAnchors)
         options.addressPolicy.own = own
+        options.keepsChunks = true
         options.addressPolicy.publicOnly = true
         options.addressPolicy.exceptions = proxy.privateNetworks.compactMap { AddressPolicy.Block($0) }
         pool = try ConnectionPool(options: options, loop: loop)

@@ -148,6 +148,57 @@ struct AnswerTests {
         }
     }
 
+    /// RFC 9112, 7.1; CVE-2025-22871 is about the bare LF. libcurl takes most of these.
+    @Test(arguments: [
+        "5 \r\nhello\r\n0\r\n\r\n", "5\t\r\nhello\r\n0\r\n\r\n", "5\nhello\r\n0\r\n\r\n", "5\nhello\n0\n\n",
+        "5\r\nhello\n0\r\n\r\n", "5\r\nhello\r\n0 \r\n\r\n", "5\r\nhello\r\n0\n\r\n", "5\r\nhello\r\n0\r\n\n",
+        "5;a\nb\r\nhello\r\n0\r\n\r\n", "5 ;a\r\nhello\r\n0\r\n\r\n", "5\r\nhello\r\n0\r\nX: 1\n\r\n",
+        "5\r\nhello\r\n0\r\nX : 1\r\n\r\n", "5\r\nhello\r\n0\r\nX: 1\r\n folded\r\n\r\n",
+        "5\r\nhello\r\n0\r\nX: a\rb\r\n\r\n", "0x5\r\nhello\r\n0\r\n\r\n", "+5\r\nhello\r\n0\r\n\r\n",
+        "-5\r\nhello\r\n0\r\n\r\n", "5\r\nhelloX\r\n0\r\n\r\n", "10000000000000005\r\nhello\r\n0\r\n\r\n",
+        "5;\(String(repeating: "x", count: 300))\r\nhello\r\n0\r\n\r\n",
+    ])
+    func `chunks that could be read differently never make a whole answer`(chunks: String) async throws {
+        let ground = try await Ground { exchange in
+            guard exchange.head.target == "/bad" else { return try exchange.respond(body: "good") }
+            try exchange.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\(chunks)")
+            _ = exchange.waitForPeerToLeave()
+        }
+        let client = try await ground.connect()
+        try await client.send(message("GET", "http://api.test/bad"))
+        await #expect(throws: (any Error).self) { try await client.response(within: .seconds(5)) }
+        let old = try await ground.connect()
+        try await old.send("GET /bad HTTP/1.0\r\nHost: api.test\r\n\r\n")
+        await #expect(throws: (any Error).self) { try await old.response(within: .seconds(5)) }
+        #expect(try await ground.request().text == "good")
+        #expect(ground.origin.requests.map(\.connection) == [0, 1, 2])
+    }
+
+    @Test func `a connection on which something follows the last chunk is not used again`() async throws {
+        let ground = try await Ground { exchange in
+            try exchange.send(
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nmine\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n")
+        }
+        for _ in 0..<3 { #expect(try await ground.request("POST", body: "x").text == "mine") }
+        #expect(ground.origin.requests.map(\.connection) == [0, 1, 2])
+    }
+
+    @Test(arguments: [1, 1000, 100_000]) func `chunks of any size to a slow reader`(size: Int) async throws {
+        let piece = String(repeating: "abcdefghij", count: max(1, size / 10))
+        let count = min(3000, 4_000_000 / piece.utf8.count)
+        let ground = try await Ground { exchange in
+            try exchange.startChunked()
+            let chunk = "\(String(piece.utf8.count, radix: 16))\r\n\(piece)\r\n"
+            try exchange.send(String(repeating: chunk, count: count))
+            try exchange.lastChunk(trailers: [("X-End", "1")])
+        }
+        let client = try await ground.connect(receiveBuffer: 8192)
+        try await client.send(message())
+        let response = try await client.response(within: .seconds(40))
+        #expect(response.text == String(repeating: piece, count: count))
+        #expect(response.trailers.map(\.description) == ["X-End: 1"])
+    }
+
     @Test func `an answer that ends with its connection is framed for the client`() async throws {
         let ground = try await Ground { exchange in
             try exchange.send("HTTP/1.1 200 OK\r\nX-One: two\r\n\r\nto the end")

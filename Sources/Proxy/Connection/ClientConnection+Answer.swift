@@ -131,19 +131,44 @@ extension ClientConnection: TransferDelegate {
             return .pause
         }
         setDeadline(.upstreamIdle, after: upstream?.idleTimeout ?? .off)
+        if answer.framing == .chunked { return takeChunks(body, transfer) }
+        return pass(body) ? .taken : .abort
+    }
+
+    /// Reads what libcurl has only counted: it takes sizes with spaces behind them, lines that end in a bare LF, and
+    /// throws away what follows the last chunk.
+    private func takeChunks(_ bytes: Span<UInt8>, _ transfer: Transfer) -> BodyStep {
+        var index = 0
+        while true {
+            let step: ChunkedDecoder.Step
+            do throws(MessageError) { step = try answerDecoder.next(bytes, from: index) } catch { return .abort }
+            switch step {
+            case .needMore: return .taken
+            case .data(let range, let consumed):
+                guard pass(bytes[range]) else { return .abort }
+                index = consumed
+            case .end(let consumed):
+                if consumed < bytes.count { transfer.forbidReuse() }
+                return .taken
+            }
+        }
+    }
+
+    /// Writes a piece of content to the client.
+    private func pass(_ body: Span<UInt8>) -> Bool {
         let size = body.count
         if exchange.answerFraming == .chunked {
             output.append(hexadecimal: UInt64(size))
             output.append("\r\n")
             write(body: body)
-            guard phase == .exchanging else { return .abort }
+            guard phase == .exchanging else { return false }
             output.append("\r\n")
         } else {
             write(body: body)
-            guard phase == .exchanging else { return .abort }
+            guard phase == .exchanging else { return false }
         }
         bytesSent += UInt64(size)
-        return goesOnAfter(size) ? .taken : .abort
+        return goesOnAfter(size)
     }
 
     private func takeTrailer(_ line: Span<UInt8>) -> Bool {
@@ -220,6 +245,7 @@ extension ClientConnection: TransferDelegate {
         if let error, let upstream { shard.observer.transportFailed(upstream.name, error) }
         switch exchange.ended(error, isHeadComplete: isAnswerHeadComplete) {
         case .complete:
+            if answer.framing == .chunked, !takeDecodedTrailers() { return cut() }
             if exchange.answerFraming == .chunked {
                 output.append("0\r\n")
                 output.append(trailers.bytes)

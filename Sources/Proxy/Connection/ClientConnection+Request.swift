@@ -203,6 +203,7 @@ extension ClientConnection {
             self.transfer = transfer
             answer.reset(requestWasHead: exchange.isHead)
             isAnswerHeadComplete = false
+            answerDecoder.reset()
             if exchange.isReplayed { body.rewind() }
             isUploadWaiting = false
             setDeadline(.response, after: upstream.responseTimeout)

@@ -91,6 +91,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     var interimCount = 0
     var answerTaken: UInt64 = 0
     var discarded = 0
+    var answerDecoder = ChunkedDecoder()
     var trailers = ByteBuffer()
     var isPaused = false
 
