@@ -251,7 +251,8 @@ struct UserTests {
         try await until { try await status("alice:\(Self.password)") == 407 }
         #expect(try await status("bob:another") == 200)
         let warning = "the secret can't be read"
-        try await eventually("a warning") { proxy.log.contains(warning) && proxy.log.contains("alice: No such file or directory\" user=alice\n") }
+        let reason = "alice: No such file or directory\" user=alice\n"
+        try await eventually("a warning") { proxy.log.contains(warning) && proxy.log.contains(reason) }
         #expect(proxy.log.components(separatedBy: warning).count == 2, "said once")
     }
 
