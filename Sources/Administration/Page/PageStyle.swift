@@ -31,7 +31,7 @@ enum PageStyle {
         main:focus { outline: none; }
         [hidden] { display: none; }
 
-        .sheet { max-width: 78rem; margin: 0 auto; padding: 3.5rem 2rem 4rem; }
+        .sheet { max-width: 84rem; margin: 0 auto; padding: 3.5rem 2rem 4rem; }
         .top { display: flex; justify-content: space-between; align-items: flex-start; gap: 1rem; margin-bottom: 2rem; }
         h1 { font-size: 1.75rem; line-height: 1.2; font-weight: 650; letter-spacing: -.02em; margin: 0; }
         .sub { color: var(--soft); margin: .35rem 0 0; }
@@ -48,7 +48,7 @@ enum PageStyle {
 
         table { width: 100%; border-collapse: separate; border-spacing: 0; background: var(--sheet);
           border: 1px solid var(--line); border-radius: .75rem; font-size: .9375rem; }
-        th, td { text-align: left; vertical-align: top; padding: .9rem 1rem; }
+        th, td { text-align: left; vertical-align: top; padding: .9rem .75rem; }
         thead th { font-size: .8125rem; font-weight: 500; color: var(--soft); padding-top: .7rem;
           padding-bottom: .6rem; white-space: nowrap; }
         tbody tr > * { border-top: 1px solid var(--line); }
@@ -64,7 +64,7 @@ enum PageStyle {
         .empty { color: var(--soft); }
         .scopes { list-style: none; margin: 0; padding: 0; display: flex; flex-wrap: wrap; gap: .3rem; max-width: 15rem; }
         .scopes li { font-size: .8125rem; background: var(--still-ground); border-radius: .3rem; padding: .05rem .45rem;
-          overflow-wrap: anywhere; }
+          overflow-wrap: break-word; max-width: 100%; }
         .chip { display: inline-block; white-space: nowrap; margin: -.1rem 0; font-size: .8125rem; font-weight: 600; line-height: 1.35; border-radius: 1rem;
           padding: .2rem .7rem; color: var(--still); background: var(--still-ground); }
         .chip::before { content: ""; display: inline-block; width: .5rem; height: .5rem; border-radius: 50%;
@@ -88,7 +88,7 @@ enum PageStyle {
         td.actions > * { display: inline-block; margin: 0 0 .3rem .3rem; }
         form { margin: 0; }
         .button { display: inline-block; font: inherit; font-size: .875rem; font-weight: 550; line-height: 1.4;
-          padding: .35rem .8rem; border: 1px solid var(--line); border-radius: .5rem; background: var(--sheet);
+          padding: .3rem .7rem; border: 1px solid var(--line); border-radius: .5rem; background: var(--sheet);
           color: var(--ink); text-decoration: none; cursor: pointer; white-space: nowrap; }
         .button:hover { background: var(--hover); }
         .button.main { background: var(--accent); border-color: var(--accent); color: var(--on-accent); }
@@ -103,7 +103,7 @@ enum PageStyle {
         .bottom { margin-top: 3rem; color: var(--soft); font-size: .875rem; }
         code { font: .875em ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
 
-        .card { max-width: 34rem; margin: 12vh auto 4rem; padding: 2.5rem 2.5rem 2rem; background: var(--sheet);
+        .card { max-width: 34rem; margin: 9vh auto 4rem; padding: 2.5rem 2.5rem 2rem; background: var(--sheet);
           border: 1px solid var(--line); border-radius: 1rem; }
         .card .brand { margin: 0 0 1.25rem; font-size: .875rem; color: var(--soft); }
         .card h1 { margin-bottom: 1rem; font-size: 1.5rem; overflow-wrap: anywhere; }
@@ -144,9 +144,10 @@ enum PageStyle {
           .cards .number { white-space: normal; }
           .cards td.blank { display: none; }
           .who, tbody th { overflow-wrap: anywhere; }
-          .cards td.actions { display: flex; flex-wrap: wrap; gap: .5rem; justify-content: flex-start; padding-top: .7rem; }
+          .cards td.actions { display: flex; flex-wrap: wrap; gap: .4rem; justify-content: flex-start; padding-top: .7rem; }
           td.actions > * { margin: 0; }
-          .button { padding: .5rem .95rem; }
+          .button { padding: .5rem .75rem; }
+          .scopes li { overflow-wrap: anywhere; }
           .card { margin: 1rem; padding: 1.5rem; }
           .summary dl { gap: .75rem 2rem; }
           section + section { margin-top: 2rem; }

@@ -1,0 +1,201 @@
+"""What a person does at the admin page, in headless Chromium. Cookies live in PROFILE from one run to the next.
+
+    sign_in.py PROFILE FOLDER sign-in ADMIN-URL CLIENT USER PASSWORD
+    sign_in.py PROFILE FOLDER device ADMIN-URL CLIENT USER PASSWORD
+    sign_in.py PROFILE FOLDER refreshed ADMIN-URL CLIENT
+    sign_in.py PROFILE FOLDER look ADMIN-URL CLIENT
+    sign_in.py PROFILE FOLDER sign-out ADMIN-URL CLIENT
+    sign_in.py PROFILE FOLDER pictures ADMIN-URL NAME
+
+Prints what it saw, a line each, and exits with 1 and a sentence when something is not as it should be.
+"""
+
+import sys
+import time
+
+from selenium import webdriver
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
+
+PATIENCE = 30
+
+
+class Person:
+    def __init__(self, profile, folder, admin):
+        self.folder, self.admin = folder, admin.rstrip("/")
+        options = Options()
+        options.binary_location = "/usr/bin/chromium"
+        for argument in (
+            "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
+            "--no-first-run", "--disable-background-networking", "--disable-component-update", "--no-proxy-server",
+            "--force-color-profile=srgb", f"--user-data-dir={profile}",
+        ):
+            options.add_argument(argument)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        self.driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
+        self.driver.set_window_size(1280, 900)
+        self.addresses = []
+
+    def wait(self, what, condition):
+        try:
+            return WebDriverWait(self.driver, PATIENCE, poll_frequency=0.1, ignored_exceptions=(Exception,)).until(
+                lambda _: condition()
+            )
+        except Exception:
+            self.driver.save_screenshot(f"{self.folder}/failure.png")
+            raise SystemExit(f"not seen: {what}, at {self.driver.current_url}:\n{self.driver.page_source[:6000]}")
+
+    def row(self, client):
+        for row in self.driver.find_elements(By.CSS_SELECTOR, "table.clients tbody tr:not(.note)"):
+            if row.find_element(By.CSS_SELECTOR, ".name").text == client:
+                return row
+        raise SystemExit(f"no row for {client}")
+
+    def state(self, client):
+        return self.row(client).find_element(By.CSS_SELECTOR, ".chip").text
+
+    def seen(self, client, state):
+        self.wait(f"{client} {state}", lambda: self.state(client) == state)
+        print("state", state)
+
+    def cell(self, client, label):
+        return self.row(client).find_element(By.CSS_SELECTOR, f'[data-label="{label}"]').text
+
+    def open(self, path="/"):
+        self.driver.get(self.admin + path)
+
+    def log_in_at_the_server(self, user, password):
+        fields = self.driver.find_elements(By.NAME, "username")
+        if fields:
+            fields[0].send_keys(user)
+            self.driver.find_element(By.NAME, "password").send_keys(password)
+            fields[0].submit()
+        print("at the server")
+
+    def complaints(self):
+        """What the browser itself found wrong, the Content-Security-Policy above all."""
+        return [line["message"] for line in self.driver.get_log("browser") if line["level"] in ("SEVERE", "WARNING")]
+
+    def requested(self):
+        """Every address that a page asked for."""
+        import json
+
+        found = []
+        for line in self.driver.get_log("performance"):
+            message = json.loads(line["message"])["message"]
+            if message["method"] == "Network.requestWillBeSent":
+                found.append(message["params"]["request"]["url"])
+        return found
+
+
+def sign_in(person, client, user, password):
+    person.open()
+    person.seen(client, "Sign-in needed")
+    # One window stays where it is, and is to see by itself what happens in the other.
+    person.driver.execute_script("window.stayed = true")
+    watching = person.driver.current_window_handle
+    person.driver.switch_to.new_window("tab")
+    person.open()
+    person.wait("the button", lambda: person.row(client).find_element(By.LINK_TEXT, "Sign in")).click()
+    person.wait("the server", lambda: not person.driver.current_url.startswith(person.admin))
+    person.log_in_at_the_server(user, password)
+    person.wait("the server's question", lambda: person.driver.find_element(By.NAME, "allow")).click()
+    person.wait("Signed in", lambda: person.driver.find_element(By.TAG_NAME, "h1").text == "Signed in")
+    address = person.driver.current_url
+    if "code=" in address or "state=" in address:
+        raise SystemExit(f"the code stays in the address bar: {address}")
+    print("signed in")
+    person.wait("the overview", lambda: person.driver.current_url == person.admin + "/")
+    # What came back with the code is not in the history either.
+    person.driver.back()
+    if "code=" in person.driver.current_url:
+        raise SystemExit(f"the code stays in the history: {person.driver.current_url}")
+    person.driver.switch_to.window(watching)
+    person.seen(client, "Ready")
+    if not person.driver.execute_script("return window.stayed === true"):
+        raise SystemExit("the page was loaded again")
+    print("who", person.cell(client, "Signed in"))
+    print("scopes", person.cell(client, "Scopes").replace("\n", " "))
+
+
+def device(person, client, user, password):
+    person.open()
+    person.seen(client, "Sign-in needed")
+    person.row(client).find_element(By.LINK_TEXT, "Sign in").click()
+    code = person.wait("the code", lambda: person.driver.find_element(By.CLASS_NAME, "code")).text
+    address = person.driver.find_element(By.CLASS_NAME, "address").get_attribute("href")
+    person.driver.find_element(By.CSS_SELECTOR, "svg.qr path")
+    print("code", len(code) > 3)
+    person.driver.save_screenshot(f"{person.folder}/device.png")
+    watching = person.driver.current_window_handle
+    person.driver.switch_to.new_window("tab")
+    person.driver.get(address)
+    person.log_in_at_the_server(user, password)
+    field = person.wait("the field for the code", lambda: person.driver.find_element(By.NAME, "user_code"))
+    if not field.get_attribute("value"):
+        field.send_keys(code)
+    field.submit()
+    person.wait("the question", lambda: person.driver.find_element(By.CSS_SELECTOR, '[name="action"][value="accept"], [name="allow"]')).click()
+    person.driver.switch_to.window(watching)
+    person.wait("Signed in", lambda: person.driver.find_element(By.TAG_NAME, "h1").text == "Signed in")
+    person.open()
+    person.seen(client, "Ready")
+
+
+def refreshed(person, client):
+    person.open()
+    person.seen(client, "Ready")
+    print("watching", flush=True)
+    person.wait(
+        "the refresh", lambda: person.driver.find_element(By.ID, "notice").text == f"{client} has a fresh token.")
+    print("refreshed")
+
+
+def look(person, client):
+    person.open()
+    print("state", person.wait("a state", lambda: person.state(client)))
+    print("who", person.cell(client, "Signed in"))
+
+
+def sign_out(person, client):
+    person.open()
+    person.seen(client, "Ready")
+    person.row(client).find_element(By.XPATH, ".//button[text()='Sign out']").click()
+    person.wait("what became of it", lambda: "has revoked" in person.driver.find_element(By.ID, "notice").text)
+    print("notice", person.driver.find_element(By.ID, "notice").text.replace("\n", " "))
+    person.seen(client, "Sign-in needed")
+
+
+def pictures(person, name):
+    for scheme in ("light", "dark"):
+        for width in (1280, 390):
+            person.driver.execute_cdp_cmd(
+                "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+            metrics = {"width": width, "height": 700, "deviceScaleFactor": 1, "mobile": width < 500}
+            person.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+            person.open()
+            person.wait("the page", lambda: person.driver.find_element(By.TAG_NAME, "h1"))
+            wide = person.driver.execute_script("return document.documentElement.scrollWidth")
+            if wide > width:
+                raise SystemExit(f"{scheme} {width}: the page is {wide} wide")
+            metrics["height"] = max(500, person.driver.execute_script("return document.documentElement.scrollHeight"))
+            person.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+            time.sleep(0.2)
+            person.driver.save_screenshot(f"{person.folder}/{name}-{scheme}-{width}.png")
+            print("picture", scheme, width)
+
+
+profile, folder, what, admin, *rest = sys.argv[1:]
+person = Person(profile, folder, admin)
+try:
+    {"sign-in": sign_in, "device": device, "refreshed": refreshed, "look": look, "sign-out": sign_out,
+     "pictures": pictures}[what](person, *rest)
+    for complaint in person.complaints():
+        print("complaint", complaint)
+    for address in person.requested():
+        if not address.startswith(("data:", "about:", "chrome:")):
+            print("asked", address.split("?")[0])
+finally:
+    person.driver.quit()
