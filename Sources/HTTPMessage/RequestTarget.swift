@@ -35,11 +35,15 @@ public enum RequestTarget: Sendable, Equatable {
             guard head.methodKind == .options else { throw MessageError("The target '*' is for OPTIONS only.") }
             self = .asterisk
         } else {
-            self = try Self.absolute(bytes, target)
+            self = try Self.absolute(bytes, target, isUpgrade: head.upgradeRequested)
         }
     }
 
-    private static func absolute(_ bytes: Span<UInt8>, _ target: ByteRange) throws(MessageError) -> RequestTarget {
+    /// - Parameter isUpgrade: then `ws` and `wss` (RFC 6455 3) mean `http` and `https`: libraries ask proxies for a
+    ///   WebSocket by its own URL.
+    private static func absolute(
+        _ bytes: Span<UInt8>, _ target: ByteRange, isUpgrade: Bool
+    ) throws(MessageError) -> RequestTarget {
         let start = Int(target.start)
         let end = Int(target.end)
         let scheme: Scheme
@@ -51,6 +55,12 @@ public enum RequestTarget: Sendable, Equatable {
         } else if end - start >= 8, ASCII.folded(bytes, start, 8) == 0x6874_7470_733A_2F2F {
             scheme = .https
             authorityStart = start + 8
+        } else if isUpgrade, end - start >= 5, ASCII.folded(bytes, start, 5) == 0x77_733A_2F2F {
+            scheme = .http
+            authorityStart = start + 5
+        } else if isUpgrade, end - start >= 6, ASCII.folded(bytes, start, 6) == 0x7773_733A_2F2F {
+            scheme = .https
+            authorityStart = start + 6
         } else {
             throw MessageError("The target is neither a path nor an http:// or https:// URL.")
         }

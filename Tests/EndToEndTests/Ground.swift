@@ -89,3 +89,14 @@ extension String {
 extension String {
     var base64: String { Data(utf8).base64EncodedString() }
 }
+
+extension ChildProcess {
+    /// The first line of a server that prints its port.
+    func printedPort() async throws -> UInt16 {
+        try await eventually("the server's port") {
+            if ending != nil { throw TestFailure(transcript) }
+            guard let end = output.firstIndex(of: "\n") else { return nil }
+            return UInt16(output[..<end])
+        }
+    }
+}

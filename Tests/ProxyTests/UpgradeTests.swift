@@ -111,6 +111,20 @@ struct UpgradeTests {
         #expect((response.status, response.field("Upgrade")) == (101, first))
     }
 
+    @Test(arguments: ["http", "ws", "WS"])
+    func `libraries may ask by the WebSocket's own URL`(scheme: String) async throws {
+        let far = try RawListener()
+        let ground = try await ground(far)
+        let client = try await ground.connect()
+        try await client.send(handshake().replacing("http://", with: "\(scheme)://"))
+        #expect(try await far.accept().read(until: "\r\n\r\n").hasPrefix("GET /chat?x=1 HTTP/1.1\r\n"))
+        // The upstream here is plain.
+        let secure = try await ground.send(handshake().replacing("http://", with: "wss://"))
+        #expect(secure.status == 400)
+        let plain = try await ground.send("GET ws://ws.test/chat HTTP/1.1\r\nHost: ws.test\r\n\r\n")
+        #expect(plain.status == 400)
+    }
+
     @Test func `the base-URL mode does the same, unless a web page asks`() async throws {
         let far = try RawListener()
         let ground = try await ground(far, upstream: "listen: 127.0.0.1:0")

@@ -46,7 +46,8 @@ extension ClientConnection {
     }
 
     private func noteProgress() {
-        setDeadline(.upstreamIdle, after: isLeaving ? Self.farewell : upstream?.idleTimeout ?? .off)
+        if isLeaving { return setDeadline(.tunnelIdle, after: Self.farewell) }
+        setDeadline(.upstreamIdle, after: upstream?.idleTimeout ?? .off)
     }
 
     /// From the upstream.
