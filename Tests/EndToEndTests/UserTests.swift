@@ -256,6 +256,56 @@ struct UserTests {
         #expect(proxy.log.components(separatedBy: warning).count == 2, "said once")
     }
 
+    @Test func `tunnels are for users only, too`() async throws {
+        let proxy = try await proxy(proxy: "connect: tunnel\ntunnels: [\"\(origin.authority)\"]")
+        func curl(_ arguments: String...) async throws -> ChildProcess {
+            try await ChildProcess.run(
+                ["curl", "-sS", "--fail", "-p", "-x", proxy.url] + arguments + [origin.url + "/through"],
+                environment: Self.quiet)
+        }
+        for arguments in [[], ["--proxy-user", "alice:guess"]] {
+            let run = try await ChildProcess.run(
+                ["curl", "-sS", "-v", "-p", "-x", proxy.url] + arguments + [origin.url], environment: Self.quiet)
+            #expect(run.ending != .exited(0))
+            for words in ["HTTP/1.1 407", "Proxy-Authenticate: Basic realm=", "Connection: close"] {
+                #expect(run.errors.contains(words), "\(run.transcript)")
+            }
+        }
+        #expect(origin.connections.isEmpty)
+        let good = try await curl("--proxy-user", "alice:\(Self.password)")
+        #expect(good.output == "answer", "\(good.transcript)")
+        let asked = try await curl("--proxy-anyauth", "--proxy-user", "alice:\(Self.password)")
+        #expect(asked.output == "answer", "\(asked.transcript)")
+        for request in origin.requests {
+            #expect(request.line == "GET /through HTTP/1.1")
+            #expect(request.values("Authorization") == [] && request.values("Proxy-Authorization") == [])
+        }
+        try await eventually("the log has it") {
+            proxy.log.split(separator: "\n").contains { $0.contains("method=CONNECT") && $0.contains("user=alice") }
+        }
+        #expect(!proxy.log.contains("SEKRET"))
+    }
+
+    @Test func `metrics and status know nothing of them`() async throws {
+        let proxy = try await proxy(more: "admin: {listen: \"127.0.0.1:0\", socket: FOLDER/admin.sock}")
+        let good = basic("alice:\(Self.password)")
+        #expect(try await proxy.send("GET", "http://api.test/x", fields: [good]).status == 200)
+        #expect(try await proxy.send("GET", "http://api.test/x", fields: [basic("mallory:x")]).status == 407)
+        for path in ["metrics", "status", "events", "healthz"] {
+            let answer = try await ChildProcess.run(
+                [
+                    "curl", "-sS", "--max-time", path == "events" ? "1" : "20", "--unix-socket",
+                    proxy.directory.path(of: "admin.sock"), "http://localhost/\(path)",
+                ])
+            for words in ["SEKRET", Self.password.base64, String(good.1.dropFirst(6)), "mallory", "alice"] {
+                #expect(!answer.output.contains(words), "\(path): \(answer.output)")
+            }
+            if path == "metrics" {
+                #expect(answer.output.contains(#"requests_total{upstream="api.test",code="200"} 1"#))
+            }
+        }
+    }
+
     @Test func `they are asked on every listener, loopback and Unix socket alike`() async throws {
         let proxy = try await RunningProxy(
             configuration(

@@ -124,6 +124,25 @@ struct UserTests {
         #expect(status == 407)
     }
 
+    @Test func `what is pipelined behind a credential that has to be looked up is answered in order`() async throws {
+        let folder = try TemporaryDirectory()
+        let file = try folder.write("first", to: "alice")
+        let ground = try await Ground(proxy: "users: {alice: {file: \(file)}}")
+        try folder.write("second", to: "alice")
+        // Older than what was read at start may be, for one that does not fit.
+        try await Task.sleep(for: .milliseconds(1100))
+        let client = try await ground.connect()
+        let requests = ["second", "first", "second"].map { message(fields: [basic("alice:\($0)")]) }
+        try await client.send(requests.joined())
+        for status in [200, 407, 200] { #expect(try await client.response().status == status) }
+        // One that leaves meanwhile takes nothing with it.
+        try await Task.sleep(for: .milliseconds(1100))
+        let leaver = try await ground.connect()
+        try await leaver.send(message(fields: [basic("alice:third")]))
+        leaver.close()
+        #expect(try await ground.request(fields: [basic("alice:second")]).status == 200)
+    }
+
     @Test func `without the secrets the proxy does not start`() async throws {
         let (configuration, _) = try Configuration.parse(
             yaml: "proxy: {listen: 127.0.0.1:0, users: {alice: x}, unmatched: forward}", file: "t.yaml",
