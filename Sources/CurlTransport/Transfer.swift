@@ -83,6 +83,7 @@ public enum UploadLength: Sendable, Equatable {
     /// `renewHandle`): not to be used again.
     var isSpent = false
     var trailers: UnsafeMutablePointer<curl_slist>?
+    var isVerbose = false
     private var sends = 0
     private var uploaded: UInt64 = 0
     /// The delegate would not go on with the request's body.
@@ -141,6 +142,7 @@ public enum UploadLength: Sendable, Equatable {
         self.upload = upload
         self.isHead = isHead
         if setForbidsReuse { set(forbidsReuse: false) }
+        setVerbose(false)
         if pool.options.nextProxy == .environment, origin.scheme == .http, upload != .upgrade, !target.isEmpty,
             target[0] == UInt8(ascii: "/")
         {

@@ -174,6 +174,29 @@ struct AnswerTests {
         #expect(ground.origin.requests.map(\.connection) == [0, 1, 2])
     }
 
+    @Test(arguments: [
+        "HEAD 200 Content-Length: 5", "HEAD 200 Transfer-Encoding: chunked", "GET 204 X: y",
+        "GET 204 Content-Length: 0",
+        "GET 304 Content-Length: 5", "GET 200 Content-Length: 0", "POST 200 Content-Length: 0",
+        "GET 200 Content-Length: 4\r\n\r\nmine",
+    ])
+    func `nor one on which something follows an answer without a body, or the declared length`(
+        answer: String
+    ) async throws {
+        let parts = answer.split(separator: " ", maxSplits: 2).map(String.init)
+        let ground = try await Ground { exchange in
+            let rest = parts[2].hasSuffix("mine") ? parts[2] : parts[2] + "\r\n\r\n"
+            let excess = exchange.head.target == "/good" ? "" : "HTTP/1.1 200 OK\r\n"
+            try exchange.send("HTTP/1.1 \(parts[1]) OK\r\n\(rest)\(excess)")
+        }
+        let body = parts[0] == "POST" ? "x" : nil
+        for path in ["bad", "bad", "good", "good", "good"] {
+            let response = try await ground.request(parts[0], "http://api.test/\(path)", body: body)
+            #expect(response.status == Int(parts[1]))
+        }
+        #expect(ground.origin.requests.map(\.connection) == [0, 1, 2, 2, 2])
+    }
+
     @Test func `a connection on which something follows the last chunk is not used again`() async throws {
         let ground = try await Ground { exchange in
             try exchange.send(

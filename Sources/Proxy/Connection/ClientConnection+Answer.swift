@@ -35,6 +35,7 @@ extension ClientConnection: TransferDelegate {
             isAnswerHeadComplete = true
             // The upstream still waits for a body that was announced to it: its connection is of no use any more.
             if exchange.expectsContinue, !exchange.isRequestComplete { transfer?.forbidReuse() }
+            if answer.framing == .none || answer.framing == .length(0), !answer.isHTTP2 { transfer?.expectNoBody() }
             writeHead()
         case .forwardInterim, .dropInterim:
             interimCount += 1
