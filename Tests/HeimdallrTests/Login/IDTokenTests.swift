@@ -1,0 +1,239 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Heimdallr
+
+/// A signed id token and the key set that its server would publish, from a signer that is not ours.
+struct SignedIDToken {
+    var keys: String
+    var token: String
+
+    init(
+        _ algorithm: String = "RS256", forgery: String? = nil, claims: [String: Any], more: [String: String] = [:]
+    ) async throws {
+        var order: [String: Any] = ["algorithm": algorithm, "claims": claims]
+        order["forgery"] = forgery
+        for (name, value) in more { order[name] = value }
+        let text = String(decoding: try JSONSerialization.data(withJSONObject: order), as: UTF8.self)
+        let output = try await ChildProcess.output(of: [
+            try Repository.python(), Repository.fixture("id_token.py"), text,
+        ])
+        let answer = try #require(
+            try JSONSerialization.jsonObject(with: Data(output.utf8)) as? [String: Any])
+        token = try #require(answer["token"] as? String)
+        keys = String(decoding: try JSONSerialization.data(withJSONObject: try #require(answer["jwks"])), as: UTF8.self)
+    }
+}
+
+@Suite(.timeLimit(.minutes(3))) struct `The id token` {
+    private static let clock = ManualClock()
+    private static let now: Int64 = 1_700_000_000
+
+    private static func claims(_ server: LoginServer, nonce: String?, _ change: [String: Any?] = [:]) -> [String: Any] {
+        var claims: [String: Any] = [
+            "iss": server.issuer, "aud": "app", "sub": "248289761001", "exp": now + 300, "iat": now,
+            "email": "ada@example.com", "name": "Ada",
+        ]
+        claims["nonce"] = nonce
+        for (name, value) in change { claims[name] = value }
+        return claims
+    }
+
+    /// A login whose answer has this id token.
+    /// - Returns: who is signed in.
+    private func logIn(
+        _ algorithm: String = "RS256", forgery: String? = nil, more: [String: String] = [:],
+        changing change: [String: Any?] = [:]
+    ) async throws -> (name: String?, server: LoginServer) {
+        let server = try LoginServer()
+        let store = RecordingStore()
+        let client = try server.client(store: store, clock: Self.clock.clock) { $0.scope = ["openid"] }
+        let attempt = try await client.beginLogin(redirectURI: LoginServer.callback)
+        let signed = try await SignedIDToken(
+            algorithm, forgery: forgery, claims: Self.claims(server, nonce: attempt.expectation.nonce, change),
+            more: more)
+        server["/keys"] = .json(signed.keys)
+        server.giveToken(more: #""refresh_token":"R1","id_token":"\#(signed.token)""#)
+        do {
+            try await client.finishLogin(attempt, redirectedTo: server.answer(attempt))
+        } catch {
+            #expect(await store.saves.isEmpty, "nothing is stored")
+            #expect(client.currentToken() == nil)
+            #expect(client.status().signedInAs == nil)
+            throw error
+        }
+        #expect(await store.records["calendar"]?.signIn?.idToken == Secret(signed.token))
+        return (client.status().signedInAs, server)
+    }
+
+    @Test(
+        "is taken, by each algorithm that two parties can't share a secret of",
+        arguments: ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"])
+    func algorithms(name: String) async throws {
+        #expect(try await logIn(name).name == "ada@example.com")
+    }
+
+    @Test("without a key's name every key of its kind is tried")
+    func noKeyID() async throws {
+        #expect(try await logIn(forgery: "no kid").name == "ada@example.com")
+    }
+
+    @Test(
+        "that is forged fails the login",
+        arguments: [
+            ("none", IDTokenFault.algorithm("none")), ("nOnE", .algorithm("nOnE")), ("hmac", .algorithm("HS256")),
+            ("foreign", .signature), ("embedded", .signature), ("payload", .signature), ("cut", .signature),
+            ("zero", .signature), ("malleable", .signature), ("critical", .malformed), ("other use", .unknownKey),
+            ("other algorithm", .unknownKey), ("short", .unknownKey),
+        ])
+    func forgeries(_ forgery: String, _ fault: IDTokenFault) async throws {
+        await #expect(throws: LoginError.idToken(fault)) { try await logIn(forgery: forgery) }
+        if ["foreign", "zero", "cut", "malleable", "payload"].contains(forgery) {
+            for algorithm in ["ES256", "PS256", "EdDSA"] {
+                await #expect(throws: LoginError.idToken(fault), "\(algorithm)") {
+                    try await logIn(algorithm, forgery: forgery)
+                }
+            }
+        }
+    }
+
+    @Test("never says where its key is: an address in its head is not asked")
+    func addresses() async throws {
+        let elsewhere = try RecordingOrigin()
+        await #expect(throws: LoginError.idToken(.signature)) {
+            try await logIn(forgery: "address", more: ["address": elsewhere.url + "/keys"])
+        }
+        #expect(elsewhere.requests.isEmpty)
+    }
+
+    @Test(
+        "a key's name is a name and no path",
+        arguments: ["../../../../etc/passwd", "", "first\u{0}", "/keys/first", "FIRST", "first'; --"])
+    func keyNames(name: String) async throws {
+        await #expect(throws: LoginError.idToken(.unknownKey)) {
+            try await logIn(forgery: "kid", more: ["kid": name])
+        }
+    }
+
+    @Test("with claims that don't fit fails the login")
+    func claims() async throws {
+        let cases: [([String: Any?], IDTokenFault)] = [
+            (["iss": "https://evil.example"], .issuer), (["iss": nil], .issuer), (["aud": "other"], .audience),
+            (["aud": ["other"]], .audience), (["aud": []], .audience), (["aud": nil], .audience),
+            (["aud": ["app", "other"]], .audience), (["aud": ["app", "other"], "azp": "other"], .audience),
+            (["azp": "other"], .audience), (["aud": ["app", 1]], .audience), (["exp": Self.now - 61], .expired),
+            (["exp": nil], .expired), (["exp": "soon"], .expired), (["iat": Self.now + 61], .issuedAt),
+            (["iat": nil], .issuedAt), (["nbf": Self.now + 100], .issuedAt), (["nonce": "other"], .nonce),
+            (["nonce": nil], .nonce), (["sub": nil], .subject), (["sub": ""], .subject), (["sub": 1], .subject),
+        ]
+        for (change, fault) in cases {
+            await #expect(throws: LoginError.idToken(fault), "\(change)") { try await logIn(changing: change) }
+        }
+        #expect(try await logIn(changing: ["aud": ["app", "other"], "azp": "app"]).name == "ada@example.com")
+    }
+
+    @Test("says who is signed in by its first claim that does, printable and short")
+    func names() async throws {
+        func name(_ change: [String: Any?]) -> String? {
+            var claims: [String: JSONValue] = [
+                "email": .string("ada@example.com"), "preferred_username": .string("ada"), "name": .string("Ada"),
+                "sub": .string("1"),
+            ]
+            for (name, value) in change {
+                claims[name] = value.flatMap { $0 as? String }.map { .string($0) }
+                if value as? Bool == false { claims[name] = .bool(false) }
+            }
+            return Claims(.object(claims)).name
+        }
+        #expect(name([:]) == "ada@example.com")
+        #expect(name(["email_verified": false]) == "ada")
+        #expect(name(["email": nil, "preferred_username": " "]) == "Ada")
+        #expect(name(["email": nil, "preferred_username": nil, "name": nil]) == "1")
+        #expect(name(["email": "a\u{1B}[2J\u{202E}<script>"]) == "a?[2J?<script>")
+        #expect(name(["email": String(repeating: "x", count: 5000)])?.count == 257)
+    }
+
+    @Test("is not looked at when openid was not asked for, and is missed when it was")
+    func wanted() async throws {
+        let server = try LoginServer()
+        server.giveToken(more: #""id_token":"nonsense""#)
+        let client = try server.client { $0.scope = ["read"] }
+        try await server.logIn(client)
+        #expect(client.status().signedInAs == nil)
+        #expect(client.currentToken()?.extra == [:])
+        server.giveToken()
+        let other = try server.client { $0.scope = ["openid"] }
+        await #expect(throws: LoginError.idToken(.missing)) { try await server.logIn(other) }
+        // The server says that it has not granted that.
+        server.giveToken(more: #""scope":"read""#)
+        try await server.logIn(other)
+        #expect(other.status().signedInAs == nil)
+    }
+
+    @Test(
+        "that is no signed token is none",
+        arguments: [
+            "", "a", "a.b", "a.b.c", "..", "e30.e30.e30", "eyJhbGciOiJSUzI1NiJ9.e30.", "eyJhbGciOiJSUzI1NiJ9.W10.AA",
+            "eyJhbGciOiJSUzI1NiJ9.e30.AA.AA", "eyJhbGciOiJSUzI1NiJ9=.e30.AA", "eyJhbGciOiJSUzI1NiIsImtpZCI6MX0.e30.AA",
+        ])
+    func malformed(text: String) {
+        #expect(throws: IDTokenFault.malformed) { try SignedToken(Array(text.utf8)) }
+        let huge = String(repeating: "A", count: SignedToken.maxBytes + 1)
+        #expect(throws: IDTokenFault.malformed) { try SignedToken(Array(huge.utf8)) }
+    }
+
+    @Test("a key that is not known is asked for once a minute at most; a new one is found")
+    func rotation() async throws {
+        let server = try LoginServer()
+        let clock = ManualClock()
+        let client = try server.client(clock: clock.clock) { $0.scope = ["openid"] }
+        func attempt(_ keys: Bool) async throws {
+            let attempt = try await client.beginLogin(redirectURI: LoginServer.callback)
+            var claims = Self.claims(server, nonce: attempt.expectation.nonce)
+            claims["exp"] = Self.now + 100_000
+            let signed = try await SignedIDToken(forgery: "kid", claims: claims, more: ["kid": keys ? "first" : "x"])
+            if keys { server["/keys"] = .json(signed.keys) }
+            server.giveToken(more: #""id_token":"\#(signed.token)""#)
+            try await client.finishLogin(attempt, redirectedTo: server.answer(attempt))
+        }
+        try await attempt(true)
+        #expect(server.requests("/keys").count == 1)
+        for _ in 0..<3 {
+            await #expect(throws: LoginError.idToken(.unknownKey)) { try await attempt(false) }
+        }
+        #expect(server.requests("/keys").count == 1)
+        clock.advance(by: .seconds(60))
+        await #expect(throws: LoginError.idToken(.unknownKey)) { try await attempt(false) }
+        #expect(server.requests("/keys").count == 2)
+    }
+
+    @Test("keys that can't be had, or are no keys, fail the login and say so")
+    func keys() async throws {
+        for (reply, fault) in [
+            (LoginServer.Reply(status: 404), IDTokenFault.keys(.status(404))),
+            (.json("<!doctype html>"), .keys(.malformed)), (.json(#"{"keys":{}}"#), .keys(.malformed)),
+            (.json(#"{"keys":[null,1,{},{"kty":"RSA"},{"kty":"RSA","n":"AA","e":"AQAB"}]}"#), .unknownKey),
+            (
+                .json(
+                    #"{"keys":[{"kty":"EC","crv":"P-256","x":"AA","y":"AA"},{"kty":"OKP","crv":"Ed25519","x":"AA"}]}"#),
+                .unknownKey
+            ),
+        ] {
+            let server = try LoginServer()
+            let client = try server.client(clock: Self.clock.clock) { $0.scope = ["openid"] }
+            let attempt = try await client.beginLogin(redirectURI: LoginServer.callback)
+            let signed = try await SignedIDToken(claims: Self.claims(server, nonce: attempt.expectation.nonce))
+            server["/keys"] = reply
+            server.giveToken(more: #""id_token":"\#(signed.token)""#)
+            await #expect(throws: LoginError.idToken(fault)) {
+                try await client.finishLogin(attempt, redirectedTo: server.answer(attempt))
+            }
+        }
+        let server = try LoginServer()
+        server[LoginServer.wellKnown] = .json(server.metadata(leavingOut: ["jwks_uri"]))
+        let client = try server.client(clock: Self.clock.clock) { $0.scope = ["openid"] }
+        server.giveToken(more: #""id_token":"eyJhbGciOiJSUzI1NiJ9.e30.AA""#)
+        await #expect(throws: LoginError.idToken(.keys(.missing("jwks_uri")))) { try await server.logIn(client) }
+    }
+}
