@@ -89,8 +89,9 @@ final class LoginDesk: Sendable {
 
     /// Takes the attempt that `state` belongs to out of the table: nobody finishes it twice, nor tries cookies on it.
     /// - Parameter cookies: what the browser sent, by name.
-    func take(state key: String, cookies: [String: String]) throws(Refusal) -> Taken {
-        let now = clock.now
+    func take(
+        state key: String, cookies: [String: String], now: ContinuousClock.Instant = .now
+    ) throws(Refusal) -> Taken {
         let found = state.withLock { state -> Result<Attempt, Refusal> in
             guard let attempt = state.attempts[key], attempt.expiresAt > now else { return .failure(.unknown) }
             guard case .browser(let cookie) = attempt.holder else { return .failure(.commands) }

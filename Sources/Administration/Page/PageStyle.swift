@@ -146,7 +146,7 @@ enum PageStyle {
           .who, tbody th { overflow-wrap: anywhere; }
           .cards td.actions { display: flex; flex-wrap: wrap; gap: .4rem; justify-content: flex-start; padding-top: .7rem; }
           td.actions > * { margin: 0; }
-          .button { padding: .5rem .75rem; }
+          .button { padding: .5rem .6rem; }
           .scopes li { overflow-wrap: anywhere; }
           .card { margin: 1rem; padding: 1.5rem; }
           .summary dl { gap: .75rem 2rem; }
