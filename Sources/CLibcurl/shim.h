@@ -4,6 +4,7 @@
 
 #include <curl/curl.h>
 #include <openssl/ssl.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 
 // curl's headers define the calls as type-checking macros for C; the functions are what is meant here.
@@ -42,6 +43,56 @@ static inline CURLcode heimdallr_strict_end(CURL *h, void *context, void *data) 
     SSL_CTX_clear_options((SSL_CTX *)context, SSL_OP_IGNORE_UNEXPECTED_EOF);
     return CURLE_OK;
 }
+// Whether close_notify came on a connection: shared by its SSL and whoever watches. One thread.
+struct heimdallr_tls_end {
+    int owners;
+    int notified;
+};
+
+static inline void heimdallr_tls_end_release(struct heimdallr_tls_end *end) {
+    if (end && --end->owners == 0) free(end);
+}
+
+static inline void heimdallr_tls_end_freed(void *ssl, void *end, CRYPTO_EX_DATA *data, int index, long l, void *p) {
+    (void)ssl, (void)data, (void)index, (void)l, (void)p;
+    heimdallr_tls_end_release((struct heimdallr_tls_end *)end);
+}
+
+static inline void heimdallr_tls_end_message(int sent, int version, int type, const void *bytes, size_t size, SSL *ssl,
+                                             void *end) {
+    const unsigned char *alert = (const unsigned char *)bytes;
+    (void)version, (void)ssl;
+    if (!sent && type == SSL3_RT_ALERT && size >= 2 && alert[1] == SSL_AD_CLOSE_NOTIFY)
+        ((struct heimdallr_tls_end *)end)->notified = 1;
+}
+
+// Where a connection keeps it (SSL_get_ex_new_index(3)); once for the process.
+static inline int heimdallr_tls_end_index(void) {
+    return CRYPTO_get_ex_new_index(CRYPTO_EX_INDEX_SSL, 0, NULL, NULL, NULL, heimdallr_tls_end_freed);
+}
+
+// Watches the TLS connection that a transfer is on; the caller releases what it gets. NULL: there is none, or no memory.
+static inline struct heimdallr_tls_end *heimdallr_tls_end_watch(CURL *h, int index) {
+    struct curl_tlssessioninfo *info = NULL;
+    struct heimdallr_tls_end *end;
+    SSL *ssl;
+    if (curl_easy_getinfo(h, CURLINFO_TLS_SSL_PTR, &info) != CURLE_OK || !info || !info->internals) return NULL;
+    if (info->backend != CURLSSLBACKEND_OPENSSL) return NULL;
+    ssl = (SSL *)info->internals;
+    end = (struct heimdallr_tls_end *)calloc(1, sizeof(*end));
+    if (!end) return NULL;
+    end->owners = 1;
+    heimdallr_tls_end_release((struct heimdallr_tls_end *)SSL_get_ex_data(ssl, index));
+    if (!SSL_set_ex_data(ssl, index, end)) {
+        free(end);
+        return NULL;
+    }
+    end->owners = 2;
+    SSL_set_msg_callback(ssl, heimdallr_tls_end_message);
+    SSL_ctrl(ssl, SSL_CTRL_SET_MSG_CALLBACK_ARG, 0, end);
+    return end;
+}
+
 static inline CURLcode heimdallr_easy_set_strict_end(CURL *h) { return curl_easy_setopt(h, CURLOPT_SSL_CTX_FUNCTION, heimdallr_strict_end); }
 
 static inline CURLcode heimdallr_easy_get_long(CURL *h, CURLINFO i, long *v) { return curl_easy_getinfo(h, i, v); }

@@ -66,7 +66,7 @@ public enum UploadLength: Sendable, Equatable {
     private var hasAccept = false
     private var hasExpect = false
 
-    private var origin: Origin?
+    private(set) var origin: Origin?
 
     // What the handle was told last, so that it is told again only when it differs.
     private var setOrigin: Origin?
@@ -84,6 +84,9 @@ public enum UploadLength: Sendable, Equatable {
     var isSpent = false
     var trailers: UnsafeMutablePointer<curl_slist>?
     var isVerbose = false
+    /// The answer's body ends with its connection.
+    var endsByClose = false
+    var tlsEnd: UnsafeMutablePointer<heimdallr_tls_end>?
     private var sends = 0
     private var uploaded: UInt64 = 0
     /// The delegate would not go on with the request's body.
@@ -115,6 +118,7 @@ public enum UploadLength: Sendable, Equatable {
         unsafe curl_easy_cleanup(easy.pointer)
         unsafe curl_slist_free_all(connectTo)
         unsafe curl_slist_free_all(trailers)
+        forgetTLSEnd()
         unsafe errorText.deallocate()
     }
 
@@ -261,7 +265,10 @@ public enum UploadLength: Sendable, Equatable {
     }
 
     func error(for code: CURLcode) -> TransportError? {
-        guard code != CURLE_OK else { return nil }
+        guard code != CURLE_OK else {
+            return isTLSCut
+                ? TransportError(.responseTruncated, message: "the connection ended without close_notify") : nil
+        }
         if isAborted { return TransportError(.aborted, message: "the request's body ended early") }
         var systemError = 0
         _ = unsafe heimdallr_easy_get_long(easy.pointer, CURLINFO_OS_ERRNO, &systemError)
@@ -286,6 +293,7 @@ public enum UploadLength: Sendable, Equatable {
         delegate = nil
         connection = nil
         fields.removeAll()
+        forgetTLSEnd()
         _ = unsafe heimdallr_easy_set_list(easy.pointer, CURLOPT_HTTPHEADER, nil)
         if state == .running, !isSpent { renewHandle() }
         state = .idle

@@ -36,6 +36,7 @@ extension ClientConnection: TransferDelegate {
             // The upstream still waits for a body that was announced to it: its connection is of no use any more.
             if exchange.expectsContinue, !exchange.isRequestComplete { transfer?.forbidReuse() }
             if answer.framing == .none || answer.framing == .length(0), !answer.isHTTP2 { transfer?.expectNoBody() }
+            if answer.framing == .untilClose { transfer?.expectClose() }
             writeHead()
         case .forwardInterim, .dropInterim:
             interimCount += 1
