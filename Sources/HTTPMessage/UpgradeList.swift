@@ -4,7 +4,6 @@ public struct UpgradeList: Sendable, Equatable {
     /// As written: a name, and perhaps a slash and a version.
     public private(set) var protocols: [[UInt8]] = []
 
-    public static let none = UpgradeList()
     private static let maxProtocols = 16
 
     private init() {}

@@ -43,6 +43,10 @@ struct CheckCommand: ParsableCommand {
         case .reject: text += "  every other host: rejected\n"
         case .forward: text += "  every other host: forwarded unsigned\n"
         }
+        if settings.proxy.connect == .tunnel {
+            let places = settings.proxy.tunnels.map { $0 == "*" ? "any public address" : $0 }
+            text += "  CONNECT: unsigned tunnels to \(places.joined(separator: ", "))\n"
+        }
         if settings.playground { text += "\nThe playground gets its real ports when the proxy starts.\n" }
         return text
     }

@@ -147,6 +147,60 @@ struct WebSocketTests {
         }
     }
 
+    @Test func `beside requests over HTTP 2 to the same upstream`() async throws {
+        let authority = try await PrivateCA()
+        let server = try ChildProcess([try Repository.python(), fixture("web_sockets.py"), "serve"])
+        let nginx = try await Nginx(
+            certificate: try await authority.server(),
+            locations: Nginx.sayWhatArrived + """
+
+                location /chat {
+                    proxy_pass http://localhost:\(try await server.printedPort());
+                    proxy_http_version 1.1;
+                    proxy_set_header Upgrade $http_upgrade;
+                    proxy_set_header Connection $http_connection;
+                }
+                """)
+        let endpoint = try tokenEndpoint()
+        let proxy = try await RunningProxy(
+            configuration(
+                tokenEndpoint: endpoint.url,
+                upstreams: upstream(
+                    "ws.test", url: "https://localhost:\(nginx.httpsPort)",
+                    more: "http2: true\nlisten: 127.0.0.1:0\ntls: {ca_file: \(authority.certificateFile)}")),
+            listeners: 2)
+        for _ in 0..<2 {
+            #expect(try await proxy.get("http://ws.test/x").text.contains("protocol: HTTP/2.0\n"))
+            let lines = try await ChildProcess.output(
+                of: [
+                    try Repository.python(), fixture("web_sockets.py"), "talk", "websockets",
+                    "ws://127.0.0.1:\(proxy.upstreamPort)/chat", "-",
+                ]
+            ).split(separator: "\n").map(String.init)
+            #expect(lines == ["saw Bearer \(token) subprotocol talk"] + Self.talk)
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `through a next proxy, which sees no token where there is TLS`(tls: Bool) async throws {
+        let place = try await Place(tls: tls)
+        let next = try await RunningProxy(
+            configuration(
+                tokenEndpoint: place.endpoint.url, proxy: "connect: tunnel\ntunnels: [localhost:\(place.serverPort)]",
+                upstreams: upstream(url: "http://127.0.0.1:1")))
+        let first = try await RunningProxy(
+            configuration(
+                tokenEndpoint: place.endpoint.url,
+                upstreams: upstream(
+                    "ws.test", url: "\(tls ? "https" : "http")://localhost:\(place.serverPort)",
+                    more: "listen: 127.0.0.1:0\nproxy: \(next.url)\n"
+                        + (tls ? "tls: {ca_file: \(place.authority.certificateFile)}" : ""))), listeners: 2)
+        #expect(
+            try await place.talk("websockets", "ws://127.0.0.1:\(first.upstreamPort)/chat")
+                == ["saw Bearer \(token) subprotocol talk"] + Self.talk)
+        try await eventually("the next proxy's log") { next.log.contains("method=CONNECT") }
+    }
+
     // MARK: Ends of TLS
 
     private struct Ground {

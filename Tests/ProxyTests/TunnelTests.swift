@@ -6,36 +6,12 @@ import Testing
 
 @Suite("CONNECT opens a tunnel, where it is allowed to", .grounds, .timeLimit(.minutes(1)))
 struct TunnelTests {
-    private func ground(
-        _ tunnels: String, proxy: String = "", more: String = "", observer: ProxyObserver = ProxyObserver()
-    ) async throws -> Ground {
-        try await Ground(
-            proxy: "connect: tunnel\ntunnels: [\(tunnels)]\n\(proxy)", more: more, observer: observer)
-    }
-
-    private func head(_ authority: String, fields: String = "") -> String {
-        "CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n\(fields)\r\n"
-    }
-
-    /// A tunnel to `far`, and its two ends.
-    private func open(
-        _ ground: Ground, to far: RawListener, receiveBuffer: Int32? = nil
-    ) async throws -> (client: RawClient, far: RawClient) {
-        let client = try await ground.connect(receiveBuffer: receiveBuffer)
-        try await client.send(head("127.0.0.1:\(far.port)"))
-        async let accepted = far.accept()
-        let response = try await client.response(to: "CONNECT")
-        #expect(response.status == 200)
-        #expect(response.fields.isEmpty)
-        return (client, try await accepted)
-    }
-
     // MARK: Bytes
 
     @Test func `bytes pass as they are, both ways`() async throws {
         let far = try RawListener()
-        let ground = try await ground("127.0.0.1:\(far.port)")
-        let (client, end) = try await open(ground, to: far)
+        let ground = try await Ground.tunnelling("127.0.0.1:\(far.port)")
+        let (client, end) = try await ground.openTunnel(to: far)
         let bytes = (0...255).map { UInt8($0) }
         try await client.send(bytes)
         #expect(try await end.read(count: 256) == bytes)
@@ -46,9 +22,9 @@ struct TunnelTests {
 
     @Test func `what comes together with the CONNECT goes through behind the 200`() async throws {
         let far = try RawListener()
-        let ground = try await ground("127.0.0.1:\(far.port)")
+        let ground = try await Ground.tunnelling("127.0.0.1:\(far.port)")
         let client = try await ground.connect()
-        try await client.send(head("127.0.0.1:\(far.port)") + "early bytes")
+        try await client.send(connectRequest("127.0.0.1:\(far.port)") + "early bytes")
         let end = try await far.accept()
         #expect(try await end.read(count: 11) == Array("early bytes".utf8))
         #expect(try await client.response(to: "CONNECT").status == 200)
@@ -56,9 +32,9 @@ struct TunnelTests {
 
     @Test func `what comes with it, and the end behind it, goes through`() async throws {
         let far = try RawListener()
-        let ground = try await ground("127.0.0.1:\(far.port)")
+        let ground = try await Ground.tunnelling("127.0.0.1:\(far.port)")
         let client = try await ground.connect()
-        try await client.send(head("127.0.0.1:\(far.port)") + "all of it")
+        try await client.send(connectRequest("127.0.0.1:\(far.port)") + "all of it")
         client.finishSending()
         let end = try await far.accept()
         #expect(try await end.readToEnd() == Array("all of it".utf8))
@@ -70,10 +46,10 @@ struct TunnelTests {
 
     @Test func `the request itself does not: nothing of it reaches the other end, no token either`() async throws {
         let far = try RawListener()
-        let ground = try await ground("127.0.0.1:\(far.port), api.test:443")
+        let ground = try await Ground.tunnelling("127.0.0.1:\(far.port), api.test:443")
         let client = try await ground.connect()
         try await client.send(
-            head("127.0.0.1:\(far.port)", fields: "Authorization: Bearer mine\r\nX-Mine: 1\r\n") + "x")
+            connectRequest("127.0.0.1:\(far.port)", fields: "Authorization: Bearer mine\r\nX-Mine: 1\r\n") + "x")
         let end = try await far.accept()
         client.finishSending()
         #expect(try await end.readToEnd() == Array("x".utf8))
@@ -82,8 +58,8 @@ struct TunnelTests {
 
     @Test func `megabytes each way at once, whole and in order`() async throws {
         let far = try RawListener()
-        let ground = try await ground("127.0.0.1:\(far.port)")
-        let (client, end) = try await open(ground, to: far)
+        let ground = try await Ground.tunnelling("127.0.0.1:\(far.port)")
+        let (client, end) = try await ground.openTunnel(to: far)
         let up = pattern(4 << 20, step: 31)
         let down = pattern(4 << 20, step: 57)
         async let sentUp: Void = client.send(up)
@@ -100,8 +76,8 @@ struct TunnelTests {
     @Test(arguments: [true, false])
     func `whoever does not read stops the one who writes`(clientReads: Bool) async throws {
         let far = try RawListener()
-        let ground = try await ground("127.0.0.1:\(far.port)")
-        let (client, end) = try await open(ground, to: far)
+        let ground = try await Ground.tunnelling("127.0.0.1:\(far.port)")
+        let (client, end) = try await ground.openTunnel(to: far)
         let writer = clientReads ? end : client
         let reader = clientReads ? client : end
         let sent = Mutex(0)
@@ -125,8 +101,8 @@ struct TunnelTests {
 
     @Test func `the client's end is passed on, and the other direction goes on`() async throws {
         let far = try RawListener()
-        let ground = try await ground("127.0.0.1:\(far.port)")
-        let (client, end) = try await open(ground, to: far)
+        let ground = try await Ground.tunnelling("127.0.0.1:\(far.port)")
+        let (client, end) = try await ground.openTunnel(to: far)
         try await client.send("question")
         client.finishSending()
         #expect(try await end.readToEnd() == Array("question".utf8))
@@ -140,8 +116,8 @@ struct TunnelTests {
 
     @Test func `the other end's end is passed on, and the client's direction goes on`() async throws {
         let far = try RawListener()
-        let ground = try await ground("127.0.0.1:\(far.port)")
-        let (client, end) = try await open(ground, to: far)
+        let ground = try await Ground.tunnelling("127.0.0.1:\(far.port)")
+        let (client, end) = try await ground.openTunnel(to: far)
         try await end.send("greeting")
         end.finishSending()
         #expect(try await client.readToEnd() == Array("greeting".utf8))
@@ -152,8 +128,8 @@ struct TunnelTests {
 
     @Test func `everything that was sent before an end arrives before it`() async throws {
         let far = try RawListener()
-        let ground = try await ground("127.0.0.1:\(far.port)")
-        let (client, end) = try await open(ground, to: far, receiveBuffer: 4096)
+        let ground = try await Ground.tunnelling("127.0.0.1:\(far.port)")
+        let (client, end) = try await ground.openTunnel(to: far, receiveBuffer: 4096)
         let piece = [UInt8](repeating: 1, count: 1 << 20)
         async let sent: Void = end.send(piece, times: 8, within: .seconds(20))
         #expect(try await client.read(count: 8 << 20).count == 8 << 20)
@@ -165,8 +141,8 @@ struct TunnelTests {
     @Test(arguments: [true, false])
     func `a reset of one side ends the other within a second`(clientResets: Bool) async throws {
         let far = try RawListener()
-        let ground = try await ground("127.0.0.1:\(far.port)")
-        var (client, end): (RawClient?, RawClient?) = try await open(ground, to: far)
+        let ground = try await Ground.tunnelling("127.0.0.1:\(far.port)")
+        var (client, end): (RawClient?, RawClient?) = try await ground.openTunnel(to: far)
         try await client?.send("x")
         _ = try await end?.read(count: 1)
         if clientResets {
@@ -182,8 +158,8 @@ struct TunnelTests {
 
     @Test func `a client that is reset while the other end floods it lets that one go`() async throws {
         let far = try RawListener()
-        let ground = try await ground("127.0.0.1:\(far.port)")
-        let (first, end) = try await open(ground, to: far, receiveBuffer: 4096)
+        let ground = try await Ground.tunnelling("127.0.0.1:\(far.port)")
+        let (first, end) = try await ground.openTunnel(to: far, receiveBuffer: 4096)
         var client: RawClient? = first
         let piece = [UInt8](repeating: 1, count: 1 << 20)
         let flood = Task { try await end.send(piece, times: 1000, within: .seconds(20)) }
@@ -196,8 +172,8 @@ struct TunnelTests {
 
     @Test func `a tunnel in which nothing moves ends after idle_timeout`() async throws {
         let far = try RawListener()
-        let ground = try await ground("127.0.0.1:\(far.port)", proxy: "idle_timeout: 2s")
-        let (client, end) = try await open(ground, to: far)
+        let ground = try await Ground.tunnelling("127.0.0.1:\(far.port)", proxy: "idle_timeout: 2s")
+        let (client, end) = try await ground.openTunnel(to: far)
         // As long as something moves, it stays.
         for _ in 0..<4 {
             try await Task.sleep(for: .milliseconds(700))
@@ -212,8 +188,8 @@ struct TunnelTests {
 
     @Test func `draining leaves tunnels their time, and then ends them`() async throws {
         let far = try RawListener()
-        let ground = try await ground("127.0.0.1:\(far.port)")
-        let (client, end) = try await open(ground, to: far)
+        let ground = try await Ground.tunnelling("127.0.0.1:\(far.port)")
+        let (client, end) = try await ground.openTunnel(to: far)
         async let drained: Void = ground.server.drain(within: .milliseconds(700))
         try await Task.sleep(for: .milliseconds(100))
         try await client.send("still")
@@ -225,9 +201,9 @@ struct TunnelTests {
 
     @Test func `tunnels count as connections`() async throws {
         let far = try RawListener()
-        let ground = try await ground("127.0.0.1:\(far.port)", proxy: "max_connections: 2")
-        let (first, end) = try await open(ground, to: far)
-        let (second, other) = try await open(ground, to: far)
+        let ground = try await Ground.tunnelling("127.0.0.1:\(far.port)", proxy: "max_connections: 2")
+        let (first, end) = try await ground.openTunnel(to: far)
+        let (second, other) = try await ground.openTunnel(to: far)
         let third = try await ground.connect()
         try await third.send(message())
         await #expect(throws: TestFailure.self) { try await third.response(within: .milliseconds(300)) }
@@ -239,178 +215,50 @@ struct TunnelTests {
         other.close()
     }
 
-    // MARK: Where to
-
-    @Test func `only what is listed is reached`() async throws {
-        let listed = try RawListener()
-        let other = try RawListener()
-        let ground = try await ground("127.0.0.1:\(listed.port)")
-        for authority in ["127.0.0.1:\(other.port)", "localhost:\(listed.port)", "api.test:443"] {
-            let client = try await ground.connect()
-            try await client.send(head(authority) + message())
-            try expectProblem(
-                try await client.response(to: "CONNECT"), 403, "http_request_denied", "tunnel-not-listed", upstream: nil
-            )
-            // What stands behind it is no request.
-            #expect(try await client.readToEnd().isEmpty)
-        }
-        #expect(ground.origin.connections.isEmpty)
-        #expect(try await !other.isAwaited())
-    }
-
-    @Test func `a name is listed in any case`() async throws {
-        let far = try RawListener()
-        let ground = try await ground("LocalHost:\(far.port)")
-        let client = try await ground.connect()
-        try await client.send(head("LOCALHOST.:\(far.port)"))
-        #expect(try await client.response(to: "CONNECT").status == 200)
-    }
-
-    @Test(arguments: [
-        "127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]", "127.1.2.3", "[::ffff:7f00:1]",
-        "ip6-localhost", "localhost.", "[::127.0.0.1]", "[64:ff9b::127.0.0.1]",
-    ])
-    func `anywhere is not here: no name and no form leads to a private address`(host: String) async throws {
-        let far = try RawListener()
-        let ground = try await ground(#""*""#)
-        let response = try await ground.send(head("\(host):\(far.port)"), method: "CONNECT")
-        #expect([403, 502].contains(response.status))
-        if response.status == 403 {
-            try expectProblem(response, 403, "destination_ip_prohibited", "address-denied", upstream: nil)
-        }
-        #expect(try await !far.isAwaited())
-    }
-
-    @Test(arguments: [
-        "2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "127.1", "017700000001", "0", "127.0.0.1%25lo",
-    ])
-    func `nor does another spelling of one`(host: String) async throws {
-        let far = try RawListener()
-        let ground = try await ground(#""*""#)
-        let response = try await ground.send(head("\(host):\(far.port)"), method: "CONNECT")
-        #expect([400, 403, 502].contains(response.status))
-        #expect(try await !far.isAwaited())
-    }
-
-    @Test(arguments: [
-        "10.0.0.1", "172.16.0.1", "192.168.0.1", "169.254.169.254", "100.100.100.200", "224.0.0.1", "[fe80::1]",
-        "[fd00:ec2::254]", "[ff02::1]", "[::ffff:169.254.169.254]", "168.63.129.16",
-    ])
-    func `nor to the neighbours and the cloud's metadata`(host: String) async throws {
-        let ground = try await ground(#""*""#)
-        let response = try await ground.send(head("\(host):80"), method: "CONNECT")
-        try expectProblem(response, 403, "destination_ip_prohibited", "address-denied", upstream: nil)
-    }
-
-    @Test func `private_networks are exceptions, and so is what is listed beside the star`() async throws {
-        let far = try RawListener()
-        let ground = try await ground(#""*""#, proxy: "private_networks: [127.0.0.0/8]")
-        _ = try await open(ground, to: far)
-        let other = try await self.ground("\"*\", 127.0.0.1:\(far.port)")
-        _ = try await open(other, to: far)
-        let response = try await other.send(head("127.0.0.2:\(far.port)"), method: "CONNECT")
-        #expect(response.status == 403)
-    }
-
-    @Test(arguments: ["127.0.0.1", "0.0.0.0", "localhost"])
-    func `a tunnel to the proxy's own listener is a loop`(host: String) async throws {
-        let ground = try await ground(#""*""#, proxy: "private_networks: [127.0.0.0/8, 0.0.0.0/8, \"::1/128\"]")
-        let response = try await ground.send(head("\(host):\(ground.port)"), method: "CONNECT")
-        try expectProblem(response, 508, "proxy_loop_detected", "loop", upstream: nil)
-    }
-
-    @Test func `an upstream's own listener opens no tunnels`() async throws {
-        let far = try RawListener()
-        let ground = try await ground(
-            "127.0.0.1:\(far.port)", more: "- host: own.test\n  url: ORIGIN\n  listen: 127.0.0.1:0")
-        let response = try await RawClient.exchange(
-            port: ground.upstreamPort, head("127.0.0.1:\(far.port)"), method: "CONNECT")
-        try expectProblem(response, 403, "http_request_denied", "connect-refused", upstream: nil)
-    }
-
-    // MARK: When it can't
-
-    @Test func `nobody there is 502, and no 200 before`() async throws {
-        let port = try freePort()
-        let ground = try await ground("127.0.0.1:\(port)")
-        let client = try await ground.connect()
-        try await client.send(head("127.0.0.1:\(port)") + "early")
-        try expectProblem(
-            try await client.response(to: "CONNECT"), 502, "connection_refused", "connection-refused", upstream: nil)
-        #expect(try await client.readToEnd().isEmpty)
-    }
-
-    @Test func `no such name is 502`() async throws {
-        let ground = try await ground("no-such-host.invalid:443")
-        let response = try await ground.send(head("no-such-host.invalid:443"), method: "CONNECT")
-        try expectProblem(response, 502, "dns_error", "dns", upstream: nil)
-    }
-
-    @Test func `nobody answering is 504`() async throws {
-        let deaf = try DeafPort()
-        let ground = try await ground("127.0.0.1:\(deaf.port)")
-        let response = try await ground.send(head("127.0.0.1:\(deaf.port)"), method: "CONNECT")
-        try expectProblem(response, 504, "connection_timeout", "connection-timeout", upstream: nil)
-    }
-
-    @Test func `a client that is reset while it waits ends the attempt`() async throws {
-        let deaf = try DeafPort()
-        let log = Log()
-        var observer = ProxyObserver()
-        observer.accessLog = { log.append($0) }
-        let ground = try await ground("127.0.0.1:\(deaf.port)", observer: observer)
-        var client: RawClient? = try await ground.connect()
-        try await client?.send(head("127.0.0.1:\(deaf.port)"))
-        try await Task.sleep(for: .milliseconds(50))
-        client?.resetOnClose()
-        client = nil
-        try await eventually("its record", within: .seconds(2)) { log.records.map(\.status) == [499] }
-    }
-
-    @Test(arguments: [
-        "CONNECT 127.0.0.1 HTTP/1.1\r\nHost: x\r\n\r\n", "CONNECT /path HTTP/1.1\r\nHost: x\r\n\r\n",
-        "CONNECT http://127.0.0.1:80/ HTTP/1.1\r\nHost: x\r\n\r\n",
-        "CONNECT u@127.0.0.1:80 HTTP/1.1\r\nHost: x\r\n\r\n",
-        "CONNECT 127.0.0.1:0 HTTP/1.1\r\nHost: x\r\n\r\n", "CONNECT 127.0.0.1:99999 HTTP/1.1\r\nHost: x\r\n\r\n",
-        "CONNECT 127.0.0.1:80 HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello",
-        "CONNECT 127.0.0.1:80 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        "CONNECT * HTTP/1.1\r\nHost: x\r\n\r\n",
-    ])
-    func `what is no CONNECT is refused`(request: String) async throws {
-        let ground = try await ground(#""*""#)
-        let client = try await ground.connect()
-        try await client.send(request)
-        try expectProblem(
-            try await client.response(to: "CONNECT"), 400, "http_request_error", "malformed-request", upstream: nil)
-        #expect(try await client.readToEnd().isEmpty)
-    }
-
     // MARK: Who
 
     @Test func `where users are set, a tunnel needs one`() async throws {
         let far = try RawListener()
-        let ground = try await ground("127.0.0.1:\(far.port)", proxy: "users: {alice: sesame}")
-        let refused = try await ground.send(head("127.0.0.1:\(far.port)"), method: "CONNECT")
+        let ground = try await Ground.tunnelling("127.0.0.1:\(far.port)", proxy: "users: {alice: sesame}")
+        let refused = try await ground.send(connectRequest("127.0.0.1:\(far.port)"), method: "CONNECT")
         #expect(refused.status == 407)
         #expect(try await !far.isAwaited())
         let client = try await ground.connect()
         try await client.send(
-            head("127.0.0.1:\(far.port)", fields: "Proxy-Authorization: Basic YWxpY2U6c2VzYW1l\r\n") + "x")
+            connectRequest("127.0.0.1:\(far.port)", fields: "Proxy-Authorization: Basic YWxpY2U6c2VzYW1l\r\n") + "x")
         let end = try await far.accept()
         #expect(try await client.response(to: "CONNECT").status == 200)
         client.finishSending()
         #expect(try await end.readToEnd() == Array("x".utf8))
     }
 
+    @Test func `a client on a Unix socket has tunnels too`() async throws {
+        let folder = try TemporaryDirectory()
+        let path = folder.path(of: "h.sock")
+        let far = try RawListener()
+        let ground = try await Ground(
+            proxy: "connect: tunnel\ntunnels: [127.0.0.1:\(far.port)]",
+            change: { $0.proxy.listen.append(.unix(path: path, mode: nil)) })
+        let client = try await RawClient.connect(unix: path)
+        try await client.send(connectRequest("127.0.0.1:\(far.port)") + "there")
+        let end = try await far.accept()
+        #expect(try await client.response(to: "CONNECT").status == 200)
+        #expect(try await end.read(count: 5) == Array("there".utf8))
+        try await end.send("and back")
+        end.close()
+        #expect(try await client.read(count: 8) == Array("and back".utf8))
+        #expect(ground.endpoint.requests.isEmpty)
+    }
+
     // MARK: Counting
 
     @Test func `the access log and the metrics count its bytes, the metrics as they go`() async throws {
-        let log = Log()
+        let log = RecordLog()
         var observer = ProxyObserver()
         observer.accessLog = { log.append($0) }
         let far = try RawListener()
-        let ground = try await ground("127.0.0.1:\(far.port)", observer: observer)
-        let (client, end) = try await open(ground, to: far)
+        let ground = try await Ground.tunnelling("127.0.0.1:\(far.port)", observer: observer)
+        let (client, end) = try await ground.openTunnel(to: far)
         try await client.send(Array(repeating: 1, count: 1000))
         _ = try await end.read(count: 1000)
         try await end.send(Array(repeating: 1, count: 3000))
@@ -437,32 +285,19 @@ struct TunnelTests {
 
     @Test func `ordinary requests beside it are served as ever`() async throws {
         let far = try RawListener()
-        let ground = try await ground("127.0.0.1:\(far.port)")
-        let (client, end) = try await open(ground, to: far)
+        let ground = try await Ground.tunnelling("127.0.0.1:\(far.port)")
+        let (client, end) = try await ground.openTunnel(to: far)
         let kept = try await ground.connect()
         for _ in 0..<5 {
             try await kept.send(message())
             #expect(try await kept.response().text == "ok")
         }
         // A tunnel on a connection that carried requests before.
-        try await kept.send(head("127.0.0.1:\(far.port)") + "more")
+        try await kept.send(connectRequest("127.0.0.1:\(far.port)") + "more")
         let other = try await far.accept()
         #expect(try await kept.response(to: "CONNECT").status == 200)
         #expect(try await other.read(count: 4) == Array("more".utf8))
         client.close()
         end.close()
     }
-}
-
-/// Bytes of which no two stretches of a pipe's size are the same.
-private func pattern(_ count: Int, step: Int) -> [UInt8] {
-    var bytes = (0..<65_521).map { UInt8(truncatingIfNeeded: $0 &* step &+ $0 >> 8) }
-    while bytes.count < count { bytes += bytes }
-    return Array(bytes.prefix(count))
-}
-
-private final class Log: Sendable {
-    private let state = Mutex<[AccessRecord]>([])
-    var records: [AccessRecord] { state.withLock { $0 } }
-    func append(_ record: AccessRecord) { state.withLock { $0.append(record) } }
 }

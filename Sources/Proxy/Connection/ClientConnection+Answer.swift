@@ -195,7 +195,7 @@ extension ClientConnection: TransferDelegate {
     // MARK: Request body
 
     func transfer(_ transfer: Transfer, upload: inout MutableSpan<UInt8>) -> UploadStep {
-        if !exchange.upgrade.isEmpty { return passOn(into: &upload) }
+        if exchange.upgrade != nil { return passOn(into: &upload) }
         while !body.isDone {
             if mayRead, !exchange.isRequestComplete, !body.isSatisfied(by: input, room: upload.count) {
                 fill(limit: 64 * 1024)

@@ -225,7 +225,7 @@ extension ClientConnection {
             switch head.framing {
             case .length(let length) where length > 0: .known(length)
             case .chunked: .unknown
-            default: exchange.upgrade.isEmpty ? .noBody : .upgrade
+            default: exchange.upgrade == nil ? .noBody : .upgrade
             }
         let isHead = exchange.isHead
         try headBytes.withBytes { bytes throws(TransportError) in
@@ -251,9 +251,9 @@ extension ClientConnection {
         if case .header(let name, let value) = credential {
             value.withSpan { transfer.append(name: Array(name.utf8).span, value: $0) }
         }
-        if !exchange.upgrade.isEmpty {
+        if let offer = exchange.upgrade {
             transfer.append(name: Names.connection.span, value: Names.upgrade.span)
-            transfer.append(name: Names.upgrade.span, value: exchange.upgrade.value.span)
+            transfer.append(name: Names.upgrade.span, value: offer.value.span)
         }
         transfer.append(name: Names.via.span, value: (exchange.isHTTP10 ? Names.via10 : Names.via11).span)
     }
@@ -263,7 +263,7 @@ extension ClientConnection {
         _ credential: RequestCredential?
     ) {
         // Upgrades go through a next proxy by CONNECT.
-        let isAbsolute = upstream.needsAbsoluteForm && exchange.upgrade.isEmpty
+        let isAbsolute = upstream.needsAbsoluteForm && exchange.upgrade == nil
         if isAbsolute {
             output.append(Array(destination.origin.scheme.rawValue.utf8))
             output.append("://")

@@ -15,9 +15,9 @@ extension ClientConnection {
     /// them.
     func offerUpgrade() throws(Problem) {
         let listed = headBytes.withBytes { UpgradeList(head.fields, in: $0) }
-        let offer = listed?.withoutHTTP2 ?? .none
-        if listed == nil || !offer.isEmpty { exchange.clientKeepsAlive = false }
-        guard !offer.isEmpty, exchange.isRequestComplete, !exchange.hasBody, !exchange.isHead,
+        if let listed, listed.withoutHTTP2.isEmpty { return }
+        exchange.clientKeepsAlive = false
+        guard let offer = listed?.withoutHTTP2, exchange.isRequestComplete, !exchange.hasBody, !exchange.isHead,
             head.methodKind != .trace, case .path = target
         else { return }
         guard input.isEmpty else { throw .bytesBeforeUpgrade }
@@ -27,8 +27,9 @@ extension ClientConnection {
     /// The upstream has answered 101.
     /// - Returns: whether to go on.
     func switchProtocols() -> Bool {
-        guard answer.upgrades, let agreed = UpgradeList(answer.fields, in: answer.bytes.span),
-            agreed.isCovered(by: exchange.upgrade)
+        guard answer.upgrades, let offer = exchange.upgrade,
+            let agreed = UpgradeList(answer.fields, in: answer.bytes.span),
+            agreed.isCovered(by: offer)
         else { return refuse(.unaskedUpgrade) }
         if mayRead { fill(limit: 16 * 1024) }
         guard phase == .exchanging else { return false }

@@ -14,7 +14,7 @@ struct Exchange {
     var clientKeepsAlive = false
     var replaysUnauthorized = false
     /// It asks for other protocols, and these may be passed on.
-    var upgrade = UpgradeList.none
+    var upgrade: UpgradeList?
 
     // How far it is.
     /// The request's body has been taken off the connection to its end.
@@ -82,7 +82,7 @@ struct Exchange {
     ///   - canSendAgain: the body so far is still at hand.
     mutating func judge(status: Int, isInterim: Bool, isTokenRefused: Bool, canSendAgain: Bool) -> Verdict {
         if isInterim { return isHTTP10 ? .dropInterim : .forwardInterim }
-        if status == 101 { return upgrade.isEmpty ? .refuse(.unaskedUpgrade) : .switchProtocols }
+        if status == 101 { return upgrade == nil ? .refuse(.unaskedUpgrade) : .switchProtocols }
         if isTokenRefused, replaysUnauthorized, !isReplayed, canSendAgain {
             isDiscardingAnswer = true
             return .discard

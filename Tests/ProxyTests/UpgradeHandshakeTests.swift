@@ -1,0 +1,262 @@
+import TestSupport
+import Testing
+
+@Suite("an upgrade's handshake is a request like any other, and 101 its answer", .grounds, .timeLimit(.minutes(1)))
+struct UpgradeHandshakeTests {
+    // MARK: Handshake
+
+    @Test func `it goes out with the token and its own fields as they are, hop-by-hop ones made anew`() async throws {
+        let far = try RawListener()
+        let ground = try await Ground.upgrading(far)
+        let client = try await ground.connect()
+        try await client.send(handshake(fields: ["Authorization: Bearer mine"]))
+        let end = try await far.accept()
+        let lines = try await end.read(until: "\r\n\r\n").split(separator: "\r\n").map(String.init)
+        #expect(lines[0] == "GET /chat?x=1 HTTP/1.1")
+        #expect(
+            Set(lines.dropFirst()) == [
+                "Host: 127.0.0.1:\(far.port)", "Connection: Upgrade", "Upgrade: websocket",
+                "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13",
+                "sec-websocket-protocol: chat, superchat", "Authorization: Bearer T1", "Via: 1.1 heimdallr-proxy",
+            ])
+        #expect(lines.count == 9)
+        try await end.send(
+            agreement
+                + "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\nSec-WebSocket-Protocol: chat\r\n\r\n")
+        let response = try await client.response()
+        #expect(response.status == 101)
+        #expect(response.field("Connection") == "Upgrade")
+        #expect(response.field("Upgrade") == "websocket")
+        #expect(response.field("Sec-WebSocket-Accept") == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
+        #expect(response.field("Sec-WebSocket-Protocol") == "chat")
+    }
+
+    @Test func `bytes pass as they are, both ways, the first ones right behind the 101`() async throws {
+        let far = try RawListener()
+        let ground = try await Ground.upgrading(far)
+        let client = try await ground.connect()
+        try await client.send(handshake())
+        let end = try await far.accept()
+        _ = try await end.read(until: "\r\n\r\n")
+        try await end.send(agreement + "\r\n" + "hello")
+        #expect(try await client.response().status == 101)
+        #expect(try await client.read(count: 5) == Array("hello".utf8))
+        let bytes = (0...255).map { UInt8($0) }
+        for _ in 0..<3 {
+            try await client.send(bytes)
+            #expect(try await end.read(count: 256) == bytes)
+            try await end.send(bytes.reversed())
+            #expect(try await client.read(count: 256) == bytes.reversed())
+        }
+    }
+
+    @Test(arguments: ["foo/2.1", "Foo, websocket", "websocket,h2c", "WebSocket"])
+    func `any protocol but HTTP 2 can be offered`(offer: String) async throws {
+        let far = try RawListener()
+        let ground = try await Ground.upgrading(far)
+        let client = try await ground.connect()
+        try await client.send(handshake(upgrade: offer))
+        let end = try await far.accept()
+        let head = try await end.read(until: "\r\n\r\n")
+        #expect(!head.contains("h2c"))
+        let first = offer.split(separator: ",")[0].lowercased()
+        try await end.send("HTTP/1.1 101 \r\nConnection: upgrade\r\nUpgrade: \(first)\r\n\r\n")
+        let response = try await client.response()
+        #expect((response.status, response.field("Upgrade")) == (101, first))
+    }
+
+    @Test(arguments: ["http", "ws", "WS"])
+    func `libraries may ask by the WebSocket's own URL`(scheme: String) async throws {
+        let far = try RawListener()
+        let ground = try await Ground.upgrading(far)
+        let client = try await ground.connect()
+        try await client.send(handshake().replacing("http://", with: "\(scheme)://"))
+        #expect(try await far.accept().read(until: "\r\n\r\n").hasPrefix("GET /chat?x=1 HTTP/1.1\r\n"))
+        // The upstream here is plain.
+        let secure = try await ground.send(handshake().replacing("http://", with: "wss://"))
+        #expect(secure.status == 400)
+        let plain = try await ground.send("GET ws://ws.test/chat HTTP/1.1\r\nHost: ws.test\r\n\r\n")
+        #expect(plain.status == 400)
+    }
+
+    @Test func `the base-URL mode does the same, unless a web page asks`() async throws {
+        let far = try RawListener()
+        let ground = try await Ground.upgrading(far, upstream: "listen: 127.0.0.1:0")
+        let port = ground.upstreamPort
+        let client = try await RawClient.connect(port: port)
+        let fields = "Host: localhost:\(port)\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        try await client.send("GET /x HTTP/1.1\r\n\(fields)\r\n")
+        let end = try await far.accept()
+        #expect(try await end.read(until: "\r\n\r\n").contains("Authorization: Bearer T1\r\n"))
+        try await end.send(agreement + "\r\n")
+        #expect(try await client.response().status == 101)
+        let page = try await RawClient.exchange(
+            port: port, "GET /x HTTP/1.1\r\n\(fields)Origin: http://evil.test\r\n\r\n")
+        #expect(page.status == 403)
+        #expect(try await !far.isAwaited())
+    }
+
+    @Test func `rules of the upstream hold for it`() async throws {
+        let far = try RawListener()
+        let ground = try await Ground.upgrading(
+            far, upstream: "paths: [/chat]\non_existing: reject\ncallers: {users: [alice]}",
+            proxy: "users: {alice: sesame, bob: secret}")
+        let alice = "Proxy-Authorization: Basic YWxpY2U6c2VzYW1l"
+        let bob = "Proxy-Authorization: Basic Ym9iOnNlY3JldA=="
+        let refused = [
+            (try await ground.send(handshake()), 407),
+            (try await ground.send(handshake("http://ws.test/other", fields: [alice])), 403),
+            (try await ground.send(handshake(fields: [bob])), 403),
+            (try await ground.send(handshake(fields: [alice, "Authorization: Bearer mine"])), 403),
+        ]
+        for (response, status) in refused {
+            #expect(response.status == status)
+            #expect(response.field("Connection") == "close")
+        }
+        #expect(try await !far.isAwaited())
+        let client = try await ground.connect()
+        try await client.send(handshake(fields: [alice]))
+        #expect(try await far.accept().read(until: "\r\n\r\n").contains("Bearer T1"))
+    }
+
+    // MARK: Not agreed
+
+    @Test(arguments: [200, 400, 403, 426, 503])
+    func `an answer that is no 101 is passed on as it is, and ends the connection`(status: Int) async throws {
+        let far = try RawListener()
+        let ground = try await Ground.upgrading(far)
+        let client = try await ground.connect()
+        try await client.send(handshake())
+        let end = try await far.accept()
+        _ = try await end.read(until: "\r\n\r\n")
+        try await end.send("HTTP/1.1 \(status) No\r\nContent-Length: 4\r\nX-Why: so\r\n\r\nbody")
+        let response = try await client.response()
+        #expect((response.status, response.text, response.field("X-Why")) == (status, "body", "so"))
+        #expect(response.field("Connection") == "close")
+        #expect(try await client.readToEnd().isEmpty)
+        #expect(try await end.readToEnd().isEmpty)
+    }
+
+    @Test func `a chunked one too`() async throws {
+        let far = try RawListener()
+        let ground = try await Ground.upgrading(far)
+        let client = try await ground.connect()
+        try await client.send(handshake())
+        let end = try await far.accept()
+        _ = try await end.read(until: "\r\n\r\n")
+        try await end.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n")
+        #expect(try await client.response().text == "body")
+        #expect(try await client.readToEnd().isEmpty)
+    }
+
+    @Test func `a 401 gets a new token and the handshake once more`() async throws {
+        let far = try RawListener()
+        let ground = try await Ground.upgrading(far)
+        let client = try await ground.connect()
+        try await client.send(handshake())
+        let first = try await far.accept()
+        #expect(try await first.read(until: "\r\n\r\n").contains("Authorization: Bearer T1\r\n"))
+        try await first.send("HTTP/1.1 401 No\r\nContent-Length: 4\r\n\r\nbody")
+        let second = try await far.accept()
+        #expect(try await second.read(until: "\r\n\r\n").contains("Authorization: Bearer T2\r\n"))
+        try await second.send(agreement + "\r\n")
+        #expect(try await client.response().status == 101)
+        try await client.send("x")
+        #expect(try await second.read(count: 1) == Array("x".utf8))
+    }
+
+    @Test func `with on_unauthorized pass the 401 passes, and the next one gets a new token`() async throws {
+        let far = try RawListener()
+        let ground = try await Ground.upgrading(far, upstream: "on_unauthorized: pass")
+        let client = try await ground.connect()
+        try await client.send(handshake())
+        let first = try await far.accept()
+        _ = try await first.read(until: "\r\n\r\n")
+        try await first.send("HTTP/1.1 401 No\r\nContent-Length: 4\r\n\r\nbody")
+        #expect(try await client.response().status == 401)
+        let again = try await ground.connect()
+        try await again.send(handshake())
+        #expect(try await far.accept().read(until: "\r\n\r\n").contains("Authorization: Bearer T2\r\n"))
+    }
+
+    @Test(arguments: [
+        "HTTP/1.1 101 X\r\nUpgrade: other\r\nConnection: Upgrade\r\n\r\n",
+        "HTTP/1.1 101 X\r\nUpgrade: websocket\r\n\r\n", "HTTP/1.1 101 X\r\nConnection: Upgrade\r\n\r\n",
+        "HTTP/1.1 101 X\r\nUpgrade: \r\nConnection: Upgrade\r\n\r\n",
+        "HTTP/1.1 101 X\r\nUpgrade: websocket, other\r\nConnection: Upgrade\r\n\r\n",
+        "HTTP/1.1 101 X\r\nUpgrade: a b\r\nConnection: Upgrade\r\n\r\n",
+    ])
+    func `a 101 to something else is refused`(answer: String) async throws {
+        let far = try RawListener()
+        let ground = try await Ground.upgrading(far)
+        let client = try await ground.connect()
+        try await client.send(handshake())
+        let end = try await far.accept()
+        _ = try await end.read(until: "\r\n\r\n")
+        try await end.send(answer)
+        try expectProblem(try await client.response(), 502, "http_upgrade_failed", upstream: "ws.test")
+        #expect(try await client.readToEnd().isEmpty)
+        #expect(try await end.readToEnd().isEmpty)
+    }
+
+    @Test(arguments: [
+        "GET /x HTTP/1.0\r\nHost: ws.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+        "POST /x HTTP/1.1\r\nHost: ws.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 2\r\n\r\nhi",
+        "GET /x HTTP/1.1\r\nHost: ws.test\r\nUpgrade: websocket\r\n\r\n",
+        "GET /x HTTP/1.1\r\nHost: ws.test\r\nConnection: Upgrade\r\n\r\n",
+        "GET /x HTTP/1.1\r\nHost: ws.test\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
+        "GET /x HTTP/1.1\r\nHost: ws.test\r\nConnection: Upgrade\r\nUpgrade: web socket\r\n\r\n",
+        "HEAD /x HTTP/1.1\r\nHost: ws.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    ])
+    func `what can't be kept is not offered, and a 101 to it is refused`(request: String) async throws {
+        let far = try RawListener()
+        let ground = try await Ground.upgrading(far)
+        let client = try await ground.connect()
+        try await client.send(request)
+        let end = try await far.accept()
+        let head = try await end.read(until: "\r\n\r\n").lowercased()
+        #expect(!head.contains("\r\nupgrade:"))
+        #expect(!head.contains("\r\nconnection:"))
+        try await end.send(agreement + "\r\n")
+        let response = try await client.response(to: request.hasPrefix("HEAD") ? "HEAD" : "GET")
+        #expect(response.status == 502)
+    }
+
+    @Test func `nothing that came before the 101 is passed on`() async throws {
+        let far = try RawListener()
+        let ground = try await Ground.upgrading(far)
+        // Together with the request: not even asked.
+        let hasty = try await ground.connect()
+        try await hasty.send(handshake() + "GET /smuggled HTTP/1.1\r\nHost: ws.test\r\n\r\n")
+        try expectProblem(
+            try await hasty.response(), 400, "http_request_error", "bytes-before-upgrade", upstream: "ws.test")
+        #expect(try await hasty.readToEnd().isEmpty)
+        #expect(try await !far.isAwaited())
+        // Before the answer.
+        let early = try await ground.connect()
+        try await early.send(handshake())
+        let end = try await far.accept()
+        _ = try await end.read(until: "\r\n\r\n")
+        try await early.send("too early")
+        try await Task.sleep(for: .milliseconds(50))
+        try await end.send(agreement + "\r\n")
+        try expectProblem(
+            try await early.response(), 400, "http_request_error", "bytes-before-upgrade", upstream: "ws.test")
+        #expect(try await end.readToEnd().isEmpty)
+    }
+
+    @Test func `behind a refusal nothing is read as a request`() async throws {
+        let far = try RawListener()
+        let ground = try await Ground.upgrading(far)
+        let client = try await ground.connect()
+        try await client.send(handshake())
+        let end = try await far.accept()
+        _ = try await end.read(until: "\r\n\r\n")
+        try await client.send(message("GET", "http://api.test/smuggled"))
+        try await Task.sleep(for: .milliseconds(50))
+        try await end.send("HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n")
+        #expect(try await client.response().status == 403)
+        #expect(try await client.readToEnd().isEmpty)
+        #expect(ground.origin.requests.isEmpty)
+    }
+}
