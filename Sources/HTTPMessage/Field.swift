@@ -17,10 +17,12 @@ public struct Field: Sendable, Equatable {
             known == .other ? Self.hasProxyPrefix(name, in: bytes) : known.isHopByHop
     }
 
-    /// Every `Proxy-…` field is between one client and one proxy, known or not, but Proxy-Status (RFC 9209).
+    /// Every `Proxy-…` field is between one client and one proxy, known or not, but Proxy-Status (RFC 9209); so is
+    /// `Proxy_…`, the same to CGI-like servers, to which a plain `Proxy` is a setting of their own (CVE-2016-5385).
     private static func hasProxyPrefix(_ name: ByteRange, in bytes: Span<UInt8>) -> Bool {
         let start = Int(name.start)
-        guard name.count > 6, bytes[start] | 0x20 == 0x70, bytes[start + 5] == ASCII.hyphen else { return false }
+        guard name.count >= 5, bytes[start] | 0x20 == 0x70 else { return false }
+        if name.count > 5, bytes[start + 5] != ASCII.hyphen, bytes[start + 5] != ASCII.underscore { return false }
         return bytes[start + 1] | 0x20 == 0x72 && bytes[start + 2] | 0x20 == 0x6F && bytes[start + 3] | 0x20 == 0x78
             && bytes[start + 4] | 0x20 == 0x79
     }

@@ -135,6 +135,9 @@ public struct RequestHead: Sendable {
                 guard bytes[index] == ASCII.space, index > mark else { throw Self.methodError(bytes[index]) }
                 method = ByteRange(mark, index)
                 methodKind = Method(bytes, mark, index)
+                if methodKind == .other, method.equals(Self.preface, in: bytes) {
+                    throw MessageError("PRI begins the preface of HTTP/2, which is not spoken here.")
+                }
                 index += 1
                 mark = index
                 state = .target
@@ -315,6 +318,8 @@ public struct RequestHead: Sendable {
         hasContinue = true
     }
 
+    /// Reserved, with any target and version (RFC 9113 11.6).
+    private static let preface = [UInt8]("PRI".utf8)
     private static let hundredContinue = [UInt8]("100-continue".utf8)
 
     private mutating func finish(_ bytes: Span<UInt8>) throws(MessageError) {
