@@ -35,6 +35,7 @@ struct SeededGenerator: RandomNumberGenerator {
         }
         // The server behaves from here on.
         world.isGood = true
+        world.finishSaving(&rig)
         if needs == .person, rig.life.refreshToken == nil { return }
         var waited = 0.0
         while rig.life.token == nil, waited < 4000 {
@@ -60,12 +61,13 @@ struct SeededGenerator: RandomNumberGenerator {
         private var askedAt: ContinuousClock.Instant?
         private var underWay: UInt64?
         private var saving: (id: UInt64, record: TokenRecord)?
+        private var savingLogin: (id: UInt64, record: TokenRecord, isForgotten: Bool)?
         private var serial = 0
 
         init(seed: UInt64) { self.seed = seed }
 
         mutating func step(_ rig: inout LifeCycleRig, _ chance: inout SeededGenerator) {
-            switch Int.random(in: 0..<12, using: &chance) {
+            switch Int.random(in: 0..<14, using: &chance) {
             case 0, 1:
                 rig.wait(Double.random(in: 0..<20, using: &chance))
                 waits += 1
@@ -77,10 +79,14 @@ struct SeededGenerator: RandomNumberGenerator {
                 }
             case 5 where Int.random(in: 0..<20, using: &chance) == 0:
                 rig.life.clear(now: rig.now, random: { 0.5 })
+                savingLogin?.isForgotten = true
             case 6:
                 if let id = rig.life.waiters.keys.randomElement(using: &chance) { rig.life.leave(id) }
             case 7, 8, 9: serve(&rig, &chance)
             case 10: finishSaving(&rig)
+            case 11: logIn(&rig, &chance)
+            case 12 where Int.random(in: 0..<4, using: &chance) == 0:
+                rig.life.refreshNow(now: rig.now, random: { 0.5 })
             default: rig.pass([0.01, 0.1, 0.9, 1, 5, 60, 900][Int.random(in: 0..<7, using: &chance)])
             }
             rig.collect()
@@ -107,7 +113,8 @@ struct SeededGenerator: RandomNumberGenerator {
 
         /// The request goes out, or its answer comes.
         mutating func serve(_ rig: inout LifeCycleRig, _ chance: inout SeededGenerator) {
-            guard saving == nil else { return }
+            // Whoever works with the record works alone.
+            guard saving == nil, savingLogin == nil else { return }
             if let id = underWay {
                 underWay = nil
                 let record = rig.life.answered(
@@ -124,7 +131,37 @@ struct SeededGenerator: RandomNumberGenerator {
             rig.collect()
         }
 
+        /// Somebody logs in, now and then, while nobody else works with the record.
+        private mutating func logIn(_ rig: inout LifeCycleRig, _ chance: inout SeededGenerator) {
+            guard saving == nil, savingLogin == nil, underWay == nil,
+                Int.random(in: 0..<10, using: &chance) == 0, case .response(let response) = outcome(rig, &chance)
+            else { return }
+            rig.life.askedForLogin(now: rig.now)
+            let before = rig.life.token
+            let login = try? rig.life.loggedIn(
+                response, as: nil, askedAt: rig.now, over: UInt64.random(in: 0..<5, using: &chance), now: rig.now,
+                wallClock: rig.wall)
+            rig.collect()
+            if let login { savingLogin = (login.id, login.record, false) }
+            #expect(rig.life.token == before, "not before it is saved, seed \(seed)")
+        }
+
+        private mutating func finishLogin(_ rig: inout LifeCycleRig) {
+            guard let login = savingLogin else { return }
+            savingLogin = nil
+            let isUsed = rig.life.loginSaved(
+                login.id, login.record, fault: rig.chance < 0.7 ? nil : "disk full", now: rig.now, random: { 0.5 })
+            rig.collect()
+            #expect(isUsed == !login.isForgotten, "seed \(seed)")
+            guard isUsed else { return }
+            #expect(rig.life.refreshToken == login.record.refreshToken, "seed \(seed)")
+            if let token = rig.life.token { #expect(token.value == login.record.accessToken, "seed \(seed)") }
+            // A fetch that was begun before is not sent any more.
+            if let fetch = rig.fetch, fetch.id != rig.life.fetch?.id { rig.fetch = nil }
+        }
+
         mutating func finishSaving(_ rig: inout LifeCycleRig) {
+            finishLogin(&rig)
             if let (id, record) = saving {
                 saving = nil
                 let fault = isGood || rig.chance < 0.7 ? nil : "disk full"

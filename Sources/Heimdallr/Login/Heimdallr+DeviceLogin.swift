@@ -70,6 +70,7 @@ extension Heimdallr {
         case .wait(let pause): return pause
         case .fail(let error):
             report(outcome, Self.deviceGrant, since: askedAt)
+            tell(error)
             throw error
         case .done(let response):
             report(outcome, Self.deviceGrant, since: askedAt)

@@ -47,9 +47,20 @@ extension Heimdallr {
         try checkRunning()
         guard clock.now() < attempt.expiresAt else { throw .expired }
         let expectation = attempt.expectation
+        // What is not an answer to this login says nothing about the client, so no event tells of it.
         let answer = try AuthorizationResponse(
             url, redirectURI: attempt.redirectURI, state: attempt.state, expecting: expectation)
-        try answer.checkRefusal(hiding: liveSecrets)
+        do throws(LoginError) {
+            try answer.checkRefusal(hiding: liveSecrets)
+            try await take(answer, attempt)
+        } catch {
+            tell(error)
+            throw error
+        }
+    }
+
+    private func take(_ answer: AuthorizationResponse, _ attempt: LoginAttempt) async throws(LoginError) {
+        let expectation = attempt.expectation
         if expectation.method == .implicit {
             let response = try answer.token()
             let askedAt = clock.now()
@@ -75,10 +86,15 @@ extension Heimdallr {
         guard loginMethod == .password else { throw .wrongMethod }
         try checkRunning()
         let form = [FormParameter("username", username), FormParameter("password", password)]
-        try await holdingStore { () async throws(LoginError) in
-            let (response, askedAt) = try await self.token(form, grantType: "password", sendsScope: true, to: nil)
-            let signIn = try await self.signIn(from: response, nonce: nil, isRequired: false)
-            try await self.takeUp(response, as: signIn, askedAt: askedAt)
+        do throws(LoginError) {
+            try await holdingStore { () async throws(LoginError) in
+                let (response, askedAt) = try await self.token(form, grantType: "password", sendsScope: true, to: nil)
+                let signIn = try await self.signIn(from: response, nonce: nil, isRequired: false)
+                try await self.takeUp(response, as: signIn, askedAt: askedAt)
+            }
+        } catch {
+            tell(error)
+            throw error
         }
     }
 
@@ -150,6 +166,18 @@ extension Heimdallr {
     }
 
     // MARK: What the logins share
+
+    /// The event of a login that a server has refused or could not answer.
+    func tell(_ error: LoginError) {
+        let fault: TokenEndpointFault
+        switch error {
+        case .refused(let refusal): fault = .refused(refusal)
+        case .endpoint(let failed): fault = failed
+        case .discovery(let failed): fault = .discovery(failed)
+        default: return
+        }
+        apply { life, _ in life.act(.emit(.tokenFailed(.tokenEndpointUnavailable(fault, retryAfter: .zero)))) }
+    }
 
     func checkRunning() throws(LoginError) {
         if look({ $0.stage == .stopped }) { throw .stopped }

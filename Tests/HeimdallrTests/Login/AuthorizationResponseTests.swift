@@ -149,6 +149,48 @@ import Testing
         #expect((said.detail?.count ?? 0) <= 257)
     }
 
+    @Test("bytes of any kind are read without a trap")
+    func anything() {
+        var chance = SeededGenerator(seed: 7)
+        let good = Array("\(Self.callback)?code=a%2Bb&state=S&iss=https%3A%2F%2Fidp.example.com&error=x#a=b%20&c".utf8)
+        let jwt = Array("eyJhbGciOiJSUzI1NiIsImtpZCI6ImEifQ.eyJpc3MiOiJhIiwiYXVkIjpbImEiXSwiZXhwIjoxZTMwMH0.AAAA".utf8)
+        let documents = [
+            #"{"keys":[{"kty":"RSA","n":"AQAB","e":"AQAB"},{"kty":"EC","crv":"P-256","x":"AA","y":"AA"}]}"#,
+            #"{"issuer":"https://a.example","token_endpoint":"https://a.example/t","jwks_uri":"https://a.example/k"}"#,
+            #"{"device_code":"D","user_code":"A","verification_uri":"https://a.example/d","interval":5,"expires_in":6}"#,
+        ].map { Array($0.utf8) }
+        func changed(_ bytes: [UInt8]) -> [UInt8] {
+            var bytes = bytes
+            for _ in 0..<Int.random(in: 1...4, using: &chance) {
+                let index = Int.random(in: bytes.indices, using: &chance)
+                switch Int.random(in: 0..<3, using: &chance) {
+                case 0: bytes[index] = UInt8.random(in: 0...255, using: &chance)
+                case 1: bytes.remove(at: index)
+                default: bytes.insert(contentsOf: "%=&#?.\"{".utf8.shuffled(using: &chance).prefix(2), at: index)
+                }
+            }
+            return bytes
+        }
+        for _ in 0..<1000 {
+            let url = String(decoding: changed(good), as: UTF8.self)
+            for method in [LoginMethod.browser, .implicit] {
+                let answer = try? AuthorizationResponse(
+                    url, redirectURI: Self.callback, state: "S", expecting: Self.expectation(method))
+                _ = try? answer?.code()
+                _ = try? answer?.token()
+            }
+            _ = try? RedirectURI(url)
+            if let token = try? SignedToken(changed(jwt)) {
+                let claims = Claims(token.payload)
+                _ = claims.name
+                try? claims.check(.init(issuer: "a", client: "a", nonce: "n", now: .max))
+            }
+            _ = try? KeySet(changed(documents[0]))
+            _ = try? ServerMetadata(changed(documents[1]), issuer: "https://a.example")
+            _ = DeviceAuthorization(changed(documents[2]))
+        }
+    }
+
     // MARK: Implicit
 
     private func token(_ fragment: String, query: String = "") throws(LoginError) -> TokenResponse {

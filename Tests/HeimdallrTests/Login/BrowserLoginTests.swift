@@ -82,6 +82,21 @@ import Testing
         }
     }
 
+    @Test("[61] no token and no code travels in a URL of ours, and nobody asks for user information")
+    func noTokenInURL() async throws {
+        let server = try LoginServer()
+        server.giveToken()
+        server[LoginServer.wellKnown] = .json(
+            server.metadata(more: #""userinfo_endpoint":"\#(server.url)/userinfo""#))
+        server["/revoke"] = LoginServer.Reply(status: 200)
+        let client = try server.client()
+        try await server.logIn(client)
+        client.invalidateAccessToken()
+        _ = try await client.accessToken(waiting: .seconds(10))
+        _ = await client.logOut()
+        #expect(server.targets == [LoginServer.wellKnown, "/token", "/token", "/revoke", "/revoke"])
+    }
+
     // MARK: PAR
 
     @Test("where pushing is offered, the browser carries a reference and nothing else")
