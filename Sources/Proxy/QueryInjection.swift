@@ -6,7 +6,9 @@ enum QueryInjection {
     /// Whether the query has a parameter of that name.
     static func contains(_ name: [UInt8], in target: Span<UInt8>) -> Bool {
         var found = false
-        forEachParameter(target) { if nameEquals($0, name) { found = true } }
+        forEachParameter(target) { parameter in
+            forEachPart(parameter) { if nameEquals($0, name) { found = true } }
+        }
         return found
     }
 
@@ -16,9 +18,14 @@ enum QueryInjection {
         output.append(target.extracting(0..<(start ?? target.count)))
         output.append(byte: UInt8(ascii: "?"))
         forEachParameter(target) { parameter in
-            guard !nameEquals(parameter, name) else { return }
-            output.append(parameter)
-            output.append(byte: UInt8(ascii: "&"))
+            var kept = 0
+            forEachPart(parameter) { part in
+                guard !nameEquals(part, name) else { return }
+                if kept > 0 { output.append(byte: UInt8(ascii: ";")) }
+                output.append(part)
+                kept += 1
+            }
+            if kept > 0 { output.append(byte: UInt8(ascii: "&")) }
         }
         output.append(name)
         output.append(byte: UInt8(ascii: "="))
@@ -41,10 +48,40 @@ enum QueryInjection {
         }
     }
 
+    /// Some servers take a semicolon for a separator, too (HTML 4.01, B.2.2).
+    private static func forEachPart(_ parameter: Span<UInt8>, _ body: (Span<UInt8>) -> Void) {
+        var start = 0
+        for index in 0..<parameter.count + 1 where index == parameter.count || parameter[index] == UInt8(ascii: ";") {
+            body(parameter.extracting(start..<index))
+            start = index + 1
+        }
+    }
+
+    /// As the server will read it: percent-decoded.
     private static func nameEquals(_ parameter: Span<UInt8>, _ name: [UInt8]) -> Bool {
-        guard parameter.count >= name.count else { return false }
-        for index in name.indices where parameter[index] != name[index] { return false }
-        return parameter.count == name.count || parameter[name.count] == UInt8(ascii: "=")
+        var index = 0
+        for expected in name {
+            guard index < parameter.count else { return false }
+            var byte = parameter[index]
+            index += 1
+            if byte == UInt8(ascii: "%"), index + 1 < parameter.count, let high = hex(parameter[index]),
+                let low = hex(parameter[index + 1])
+            {
+                byte = high << 4 | low
+                index += 2
+            }
+            guard byte == expected else { return false }
+        }
+        return index == parameter.count || parameter[index] == UInt8(ascii: "=")
+    }
+
+    private static func hex(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+        default: nil
+        }
     }
 
     /// Everything but the unreserved characters of RFC 3986, section 2.3.

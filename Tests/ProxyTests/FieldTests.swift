@@ -121,6 +121,9 @@ struct FieldTests {
     @Test(arguments: [
         ("/a", "/a?access_token=T1"), ("/a?x=%zz&y", "/a?x=%zz&y&access_token=T1"),
         ("/a?access_token=mine&x=1", "/a?x=1&access_token=T1"), ("/a?x=1&access_token", "/a?x=1&access_token=T1"),
+        ("/a?access%5Ftoken=mine&x=1", "/a?x=1&access_token=T1"), ("/a?%61ccess_token", "/a?access_token=T1"),
+        ("/a?x=1;access_token=mine;y&z", "/a?x=1;y&z&access_token=T1"),
+        ("/a?access_token=1;x&;;&&access%255Ftoken", "/a?x&;;&&access%255Ftoken&access_token=T1"),
         ("/a?access_token_2=x", "/a?access_token_2=x&access_token=T1"), ("/a?", "/a?access_token=T1"),
     ])
     func `the token in the query`(target: String, sent: String) async throws {
