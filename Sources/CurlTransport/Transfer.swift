@@ -368,6 +368,8 @@ extension Transfer {
         isSpent = true
         let handle = unsafe easy.pointer
         try check(unsafe heimdallr_easy_set_long(handle, CURLOPT_UPLOAD, 1), "CURLOPT_UPLOAD")
+        // The handle may have sent a body before: its length would be announced, and the upstream would wait for it.
+        try check(unsafe heimdallr_easy_set_offset(handle, CURLOPT_INFILESIZE_LARGE, -1), "CURLOPT_INFILESIZE_LARGE")
         try check(
             unsafe heimdallr_easy_set_long(handle, CURLOPT_HTTP_VERSION, heimdallr_http_1_1), "CURLOPT_HTTP_VERSION")
         // Another protocol is nothing for a proxy that forwards requests.

@@ -86,8 +86,8 @@ struct WebPageTests {
         let paths = try await browse([("ip", "127.0.0.1", 3), ("own", "rebound.test", 3)])
         let statuses = try await statuses(paths)
         for path in paths where path.hasPrefix("/own/") { #expect(statuses[path] == ["status=403"]) }
-        let admitted = paths.filter { $0.hasPrefix("/ip/") && !$0.hasSuffix("websocket") }
-        #expect(admitted.count >= 34)
+        let admitted = paths.filter { $0.hasPrefix("/ip/") }
+        #expect(admitted.count >= 35)
         for path in admitted {
             #expect(statuses[path] == ["status=200"], "\(path)")
             let request = origin.requests.first { $0.target.prefix { $0 != "?" } == path }

@@ -31,6 +31,23 @@ struct UpgradeHandshakeTests {
         #expect(response.field("Sec-WebSocket-Protocol") == "chat")
     }
 
+    @Test func `it announces no body, whatever was sent before it`() async throws {
+        let far = try RawListener()
+        let ground = try await Ground.upgrading(far)
+        let client = try await ground.connect()
+        try await client.send(message("POST", "http://ws.test/form", body: "amount=1000"))
+        let first = try await far.accept()
+        _ = try await first.read(until: "amount=1000")
+        try await first.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        #expect(try await client.response(to: "POST").status == 200)
+        try await client.send(handshake())
+        let end = try await far.accept()
+        let head = try await end.read(until: "\r\n\r\n").lowercased()
+        #expect(!head.contains("content-length") && !head.contains("transfer-encoding"), "\(head)")
+        try await end.send(agreement + "\r\n")
+        #expect(try await client.response().status == 101)
+    }
+
     @Test func `bytes pass as they are, both ways, the first ones right behind the 101`() async throws {
         let far = try RawListener()
         let ground = try await Ground.upgrading(far)
