@@ -45,6 +45,7 @@ func check(_ input: [UInt8]) {
     guard case .complete(let length) = outcome else { return }
     require(split.fields == whole.fields && split.framing == whole.framing, "split feeding reads the same head")
     checkOctets(input, length)
+    checkUpgrade(input, whole)
     guard let meaning = read(input, whole) else { return }
 
     let forwarded = serialised(meaning)
@@ -108,4 +109,21 @@ private func serialised(_ meaning: Meaning) -> [UInt8] {
     }
     for field in meaning.fields { bytes += field + [0x0D, 0x0A] }
     return bytes + [0x0D, 0x0A]
+}
+
+/// What is offered to the upstream is what the client offered.
+private func checkUpgrade(_ input: [UInt8], _ head: RequestHead) {
+    guard let offer = UpgradeList(head.fields, in: input.span), !offer.isEmpty else { return }
+    let message = Array("GET / HTTP/1.1\r\nHost: a\r\nUpgrade: ".utf8) + offer.value + Array("\r\n\r\n".utf8)
+    var again = RequestHead()
+    let roomier = HeadLimits(maxBytes: 2 * limits.maxBytes, maxFields: limits.maxFields)
+    require(
+        feed(message, upTo: message.count, &again, limits: roomier) == .complete(message.count), "an offer is a field")
+    require(UpgradeList(again.fields, in: message.span) == offer, "an offer that is sent on is the same")
+    require(offer.isCovered(by: offer), "an offer covers itself")
+    require(
+        !offer.withoutHTTP2.protocols.contains {
+            $0.count == 3 && $0[1] == 0x32 && $0[2] | 0x20 == 0x63 && $0[0] | 0x20 == 0x68
+        },
+        "HTTP/2 is left out")
 }
