@@ -234,11 +234,18 @@ struct Loader {
         for client in configuration.clients {
             let position = clientPositions[client.name] ?? .whole
             checkLoop(client.proxy, "clients.\(client.name)", position)
-            guard let endpoint = client.tokenEndpoint, let listener = answering(url: endpoint) else { continue }
-            diagnostics.error(
-                position,
-                "clients.\(client.name): `token_endpoint` leads back to this proxy, which listens on \(listener.text): "
-                    + "write the address of the authorization server")
+            for (key, url) in [
+                ("issuer", client.issuer), ("token_endpoint", client.tokenEndpoint),
+                ("authorization_endpoint", client.authorizationEndpoint),
+                ("device_authorization_endpoint", client.deviceAuthorizationEndpoint),
+                ("revocation_endpoint", client.revocationEndpoint),
+            ] {
+                guard let url, let listener = answering(url: url) else { continue }
+                diagnostics.error(
+                    position,
+                    "clients.\(client.name): `\(key)` leads back to this proxy, which listens on \(listener.text): "
+                        + "write the address of the authorization server")
+            }
         }
     }
 

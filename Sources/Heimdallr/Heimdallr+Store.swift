@@ -39,6 +39,15 @@ extension Heimdallr {
         }
     }
 
+    /// Somebody may have logged in at another process.
+    func lookAgain() async {
+        guard (try? await gate.acquire()) != nil else { return }
+        defer { gate.release() }
+        guard let record = try? await store.load(client: name) else { return }
+        let wallClock = clock.wallClock()
+        apply { $0.looked(record, now: $1, wallClock: wallClock, random: clock.random) }
+    }
+
     /// What another process has made of the record since.
     enum Stored {
         case newer(TokenRecord)

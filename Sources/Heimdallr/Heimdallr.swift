@@ -240,6 +240,8 @@ public final class Heimdallr: Sendable {
         switch action {
         case .load:
             Task.detached { [self] in await load() }
+        case .look:
+            Task.detached { [self] in await lookAgain() }
         case .fetch(let id, let kind):
             state.fetches[id] = Task.detached { [self] in await fetch(id, kind) }
         case .cancelFetch(let id):

@@ -144,8 +144,10 @@ extension Heimdallr {
         do {
             response = try await exchange.httpClient.send(exchange.message(request, to: endpoint))
         } catch {
+            exchange.directory.doubt()
             return .failed(.network(error as? HTTPClientError ?? .other))
         }
+        if response.status == 404 { exchange.directory.doubt() }
         switch response.status {
         case 200..<300: return .revoked
         case 300..<400: return .failed(.redirect(response.status))

@@ -20,6 +20,7 @@ struct LifeCycleRig {
     var events: [HeimdallrEvent.Kind] = []
     var resaves: [TokenRecord] = []
     var loads = 0
+    var looks = 0
     var nextWaiter: UInt64 = 1
 
     init(needs: GrantNeeds = .nobody, refreshBefore: Duration = .seconds(60)) {
@@ -41,6 +42,7 @@ struct LifeCycleRig {
         for action in life.takeActions() {
             switch action {
             case .load: loads += 1
+            case .look: looks += 1
             case .fetch(let id, let kind):
                 fetch = (id, kind)
                 fetches.append(kind)

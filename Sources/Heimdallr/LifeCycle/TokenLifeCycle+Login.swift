@@ -80,6 +80,28 @@ extension TokenLifeCycle {
         tick(now: now, random: random)
     }
 
+    // MARK: Logins at other processes
+
+    private static let lookPause = Duration.seconds(5)
+
+    /// Whoever shares the store may have logged in: that is looked up, now and then, when somebody wants a token.
+    mutating func lookAgain(now: Instant) {
+        guard settings.needs == .person, lookedAt.map({ now - $0 >= Self.lookPause }) ?? true else { return }
+        lookedAt = now
+        act(.look)
+    }
+
+    /// What the store has. Nothing that is ours is given up for it.
+    mutating func looked(_ record: TokenRecord?, now: Instant, wallClock: Int64, random: () -> Double) {
+        guard let record, stage == .running, fetch == nil, pendingLogin == nil, token == nil, refreshToken == nil,
+            record.revision > revision
+        else { return }
+        succeeded(now: now)
+        takeUp(record, now: now, wallClock: wallClock, random: random)
+        if token == nil, nextKind != nil { wantToken(now: now) }
+        tick(now: now, random: random)
+    }
+
     // MARK: The refresh token's own end
 
     /// From when to when a refresh token is good.

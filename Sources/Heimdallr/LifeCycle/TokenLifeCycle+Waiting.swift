@@ -6,7 +6,10 @@ extension TokenLifeCycle {
             return
         }
         if let error = refusal(now: now) {
-            if error == .needsAuthentication { needAuthentication() }
+            if error == .needsAuthentication {
+                needAuthentication()
+                lookAgain(now: now)
+            }
             act(.resume(id, .failure(error)))
             return
         }

@@ -28,6 +28,8 @@ struct TokenLifeCycle: Sendable {
     enum Action: Sendable {
         /// Read the store, then call `loaded`.
         case load
+        /// Read the store once more, then call `looked`.
+        case look
         /// Fetch, then call `began` and `answered` (and `saved`) with this id.
         case fetch(FetchID, FetchKind)
         /// The result no longer matters.
@@ -109,6 +111,8 @@ struct TokenLifeCycle: Sendable {
     /// A token that came from a login and is being saved.
     var pendingLogin: PendingLogin?
     var nextLoginID: LoginID = 1
+    /// When the store was last asked whether somebody has logged in at another process.
+    var lookedAt: Instant?
     /// The last refresh token that was refused.
     var spentRefreshToken: Secret?
 

@@ -281,6 +281,23 @@ import Testing
         #expect(client.hasAccessToken)
     }
 
+    @Test("who logs in at one process has logged in at the other that shares its store")
+    func twoProcesses() async throws {
+        let server = try LoginServer()
+        server.giveToken()
+        let ground = try FileStoreGround()
+        let clock = ManualClock()
+        let here = try server.client(store: ground.store(), clock: clock.clock)
+        let there = try server.client(store: ground.store(), clock: clock.clock)
+        #expect(try await there.refusal() == .needsAuthentication)
+        try await server.logIn(here)
+        clock.advance(by: .seconds(5))
+        #expect(try await there.refusal() == .needsAuthentication, "this one has it looked up")
+        let token = try await eventually("the other's token") { there.currentToken() }
+        #expect(token.value == Secret("T1"))
+        #expect(server.requests("/token").count == 1)
+    }
+
     @Test("[50] username and other fields of an implicit answer are kept with the token, through a restart")
     func implicitFields() async throws {
         let server = try LoginServer()

@@ -198,6 +198,37 @@ extension LifeCycleRig {
         #expect(rig.eventNames == ["needs_authentication", "token_acquired", "token_lost", "needs_authentication"])
     }
 
+    @Test(
+        "a login at another process on the same store is noticed by whoever wants a token, and looked for now and then")
+    func elsewhere() throws {
+        var rig = LifeCycleRig(needs: .person)
+        rig.start()
+        for _ in 0..<10 { rig.wait() }
+        #expect(rig.looks == 1)
+        rig.life.looked(nil, now: rig.now, wallClock: rig.wall, random: { 0.5 })
+        rig.pass(4)
+        rig.wait()
+        #expect(rig.looks == 1)
+        rig.pass(1)
+        rig.wait()
+        #expect(rig.looks == 2)
+        let record = rig.record("T7", refreshToken: "R7")
+        rig.life.looked(record, now: rig.now, wallClock: rig.wall, random: { 0.5 })
+        rig.collect()
+        #expect(rig.use() == "T7")
+        #expect(rig.eventNames == ["needs_authentication", "token_acquired"])
+        // What we have is not given up for what lies there.
+        rig.life.looked(
+            rig.record("T8", revision: 8), now: rig.now, wallClock: rig.wall, random: { 0.5 })
+        #expect(rig.use() == "T7")
+
+        var nobody = LifeCycleRig()
+        nobody.start()
+        nobody.answer(LifeCycleRig.refused(.invalidClient))
+        nobody.wait()
+        #expect(nobody.looks == 0)
+    }
+
     // MARK: The refresh token's own life
 
     @Test("days before a refresh token ends that is said, once, and not again by the refreshes in between")
