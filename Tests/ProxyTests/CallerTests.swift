@@ -48,6 +48,16 @@ struct CallerTests {
         #expect(ground.origin.requests.map(\.line) == ["GET /rest/x HTTP/1.1", "GET /signed/x HTTP/1.1"])
     }
 
+    @Test func `whom a host is not for does not get in by a wildcard, nor by unmatched: forward`() async throws {
+        let ground = try await Ground(
+            proxy: Self.users + "\nunmatched: forward\nprivate_networks: [127.0.0.0/8]",
+            more: Self.more + "\n- host: \"*.test\"\n  url: ORIGIN/wild\n")
+        let other = try await ground.request("GET", "http://shared.test/x", fields: [basic("carol:c")])
+        try expectProblem(other, 403, "http_request_denied", "not-for-caller", upstream: nil)
+        #expect(ground.origin.connections.isEmpty)
+        #expect(try await ground.request("GET", "http://other.test/x", fields: [basic("carol:c")]).status == 200)
+    }
+
     @Test func `on one connection each request is its own caller's`() async throws {
         let ground = try await Ground(proxy: Self.users, more: Self.more)
         let client = try await ground.connect()

@@ -143,6 +143,23 @@ struct UserTests {
         #expect(try await ground.request(fields: [basic("alice:second")]).status == 200)
     }
 
+    @Test func `an upgrade is asked like any request, and its credential goes no further`() async throws {
+        let far = try RawListener()
+        let ground = try await Ground.upgrading(far, proxy: Self.users)
+        let stranger = try await ground.connect()
+        try await stranger.send(handshake() + "\u{81}\u{85}GET / HTTP/1.1\r\n\r\n")
+        let response = try await stranger.response()
+        try expectProblem(response, 407, "http_request_denied", "user-required", upstream: nil)
+        #expect(try await stranger.readToEnd().isEmpty)
+        let client = try await ground.connect()
+        try await client.send(handshake(fields: [basic("alice:secret of alice")]))
+        let end = try await far.accept()
+        let head = try await end.read(until: "\r\n\r\n")
+        #expect(head.contains("Authorization: Bearer T1\r\n") && !head.lowercased().contains("proxy-authorization"))
+        try await end.send(agreement + "\r\n")
+        #expect(try await client.response().status == 101)
+    }
+
     @Test func `without the secrets the proxy does not start`() async throws {
         let (configuration, _) = try Configuration.parse(
             yaml: "proxy: {listen: 127.0.0.1:0, users: {alice: x}, unmatched: forward}", file: "t.yaml",
