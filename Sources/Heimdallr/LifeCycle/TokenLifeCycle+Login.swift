@@ -108,7 +108,17 @@ extension TokenLifeCycle {
     struct RefreshLife: Sendable, Equatable {
         var beganAt: Instant
         var endsAt: Instant
-        var hasWarned = false
+        var stage = Stage.quiet
+
+        enum Stage: Sendable {
+            case quiet
+            /// It was used, or is about to be, to see whether that makes it live longer.
+            case tried
+            case announced
+        }
+
+        /// What lives shorter than this is not kept alive: that would be a token request every minute.
+        private static let worthKeeping = Duration.seconds(300)
 
         /// No server's word makes it longer; deadlines stay far from overflow.
         private static let longest = 10 * 366 * 24 * 3600.0
@@ -136,6 +146,8 @@ extension TokenLifeCycle {
                 expiresAt: wallClock + now.duration(to: endsAt).components.seconds)
         }
 
+        var isWorthKeeping: Bool { beganAt.duration(to: endsAt) >= Self.worthKeeping }
+
         /// Days before, or for a short life its last quarter.
         var warnAt: Instant { endsAt - min(.seconds(7 * 24 * 3600), beganAt.duration(to: endsAt) / 4) }
     }
@@ -150,22 +162,34 @@ extension TokenLifeCycle {
         guard var life = RefreshLife(seconds, from: askedAt) else { return nil }
         if let refreshLife, life.endsAt <= refreshLife.endsAt + .seconds(60) {
             life.beganAt = refreshLife.beganAt
-            life.hasWarned = refreshLife.hasWarned
+            life.stage = refreshLife.stage
         }
         return life
     }
 
-    /// `nil`: nothing to announce.
+    /// When there is something to do about the refresh token's end; `nil`: nothing, or it is being done.
     var endWarningDue: Instant? {
-        guard stage == .running, settings.needs != .nobody, refreshToken != nil, let refreshLife,
-            !refreshLife.hasWarned
-        else { return nil }
-        return refreshLife.warnAt
+        guard stage == .running, settings.needs != .nobody, refreshToken != nil, let refreshLife else { return nil }
+        switch refreshLife.stage {
+        case .quiet: return refreshLife.warnAt
+        case .tried:
+            let isUnderWay = fetch != nil || (fetchDue != nil && failure == nil)
+            return isUnderWay ? nil : refreshLife.warnAt
+        case .announced: return nil
+        }
     }
 
+    /// Many servers make a session last longer each time its refresh token is used, and end it when it is not. So the
+    /// refresh token is used once before its end, whether or not anybody wants a token. If that does not help, somebody
+    /// has to log in again, and is told in time.
     mutating func warnOfEnd(now: Instant) {
-        guard let due = endWarningDue, due <= now, let endsAt = refreshLife?.endsAt else { return }
-        refreshLife?.hasWarned = true
-        if now < endsAt { act(.emit(.refreshTokenEnding(expiresIn: now.duration(to: endsAt)))) }
+        guard let due = endWarningDue, due <= now, let life = refreshLife else { return }
+        if life.stage == .quiet, life.isWorthKeeping, now < life.endsAt {
+            refreshLife?.stage = .tried
+            wantToken(now: now)
+            if fetch != nil || fetchDue != nil { return }
+        }
+        refreshLife?.stage = .announced
+        if now < life.endsAt { act(.emit(.refreshTokenEnding(expiresIn: now.duration(to: life.endsAt)))) }
     }
 }
