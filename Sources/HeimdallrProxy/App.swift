@@ -125,6 +125,8 @@ struct RunningApp: Sendable {
         await administration?.stop()
         for client in clients { client.shutdown() }
         for watcher in watchers { watcher.cancel() }
+        // A hook's command is not left behind.
+        for watcher in watchers { await watcher.value }
         for loop in loops { loop.stop() }
     }
 }

@@ -129,15 +129,18 @@ struct Hooks: Sendable {
     /// It is told to end when its time is over, and a second later made to.
     private func end(of program: ChildProgram) async -> ChildProgram.Ending {
         let deadline = ContinuousClock.now + Self.commandTime
-        var isTold = false
+        var toldAt: ContinuousClock.Instant?
         while true {
             if let ending = program.ending() { return ending }
-            let isOver = ContinuousClock.now > deadline || Task.isCancelled
-            if isOver { program.kill(isTold ? SIGKILL : SIGTERM) }
-            let pause: Duration = isOver ? .seconds(1) : .milliseconds(50)
-            isTold = isTold || isOver
+            let now = ContinuousClock.now
+            if let told = toldAt {
+                if now - told > .seconds(1) { program.kill(SIGKILL) }
+            } else if now > deadline || Task.isCancelled {
+                program.kill(SIGTERM)
+                toldAt = now
+            }
             // A cancelled task does not sleep, and must not spin: this one does.
-            await Task.detached { try? await Task.sleep(for: pause) }.value
+            await Task.detached { try? await Task.sleep(for: .milliseconds(50)) }.value
         }
     }
 

@@ -51,7 +51,13 @@ enum PageScript {
           function overview() {
             const notice = byId("notice");
             const connection = byId("connection");
-            const say = (text) => { notice.textContent = text; };
+            // What one's own button did is not pushed away by the events that it caused.
+            let heldUntil = 0;
+            const say = (text, holds) => {
+              if (!holds && performance.now() < heldUntil) return;
+              if (holds) heldUntil = performance.now() + 5000;
+              notice.textContent = text;
+            };
             let running = false;
             let again = false;
             const refresh = async () => {
@@ -102,8 +108,8 @@ enum PageScript {
                 const answer = await fetch(form.action, {
                   method: "POST", headers: { Accept: "text/plain" }, body: new URLSearchParams(new FormData(form)),
                 });
-                say((await answer.text()).trim());
-              } catch { say("The proxy can’t be reached; nothing is known of what you asked for."); }
+                say((await answer.text()).trim(), true);
+              } catch { say("The proxy can’t be reached; nothing is known of what you asked for.", true); }
               refresh();
             });
           }

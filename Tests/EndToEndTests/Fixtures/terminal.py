@@ -1,0 +1,39 @@
+"""A person at a terminal: runs a command there, types answers, and prints all that the terminal showed.
+
+    terminal.py '[["expected text", "typed text"], …]' COMMAND…
+
+The exit code is the command's; 99 when an expected text does not come.
+"""
+
+import json
+import os
+import pty
+import select
+import sys
+import time
+
+dialogue, command = json.loads(sys.argv[1]), sys.argv[2:]
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execvp(command[0], command)
+shown = b""
+deadline = time.monotonic() + 60
+while True:
+    if dialogue and dialogue[0][0].encode() in shown:
+        time.sleep(0.3)
+        os.write(terminal, dialogue.pop(0)[1].encode())
+    readable, _, _ = select.select([terminal], [], [], 0.1)
+    if readable:
+        try:
+            piece = os.read(terminal, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        shown += piece
+    elif time.monotonic() > deadline:
+        os.kill(pid, 9)
+        break
+_, status = os.waitpid(pid, 0)
+sys.stdout.write(shown.decode(errors="replace"))
+sys.exit(99 if dialogue else os.waitstatus_to_exitcode(status))

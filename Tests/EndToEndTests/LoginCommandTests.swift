@@ -1,0 +1,157 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("heimdallr-proxy login", .timeLimit(.minutes(3)))
+struct LoginCommandTests {
+    @Test func `waits until somebody has signed in at the address that it prints`() async throws {
+        let server = try await DjangoOAuthToolkit()
+        let rig = try await LoginRig(server, client: LoginRig.browser)
+        let command = try rig.login()
+        let out = try await rig.get(try await address(in: command))
+        #expect(out.status == 303)
+        let cookie = try #require(out.field("Set-Cookie")?.split(separator: ";").first)
+        let back = try await server.authorize(try #require(out.field("Location")))
+        #expect(command.ending == nil)
+        #expect(try await rig.get(back, cookie: String(cookie)).status == 200)
+        #expect(try await command.ended() == .exited(0))
+        #expect(command.errors.contains("api is signed in."))
+        #expect(try await rig.status().contains("signed in: \(DjangoOAuthToolkit.user.email)"))
+        #expect(try OAuthServerTests.Report(await rig.proxy.get("http://api.test/api/mine")).user == "ada")
+    }
+
+    @Test func `says that somebody has refused, and ends with 1`() async throws {
+        let server = try await DjangoOAuthToolkit()
+        let rig = try await LoginRig(server, client: LoginRig.browser)
+        let command = try rig.login()
+        let out = try await rig.get(try await address(in: command))
+        let cookie = try #require(out.field("Set-Cookie")?.split(separator: ";").first)
+        let back = try await server.authorize(try #require(out.field("Location")), allowing: false)
+        #expect(back.contains("error=access_denied"))
+        #expect(try await rig.get(back, cookie: String(cookie)).status == 400)
+        #expect(try await command.ended() == .exited(1))
+        #expect(command.errors.contains("The sign-in was refused"))
+        #expect(try await rig.proxy.get("http://api.test/api/mine").status == 503)
+    }
+
+    @Test func `takes back the address that the browser was sent to, for this command alone`() async throws {
+        let server = try await DjangoOAuthToolkit()
+        let rig = try await LoginRig(server, client: LoginRig.app)
+        // A person pastes what belongs to another login.
+        let first = try rig.login(input: Array("com.example.app:/oauth?code=x&state=wrong\n".utf8))
+        #expect(try await first.ended() == .exited(1))
+        #expect(first.errors.contains("does not belong to this login"))
+        // An end of input, or nothing, cancels.
+        let second = try rig.login(input: Array("\n".utf8))
+        #expect(try await second.ended() == .exited(1))
+        #expect(second.errors.contains("Cancelled"))
+        #expect(try await rig.proxy.get("http://api.test/api/mine").status == 503)
+        // The address is known only when the command has begun, so it comes by a named pipe.
+        let folder = try TemporaryDirectory()
+        let pipe = "\(folder.path)/pipe"
+        try await ChildProcess.output(of: ["mkfifo", pipe])
+        let third = try ChildProcess(
+            [
+                "sh", "-c", "exec \"$@\" < \(pipe)", "sh", try Repository.executable(), "login", "--socket", rig.socket,
+                "api",
+            ])
+        let writer = try ChildProcess([
+            "sh", "-c", "exec 3> \(pipe); while [ ! -e \(pipe).text ]; do sleep 0.1; done; cat \(pipe).text >&3",
+        ])
+        let back = try await server.authorize(try await address(in: third))
+        #expect(back.hasPrefix("com.example.app:/oauth?"))
+        try folder.write("  \(back)  \n", to: "pipe.text.part")
+        try FileManager.default.moveItem(atPath: "\(pipe).text.part", toPath: "\(pipe).text")
+        #expect(try await third.ended() == .exited(0))
+        #expect(try await writer.ended() == .exited(0))
+        #expect(try OAuthServerTests.Report(await rig.proxy.get("http://api.test/api/mine")).user == "ada")
+    }
+
+    @Test func `shows a code for another device, and a QR code on a terminal`() async throws {
+        let server = try await DjangoOAuthToolkit()
+        let rig = try await LoginRig(server, client: LoginRig.television(server))
+        let command = try ChildProcess([
+            try Repository.python(), "\(Repository.root)/Tests/EndToEndTests/Fixtures/terminal.py", "[]",
+            try Repository.executable(), "login", "--socket", rig.socket, "api",
+        ])
+        // What a terminal shows is only printed at its end; the code is taken from a second login that is like it.
+        let plain = try rig.login()
+        let address = try await address(in: plain)
+        let code = try #require(plain.errors.firstMatch(of: /\n {4}([A-Z0-9-]+)\n/)?.1)
+        try await server.authorizeDevice(at: address, code: String(code))
+        #expect(try await plain.ended() == .exited(0))
+        #expect(!plain.errors.contains("\u{1B}["))
+        #expect(try OAuthServerTests.Report(await rig.proxy.get("http://api.test/api/mine")).user == "ada")
+        command.signal(SIGTERM)
+        _ = try await command.ended()
+    }
+
+    @Test func `asks for user name and password at a terminal, shows no password, and keeps neither`() async throws {
+        let server = try await DjangoOAuthToolkit()
+        let rig = try await LoginRig(
+            server,
+            client: """
+                grant_type: password
+                allow_deprecated: true
+                client_id: \(DjangoOAuthToolkit.publicClient)
+                scope: [read]
+                """)
+        func type(_ password: String) async throws -> ChildProcess {
+            let dialogue = [
+                ["User name for api: ", DjangoOAuthToolkit.user.name + "\n"],
+                ["Password (not shown): ", password + "\n"],
+            ]
+            let json = String(decoding: try JSONEncoder().encode(dialogue), as: UTF8.self)
+            return try await ChildProcess.run([
+                try Repository.python(), "\(Repository.root)/Tests/EndToEndTests/Fixtures/terminal.py", json,
+                try Repository.executable(), "login", "--socket", rig.socket, "api",
+            ])
+        }
+        let wrong = try await type("not her password")
+        #expect(wrong.ending == .exited(1))
+        #expect(!wrong.output.contains("not her password"))
+        let right = try await type(DjangoOAuthToolkit.user.password)
+        #expect(right.ending == .exited(0), "\(right.transcript)")
+        #expect(!right.output.contains(DjangoOAuthToolkit.user.password))
+        #expect(right.output.contains("api is signed in."))
+        #expect(try OAuthServerTests.Report(await rig.proxy.get("http://api.test/api/mine")).user == "ada")
+        #expect(!rig.proxy.log.contains(DjangoOAuthToolkit.user.password))
+        let blind = try rig.login()
+        #expect(try await blind.ended() == .exited(1))
+        #expect(blind.errors.contains("at a terminal"))
+    }
+
+    @Test func `Ctrl-C ends the attempt, not only the waiting`() async throws {
+        let server = try await DjangoOAuthToolkit()
+        let rig = try await LoginRig(server, client: LoginRig.browser)
+        let command = try rig.login()
+        let out = try await rig.get(try await address(in: command))
+        let cookie = try #require(out.field("Set-Cookie")?.split(separator: ";").first)
+        command.signal(SIGINT)
+        #expect(try await command.ended() == .exited(1))
+        #expect(command.errors.contains("Cancelled"))
+        let back = try await server.authorize(try #require(out.field("Location")))
+        #expect(try await rig.get(back, cookie: String(cookie)).status == 400)
+        #expect(try await rig.proxy.get("http://api.test/api/mine").status == 503)
+    }
+
+    @Test func `a client that needs nobody, one that is not there, and no proxy are errors`() async throws {
+        let endpoint = try tokenEndpoint()
+        let origin = try RecordingOrigin()
+        let proxy = try await RunningProxy(
+            configuration(
+                tokenEndpoint: endpoint.url, upstreams: upstream(url: origin.url),
+                more: "admin: {listen: \"127.0.0.1:0\", socket: FOLDER/admin.sock}"))
+        let socket = "\(proxy.directory.path)/admin.sock"
+        for (arguments, words) in [
+            (["api"], "by itself"), (["nobody"], "Its clients: api"), (["../x"], "no client of that name"),
+        ] {
+            let run = try await RunningProxy.run(["login", "--socket", socket] + arguments)
+            #expect(run.ending == .exited(1))
+            #expect(run.errors.contains(words), "\(run.errors)")
+        }
+        let nobody = try await RunningProxy.run(["login", "--socket", "\(socket)x", "api"])
+        #expect(nobody.ending == .exited(1))
+        #expect(nobody.errors.contains("no running proxy"))
+    }
+}

@@ -1,0 +1,81 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("a person signs in", .timeLimit(.minutes(5)), .serialized)
+struct LoginTests {
+    private static let user = [DjangoOAuthToolkit.user.name, DjangoOAuthToolkit.user.password]
+
+    @Test func `at the page, once; the token is fresh from then on, across a restart, until the person signs out`()
+        async throws
+    {
+        let server = try await DjangoOAuthToolkit(accessTokenSeconds: 8)
+        let store = try TemporaryDirectory()
+        let person = Person()
+        var rig = try await LoginRig(server, client: LoginRig.browser, store: "\(store.path)/tokens")
+
+        // Nobody is signed in: whoever reads the answer or the log knows where to go.
+        let refused = try await rig.proxy.get("http://api.test/api/mine")
+        #expect(refused.status == 503)
+        #expect(refused.text.contains("\"login_url\":\"\(rig.admin)/login/api\""))
+        let (proxy, line) = (rig.proxy, "login_url=\(rig.admin)/login/api")
+        _ = try await eventually("the log says where to sign in") { proxy.log.contains(line) ? true : nil }
+        #expect(try await rig.get("/readyz").status == 200)
+        #expect(try await rig.get("/readyz?strict").status == 503)
+
+        let seen = try await person.done(["sign-in", rig.admin, "api"] + Self.user, with: rig)
+        #expect(seen.contains("state Ready"))
+        #expect(seen.contains("who \(DjangoOAuthToolkit.user.email)"))
+        #expect(try OAuthServerTests.Report(await rig.proxy.get("http://api.test/api/mine")).user == "ada")
+
+        // The token ends while somebody uses it; the page shows the new one.
+        let watching = try person.does(["refreshed", rig.admin, "api"])
+        let asked = server.tokenRequests
+        while watching.ending == nil {
+            #expect(try await rig.proxy.get("http://api.test/api/mine").status == 200)
+            try await Task.sleep(for: .milliseconds(300))
+        }
+        #expect(try await Person.judged(watching, rig).contains("refreshed"))
+        #expect(server.tokenRequests > asked)
+
+        // The same port again, for the redirect URI is made of it.
+        let port = UInt16(rig.admin.split(separator: ":").last ?? "") ?? 0
+        #expect(try await rig.proxy.terminate() == .exited(0))
+        rig = try await LoginRig(server, client: LoginRig.browser, adminPort: port, store: "\(store.path)/tokens")
+        let still = try OAuthServerTests.Report(await rig.proxy.get("http://api.test/api/mine"))
+        #expect(still.user == "ada")
+        #expect(try await person.done(["look", rig.admin, "api"], with: rig).contains("state Ready"))
+
+        let token = try await RunningProxy.run(["token", "api", "--socket", rig.socket]).output
+            .trimmingCharacters(in: .whitespacesAndNewlines)
+        #expect(try await Self.answer(of: server, to: token) == 200)
+        let out = try await person.done(["sign-out", rig.admin, "api"], with: rig)
+        #expect(out.contains("state Sign-in needed"))
+        #expect(try await Self.answer(of: server, to: token) == 401)
+        #expect(try await server.tokens().refresh == server.tokens().refreshRevoked)
+        #expect(try await rig.proxy.get("http://api.test/api/mine").status == 503)
+        for secret in [token, DjangoOAuthToolkit.browser.secret] { #expect(!rig.proxy.log.contains(secret)) }
+    }
+
+    private static func answer(of server: DjangoOAuthToolkit, to token: String) async throws -> Int {
+        try await RawClient.exchange(
+            port: server.port,
+            "GET /api/mine HTTP/1.1\r\nHost: 127.0.0.1:\(server.port)\r\nAuthorization: Bearer \(token)\r\n\r\n"
+        ).status
+    }
+
+    @Test func `on another device, by the code that the page shows`() async throws {
+        let server = try await DjangoOAuthToolkit()
+        let rig = try await LoginRig(server, client: LoginRig.television(server))
+        let seen = try await Person().done(["device", rig.admin, "api"] + Self.user, with: rig)
+        #expect(seen.contains("state Ready"))
+        #expect(try OAuthServerTests.Report(await rig.proxy.get("http://api.test/api/mine")).user == "ada")
+    }
+
+    @Test func `at a page of any width, light and dark`() async throws {
+        let server = try await DjangoOAuthToolkit()
+        let rig = try await LoginRig(server, client: LoginRig.browser)
+        let seen = try await Person().done(["pictures", rig.admin, "page"], with: rig)
+        #expect(seen.filter { $0.hasPrefix("picture ") }.count == 4)
+    }
+}
