@@ -50,6 +50,10 @@ extension Section {
             if !has("tunnels") || isEmptyList("tunnels") {
                 error("connect", "a tunnel needs a place to go: list HOST:PORT pairs under `tunnels`, or \"*\" for any")
             }
+            if settings.open, settings.users.isEmpty, settings.tunnels.contains("*") {
+                warn(
+                    "tunnels", "whoever reaches a listener gets anywhere through it: write `users`, or list the places")
+            }
         }
     }
 

@@ -35,11 +35,12 @@ public struct UpgradeList: Sendable, Equatable {
 
     public var isEmpty: Bool { protocols.isEmpty }
 
-    /// Without HTTP/2 over plain TCP, an offer that programs make on every request (RFC 7540 3.2) and that RFC 9113 took
-    /// back.
-    public var withoutHTTP2: UpgradeList {
+    /// Without HTTP itself in another form: `h2c`, an offer that programs make on every request (RFC 7540 3.2) and that
+    /// RFC 9113 took back, other versions, and TLS below it (RFC 2817). What is agreed with the next hop is not for the
+    /// one behind it, and requests inside would be nobody's to route.
+    public var withoutHTTP: UpgradeList {
         var rest = UpgradeList()
-        rest.protocols = protocols.filter { Self.folded($0) != Self.h2c }
+        rest.protocols = protocols.filter { !Self.http.contains(Self.folded($0.prefix { $0 != ASCII.slash })) }
         return rest
     }
 
@@ -52,6 +53,6 @@ public struct UpgradeList: Sendable, Equatable {
     /// For an Upgrade field.
     public var value: [UInt8] { Array(protocols.joined(separator: [ASCII.comma, ASCII.space])) }
 
-    private static func folded(_ name: [UInt8]) -> [UInt8] { name.map(ASCII.lowercased) }
-    private static let h2c = Array("h2c".utf8)
+    private static func folded(_ name: some Sequence<UInt8>) -> [UInt8] { name.map(ASCII.lowercased) }
+    private static let http = ["h2c", "http", "tls"].map { Array($0.utf8) }
 }

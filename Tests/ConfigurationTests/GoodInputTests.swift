@@ -110,7 +110,8 @@ struct GoodInputTests {
         let (configuration, warnings) = try good(yaml, file: folder.path + "/c.yaml")
         #expect(
             warnings.map { $0.split(separator: ": ", maxSplits: 1).last.map(String.init) } == [
-                "clients.own.client_secret: a secret stands in the configuration: write {file: PATH} or {env: NAME} instead"
+                "proxy.tunnels: whoever reaches a listener gets anywhere through it: write `users`, or list the places",
+                "clients.own.client_secret: a secret stands in the configuration: write {file: PATH} or {env: NAME} instead",
             ])
 
         var proxy = ProxySettings()

@@ -34,9 +34,10 @@ struct UpgradeListTests {
         #expect(try list(line) == nil)
     }
 
-    @Test func `HTTP 2 over plain TCP is left out, in any case`() throws {
-        #expect(try list("h2c")?.withoutHTTP2.isEmpty == true)
-        #expect(try list("H2C, websocket, h2c-14")?.withoutHTTP2.value == Array("websocket, h2c-14".utf8))
+    @Test(arguments: ["h2c", "H2C", "HTTP/2.0", "http/1.1, h2c", "TLS/1.0", "tls"])
+    func `HTTP in another form is left out, in any case`(line: String) throws {
+        #expect(try list(line)?.withoutHTTP.isEmpty == true)
+        #expect(try list("a, \(line), websocket")?.withoutHTTP.value == Array("a, websocket".utf8))
     }
 
     @Test(arguments: [

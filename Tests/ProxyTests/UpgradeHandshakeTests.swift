@@ -68,7 +68,7 @@ struct UpgradeHandshakeTests {
     }
 
     @Test(arguments: ["foo/2.1", "Foo, websocket", "websocket,h2c", "WebSocket"])
-    func `any protocol but HTTP 2 can be offered`(offer: String) async throws {
+    func `any protocol but HTTP can be offered`(offer: String) async throws {
         let far = try RawListener()
         let ground = try await Ground.upgrading(far)
         let client = try await ground.connect()
@@ -222,6 +222,7 @@ struct UpgradeHandshakeTests {
         "GET /x HTTP/1.1\r\nHost: ws.test\r\nUpgrade: websocket\r\n\r\n",
         "GET /x HTTP/1.1\r\nHost: ws.test\r\nConnection: Upgrade\r\n\r\n",
         "GET /x HTTP/1.1\r\nHost: ws.test\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
+        "GET /x HTTP/1.1\r\nHost: ws.test\r\nConnection: Upgrade\r\nUpgrade: TLS/1.2, HTTP/2.0\r\n\r\n",
         "GET /x HTTP/1.1\r\nHost: ws.test\r\nConnection: Upgrade\r\nUpgrade: web socket\r\n\r\n",
         "HEAD /x HTTP/1.1\r\nHost: ws.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
     ])

@@ -15,9 +15,9 @@ extension ClientConnection {
     /// them.
     func offerUpgrade() throws(Problem) {
         let listed = headBytes.withBytes { UpgradeList(head.fields, in: $0) }
-        if let listed, listed.withoutHTTP2.isEmpty { return }
+        if let listed, listed.withoutHTTP.isEmpty { return }
         exchange.clientKeepsAlive = false
-        guard let offer = listed?.withoutHTTP2, exchange.isRequestComplete, !exchange.hasBody, !exchange.isHead,
+        guard let offer = listed?.withoutHTTP, exchange.isRequestComplete, !exchange.hasBody, !exchange.isHead,
             head.methodKind != .trace, case .path = target
         else { return }
         guard input.isEmpty else { throw .bytesBeforeUpgrade }
