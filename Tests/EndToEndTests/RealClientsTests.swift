@@ -112,7 +112,15 @@ struct RealClientsTests {
         #expect(tampered.status == 403)
     }
 
-    @Test func `git clones and pushes, large packs too`() async throws {
+    /// As one of `proxy.users`, where a program has to be.
+    private static let users = "users: {alice: {file: FOLDER/secret}}"
+
+    private static func url(of proxy: RunningProxy, asUser: Bool) -> String {
+        asUser ? "http://alice:\(clientSecret)@127.0.0.1:\(proxy.port)" : proxy.url
+    }
+
+    @Test(arguments: [false, true])
+    func `git clones and pushes, large packs too`(asUser: Bool) async throws {
         let folder = try TemporaryDirectory()
         let nobody = [
             "GIT_CONFIG_NOSYSTEM": "1", "HOME": folder.path, "GIT_TERMINAL_PROMPT": "0", "GIT_AUTHOR_NAME": "a",
@@ -129,9 +137,9 @@ struct RealClientsTests {
         let endpoint = try tokenEndpoint()
         let proxy = try await RunningProxy(
             configuration(
-                tokenEndpoint: endpoint.url,
+                tokenEndpoint: endpoint.url, proxy: asUser ? Self.users : "",
                 upstreams: upstream("git.test", url: "http://127.0.0.1:\(try await origin.port())")))
-        let proxied: [String: String?] = ["http_proxy": proxy.url]
+        let proxied: [String: String?] = ["http_proxy": Self.url(of: proxy, asUser: asUser)]
         try await git(["clone", "-q", "http://git.test/served.git", "first"], proxied)
         // Above http.postBuffer (1 MiB), git asks once without a body and then sends the pack in chunks.
         let noise = (0..<(3 << 20)).map { _ in UInt8.random(in: .min ... .max) }
@@ -149,13 +157,17 @@ struct RealClientsTests {
         #expect(try folder.read("second/small") == "small")
     }
 
-    @Test func `apt updates and downloads, pip installs`() async throws {
+    @Test(arguments: [false, true])
+    func `apt updates and downloads, pip installs`(asUser: Bool) async throws {
         let folder = try TemporaryDirectory()
         try await ChildProcess.output(of: [try Repository.python(), fixture("package_repositories.py"), folder.path])
         let origin = try RecordingOrigin { try $0.serve(folder: folder.path) }
         let endpoint = try tokenEndpoint()
         let proxy = try await RunningProxy(
-            configuration(tokenEndpoint: endpoint.url, upstreams: upstream("packages.test", url: origin.url)))
+            configuration(
+                tokenEndpoint: endpoint.url, proxy: asUser ? Self.users : "",
+                upstreams: upstream("packages.test", url: origin.url)))
+        let proxyURL = Self.url(of: proxy, asUser: asUser)
 
         for name in ["state/lists/partial", "cache/archives/partial", "parts", "downloads"] {
             try FileManager.default.createDirectory(
@@ -166,7 +178,7 @@ struct RealClientsTests {
         let options = [
             "Dir::State=\(folder.path)/state", "Dir::State::status=\(folder.path)/status",
             "Dir::Cache=\(folder.path)/cache", "Dir::Etc::SourceList=\(folder.path)/sources.list",
-            "Dir::Etc::SourceParts=\(folder.path)/parts", "Acquire::http::Proxy=\(proxy.url)",
+            "Dir::Etc::SourceParts=\(folder.path)/parts", "Acquire::http::Proxy=\(proxyURL)",
             "Acquire::Languages=none", "APT::Sandbox::User=root", "Acquire::Retries=0",
         ].flatMap { ["-o", $0] }
         try await ChildProcess.output(of: ["apt-get", "-q"] + options + ["update"], environment: Self.none)
@@ -183,11 +195,11 @@ struct RealClientsTests {
         }
 
         var environment = Self.none
-        environment["http_proxy"] = proxy.url
+        environment["http_proxy"] = proxyURL
         try await ChildProcess.output(
             of: [
                 try Repository.python(), "-m", "pip", "--isolated", "install", "--quiet", "--no-cache-dir",
-                "--disable-pip-version-check", "--proxy", proxy.url, "--trusted-host", "packages.test", "--index-url",
+                "--disable-pip-version-check", "--proxy", proxyURL, "--trusted-host", "packages.test", "--index-url",
                 "http://packages.test/simple", "--target", folder.path(of: "installed"), "heimdallr-test",
             ], environment: environment)
         #expect(try folder.read("installed/heimdallr_test.py") == "ANSWER = 42\n")
