@@ -269,7 +269,7 @@ struct BadValueTests {
     static let reservedParams = [
         "grant_type", "client_id", "client_secret", "username", "password", "redirect_uri", "code", "assertion",
         "client_assertion", "client_assertion_type", "state", "response_type", "code_verifier", "code_challenge",
-        "code_challenge_method",
+        "code_challenge_method", "nonce", "request", "request_uri", "response_mode", "device_code",
     ]
 
     @Test("44: reserved parameters can't be set through extra params", arguments: reservedParams)

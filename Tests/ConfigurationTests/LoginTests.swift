@@ -111,6 +111,25 @@ struct LoginTests {
         #expect(problems(yaml(client)) == ["c.yaml:2:94: clients.a.redirect_uri: \(message), not \"\(uri)\""])
     }
 
+    @Test("an endpoint that leads back to this proxy is an error, whichever it is")
+    func loops() {
+        let device = "grant_type: device_code, allow_plaintext: true, token_endpoint: https://i.example/t, "
+        for (key, client) in [
+            ("issuer", "grant_type: device_code, allow_plaintext: true, issuer: http://127.0.0.1:8080"),
+            (
+                "authorization_endpoint",
+                "grant_type: authorization_code, allow_plaintext: true, token_endpoint: https://i.example/t, "
+                    + "authorization_endpoint: http://localhost:8080/a"
+            ), ("device_authorization_endpoint", device + "device_authorization_endpoint: http://127.0.0.1:8080/d"),
+        ] {
+            #expect(
+                problems(yaml(client)) == [
+                    "c.yaml:2:3: clients.a: `\(key)` leads back to this proxy, which listens on 127.0.0.1:8080: write the "
+                        + "address of the authorization server"
+                ])
+        }
+    }
+
     @Test("endpoints of a login obey the rule of plain text")
     func plaintext() {
         let client = "grant_type: authorization_code, issuer: http://i.example"

@@ -91,12 +91,17 @@ extension TokenLifeCycle {
         act(.look)
     }
 
-    /// What the store has. Nothing that is ours is given up for it.
+    /// What the store has. Nothing that is ours is given up for it, but for a record that says that there is nothing.
+    /// Revisions don't tell which is later: after a logout another process may have begun to count anew.
     mutating func looked(_ record: TokenRecord?, now: Instant, wallClock: Int64, random: () -> Double) {
         guard let record, stage == .running, fetch == nil, pendingLogin == nil, token == nil, refreshToken == nil,
-            record.revision > revision
+            record.revision != revision, record.refreshToken == nil || record.refreshToken != spentRefreshToken,
+            record.refreshToken != nil || record.accessToken(now: now, wallClock: wallClock) != nil
         else { return }
         succeeded(now: now)
+        unsaved = nil
+        resaveDue = nil
+        storeFault = nil
         takeUp(record, now: now, wallClock: wallClock, random: random)
         if token == nil, nextKind != nil { wantToken(now: now) }
         tick(now: now, random: random)

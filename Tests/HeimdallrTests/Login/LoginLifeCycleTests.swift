@@ -222,6 +222,22 @@ extension LifeCycleRig {
             rig.record("T8", revision: 8), now: rig.now, wallClock: rig.wall, random: { 0.5 })
         #expect(rig.use() == "T7")
 
+        // What was refused here is not taken up again, though it still lies there: the disk was full.
+        var refused = LifeCycleRig(needs: .person)
+        let old = refused.record(nil, refreshToken: "R1", revision: 7)
+        refused.start(stored: old)
+        refused.answer(LifeCycleRig.refused(.invalidGrant), saving: "disk full")
+        refused.life.looked(old, now: refused.now, wallClock: refused.wall, random: { 0.5 })
+        refused.collect()
+        #expect(refused.life.refreshToken == nil)
+        // After a logout and a restart elsewhere, the count begins anew.
+        let new = refused.record("T1", refreshToken: "R2", revision: 1)
+        refused.life.looked(new, now: refused.now, wallClock: refused.wall, random: { 0.5 })
+        refused.collect()
+        #expect(refused.use() == "T1")
+        refused.pass(60)
+        #expect(refused.resaves.isEmpty, "our empty record does not go over the other's")
+
         var nobody = LifeCycleRig()
         nobody.start()
         nobody.answer(LifeCycleRig.refused(.invalidClient))
