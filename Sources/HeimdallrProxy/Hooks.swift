@@ -80,10 +80,19 @@ struct Hooks: Sendable {
         case .tokenLost(let reason):
             // Nobody used it, so nobody refreshed it: nothing is wrong.
             if reason == .expired, client.status().lastError == nil { return nil }
-            notice.reason = "\(reason)"
+            notice.reason = Self.word(reason)
         case .tokenAcquired, .tokenRefreshed, .tokenFailed: return nil
         }
         return notice
+    }
+
+    private static func word(_ reason: HeimdallrEvent.LossReason) -> String {
+        switch reason {
+        case .expired: "expired"
+        case .rejected: "rejected"
+        case .discarded: "discarded"
+        case .grantGone: "grant_gone"
+        }
     }
 
     // MARK: How

@@ -146,10 +146,10 @@ enum PageStyle {
           .who, tbody th { overflow-wrap: anywhere; }
           .cards td.actions { display: flex; flex-wrap: wrap; gap: .4rem; justify-content: flex-start; padding-top: .7rem; }
           td.actions > * { margin: 0; }
-          .button { padding: .5rem .6rem; }
+          td.actions .button { padding: .5rem .5rem; font-size: .8125rem; }
           .scopes li { overflow-wrap: anywhere; }
           .card { margin: 1rem; padding: 1.5rem; }
-          .summary dl { gap: .75rem 2rem; }
+          .summary dl { gap: .75rem 1.5rem; }
           section + section { margin-top: 2rem; }
         }
         @media (prefers-reduced-motion: no-preference) {
