@@ -59,7 +59,7 @@ struct Claims: Sendable {
     var name: String? {
         for claim in ["email", "preferred_username", "name", "sub"] {
             guard let text = payload[claim]?.string, text.contains(where: { !$0.isWhitespace }) else { continue }
-            if claim == "email", payload["email_verified"] == .bool(false) { continue }
+            if claim == "email", [.bool(false), .string("false")].contains(payload["email_verified"]) { continue }
             return ServerText.sanitize(text, hiding: [])
         }
         return nil

@@ -26,13 +26,21 @@ final class IssuerKeys: Sendable {
     /// - Throws: `IDTokenFault`
     func check(_ token: SignedToken) async throws(IDTokenFault) {
         var candidates = kept(for: token) ?? []
-        if candidates.isEmpty, mayAsk { candidates = try await fetch().candidates(for: token) }
-        guard !candidates.isEmpty else { throw .unknownKey }
-        for key in candidates {
-            let isGood = try? key.accepts(token.signature, of: token.message, by: token.algorithm)
-            if isGood == true { return }
+        if accepts(token, candidates) { return }
+        // One that names a key which is there has been signed by somebody else. One that names none may have been signed
+        // by a new key.
+        if candidates.isEmpty || token.keyID == nil, mayAsk {
+            candidates = try await fetch().candidates(for: token)
+            if accepts(token, candidates) { return }
         }
-        throw .signature
+        throw candidates.isEmpty ? .unknownKey : .signature
+    }
+
+    private func accepts(_ token: SignedToken, _ keys: [VerificationKey]) -> Bool {
+        keys.contains { key in
+            let isGood = try? key.accepts(token.signature, of: token.message, by: token.algorithm)
+            return isGood == true
+        }
     }
 
     private func kept(for token: SignedToken) -> [VerificationKey]? {

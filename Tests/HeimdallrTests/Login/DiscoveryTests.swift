@@ -93,7 +93,7 @@ import Testing
             server[LoginServer.wellKnown] = reply
             var configuration = HeimdallrConfiguration(issuer: server.issuer)
             configuration.allowPlaintext = true
-            configuration.timeout = .seconds(5)
+            configuration.timeout = .seconds(60)
             let directory = EndpointDirectory(
                 configuration: configuration, httpClient: try SharedCurl.client(), clock: .system)
             await #expect(throws: fault) { try await directory.url(.token) }

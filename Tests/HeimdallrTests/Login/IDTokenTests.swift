@@ -89,8 +89,8 @@ struct SignedIDToken {
         ])
     func forgeries(_ forgery: String, _ fault: IDTokenFault) async throws {
         await #expect(throws: LoginError.idToken(fault)) { try await logIn(forgery: forgery) }
-        if ["foreign", "zero", "cut", "malleable", "payload"].contains(forgery) {
-            for algorithm in ["ES256", "PS256", "EdDSA"] {
+        if ["foreign", "zero"].contains(forgery) {
+            for algorithm in ["ES256", "EdDSA"] {
                 await #expect(throws: LoginError.idToken(fault), "\(algorithm)") {
                     try await logIn(algorithm, forgery: forgery)
                 }
@@ -118,19 +118,34 @@ struct SignedIDToken {
 
     @Test("with claims that don't fit fails the login")
     func claims() async throws {
-        let cases: [([String: Any?], IDTokenFault)] = [
-            (["iss": "https://evil.example"], .issuer), (["iss": nil], .issuer), (["aud": "other"], .audience),
-            (["aud": ["other"]], .audience), (["aud": []], .audience), (["aud": nil], .audience),
-            (["aud": ["app", "other"]], .audience), (["aud": ["app", "other"], "azp": "other"], .audience),
-            (["azp": "other"], .audience), (["aud": ["app", 1]], .audience), (["exp": Self.now - 61], .expired),
-            (["exp": nil], .expired), (["exp": "soon"], .expired), (["iat": Self.now + 61], .issuedAt),
-            (["iat": nil], .issuedAt), (["nbf": Self.now + 100], .issuedAt), (["nonce": "other"], .nonce),
-            (["nonce": nil], .nonce), (["sub": nil], .subject), (["sub": ""], .subject), (["sub": 1], .subject),
-        ]
-        for (change, fault) in cases {
-            await #expect(throws: LoginError.idToken(fault), "\(change)") { try await logIn(changing: change) }
-        }
+        await #expect(throws: LoginError.idToken(.audience)) { try await logIn(changing: ["aud": "other"]) }
         #expect(try await logIn(changing: ["aud": ["app", "other"], "azp": "app"]).name == "ada@example.com")
+    }
+
+    private static let unfit: [(changes: String, fault: IDTokenFault)] = [
+        (#""iss":"https://evil.example""#, .issuer), (#""iss":"https://idp.example.com/""#, .issuer),
+        (#""iss":null"#, .issuer), (#""aud":"other""#, .audience), (#""aud":["other"]"#, .audience),
+        (#""aud":[]"#, .audience), (#""aud":null"#, .audience), (#""aud":["app","other"]"#, .audience),
+        (#""aud":["app","other"],"azp":"other""#, .audience), (#""azp":"other""#, .audience), (#""azp":1"#, .audience),
+        (#""aud":["app",1]"#, .audience), (#""exp":1699999939"#, .expired), (#""exp":null"#, .expired),
+        (#""exp":"1800000000""#, .expired), (#""exp":-1"#, .expired), (#""exp":1e300"#, .expired),
+        (#""iat":1700000061"#, .issuedAt), (#""iat":null"#, .issuedAt), (#""iat":"now""#, .issuedAt),
+        (#""nbf":1700000100"#, .issuedAt), (#""nbf":"x""#, .issuedAt), (#""nonce":"other""#, .nonce),
+        (#""nonce":null"#, .nonce), (#""nonce":1"#, .nonce), (#""sub":null"#, .subject), (#""sub":"""#, .subject),
+        (#""sub":1"#, .subject),
+    ]
+
+    @Test("claims are checked one by one", arguments: unfit)
+    func eachClaim(_ changes: String, _ fault: IDTokenFault) throws {
+        var members: [String: JSONValue] = [
+            "iss": .string("https://idp.example.com"), "aud": .string("app"), "sub": .string("1"),
+            "exp": .number("1700000000"), "iat": .number("1700000060"), "nonce": .string("N"),
+        ]
+        let expected = Claims.Expectation(issuer: "https://idp.example.com", client: "app", nonce: "N", now: Self.now)
+        #expect(throws: Never.self, "as far as clocks differ") { try Claims(.object(members)).check(expected) }
+        guard case .object(let changed) = try JSONParser.parse(Array("{\(changes)}".utf8)) else { return }
+        for (name, value) in changed { members[name] = value == .null ? nil : value }
+        #expect(throws: fault) { try Claims(.object(members)).check(expected) }
     }
 
     @Test("says who is signed in by its first claim that does, printable and short")
@@ -148,6 +163,7 @@ struct SignedIDToken {
         }
         #expect(name([:]) == "ada@example.com")
         #expect(name(["email_verified": false]) == "ada")
+        #expect(name(["email_verified": "false"]) == "ada")
         #expect(name(["email": nil, "preferred_username": " "]) == "Ada")
         #expect(name(["email": nil, "preferred_username": nil, "name": nil]) == "1")
         #expect(name(["email": "a\u{1B}[2J\u{202E}<script>"]) == "a?[2J?<script>")
@@ -205,6 +221,28 @@ struct SignedIDToken {
         #expect(server.requests("/keys").count == 1)
         clock.advance(by: .seconds(60))
         await #expect(throws: LoginError.idToken(.unknownKey)) { try await attempt(false) }
+        #expect(server.requests("/keys").count == 2)
+    }
+
+    @Test("a new key is found for a token that names none, too")
+    func unnamedRotation() async throws {
+        let server = try LoginServer()
+        let clock = ManualClock()
+        let client = try server.client(clock: clock.clock) { $0.scope = ["openid"] }
+        func logIn() async throws {
+            let attempt = try await client.beginLogin(redirectURI: LoginServer.callback)
+            var claims = Self.claims(server, nonce: attempt.expectation.nonce)
+            claims["exp"] = Self.now + 100_000
+            // Each has a key of its own.
+            let signed = try await SignedIDToken(forgery: "no kid", claims: claims)
+            server["/keys"] = .json(signed.keys)
+            server.giveToken(more: #""id_token":"\#(signed.token)""#)
+            try await client.finishLogin(attempt, redirectedTo: server.answer(attempt))
+        }
+        try await logIn()
+        await #expect(throws: LoginError.idToken(.signature)) { try await logIn() }
+        clock.advance(by: .seconds(60))
+        try await logIn()
         #expect(server.requests("/keys").count == 2)
     }
 
