@@ -115,7 +115,7 @@ public final class ProxyServer: Sendable {
         do {
             return try await UserDirectory(users, secretLost: observer.userSecretLost)
         } catch {
-            throw ListenError(description: "proxy.users: \(error)")
+            throw ListenError(description: "\(error)")
         }
     }
 

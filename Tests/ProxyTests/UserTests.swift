@@ -160,6 +160,29 @@ struct UserTests {
         #expect(try await client.response().status == 101)
     }
 
+    @Test(arguments: [("one\ntwo", "a password has no line breaks"), ("\n", "is empty")])
+    func `a secret that nobody could send is an error at start`(content: String, message: String) async throws {
+        let folder = try TemporaryDirectory()
+        let file = try folder.write("good", to: "alice")
+        await #expect {
+            _ = try await Ground(
+                proxy: "users: {alice: {file: \(file)}}",
+                change: { _ in _ = try? folder.write(content, to: "alice") })
+        } throws: {
+            "\($0)".contains("proxy.users.alice: ") && "\($0)".contains(message)
+        }
+    }
+
+    @Test func `a secret may be in ISO 8859-1, as may what is sent`() async throws {
+        let folder = try TemporaryDirectory()
+        let file = try folder.write([0x70, 0xE9, 0x0A], to: "alice")
+        let ground = try await Ground(proxy: "users: {alice: {file: \(file)}}")
+        for password: [UInt8] in [[0x70, 0xE9], Array("pé".utf8)] {
+            let credentials = Data(Array("alice:".utf8) + password).base64EncodedString()
+            #expect(try await ground.request(fields: ["Proxy-Authorization: Basic \(credentials)"]).status == 200)
+        }
+    }
+
     @Test func `without the secrets the proxy does not start`() async throws {
         let (configuration, _) = try Configuration.parse(
             yaml: "proxy: {listen: 127.0.0.1:0, users: {alice: x}, unmatched: forward}", file: "t.yaml",

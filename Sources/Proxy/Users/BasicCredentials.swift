@@ -10,13 +10,17 @@ struct BasicCredentials {
         else { return nil }
         var start = 6
         while start < value.count, value[start] == UInt8(ascii: " ") { start += 1 }
-        guard let bytes = Self.decode(value.extracting(start...)),
-            !bytes.contains(where: { $0 < 0x20 || $0 == 0x7F })
+        guard let bytes = Self.decode(value.extracting(start...)), let text = Self.text(bytes),
+            let colon = text.firstIndex(of: UInt8(ascii: ":"))
         else { return nil }
-        let text = String(validating: bytes, as: UTF8.self).map { Array($0.utf8) } ?? Self.fromLatin1(bytes)
-        guard let colon = text.firstIndex(of: UInt8(ascii: ":")) else { return nil }
         user = String(decoding: text[..<colon], as: UTF8.self)
         password = Array(text[(colon + 1)...])
+    }
+
+    /// In UTF-8; `nil` where there are control characters, which neither a name nor a password has.
+    static func text(_ bytes: [UInt8]) -> [UInt8]? {
+        guard !bytes.contains(where: { $0 < 0x20 || $0 == 0x7F }) else { return nil }
+        return String(validating: bytes, as: UTF8.self).map { Array($0.utf8) } ?? fromLatin1(bytes)
     }
 
     /// We ask for UTF-8 (section 2.1), but Python's `requests` for one knows only ISO 8859-1.

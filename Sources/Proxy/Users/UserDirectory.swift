@@ -37,7 +37,7 @@ final class UserDirectory: Sendable {
     private let state = Mutex(State())
 
     /// - Parameter secretLost: called, off the loops, when a user's secret can't be read any more; the name first.
-    /// - Throws: `SecretProviderError` and the like when a secret can't be read.
+    /// - Throws: `StartError` when a secret can't be read or is no password.
     init(
         _ providers: [String: any SecretProvider], secretLost: @escaping @Sendable (String, any Error) -> Void
     ) async throws {
@@ -45,7 +45,11 @@ final class UserDirectory: Sendable {
         self.secretLost = secretLost
         isFixed = providers.values.allSatisfy { $0 is Secret }
         var secrets: [String: Secret] = [:]
-        for (name, provider) in providers { secrets[name] = Self.padded(try await provider.secret()) }
+        for (name, provider) in providers {
+            do { secrets[name] = try Self.password(await provider.secret()) } catch {
+                throw StartError(description: "proxy.users.\(name): \(error)")
+            }
+        }
         state.withLock { state in
             state.secrets = secrets
             state.readAt = .current()
@@ -79,7 +83,7 @@ final class UserDirectory: Sendable {
         var secrets: [String: Secret] = [:]
         var errors: [String: any Error] = [:]
         for (name, provider) in providers {
-            do { secrets[name] = Self.padded(try await provider.secret()) } catch { errors[name] = error }
+            do { secrets[name] = try Self.password(await provider.secret()) } catch { errors[name] = error }
         }
         let before = state.withLock { state in
             state.secrets = secrets
@@ -91,7 +95,18 @@ final class UserDirectory: Sendable {
         for (name, error) in errors where !before.contains(name) { secretLost(name, error) }
     }
 
-    private static func padded(_ secret: Secret) -> Secret { Secret(padded(secret.revealedBytes)) }
+    private static func password(_ secret: Secret) throws -> Secret {
+        guard let text = BasicCredentials.text(secret.revealedBytes) else { throw UnusablePassword() }
+        return Secret(padded(text))
+    }
+
+    struct StartError: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    private struct UnusablePassword: Error, CustomStringConvertible {
+        let description = "a password has no line breaks and no control characters, and this one has"
+    }
 
     /// No password has a zero byte, so this keeps them apart.
     private static func padded(_ bytes: [UInt8]) -> [UInt8] {
