@@ -88,15 +88,15 @@ struct UpgradeTests {
 
     @Test func `one in which nothing moves ends after the upstream's idle_timeout`() async throws {
         let far = try RawListener()
-        let ground = try await Ground.upgrading(far, upstream: "idle_timeout: 4s")
+        let ground = try await Ground.upgrading(far, upstream: "idle_timeout: 5s")
         let (client, end) = try await ground.openUpgrade(far)
-        for _ in 0..<4 {
-            try await Task.sleep(for: .milliseconds(1200))
+        for _ in 0..<26 {
+            try await Task.sleep(for: .milliseconds(250))
             try await client.send("x")
             _ = try await end.read(count: 1)
         }
-        #expect(try await client.readToEnd(within: .seconds(10)).isEmpty)
-        #expect(try await end.readToEnd(within: .seconds(10)).isEmpty)
+        #expect(try await client.readToEnd(within: .seconds(15)).isEmpty)
+        #expect(try await end.readToEnd(within: .seconds(15)).isEmpty)
     }
 
     @Test func `an upstream that does not answer is 504`() async throws {

@@ -32,8 +32,6 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     static let highWater = 64 * 1024
     /// Larger pieces of a body are written from where they lie instead of being copied.
     static let copyLimit = 16 * 1024
-    /// So long a client has to take its last answer once it is all sent.
-    private static let lingerTimeout = Timeout(.seconds(2))
     /// Of a request that was answered before its end, so much is read and thrown away: a program that sends all before
     /// it reads still gets the answer.
     private static let maxDiscarded = 64 << 20
@@ -57,9 +55,9 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     private var isFlushScheduled = false
     private var isTurnScheduled = false
     /// What the kernel held for the client when we began to wait for it.
-    private var unacknowledged = 0
-    private(set) var deadline = LoopTime(nanoseconds: .max)
-    private var deadlineKind = Deadline.none
+    var unacknowledged = 0
+    var deadline = LoopTime(nanoseconds: .max)
+    var deadlineKind = Deadline.none
 
     // The request that is being answered.
     var head = RequestHead()
@@ -98,7 +96,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     // For the log.
     var started = LoopTime(nanoseconds: 0)
     var status = 0
-    private(set) var wasCut = false
+    var wasCut = false
     var bytesSent: UInt64 = 0
     /// What became of its token, where its upstream has a client.
     var injection: InjectionResult?
@@ -191,7 +189,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     }
 
     /// Takes the head off the input and clears what the last request left.
-    private func startRequest(length: Int) {
+    func startRequest(length: Int) {
         headBytes.removeAll()
         headBytes.append(input.bytes.extracting(0..<length))
         input.consume(length)
@@ -235,7 +233,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     var hasEnded: Bool { sawEnd }
 
     /// Throws away what the client still sends, a part of it each turn, and not without end.
-    private func discardInput() {
+    func discardInput() {
         input.removeAll()
         var pieces = 0
         while canRead, pieces < 16, discarded <= Self.maxDiscarded, phase == .closing || phase == .lingering {
@@ -340,113 +338,5 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     func waitForClient() {
         unacknowledged = socket.unacknowledged
         setDeadline(.clientStalled, after: shard.idleTimeout)
-    }
-
-    // MARK: Ending
-
-    /// The answer stands in `output`: goes on with the next request or closes behind it.
-    func finishRequest(keeping: Bool) {
-        transfer = nil
-        shard.requestEnded(self)
-        token = nil
-        upstream = nil
-        body.release(&input)
-        phase = keeping && !shard.isDraining ? .readingHead : .closing
-        head.reset()
-        clearDeadline()
-        scheduleFlush()
-    }
-
-    private func closeBehindOutput() {
-        guard !output.isEmpty else { return close() }
-        phase = .closing
-        scheduleFlush()
-    }
-
-    private func finishClosing() {
-        // Nothing unread: an orderly close loses nothing. Otherwise a reset could overtake the answer (RFC 9112, 9.6).
-        if exchange.isRequestComplete, input.isEmpty, !canRead || sawEnd { return close() }
-        socket.shutdownWriting()
-        phase = .lingering
-        discarded = 0
-        setDeadline(.linger, after: Self.lingerTimeout)
-        discardInput()
-    }
-
-    /// The client is gone, or has to be told so: what is under way is cancelled.
-    func hangUp() {
-        guard phase != .closed else { return }
-        if let tunnel { return tunnel.end(cut: true) }
-        let wasBusy = phase == .exchanging || phase == .awaitingToken || phase == .dialling
-        transfer?.cancel()
-        transfer = nil
-        dialAttempt?.cancel()
-        dialAttempt = nil
-        if wasBusy { shard.requestEnded(self) }
-        close()
-    }
-
-    /// The client has a part of an answer that will never be whole.
-    func cut() {
-        wasCut = true
-        socket.resetOnClose()
-        hangUp()
-    }
-
-    func close() {
-        guard phase != .closed else { return }
-        phase = .closed
-        clearDeadline()
-        waitNumber += 1
-        socket.close()
-        shard.connectionEnded(self)
-    }
-
-    /// Since when it waits for a request; `nil` when it has one, or an answer that is not out.
-    var idleSince: LoopTime? {
-        guard phase == .readingHead, deadlineKind == .idle, input.isEmpty, output.isEmpty else { return nil }
-        return LoopTime(nanoseconds: deadline.nanoseconds - (shard.idleTimeout.nanoseconds ?? 0))
-    }
-
-    /// The proxy stops: an idle connection closes now, a busy one after its answer.
-    func drain() {
-        if phase == .readingHead, input.isEmpty, output.isEmpty { close() }
-    }
-
-    // MARK: Deadlines
-
-    func setDeadline(_ kind: Deadline, after timeout: Timeout) {
-        guard let nanoseconds = timeout.nanoseconds else { return clearDeadline() }
-        deadlineKind = kind
-        deadline = shard.loop.now.advanced(by: nanoseconds)
-        shard.noteDeadline(deadline)
-    }
-
-    func clearDeadline() {
-        deadlineKind = .none
-        deadline = LoopTime(nanoseconds: .max)
-    }
-
-    func deadlinePassed() {
-        let kind = deadlineKind
-        clearDeadline()
-        switch kind {
-        case .none: break
-        case .idle, .linger: close()
-        case .tunnelIdle: hangUp()
-        case .head:
-            startRequest(length: 0)
-            fail(.slowHead)
-        case .response, .upstreamIdle: exchange.isAnswered ? cut() : fail(.responseTimeout)
-        case .requestBody: exchange.isAnswered ? cut() : fail(.slowBody)
-        // The kernel asks for more once a good part of its buffer is free: until then, a client that reads slowly is
-        // told from one that does not by what the kernel holds.
-        case .clientStalled: socket.unacknowledged < unacknowledged ? waitForClient() : cut()
-        }
-    }
-
-    func stopTransfer() {
-        transfer?.cancel()
-        transfer = nil
     }
 }

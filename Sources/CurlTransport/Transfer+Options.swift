@@ -1,0 +1,81 @@
+import CLibcurl
+import Reactor
+
+// What a handle is told for one exchange, where it differs from what it was told for the last.
+extension Transfer {
+    func set(_ option: CURLoption, _ text: Span<UInt8>) -> CURLcode {
+        pool.scratch.removeAll()
+        pool.scratch.append(text)
+        pool.scratch.append(byte: 0)
+        let handle = unsafe easy.pointer
+        return unsafe pool.scratch.withUnsafeBase {
+            unsafe heimdallr_easy_set_string(handle, option, $0.assumingMemoryBound(to: CChar.self))
+        }
+    }
+
+    func set(origin: Origin) throws(TransportError) {
+        let handle = unsafe easy.pointer
+        // A parsed URL saves libcurl the parsing of every exchange (CURLOPT_CURLU(3)); the handle keeps a copy.
+        try check(unsafe heimdallr_easy_set_string(handle, CURLOPT_URL, origin.url), "CURLOPT_URL")
+        unsafe curl_slist_free_all(connectTo)
+        unsafe connectTo = nil
+        if let line = origin.connectTo { unsafe connectTo = curl_slist_append(nil, line) }
+        try check(unsafe heimdallr_easy_set_list(handle, CURLOPT_CONNECT_TO, connectTo), "CURLOPT_CONNECT_TO")
+        setOrigin = origin
+    }
+
+    /// Where only libcurl knows whether a proxy is in between, it has to choose the form of the target itself.
+    func set(wholeURL origin: Origin, _ target: Span<UInt8>) throws(TransportError) {
+        var url = Array(origin.url.utf8)
+        for index in 1..<target.count { url.append(target[index]) }
+        try check(set(CURLOPT_URL, url.span), "CURLOPT_URL")
+        try check(
+            unsafe heimdallr_easy_set_string(easy.pointer, CURLOPT_REQUEST_TARGET, nil), "CURLOPT_REQUEST_TARGET")
+        setOrigin = nil
+    }
+
+    func set(shape: Shape) throws(TransportError) {
+        let handle = unsafe easy.pointer
+        if setShape != shape {
+            // HTTPGET first: it takes back what the other two changed.
+            try check(unsafe heimdallr_easy_set_long(handle, CURLOPT_HTTPGET, 1), "CURLOPT_HTTPGET")
+            switch shape {
+            case .head: try check(unsafe heimdallr_easy_set_long(handle, CURLOPT_NOBODY, 1), "CURLOPT_NOBODY")
+            case .upload: try check(unsafe heimdallr_easy_set_long(handle, CURLOPT_UPLOAD, 1), "CURLOPT_UPLOAD")
+            case .upgrade: try setUpgrade()
+            case .plain, .none: break
+            }
+            setShape = shape
+            setSize = nil
+        }
+        guard shape == .upload else { return }
+        var size: Int64 = -1
+        if case .known(let known) = upload {
+            guard let exact = Int64(exactly: known) else {
+                throw TransportError(.internal, message: "request body too large")
+            }
+            size = exact
+        }
+        if setSize != UInt64(bitPattern: size) {
+            try check(
+                unsafe heimdallr_easy_set_offset(handle, CURLOPT_INFILESIZE_LARGE, curl_off_t(size)),
+                "CURLOPT_INFILESIZE_LARGE")
+            setSize = UInt64(bitPattern: size)
+        }
+    }
+
+    private func setUpgrade() throws(TransportError) {
+        isSpent = true
+        let handle = unsafe easy.pointer
+        try check(unsafe heimdallr_easy_set_long(handle, CURLOPT_UPLOAD, 1), "CURLOPT_UPLOAD")
+        // The handle may have sent a body before: its length would be announced, and the upstream would wait for it.
+        try check(unsafe heimdallr_easy_set_offset(handle, CURLOPT_INFILESIZE_LARGE, -1), "CURLOPT_INFILESIZE_LARGE")
+        try check(
+            unsafe heimdallr_easy_set_long(handle, CURLOPT_HTTP_VERSION, heimdallr_http_1_1), "CURLOPT_HTTP_VERSION")
+        // Another protocol is nothing for a proxy that forwards requests.
+        try check(unsafe heimdallr_easy_set_long(handle, CURLOPT_HTTPPROXYTUNNEL, 1), "CURLOPT_HTTPPROXYTUNNEL")
+        try check(unsafe heimdallr_easy_set_long(handle, CURLOPT_FRESH_CONNECT, 1), "CURLOPT_FRESH_CONNECT")
+        setFresh = true
+        forbidReuse()
+    }
+}
