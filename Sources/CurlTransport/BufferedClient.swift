@@ -65,9 +65,11 @@ public actor BufferedClient {
             throw .transport(TransportError(.internal, message: "unexpected error"))
         }
         let outcome = await withTaskCancellationHandler {
-            await withCheckedContinuation { exchange.wait($0) }
+            // What runs here has left the actor: a closure that does not touch it is not isolated to it (SE-0420).
+            await withCheckedContinuation { continuation in
+                loop.execute { bound.value.wait(continuation) }
+            }
         } onCancel: {
-            let loop = self.loop
             loop.execute { bound.value.cancel() }
         }
         return try outcome.get()
