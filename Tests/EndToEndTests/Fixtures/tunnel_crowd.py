@@ -63,11 +63,15 @@ async def serve(handler):
     await server.serve_forever()
 
 
-def both_ways(connection, size):
+def both_ways(connection, size, ends=True):
+    sent = []
+
     def send():
         for _ in range(size // len(BLOCK)):
             connection.sendall(BLOCK)
-        connection.shutdown(socket.SHUT_WR)
+        if ends:
+            connection.shutdown(socket.SHUT_WR)
+        sent.append(size)
 
     sending = threading.Thread(target=send)
     sending.start()
@@ -78,7 +82,7 @@ def both_ways(connection, size):
         if received >= size:
             break
     sending.join()
-    return received
+    return sum(sent), received
 
 
 def head(connection):
@@ -98,7 +102,8 @@ def exchange(switches):
     if switches:
         head(connection)
         connection.sendall(b"HTTP/1.1 101 Yes\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n")
-    both_ways(connection, GIBIBYTE)
+    # The upstream's end is the end of an upgraded connection.
+    print("sent", *both_ways(connection, GIBIBYTE, ends=not switches), flush=True)
     connection.close()
 
 
@@ -159,9 +164,7 @@ def one(proxy, target, size, kind):
     answer = head(connection)
     if not answer.startswith(expected):
         raise SystemExit(answer)
-    received = both_ways(connection, size)
-    print("sent", size)
-    print("received", received)
+    print("sent", *both_ways(connection, size))
 
 
 match sys.argv[1:]:
