@@ -1,4 +1,4 @@
-"""A person at a terminal: runs a command there, types answers, and prints all that the terminal showed.
+"""A person at a terminal: runs a command there, types answers, and prints what the terminal shows, as it does.
 
     terminal.py '[["expected text", "typed text"], …]' COMMAND…
 
@@ -31,9 +31,10 @@ while True:
         if not piece:
             break
         shown += piece
+        sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
     elif time.monotonic() > deadline:
         os.kill(pid, 9)
         break
 _, status = os.waitpid(pid, 0)
-sys.stdout.write(shown.decode(errors="replace"))
 sys.exit(99 if dialogue else os.waitstatus_to_exitcode(status))
