@@ -20,6 +20,18 @@ struct LoginCommandTests {
         #expect(try OAuthServerTests.Report(await rig.proxy.get("http://api.test/api/mine")).user == "ada")
     }
 
+    @Test func `is done too when somebody signs in at the page by themselves`() async throws {
+        let server = try await DjangoOAuthToolkit()
+        let rig = try await LoginRig(server, client: LoginRig.browser)
+        let command = try rig.login()
+        _ = try await address(in: command)
+        let out = try await rig.get("/login/api")
+        let cookie = try #require(out.field("Set-Cookie")?.split(separator: ";").first)
+        let back = try await server.authorize(try #require(out.field("Location")))
+        #expect(try await rig.get(back, cookie: String(cookie)).status == 200)
+        #expect(try await command.ended() == .exited(0))
+    }
+
     @Test func `says that somebody has refused, and ends with 1`() async throws {
         let server = try await DjangoOAuthToolkit()
         let rig = try await LoginRig(server, client: LoginRig.browser)

@@ -29,7 +29,8 @@ struct LoginCommandRoutes: Sendable {
             case .device: return Self.json(try await device(client.heimdallr))
             case .browser, .implicit:
                 if office.signsInHere(name), !request.asksFor("paste") {
-                    let ticket = try office.logins.openTicket(name)
+                    let ticket = try office.logins.openTicket(
+                        name, anyToken: !client.heimdallr.hasAccessToken)
                     let url = office.addresses.loginURL(of: client) + "?ticket=" + ticket
                     return Self.json(["method": "browser", "ticket": .string(ticket), "url": .string(url)])
                 }
@@ -66,6 +67,8 @@ struct LoginCommandRoutes: Sendable {
             return .plain(.notFound, "This sign-in is over: it was cancelled, or took too long.\n")
         }
         switch ticket.progress {
+        case .waiting where ticket.isDoneWithAnyToken && office.client(context)?.heimdallr.hasAccessToken == true:
+            return Self.json(["state": "done"])
         case .waiting: return Self.json(["state": "waiting"])
         case .done: return Self.json(["state": "done"])
         case .failed(let sentence): return Self.json(["state": "failed", "message": .string(sentence)])

@@ -51,6 +51,8 @@ final class LoginDesk: Sendable {
 
         var client: String
         var progress = Progress.waiting
+        /// There was no token when it was issued: whichever way one comes, it is done.
+        var isDoneWithAnyToken = false
         var device: DeviceLogin?
         var expiresAt: ContinuousClock.Instant
         /// Of the attempt that is this ticket's alone.
@@ -139,8 +141,11 @@ final class LoginDesk: Sendable {
     // MARK: By a command
 
     /// For one who sends somebody to the page.
-    func openTicket(_ client: String) throws(LoginError) -> String {
-        try issue(Ticket(client: client, expiresAt: clock.now + Self.lifetime))
+    /// - Parameter anyToken: a login of somebody else's does too.
+    func openTicket(_ client: String, anyToken: Bool = false) throws(LoginError) -> String {
+        var ticket = Ticket(client: client, expiresAt: clock.now + Self.lifetime)
+        ticket.isDoneWithAnyToken = anyToken
+        return try issue(ticket)
     }
 
     /// For one who will bring the address back that the browser was sent to.

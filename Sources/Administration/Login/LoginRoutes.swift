@@ -85,9 +85,8 @@ struct LoginRoutes: Sendable {
     ) async throws(LoginError) -> Response {
         let redirectURI = office.addresses.redirectURI(of: client)
         guard let origin = office.addresses.ownOrigin(of: redirectURI) else { throw .badRedirectURI }
-        let ticket = request.uri.queryParameters["ticket"].map(String.init).flatMap {
-            FormTokens.isPlausible($0) ? $0 : nil
-        }
+        let named = request.uri.queryParameters["ticket"].map(String.init)
+        let ticket = named.flatMap { office.logins.ticket($0)?.client == client.heimdallr.name ? $0 : nil }
         let host = request.hosts.first ?? ""
         if !LoginAddresses.isSame(host, origin.authority, scheme: origin.scheme) {
             guard request.uri.queryParameters["pass"] == nil else {
