@@ -72,6 +72,30 @@ struct LoginTests {
         #expect(try OAuthServerTests.Report(await rig.proxy.get("http://api.test/api/mine")).user == "ada")
     }
 
+    @Test func `without JavaScript, and signs out again`() async throws {
+        let server = try await DjangoOAuthToolkit()
+        let rig = try await LoginRig(server, client: LoginRig.browser)
+        let seen = try await Person().done(["without-script", rig.admin, "api"] + Self.user, with: rig)
+        #expect(
+            seen.filter { $0.hasPrefix("state ") } == ["state Sign-in needed", "state Ready", "state Sign-in needed"])
+        #expect(try await server.tokens().refresh == server.tokens().refreshRevoked)
+    }
+
+    @Test func `at a server that knows the implicit grant only, whose answer stands behind #`() async throws {
+        let server = try await DjangoOAuthToolkit()
+        let rig = try await LoginRig(
+            server,
+            client: """
+                grant_type: implicit
+                allow_deprecated: true
+                client_id: \(DjangoOAuthToolkit.old)
+                scope: [read]
+                """)
+        let seen = try await Person().done(["sign-in", rig.admin, "api"] + Self.user, with: rig)
+        #expect(seen.contains("state Ready"))
+        #expect(try OAuthServerTests.Report(await rig.proxy.get("http://api.test/api/mine")).user == "ada")
+    }
+
     @Test func `at a page of any width, light and dark`() async throws {
         let server = try await DjangoOAuthToolkit()
         let rig = try await LoginRig(server, client: LoginRig.browser)

@@ -1,6 +1,7 @@
 """What a person does at the admin page, in headless Chromium. Cookies live in PROFILE from one run to the next.
 
     sign_in.py PROFILE FOLDER sign-in ADMIN-URL CLIENT USER PASSWORD
+    sign_in.py PROFILE FOLDER without-script ADMIN-URL CLIENT USER PASSWORD
     sign_in.py PROFILE FOLDER device ADMIN-URL CLIENT USER PASSWORD
     sign_in.py PROFILE FOLDER refreshed ADMIN-URL CLIENT
     sign_in.py PROFILE FOLDER look ADMIN-URL CLIENT
@@ -23,7 +24,7 @@ PATIENCE = 30
 
 
 class Person:
-    def __init__(self, profile, folder, admin):
+    def __init__(self, profile, folder, admin, scripts=True):
         self.folder, self.admin = folder, admin.rstrip("/")
         options = Options()
         options.binary_location = "/usr/bin/chromium"
@@ -33,6 +34,8 @@ class Person:
             "--force-color-profile=srgb", f"--user-data-dir={profile}",
         ):
             options.add_argument(argument)
+        if not scripts:
+            options.add_experimental_option("prefs", {"profile.managed_default_content_settings.javascript": 2})
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         self.driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
         self.driver.set_window_size(1280, 900)
@@ -104,7 +107,7 @@ def sign_in(person, client, user, password):
     person.wait("the server's question", lambda: person.driver.find_element(By.NAME, "allow")).click()
     person.wait("Signed in", lambda: person.driver.find_element(By.TAG_NAME, "h1").text == "Signed in")
     address = person.driver.current_url
-    if "code=" in address or "state=" in address:
+    if "code=" in address or "state=" in address or "#" in address:
         raise SystemExit(f"the code stays in the address bar: {address}")
     print("signed in")
     person.wait("the overview", lambda: person.driver.current_url == person.admin + "/")
@@ -118,6 +121,23 @@ def sign_in(person, client, user, password):
         raise SystemExit("the page was loaded again")
     print("who", person.cell(client, "Signed in"))
     print("scopes", person.cell(client, "Scopes").replace("\n", " "))
+
+
+def without_script(person, client, user, password):
+    """Reading, signing in and out by links and forms alone."""
+    person.open()
+    person.seen(client, "Sign-in needed")
+    if person.driver.find_elements(By.CSS_SELECTOR, "noscript meta[http-equiv=refresh]") == []:
+        raise SystemExit("scripts run")
+    person.row(client).find_element(By.LINK_TEXT, "Sign in").click()
+    person.log_in_at_the_server(user, password)
+    person.wait("the server's question", lambda: person.driver.find_element(By.NAME, "allow")).click()
+    person.wait("the overview", lambda: person.driver.current_url == person.admin + "/")
+    person.seen(client, "Ready")
+    person.row(client).find_element(By.XPATH, ".//button[text()='Sign out']").click()
+    person.wait("Signed out", lambda: person.driver.find_element(By.TAG_NAME, "h1").text == "Signed out")
+    person.driver.find_element(By.LINK_TEXT, "To the overview").click()
+    person.seen(client, "Sign-in needed")
 
 
 def device(person, client, user, password):
@@ -188,9 +208,9 @@ def pictures(person, name):
 
 
 profile, folder, what, admin, *rest = sys.argv[1:]
-person = Person(profile, folder, admin)
+person = Person(profile, folder, admin, scripts=what != "without-script")
 try:
-    {"sign-in": sign_in, "device": device, "refreshed": refreshed, "look": look, "sign-out": sign_out,
+    {"sign-in": sign_in, "without-script": without_script, "device": device, "refreshed": refreshed, "look": look, "sign-out": sign_out,
      "pictures": pictures}[what](person, *rest)
     for complaint in person.complaints():
         print("complaint", complaint)
