@@ -104,11 +104,10 @@ struct ClientReader {
 
     private func checkEndpoints() {
         if !section.has("token_endpoint"), !section.has("issuer"), settings.grantType != .implicit {
-            // The environment's form has no issuer.
-            let other = section.diagnostics.variables.isEmpty ? ", or `issuer`" : ""
+            let other = section.diagnostics.variables.isEmpty ? "`issuer`" : section.name(of: "issuer")
             section.diagnostics.error(
                 section.position,
-                "\(section.name(of: "token_endpoint")) is missing: write the URL that issues tokens\(other)")
+                "\(section.name(of: "token_endpoint")) is missing: write the URL that issues tokens, or \(other)")
         }
         guard !settings.allowPlaintext else { return }
         let endpoints = [

@@ -31,6 +31,7 @@ private struct EnvironmentForm {
         ("HEIMDALLR_UPSTREAM", "upstreams[0].url"),
         ("HEIMDALLR_UPSTREAM_LISTEN", "upstreams[0].listen"),
         ("HEIMDALLR_UPSTREAM_CA_FILE", "upstreams[0].tls.ca_file"),
+        ("HEIMDALLR_ISSUER", "clients.default.issuer"),
         ("HEIMDALLR_TOKEN_ENDPOINT", "clients.default.token_endpoint"),
         ("HEIMDALLR_CLIENT_ID", "clients.default.client_id"),
         ("HEIMDALLR_CLIENT_SECRET", "clients.default.client_secret"),

@@ -38,6 +38,19 @@ struct EnvironmentFormTests {
         #expect(configuration.proxy == ProxySettings())
     }
 
+    @Test("the issuer is enough where it says the endpoints")
+    func issuer() throws {
+        var environment = Self.minimal
+        environment["HEIMDALLR_TOKEN_ENDPOINT"] = nil
+        environment["HEIMDALLR_ISSUER"] = "https://idp.example.com"
+        let configuration = try #require(try Configuration.fromEnvironment(environment)).configuration
+        #expect(configuration.clients[0].issuer == "https://idp.example.com")
+        #expect(configuration.clients[0].tokenEndpoint == nil)
+        environment["HEIMDALLR_ISSUER"] = "http://idp.example.com"
+        #expect(problems(environment).count == 1)
+        #expect(problems(environment).first?.hasPrefix("HEIMDALLR_ISSUER: ") == true)
+    }
+
     @Test("an admin port by a variable")
     func admin() throws {
         var environment = Self.minimal
@@ -87,7 +100,7 @@ struct EnvironmentFormTests {
                 "HEIMDALLR_LISTEN: 0.0.0.0:1 is not loopback, so other machines could use the tokens: listen on "
                     + "127.0.0.1, or write HEIMDALLR_OPEN=true if that is meant",
                 "environment: HEIMDALLR_CLIENT_ID is missing: write the identifier that the authorization server issued",
-                "environment: HEIMDALLR_TOKEN_ENDPOINT is missing: write the URL that issues tokens",
+                "environment: HEIMDALLR_TOKEN_ENDPOINT is missing: write the URL that issues tokens, or HEIMDALLR_ISSUER",
             ])
         var plain = Self.minimal
         plain["HEIMDALLR_UPSTREAM"] = "http://api.example.com"
