@@ -82,6 +82,7 @@ extension Transfer {
         try unsafe pointer(CURLOPT_WRITEDATA, userData, "CURLOPT_WRITEDATA")
         try check(unsafe heimdallr_easy_set_data(handle, CURLOPT_READFUNCTION, provideUpload), "CURLOPT_READFUNCTION")
         try unsafe pointer(CURLOPT_READDATA, userData, "CURLOPT_READDATA")
+        try unsafe setLog(userData)
         try check(unsafe heimdallr_easy_set_prereq(handle, beforeSend), "CURLOPT_PREREQFUNCTION")
         try unsafe pointer(CURLOPT_PREREQDATA, userData, "CURLOPT_PREREQDATA")
         try check(unsafe heimdallr_easy_set_open(handle, openSocket), "CURLOPT_OPENSOCKETFUNCTION")
@@ -102,7 +103,8 @@ extension Transfer {
 
     fileprivate func header(_ line: Span<UInt8>) -> Bool {
         sawResponse = true
-        guard !isCancelled, let delegate else { return false }
+        guard !isCancelled, !isFolded, let delegate else { return false }
+        if line.count > 5, line[4] == UInt8(ascii: "/"), line[0] == UInt8(ascii: "H") { watchFirstField() }
         guard delegate.transfer(self, headerLine: line), !isCancelled else { return false }
         // libcurl gives up an upload that is refused, but not one that is paused: it would wait for it without end.
         if isUploadPaused, line.count == 2 { resumeUpload() }

@@ -84,6 +84,10 @@ public enum UploadLength: Sendable, Equatable {
     var isSpent = false
     var trailers: UnsafeMutablePointer<curl_slist>?
     var isVerbose = false
+    /// The log has shown the first field of this exchange's answer before it was stored.
+    var hasShownField = false
+    /// It has shown one that continues none instead.
+    var isFolded = false
     /// The answer's body ends with its connection.
     var endsByClose = false
     var tlsEnd: UnsafeMutablePointer<heimdallr_tls_end>?
@@ -147,6 +151,8 @@ public enum UploadLength: Sendable, Equatable {
         self.isHead = isHead
         if setForbidsReuse { set(forbidsReuse: false) }
         setVerbose(false)
+        hasShownField = false
+        isFolded = false
         if pool.options.nextProxy == .environment, origin.scheme == .http, upload != .upgrade, !target.isEmpty,
             target[0] == UInt8(ascii: "/")
         {
@@ -269,6 +275,7 @@ public enum UploadLength: Sendable, Equatable {
             return isTLSCut
                 ? TransportError(.responseTruncated, message: "the connection ended without close_notify") : nil
         }
+        if isFolded { return TransportError(.responseMalformed, message: "the first field line begins with a space") }
         if isAborted { return TransportError(.aborted, message: "the request's body ended early") }
         var systemError = 0
         _ = unsafe heimdallr_easy_get_long(easy.pointer, CURLINFO_OS_ERRNO, &systemError)
