@@ -1,5 +1,5 @@
 // What Swift's Glibc module does not carry: epoll(7), eventfd(2), accept4(2), struct ucred, prctl(2), adjtimex(2), pipe2(2),
-// posix_spawn_file_actions_addclosefrom_np(3).
+// posix_spawn_file_actions_addclosefrom_np(3), mallopt(3).
 #ifndef HEIMDALLR_CLINUX_H
 #define HEIMDALLR_CLINUX_H
 
@@ -17,6 +17,12 @@ int accept4(int, struct sockaddr *, unsigned int *, int);
 int pthread_setname_np(pthread_t, const char *);
 int pipe2(int[2], int);
 int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *, int);
+
+int mallopt(int, int);
+
+// M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of mallopt(3).
+static const int heimdallr_trim_threshold = -1;
+static const int heimdallr_mmap_threshold = -3;
 
 static const uint32_t heimdallr_epoll_all = EPOLLIN | EPOLLOUT | EPOLLRDHUP | (uint32_t)EPOLLET;
 static const int heimdallr_epoll_cloexec = EPOLL_CLOEXEC;

@@ -1,11 +1,13 @@
 // The few calls of the C library that this executable makes itself, all in this file: each takes a pointer, which
 // strict memory safety wants marked. Every pointer here lives for the one call it is passed to.
 import Glibc
+import Reactor
 
 /// What the process does about itself, once, before anything else.
 enum ProcessHygiene {
     static func apply() {
         raiseFileLimit()
+        FreedMemory.keep()
         forbidDumps()
         // A peer that closes early is an error code of one write, not the end of the process.
         _ = signal(SIGPIPE, SIG_IGN)
