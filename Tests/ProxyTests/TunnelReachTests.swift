@@ -142,12 +142,13 @@ struct TunnelReachTests {
         "CONNECT 127.0.0.1:80 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         "CONNECT * HTTP/1.1\r\nHost: x\r\n\r\n",
     ])
-    func `what is no CONNECT is refused`(request: String) async throws {
-        let ground = try await Ground.tunnelling(#""*""#)
-        let client = try await ground.connect()
-        try await client.send(request)
-        try expectProblem(
-            try await client.response(to: "CONNECT"), 400, "http_request_error", "malformed-request", upstream: nil)
-        #expect(try await client.readToEnd().isEmpty)
+    func `what is no CONNECT is refused, whether tunnels are allowed or not`(request: String) async throws {
+        for ground in [try await Ground.tunnelling(#""*""#), try await Ground()] {
+            let client = try await ground.connect()
+            try await client.send(request)
+            try expectProblem(
+                try await client.response(to: "CONNECT"), 400, "http_request_error", "malformed-request", upstream: nil)
+            #expect(try await client.readToEnd().isEmpty)
+        }
     }
 }

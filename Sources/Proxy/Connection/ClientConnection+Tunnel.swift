@@ -15,8 +15,8 @@ extension ClientConnection {
     }
 
     private func dial() throws(Problem) {
-        guard case .forward = role, let tunnels = shard.tunnels else { throw .connectRefused }
         let authority = try headBytes.withBytes { bytes throws(Problem) in try Self.authority(of: head, bytes) }
+        guard case .forward = role, let tunnels = shard.tunnels else { throw .connectRefused }
         guard let port = authority.port, let dialer = tunnels.dialer(for: authority) else { throw .tunnelNotListed }
         phase = .dialling
         clearDeadline()
