@@ -1,6 +1,6 @@
 import CLibcrypto
 
-/// One-way digests.
+/// One-way digests, plain and with a key.
 public enum Digest {
     /// SHA-256 of FIPS 180-4, 32 bytes. EVP_Digest(3).
     public static func sha256(_ bytes: [UInt8]) throws(CryptographyError) -> [UInt8] {
@@ -15,5 +15,24 @@ public enum Digest {
         }
         try Libcrypto.check("EVP_Digest", code)
         return digest
+    }
+
+    /// HMAC of RFC 2104 with SHA-256, 32 bytes. HMAC(3).
+    public static func hmacSHA256(_ message: [UInt8], key: [UInt8]) throws(CryptographyError) -> [UInt8] {
+        var isMade = false
+        let code = unsafe [UInt8](unsafeUninitializedCapacity: 32) { buffer, initialized in
+            unsafe buffer.initialize(repeating: 0)
+            var size: UInt32 = 32
+            isMade = unsafe key.withUnsafeBytes { key in
+                unsafe message.withUnsafeBufferPointer { input in
+                    unsafe HMAC(
+                        EVP_sha256(), key.baseAddress, Int32(key.count), input.baseAddress, input.count,
+                        buffer.baseAddress, &size) != nil
+                }
+            }
+            initialized = 32
+        }
+        try Libcrypto.check("HMAC", isMade ? 1 : 0)
+        return code
     }
 }

@@ -1,5 +1,5 @@
 /// The bytes that HTTP's grammar is made of, and the classes its rules speak of.
-enum ASCII {
+public enum ASCII {
     static let tab: UInt8 = 0x09
     static let lf: UInt8 = 0x0A
     static let cr: UInt8 = 0x0D
@@ -56,9 +56,9 @@ enum ASCII {
     @inline(__always)
     static func lowercased(_ byte: UInt8) -> UInt8 { byte &- 0x41 < 26 ? byte | 0x20 : byte }
 
-    /// 0 to 15, or nil.
+    /// The value of a hexadecimal digit, 0 to 15; `nil` for any other byte.
     @inline(__always)
-    static func hexValue(_ byte: UInt8) -> UInt8? {
+    public static func hexValue(_ byte: UInt8) -> UInt8? {
         if isDigit(byte) { return byte &- zero }
         let letter = (byte | 0x20) &- 0x61
         return letter < 6 ? letter + 10 : nil

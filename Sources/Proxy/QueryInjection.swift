@@ -1,3 +1,4 @@
+import HTTPMessage
 import Heimdallr
 import Reactor
 
@@ -64,8 +65,8 @@ enum QueryInjection {
             guard index < parameter.count else { return false }
             var byte = parameter[index]
             index += 1
-            if byte == UInt8(ascii: "%"), index + 1 < parameter.count, let high = hex(parameter[index]),
-                let low = hex(parameter[index + 1])
+            if byte == UInt8(ascii: "%"), index + 1 < parameter.count, let high = ASCII.hexValue(parameter[index]),
+                let low = ASCII.hexValue(parameter[index + 1])
             {
                 byte = high << 4 | low
                 index += 2
@@ -73,15 +74,6 @@ enum QueryInjection {
             guard byte == expected else { return false }
         }
         return index == parameter.count || parameter[index] == UInt8(ascii: "=")
-    }
-
-    private static func hex(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-        default: nil
-        }
     }
 
     /// Everything but the unreserved characters of RFC 3986, section 2.3.

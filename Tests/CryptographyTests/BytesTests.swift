@@ -35,6 +35,27 @@ import Testing
         #expect(Base64.decode(Array(text.utf8)) == nil)
     }
 
+    @Test(
+        "HMAC-SHA256 as in RFC 4231, sections 4.3 and 4.7",
+        arguments: [
+            (
+                Array("Jefe".utf8), "what do ya want for nothing?",
+                "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
+            ),
+            (
+                [UInt8](repeating: 0xAA, count: 131), "Test Using Larger Than Block-Size Key - Hash Key First",
+                "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"
+            ),
+        ])
+    func hmac(key: [UInt8], message: String, expected: String) throws {
+        let code = try Digest.hmacSHA256(Array(message.utf8), key: key)
+        let shown = code.map { byte in
+            let digits = String(byte, radix: 16)
+            return digits.count == 2 ? digits : "0" + digits
+        }
+        #expect(shown.joined() == expected)
+    }
+
     @Test("random identifiers differ and are 22 characters of base64url")
     func identifiers() throws {
         let all = try (0..<1000).map { _ in try RandomBytes.identifier() }

@@ -26,13 +26,9 @@ struct FormTokens: Sendable {
             }
     }
 
-    /// HMAC-SHA256 of the cookie (RFC 2104).
+    /// An HMAC of the cookie.
     func token(for cookie: String) -> String? {
-        let padded = key + Array(repeating: 0, count: 64 - key.count)
-        guard let inner = try? Digest.sha256(padded.map { $0 ^ 0x36 } + Array(cookie.utf8)),
-            let outer = try? Digest.sha256(padded.map { $0 ^ 0x5C } + inner)
-        else { return nil }
-        return Base64.encode(outer, alphabet: .url)
+        (try? Digest.hmacSHA256(Array(cookie.utf8), key: key)).map { Base64.encode($0, alphabet: .url) }
     }
 
     func accepts(_ token: String?, for cookie: String?) -> Bool {
