@@ -8,7 +8,6 @@ import Synchronization
 enum Terminal {
     /// isatty(3).
     static var showsErrors: Bool { isatty(STDERR_FILENO) == 1 }
-    static var showsOutput: Bool { isatty(STDOUT_FILENO) == 1 }
     static var givesInput: Bool { isatty(STDIN_FILENO) == 1 }
 
     /// One line of standard input without its end; `nil` at the end of input, or when Ctrl-C came.

@@ -40,12 +40,7 @@ final class AdminSessions: Sendable {
                 return .wrong
             }
             guard let id = try? RandomBytes.identifier() else { return .failed }
-            state.sessions = state.sessions.filter { $0.value.expiresAt > now }
-            if state.sessions.count >= Self.capacity,
-                let oldest = state.sessions.min(by: { $0.value.expiresAt < $1.value.expiresAt })?.key
-            {
-                state.sessions[oldest] = nil
-            }
+            state.sessions.makeRoom(of: Self.capacity, now: now, end: \.expiresAt)
             state.sessions[id] = Session(token: expected, expiresAt: now + Self.lifetime)
             return .welcome(id)
         }

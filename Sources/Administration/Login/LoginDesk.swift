@@ -126,12 +126,7 @@ final class LoginDesk: Sendable {
     private func keep(_ attempt: LoginAttempt, _ client: Heimdallr, _ holder: Holder, ticket: String?) {
         let now = clock.now
         state.withLock { state in
-            state.attempts = state.attempts.filter { $0.value.expiresAt > now }
-            if state.attempts.count >= Self.capacity,
-                let oldest = state.attempts.min(by: { $0.value.expiresAt < $1.value.expiresAt })?.key
-            {
-                state.attempts[oldest] = nil
-            }
+            state.attempts.makeRoom(of: Self.capacity, now: now, end: \.expiresAt)
             state.attempts[attempt.state] = Attempt(
                 attempt: attempt, client: client, holder: holder, ticket: ticket,
                 expiresAt: min(attempt.expiresAt, now + Self.lifetime))
@@ -217,10 +212,7 @@ final class LoginDesk: Sendable {
         guard let pass = try? RandomBytes.identifier() else { return nil }
         let now = clock.now
         state.withLock { state in
-            state.passes = state.passes.filter { $0.value > now }
-            if state.passes.count >= Self.capacity, let oldest = state.passes.min(by: { $0.value < $1.value })?.key {
-                state.passes[oldest] = nil
-            }
+            state.passes.makeRoom(of: Self.capacity, now: now, end: \.self)
             state.passes[pass] = now + .seconds(60)
         }
         return pass
@@ -276,16 +268,9 @@ final class LoginDesk: Sendable {
         do throws(CryptographyError) { id = try RandomBytes.identifier() } catch { throw .noRandomness }
         let now = clock.now
         let pushedOut = state.withLock { state -> [Task<Void, Never>] in
-            var gone = state.tickets.filter { $0.value.expiresAt <= now }.map(\.key)
-            if state.tickets.count - gone.count >= Self.capacity,
-                let oldest = state.tickets.min(by: { $0.value.expiresAt < $1.value.expiresAt })?.key,
-                !gone.contains(oldest)
-            {
-                gone.append(oldest)
-            }
-            let work = gone.compactMap { state.tickets.removeValue(forKey: $0)?.work }
+            let gone = state.tickets.makeRoom(of: Self.capacity, now: now, end: \.expiresAt)
             state.tickets[id] = ticket
-            return work
+            return gone.compactMap(\.work)
         }
         for task in pushedOut { task.cancel() }
         return id

@@ -1,0 +1,15 @@
+/// Bounded tables whose entries end by themselves.
+extension Dictionary {
+    /// Makes room for one more of `capacity`: what has ended goes, and if that is not enough, what ends first.
+    /// - Returns: what went.
+    @discardableResult
+    mutating func makeRoom(
+        of capacity: Int, now: ContinuousClock.Instant, end: (Value) -> ContinuousClock.Instant
+    ) -> [Value] {
+        var gone = filter { end($0.value) <= now }.map(\.key)
+        if gone.isEmpty, count >= capacity, let first = self.min(by: { end($0.value) < end($1.value) })?.key {
+            gone.append(first)
+        }
+        return gone.compactMap { removeValue(forKey: $0) }
+    }
+}
