@@ -29,6 +29,8 @@ extension Transfer {
         try string(CURLOPT_PROTOCOLS_STR, "http,https", "CURLOPT_PROTOCOLS_STR")
         try string(CURLOPT_REDIR_PROTOCOLS_STR, "https", "CURLOPT_REDIR_PROTOCOLS_STR")
         try long(CURLOPT_NOSIGNAL, 1, "CURLOPT_NOSIGNAL")
+        // Removing a handle whose look-up is under way would wait for the resolver's thread (CURLOPT_QUICK_EXIT(3)).
+        try long(CURLOPT_QUICK_EXIT, 1, "CURLOPT_QUICK_EXIT")
         try long(CURLOPT_FOLLOWLOCATION, 0, "CURLOPT_FOLLOWLOCATION")
         try long(CURLOPT_HTTP09_ALLOWED, 0, "CURLOPT_HTTP09_ALLOWED")
         try long(CURLOPT_PATH_AS_IS, 1, "CURLOPT_PATH_AS_IS")
