@@ -41,7 +41,7 @@ public final class Heimdallr: Sendable {
     /// - Throws: when the configuration can't work.
     public init(
         name: String = "default", configuration: HeimdallrConfiguration, credentials: any OAuthClientCredentials,
-        grant: any OAuthAuthorizationGrant = ClientCredentialsGrant(), httpClient: any HTTPClient,
+        grant: any OAuthAuthorizationGrant = ClientCredentialsGrant(), httpClient: any HeimdallrHTTPClient,
         store: any OAuthAccessTokenStore = OAuthAccessTokenMemoryStore(),
         parser: any OAuthAccessTokenParser = OAuthAccessTokenDefaultParser(),
         authenticator: any ResourceRequestAuthenticator = ResourceRequestAuthenticatorHTTPHeader(),
@@ -120,7 +120,7 @@ public final class Heimdallr: Sendable {
     /// Puts a token onto `request`, waiting for one if need be.
     /// - Throws: `HeimdallrError`; the request is unchanged then.
     public func authenticate(
-        _ request: inout HTTPRequest, waiting limit: Duration = .seconds(30)
+        _ request: inout HeimdallrHTTPRequest, waiting limit: Duration = .seconds(30)
     ) async throws(HeimdallrError) {
         let token = try await accessToken(waiting: limit)
         authenticator.authenticate(&request, with: token)

@@ -18,7 +18,7 @@ public struct HeimdallrConfiguration: Sendable, Equatable {
     /// Further form parameters of every token request, whatever the grant.
     public var parameters: [FormParameter] = []
     /// Further header fields of every token request.
-    public var headers: [HTTPField] = []
+    public var headers: [HeimdallrHTTPField] = []
     /// A token's life when the answer does not say.
     public var defaultExpiresIn = Duration.seconds(300)
     /// `nil`: an answer without token_type is an error.

@@ -42,7 +42,7 @@ public enum HeimdallrError: Error, Sendable, Equatable, CustomStringConvertible 
 
 /// What went wrong with one token request.
 public enum TokenEndpointFault: Error, Sendable, Hashable, CustomStringConvertible {
-    case network(HTTPClientError)
+    case network(HeimdallrHTTPClientError)
     /// An error status without an OAuth error.
     case status(Int)
     /// Never followed: a credential would go where nobody said it should.

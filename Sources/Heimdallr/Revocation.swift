@@ -140,12 +140,12 @@ extension Heimdallr {
         } catch {
             return .failed(error)
         }
-        let response: HTTPResponse
+        let response: HeimdallrHTTPResponse
         do {
             response = try await exchange.httpClient.send(exchange.message(request, to: endpoint))
         } catch {
             exchange.directory.doubt()
-            return .failed(.network(error as? HTTPClientError ?? .other))
+            return .failed(.network(error as? HeimdallrHTTPClientError ?? .other))
         }
         if response.status == 404 { exchange.directory.doubt() }
         switch response.status {

@@ -3,7 +3,7 @@ import Heimdallr
 
 /// Heimdallr's default way to the network: libcurl on an event loop. Redirects are never followed, certificates always
 /// checked, proxies of the environment only used when asked for. Any thread.
-public final class CurlHTTPClient: HTTPClient {
+public final class CurlHTTPClient: HeimdallrHTTPClient {
     private let client: BufferedClient
 
     /// - Parameter client: says on which event loop libcurl runs, and how it reaches its peers.
@@ -18,8 +18,8 @@ public final class CurlHTTPClient: HTTPClient {
         self.init(try BufferedClient(options: options))
     }
 
-    public func send(_ request: HTTPRequest) async throws -> HTTPResponse {
-        guard let (origin, target) = Self.split(request.url) else { throw HTTPClientError.other }
+    public func send(_ request: HeimdallrHTTPRequest) async throws -> HeimdallrHTTPResponse {
+        guard let (origin, target) = Self.split(request.url) else { throw HeimdallrHTTPClientError.other }
         var exchange = BufferedClient.Request(origin: origin)
         exchange.method = request.method
         exchange.target = target
@@ -30,11 +30,12 @@ public final class CurlHTTPClient: HTTPClient {
         exchange.maxBodyBytes = request.maxBodyBytes
         do throws(BufferedClient.Failure) {
             let answer = try await client.send(exchange)
-            return HTTPResponse(
-                status: answer.status, headers: answer.fields.map { HTTPField(name: $0.name, value: $0.value) },
+            return HeimdallrHTTPResponse(
+                status: answer.status,
+                headers: answer.fields.map { HeimdallrHTTPField(name: $0.name, value: $0.value) },
                 body: answer.body)
         } catch {
-            throw HTTPClientError(error)
+            throw HeimdallrHTTPClientError(error)
         }
     }
 
@@ -61,7 +62,7 @@ public final class CurlHTTPClient: HTTPClient {
     }
 }
 
-extension HTTPClientError {
+extension HeimdallrHTTPClientError {
     fileprivate init(_ failure: BufferedClient.Failure) {
         switch failure {
         case .timeout: self = .timeout

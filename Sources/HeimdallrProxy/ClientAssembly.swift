@@ -41,7 +41,7 @@ struct ClientAssembly {
         configuration.audience = settings.audience
         // A grant of its own kind sends the parameters itself.
         if case .extension = settings.grantType {} else { configuration.parameters = parameters }
-        configuration.headers = settings.headers.map { HTTPField(name: $0.name, value: $0.value) }
+        configuration.headers = settings.headers.map { HeimdallrHTTPField(name: $0.name, value: $0.value) }
         configuration.defaultExpiresIn = settings.defaultExpiresIn
         configuration.defaultTokenType = settings.defaultTokenType
         configuration.treatAsBearer = settings.treatAsBearer

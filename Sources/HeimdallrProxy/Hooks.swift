@@ -11,7 +11,7 @@ import Reactor
 /// Tells the configuration's hooks that a person is wanted, or that a token is gone. No secret is among what they learn.
 struct Hooks: Sendable {
     private let settings: HooksSettings
-    private let httpClient: any HTTPClient
+    private let httpClient: any HeimdallrHTTPClient
     private let logger: Logger
     private let signIn: @Sendable (String) -> SignInHint
     /// For the command: ours, without the variables that hold secrets.
@@ -98,11 +98,11 @@ struct Hooks: Sendable {
     // MARK: How
 
     private func post(_ body: [UInt8], to url: String, _ notice: Notice) async {
-        let request = HTTPRequest(
+        let request = HeimdallrHTTPRequest(
             method: "POST", url: url,
             headers: [
-                HTTPField(name: "Content-Type", value: "application/json"),
-                HTTPField(name: "User-Agent", value: "heimdallr-proxy"),
+                HeimdallrHTTPField(name: "Content-Type", value: "application/json"),
+                HeimdallrHTTPField(name: "User-Agent", value: "heimdallr-proxy"),
             ], body: body, timeout: Self.webhookTime, maxBodyBytes: 64 * 1024)
         var failure = ""
         for pause in [.zero] + Self.pauses {
@@ -113,7 +113,7 @@ struct Hooks: Sendable {
                 failure = "it answered \(answer.status)"
                 guard answer.status >= 500 || answer.status == 429 || answer.status == 408 else { break }
             } catch {
-                failure = (error as? HTTPClientError)?.description ?? "the exchange failed"
+                failure = (error as? HeimdallrHTTPClientError)?.description ?? "the exchange failed"
             }
         }
         log("the webhook could not be told", notice, failure)

@@ -6,8 +6,10 @@ import Testing
 @Suite("logins under way")
 struct LoginDeskTests {
     /// No login here asks anybody anything before it is finished.
-    private struct NoNetwork: HTTPClient {
-        func send(_ request: HTTPRequest) async throws -> HTTPResponse { throw HTTPClientError.connect }
+    private struct NoNetwork: HeimdallrHTTPClient {
+        func send(_ request: HeimdallrHTTPRequest) async throws -> HeimdallrHTTPResponse {
+            throw HeimdallrHTTPClientError.connect
+        }
     }
 
     private let redirectURI = "http://127.0.0.1:8081/callback"

@@ -12,11 +12,13 @@ func check(_ input: [UInt8]) {
     if let body = try? JSONParser.parse(input), let text = body["error"]?.string { checkText(text) }
 
     let value = String(decoding: input.prefix(64), as: UTF8.self)
-    let date = HTTPField(name: "Date", value: String(decoding: input.dropFirst(64).prefix(64), as: UTF8.self))
+    let date = HeimdallrHTTPField(name: "Date", value: String(decoding: input.dropFirst(64).prefix(64), as: UTF8.self))
     for headers in [
-        [HTTPField(name: "Retry-After", value: value)], [HTTPField(name: "Retry-After", value: value), date],
+        [HeimdallrHTTPField(name: "Retry-After", value: value)],
+        [HeimdallrHTTPField(name: "Retry-After", value: value), date],
     ] {
-        let wait = RetryAfter.duration(in: HTTPResponse(status: 429, headers: headers), wallClock: 1_800_000_000)
+        let wait = RetryAfter.duration(
+            in: HeimdallrHTTPResponse(status: 429, headers: headers), wallClock: 1_800_000_000)
         require(wait.map { $0 >= .zero } ?? true, "nobody waits for less than nothing")
     }
 }

@@ -99,7 +99,7 @@ import Testing
     @Test("nobody listens, no such host: network faults")
     func noServer() async throws {
         for (url, expected) in [
-            ("http://127.0.0.1:\(try freePort())/token", HTTPClientError.connect),
+            ("http://127.0.0.1:\(try freePort())/token", HeimdallrHTTPClientError.connect),
             ("http://nowhere.invalid/token", .dns),
         ] {
             let client = try client(of: url, through: try SharedCurl.client())
@@ -124,7 +124,7 @@ import Testing
         #expect(try await trusting.accessToken().value == Secret("T1"))
     }
 
-    private func client(of url: String, through http: any HTTPClient) throws -> Heimdallr {
+    private func client(of url: String, through http: any HeimdallrHTTPClient) throws -> Heimdallr {
         var configuration = HeimdallrConfiguration(tokenEndpoint: url)
         configuration.allowPlaintext = true
         return try Heimdallr(

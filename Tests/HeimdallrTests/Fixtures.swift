@@ -9,7 +9,7 @@ func makeClient(
         identifier: "username", secret: Secret("password")),
     grant: any OAuthAuthorizationGrant = ClientCredentialsGrant(),
     store: any OAuthAccessTokenStore = OAuthAccessTokenMemoryStore(), clock: HeimdallrClock = .system,
-    httpClient: any HTTPClient = LoopbackHTTPClient(), limiter: TokenRequestLimiter = .shared,
+    httpClient: any HeimdallrHTTPClient = LoopbackHTTPClient(), limiter: TokenRequestLimiter = .shared,
     _ change: (inout HeimdallrConfiguration) -> Void = { _ in }
 ) throws -> Heimdallr {
     var configuration = HeimdallrConfiguration(tokenEndpoint: endpoint.url)

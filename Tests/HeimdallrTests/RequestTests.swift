@@ -143,7 +143,7 @@ import TestSupport
             let client = try makeClient(endpoint, grant: grant, clock: clock.clock) {
                 $0.allowDeprecated = true
                 $0.parameters = [FormParameter("tenant", "nine")]
-                $0.headers = [HTTPField(name: "X-Any", value: "extra")]
+                $0.headers = [HeimdallrHTTPField(name: "X-Any", value: "extra")]
                 $0.resource = ["https://a.example.com", "https://b.example.com"]
                 $0.audience = "billing"
             }
@@ -164,10 +164,11 @@ import TestSupport
     func reservedHeaders() throws {
         let endpoint = try TokenEndpoint([])
         #expect(throws: HeimdallrConfigurationError.reservedHeader("Authorization")) {
-            try makeClient(endpoint) { $0.headers = [HTTPField(name: "Authorization", value: "x")] }
+            try makeClient(endpoint) { $0.headers = [HeimdallrHTTPField(name: "Authorization", value: "x")] }
         }
         for header in [
-            HTTPField(name: "X Y", value: "x"), HTTPField(name: "X", value: "a\r\nb"), HTTPField(name: "", value: ""),
+            HeimdallrHTTPField(name: "X Y", value: "x"), HeimdallrHTTPField(name: "X", value: "a\r\nb"),
+            HeimdallrHTTPField(name: "", value: ""),
         ] {
             #expect(throws: HeimdallrConfigurationError.malformedHeader(header.name)) {
                 try makeClient(endpoint) { $0.headers = [header] }

@@ -7,16 +7,18 @@ import Testing
 
     @Test("[61] in the Authorization header by default, in place of what was there")
     func authorizationHeader() {
-        var request = HTTPRequest(
+        var request = HeimdallrHTTPRequest(
             url: "https://api.example.com/?a=b",
             headers: [
-                HTTPField(name: "authorization", value: "Basic old"), HTTPField(name: "Accept", value: "*/*"),
-                HTTPField(name: "AUTHORIZATION", value: "Digest old"),
+                HeimdallrHTTPField(name: "authorization", value: "Basic old"),
+                HeimdallrHTTPField(name: "Accept", value: "*/*"),
+                HeimdallrHTTPField(name: "AUTHORIZATION", value: "Digest old"),
             ])
         ResourceRequestAuthenticatorHTTPHeader().authenticate(&request, with: token)
         #expect(
             request.headers == [
-                HTTPField(name: "Accept", value: "*/*"), HTTPField(name: "Authorization", value: "Bearer a+b/c="),
+                HeimdallrHTTPField(name: "Accept", value: "*/*"),
+                HeimdallrHTTPField(name: "Authorization", value: "Bearer a+b/c="),
             ])
         #expect(request.url == "https://api.example.com/?a=b")
     }
@@ -41,7 +43,7 @@ import Testing
             ("https://a/b?access_token&my_access_token=1", "https://a/b?my_access_token=1&access_token=a%2Bb%2Fc%3D"),
         ])
     func query(url: String, expected: String) {
-        var request = HTTPRequest(url: url)
+        var request = HeimdallrHTTPRequest(url: url)
         ResourceRequestAuthenticatorQueryParameter().authenticate(&request, with: token)
         #expect(request.url == expected)
         #expect(request.headers.isEmpty)
@@ -53,10 +55,11 @@ import Testing
         let token = AccessToken(
             value: secret, issuedAt: .now, expiresAt: .now, refreshToken: secret,
             extra: ["id_token": .string("hush-hush")])
-        let request = HTTPRequest(
-            url: "https://a/?access_token=hush-hush", headers: [HTTPField(name: "Authorization", value: "hush-hush")],
+        let request = HeimdallrHTTPRequest(
+            url: "https://a/?access_token=hush-hush",
+            headers: [HeimdallrHTTPField(name: "Authorization", value: "hush-hush")],
             body: Array("hush-hush".utf8))
-        let response = HTTPResponse(status: 200, headers: request.headers, body: request.body)
+        let response = HeimdallrHTTPResponse(status: 200, headers: request.headers, body: request.body)
         let record = TokenRecord(
             revision: 1, accessToken: secret, issuedAt: 0, expiresAt: 0, refreshToken: secret,
             extra: ["id_token": .string("hush-hush")])

@@ -81,9 +81,9 @@ import TestSupport
                 refreshToken: Secret("R1"))
         ])
         let client = try makeClient(endpoint, grant: InteractiveGrant(), store: store, clock: ManualClock().clock)
-        var request = HTTPRequest(url: "https://api.example.com/v1")
+        var request = HeimdallrHTTPRequest(url: "https://api.example.com/v1")
         try await client.authenticate(&request)
-        #expect(request.headers == [HTTPField(name: "Authorization", value: "Bearer T2")])
+        #expect(request.headers == [HeimdallrHTTPField(name: "Authorization", value: "Bearer T2")])
         #expect(endpoint.requests.map { $0["grant_type"] } == ["refresh_token"])
         #expect(endpoint.requests[0]["refresh_token"] == "R1")
     }
@@ -155,7 +155,7 @@ import TestSupport
     @Test("[13] the scheme is Bearer, however the server spells it", arguments: ["bearer", "Bearer", "BEARER"])
     func bearerSpellings(type: String) async throws {
         let endpoint = try TokenEndpoint([.token("x", type: type)])
-        var request = HTTPRequest(url: "https://api.example.com/")
+        var request = HeimdallrHTTPRequest(url: "https://api.example.com/")
         try await makeClient(endpoint).authenticate(&request)
         #expect(request.headers.map(\.value) == ["Bearer x"])
     }

@@ -30,7 +30,7 @@ final class Ground: Sendable {
         var clock = HeimdallrClock.system
         var change: (inout HeimdallrConfiguration) -> Void = { _ in }
         /// Put between the client and libcurl.
-        var http: (any HTTPClient) -> any HTTPClient = { $0 }
+        var http: (any HeimdallrHTTPClient) -> any HeimdallrHTTPClient = { $0 }
         var onTokenRequest: @Sendable (TokenRequestReport) -> Void = { _ in }
     }
 

@@ -20,7 +20,7 @@ struct TokenFault: Sendable {
     }
 
     /// On the way to the endpoint.
-    init(_ name: String, url: String, _ error: HTTPClientError) {
+    init(_ name: String, url: String, _ error: HeimdallrHTTPClientError) {
         self.init(name, .status(500), .network(error), peers: Self.envoyDown)
         self.url = url
     }

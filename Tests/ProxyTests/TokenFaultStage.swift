@@ -169,11 +169,11 @@ final class TokenFaultScript: Sendable {
 }
 
 /// The way to the token endpoint, which may lead elsewhere.
-private struct FaultyNetwork: HTTPClient {
-    let next: any HTTPClient
+private struct FaultyNetwork: HeimdallrHTTPClient {
+    let next: any HeimdallrHTTPClient
     let script: TokenFaultScript
 
-    func send(_ request: HTTPRequest) async throws -> HTTPResponse {
+    func send(_ request: HeimdallrHTTPRequest) async throws -> HeimdallrHTTPResponse {
         var request = request
         if let url = script.next() { request.url = url }
         return try await next.send(request)

@@ -18,7 +18,7 @@ enum StoreContender {
         let store = OAuthAccessTokenFileStore(directory: arguments[1], key: try TokenStoreKey(file: arguments[2]))
         var configuration = HeimdallrConfiguration(tokenEndpoint: arguments[3])
         configuration.allowPlaintext = true
-        configuration.headers = [HTTPField(name: "X-Process", value: "\(getpid())")]
+        configuration.headers = [HeimdallrHTTPField(name: "X-Process", value: "\(getpid())")]
         let loop = try EventLoop.start(name: "loop")
         let client = try Heimdallr(
             name: arguments[4], configuration: configuration,

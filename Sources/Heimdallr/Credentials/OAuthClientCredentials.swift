@@ -67,7 +67,7 @@ public struct OAuthClientSecretCredentials: OAuthClientCredentials {
             let value = Base64.encode(pair)
             request.secrets.append(Secret(value))
             request.headers.removeAll { ASCII.equalIgnoringCase($0.name, "Authorization") }
-            request.headers.append(HTTPField(name: "Authorization", value: "Basic \(value)"))
+            request.headers.append(HeimdallrHTTPField(name: "Authorization", value: "Basic \(value)"))
         }
     }
 

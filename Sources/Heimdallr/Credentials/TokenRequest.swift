@@ -2,11 +2,11 @@
 /// to it without having to know the others.
 public struct TokenRequest: Sendable, Equatable, Redacted {
     public var form: [FormParameter]
-    public var headers: [HTTPField]
+    public var headers: [HeimdallrHTTPField]
     /// What must not come back in a message: added to by whoever puts a secret into the request.
     public var secrets: [Secret]
 
-    public init(form: [FormParameter] = [], headers: [HTTPField] = [], secrets: [Secret] = []) {
+    public init(form: [FormParameter] = [], headers: [HeimdallrHTTPField] = [], secrets: [Secret] = []) {
         self.form = form
         self.headers = headers
         self.secrets = secrets

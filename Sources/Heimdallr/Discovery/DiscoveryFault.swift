@@ -1,6 +1,6 @@
 /// Why the server's metadata is of no use: RFC 8414, OpenID Connect Discovery. Fixed sentences.
 public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
-    case network(HTTPClientError)
+    case network(HeimdallrHTTPClientError)
     /// Neither well-known address has a document.
     case status(Int)
     /// JSON of another kind, or none.

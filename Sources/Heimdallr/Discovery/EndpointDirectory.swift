@@ -5,7 +5,7 @@ import Synchronization
 /// at a time, whoever asks.
 final class EndpointDirectory: Sendable {
     private let configuration: HeimdallrConfiguration
-    private let httpClient: any HTTPClient
+    private let httpClient: any HeimdallrHTTPClient
     private let clock: HeimdallrClock
     private let state = Mutex(State())
 
@@ -23,7 +23,7 @@ final class EndpointDirectory: Sendable {
     static let pauses = (without: Duration.seconds(1), with: Duration.seconds(60))
     static let maxDocumentBytes = 256 * 1024
 
-    init(configuration: HeimdallrConfiguration, httpClient: any HTTPClient, clock: HeimdallrClock) {
+    init(configuration: HeimdallrConfiguration, httpClient: any HeimdallrHTTPClient, clock: HeimdallrClock) {
         self.configuration = configuration
         self.httpClient = httpClient
         self.clock = clock
@@ -120,14 +120,14 @@ final class EndpointDirectory: Sendable {
 
     /// A document of the server's own, asked for without any credential.
     func document(at url: String, within timeout: Duration) async throws(DiscoveryFault) -> [UInt8] {
-        let request = HTTPRequest(
-            url: url, headers: [HTTPField(name: "Accept", value: "application/json")], timeout: timeout,
+        let request = HeimdallrHTTPRequest(
+            url: url, headers: [HeimdallrHTTPField(name: "Accept", value: "application/json")], timeout: timeout,
             maxBodyBytes: Self.maxDocumentBytes)
-        let response: HTTPResponse
+        let response: HeimdallrHTTPResponse
         do {
             response = try await httpClient.send(request)
         } catch {
-            throw .network(error as? HTTPClientError ?? .other)
+            throw .network(error as? HeimdallrHTTPClientError ?? .other)
         }
         guard (200..<300).contains(response.status) else { throw .status(response.status) }
         return response.body

@@ -1,7 +1,7 @@
 /// The Retry-After field, RFC 9110 section 10.2.3.
 enum RetryAfter {
     /// Seconds, or an HTTP date seen from the answer's own Date, else from our wall clock. Never negative.
-    static func duration(in response: HTTPResponse, wallClock: Int64) -> Duration? {
+    static func duration(in response: HeimdallrHTTPResponse, wallClock: Int64) -> Duration? {
         guard let text = response.header("Retry-After") else { return nil }
         let value = text.utf8.drop { $0 == 0x20 || $0 == 0x09 }
         let trimmed = Substring(value).utf8.reversed().drop { $0 == 0x20 || $0 == 0x09 }.reversed()

@@ -4,12 +4,12 @@ struct TokenExchange: Sendable {
     let credentials: any OAuthClientCredentials
     let grant: any OAuthAuthorizationGrant
     let parser: any OAuthAccessTokenParser
-    let httpClient: any HTTPClient
+    let httpClient: any HeimdallrHTTPClient
     let directory: EndpointDirectory
 
     /// A request ready to go, and what must not be seen of it.
     struct Prepared: Sendable {
-        var request: HTTPRequest
+        var request: HeimdallrHTTPRequest
         var secrets: [Secret]
         /// As sent.
         var grantType: String
@@ -80,13 +80,13 @@ struct TokenExchange: Sendable {
     }
 
     /// The request on its way.
-    func message(_ ready: TokenRequest, to url: String) -> HTTPRequest {
+    func message(_ ready: TokenRequest, to url: String) -> HeimdallrHTTPRequest {
         var request = ready
-        request.headers.append(HTTPField(name: "Content-Type", value: "application/x-www-form-urlencoded"))
+        request.headers.append(HeimdallrHTTPField(name: "Content-Type", value: "application/x-www-form-urlencoded"))
         if !request.headers.contains(where: { ASCII.equalIgnoringCase($0.name, "Accept") }) {
-            request.headers.append(HTTPField(name: "Accept", value: "application/json"))
+            request.headers.append(HeimdallrHTTPField(name: "Accept", value: "application/json"))
         }
-        return HTTPRequest(
+        return HeimdallrHTTPRequest(
             method: "POST", url: url, headers: request.headers, body: FormEncoding.body(request.form),
             timeout: configuration.timeout)
     }
@@ -114,12 +114,12 @@ struct TokenExchange: Sendable {
             return read(response, hiding: prepared.secrets + secrets, wallClock: wallClock())
         } catch {
             directory.doubt()
-            return .fault(.network(error as? HTTPClientError ?? .other), retryAfter: nil)
+            return .fault(.network(error as? HeimdallrHTTPClientError ?? .other), retryAfter: nil)
         }
     }
 
     /// Judges by status and body; the content type is not trusted either way.
-    func read(_ response: HTTPResponse, hiding secrets: [Secret], wallClock: Int64) -> TokenLifeCycle.Outcome {
+    func read(_ response: HeimdallrHTTPResponse, hiding secrets: [Secret], wallClock: Int64) -> TokenLifeCycle.Outcome {
         let retryAfter = RetryAfter.duration(in: response, wallClock: wallClock)
         switch response.status {
         case 200..<300:
@@ -141,7 +141,7 @@ struct TokenExchange: Sendable {
         }
     }
 
-    func refusal(in response: HTTPResponse, hiding secrets: [Secret]) -> OAuthError? {
+    func refusal(in response: HeimdallrHTTPResponse, hiding secrets: [Secret]) -> OAuthError? {
         guard let body = try? JSONParser.parse(response.body), let code = body["error"]?.string, !code.isEmpty else {
             return nil
         }

@@ -139,7 +139,7 @@ extension Heimdallr {
 
     /// A request of the client's own to another endpoint than the token endpoint. The client is named in the form even if
     /// it authenticates in the header: these endpoints want that.
-    func post(_ form: [FormParameter], to url: String) async throws(LoginError) -> HTTPResponse {
+    func post(_ form: [FormParameter], to url: String) async throws(LoginError) -> HeimdallrHTTPResponse {
         var request: TokenRequest
         do throws(TokenEndpointFault) {
             request = try await exchange.authenticated(form)
@@ -147,12 +147,12 @@ extension Heimdallr {
             throw LoginError(error)
         }
         request.set(FormParameter("client_id", exchange.credentials.identifier))
-        let response: HTTPResponse
+        let response: HeimdallrHTTPResponse
         do {
             response = try await exchange.httpClient.send(exchange.message(request, to: url))
         } catch {
             exchange.directory.doubt()
-            throw .endpoint(.network(error as? HTTPClientError ?? .other))
+            throw .endpoint(.network(error as? HeimdallrHTTPClientError ?? .other))
         }
         guard (200..<300).contains(response.status) else {
             if response.status == 404 { exchange.directory.doubt() }

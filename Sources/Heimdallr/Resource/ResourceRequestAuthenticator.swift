@@ -12,11 +12,11 @@ public protocol ResourceRequestAuthenticator: Sendable {
 
 extension ResourceRequestAuthenticator {
     /// Replaces what the request carried in that place.
-    public func authenticate(_ request: inout HTTPRequest, with token: AccessToken) {
+    public func authenticate(_ request: inout HeimdallrHTTPRequest, with token: AccessToken) {
         switch credential(for: token) {
         case .header(let name, let value):
             request.headers.removeAll { ASCII.equalIgnoringCase($0.name, name) }
-            request.headers.append(HTTPField(name: name, value: value.revealed))
+            request.headers.append(HeimdallrHTTPField(name: name, value: value.revealed))
         case .query(let name, let value):
             request.url = QueryParameter.set(name, to: value, in: request.url)
         }

@@ -30,7 +30,7 @@ import Testing
 
     /// What the protected API answers to the client's token.
     private func status(_ server: DjangoOAuthToolkit, _ client: Heimdallr) async throws -> Int {
-        var request = HTTPRequest(url: "\(server.url)/api/me")
+        var request = HeimdallrHTTPRequest(url: "\(server.url)/api/me")
         try await client.authenticate(&request, waiting: .seconds(10))
         return try await LoopbackHTTPClient().send(request).status
     }
@@ -77,9 +77,9 @@ import Testing
         #expect(report.isComplete)
         #expect(next.status().signedInAs == nil)
         #expect(try await ground.store().load(client: "calendar") == nil, "[59] the id token goes too")
-        let dead = HTTPRequest(
+        let dead = HeimdallrHTTPRequest(
             url: "\(server.url)/api/me",
-            headers: [HTTPField(name: "Authorization", value: "Bearer \(old.revealed)")])
+            headers: [HeimdallrHTTPField(name: "Authorization", value: "Bearer \(old.revealed)")])
         #expect(try await LoopbackHTTPClient().send(dead).status == 401)
     }
 

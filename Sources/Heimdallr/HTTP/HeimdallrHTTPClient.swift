@@ -1,16 +1,16 @@
 /// Sends one HTTP exchange. The seam to the network: token requests go through it, nothing else does.
 ///
 /// What an implementation owes its caller:
-/// - it honours `HTTPRequest.timeout`, from connect to the last byte, and `HTTPRequest.maxBodyBytes`;
+/// - it honours `HeimdallrHTTPRequest.timeout`, from connect to the last byte, and `HeimdallrHTTPRequest.maxBodyBytes`;
 /// - it never follows a redirect and never adds credentials of its own;
 /// - it stops, throwing, when the calling task is cancelled.
-public protocol HTTPClient: Sendable {
-    /// - Throws: `HTTPClientError`. Anything else that is thrown counts as `HTTPClientError.other`.
-    func send(_ request: HTTPRequest) async throws -> HTTPResponse
+public protocol HeimdallrHTTPClient: Sendable {
+    /// - Throws: `HeimdallrHTTPClientError`. Anything else that is thrown counts as `HeimdallrHTTPClientError.other`.
+    func send(_ request: HeimdallrHTTPRequest) async throws -> HeimdallrHTTPResponse
 }
 
 /// One header field, as it stands in the message.
-public struct HTTPField: Sendable, Hashable {
+public struct HeimdallrHTTPField: Sendable, Hashable {
     public var name: String
     public var value: String
 
@@ -21,19 +21,19 @@ public struct HTTPField: Sendable, Hashable {
 }
 
 /// A request held in memory. Prints without header values and body: they hold credentials.
-public struct HTTPRequest: Sendable, Equatable, Redacted {
+public struct HeimdallrHTTPRequest: Sendable, Equatable, Redacted {
     public var method: String
     /// Absolute, `https://…` or `http://…`.
     public var url: String
-    public var headers: [HTTPField]
+    public var headers: [HeimdallrHTTPField]
     public var body: [UInt8]
     /// From connect to the last byte of the answer.
     public var timeout: Duration
-    /// A longer answer is `HTTPClientError.bodyTooLarge`, and no more of it is read.
+    /// A longer answer is `HeimdallrHTTPClientError.bodyTooLarge`, and no more of it is read.
     public var maxBodyBytes: Int
 
     public init(
-        method: String = "GET", url: String, headers: [HTTPField] = [], body: [UInt8] = [],
+        method: String = "GET", url: String, headers: [HeimdallrHTTPField] = [], body: [UInt8] = [],
         timeout: Duration = .seconds(10), maxBodyBytes: Int = 1 << 20
     ) {
         self.method = method
@@ -50,12 +50,12 @@ public struct HTTPRequest: Sendable, Equatable, Redacted {
 }
 
 /// A whole answer. Prints without header values and body: they hold tokens.
-public struct HTTPResponse: Sendable, Equatable, Redacted {
+public struct HeimdallrHTTPResponse: Sendable, Equatable, Redacted {
     public var status: Int
-    public var headers: [HTTPField]
+    public var headers: [HeimdallrHTTPField]
     public var body: [UInt8]
 
-    public init(status: Int, headers: [HTTPField] = [], body: [UInt8] = []) {
+    public init(status: Int, headers: [HeimdallrHTTPField] = [], body: [UInt8] = []) {
         self.status = status
         self.headers = headers
         self.body = body
@@ -70,7 +70,7 @@ public struct HTTPResponse: Sendable, Equatable, Redacted {
 }
 
 /// Why there is no answer. Fixed sentences; the peer's words are never in them.
-public enum HTTPClientError: Error, Sendable, Hashable, CustomStringConvertible {
+public enum HeimdallrHTTPClientError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The connection was refused, reset or cut.
     case connect
     case dns
