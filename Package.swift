@@ -30,13 +30,13 @@ let package = Package(
         .package(
             url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: ["ConfigurationSupport"]),
         .package(url: "https://github.com/hummingbird-project/swift-mustache", from: "2.1.1"),
-        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
         .systemLibrary(name: "CLibcurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CLibcrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CLibqrencode", pkgConfig: "libqrencode", providers: [.apt(["libqrencode-dev"])]),
+        .systemLibrary(name: "CLibyaml", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
         .target(name: "QRCode", dependencies: ["CLibqrencode"], swiftSettings: strict),
         .target(name: "Cryptography", dependencies: ["CLibcrypto", "CLinux"], swiftSettings: strict),
         .target(name: "Heimdallr", dependencies: ["Cryptography"], swiftSettings: strict),
@@ -45,9 +45,7 @@ let package = Package(
         .target(name: "Reactor", dependencies: ["CLinux"], swiftSettings: strict),
         .target(name: "CurlTransport", dependencies: ["CLibcurl", "Reactor"], swiftSettings: strict),
         .target(name: "HTTPMessage", swiftSettings: strict),
-        .target(
-            name: "Configuration", dependencies: ["HTTPMessage", .product(name: "Yams", package: "Yams")],
-            swiftSettings: strict),
+        .target(name: "Configuration", dependencies: ["HTTPMessage", "CLibyaml"], swiftSettings: strict),
         .target(
             name: "Proxy", dependencies: ["Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration"],
             swiftSettings: strict),

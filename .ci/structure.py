@@ -16,6 +16,7 @@ MAY_IMPORT = {
     "CLibcurl": set(),
     "CLibcrypto": set(),
     "CLibqrencode": set(),
+    "CLibyaml": set(),
     "CLinux": set(),
     "QRCode": {"CLibqrencode"},
     "Cryptography": {"CLibcrypto", "CLinux"},
@@ -23,7 +24,7 @@ MAY_IMPORT = {
     "HeimdallrCurl": {"Heimdallr", "CurlTransport"},
     "Reactor": {"CLinux"},
     "CurlTransport": {"CLibcurl", "Reactor"},
-    "Configuration": {"HTTPMessage", "Yams"},
+    "Configuration": {"HTTPMessage", "CLibyaml"},
     "HTTPMessage": set(),
     "Proxy": {"Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration"},
     "Administration": {
@@ -47,7 +48,9 @@ SYSTEM = {"Glibc", "Musl", "Synchronization", "Dispatch", "FoundationEssentials"
 # Modules that may hold unsafe code, and the two files of the executable that may: process limits, signals, log writing;
 # the terminal and child programs.
 MAY_BE_UNSAFE = {"CLinux", "Reactor", "CurlTransport", "Cryptography", "QRCode"}
-UNSAFE_FILES = {"HeimdallrProxy/SystemCalls.swift", "HeimdallrProxy/Terminal.swift"}
+UNSAFE_FILES = {
+    "HeimdallrProxy/SystemCalls.swift", "HeimdallrProxy/Terminal.swift", "Configuration/YAMLEvents.swift",
+}
 UNSAFE = re.compile(
     r"\bunsafe\b|\bUnsafe(Mutable|Raw|MutableRaw)?(Buffer)?Pointer\b|\bwithUnsafe\w*\b|@unchecked\b|\bunowned\(unsafe\)"
     r"|\bunsafeBitCast\b|\bOpaquePointer\b"

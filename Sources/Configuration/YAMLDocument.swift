@@ -1,31 +1,30 @@
-import Yams
-
-/// YAML text → our tree. The only file that knows the YAML library.
-///
-/// Two things are kept from the library by writing a stand-in character over them, one for one, so that columns stay:
-/// the `*` of an alias (expanding aliases, or hashing them as keys, takes time without bound), and the second spelling
-/// of a key (it stops at the first duplicate and names one place; we name both and go on).
-struct YAMLDocument {
+/// YAML text → our tree, with everything in it that we do not want reported where it stands.
+struct YAMLDocument: ~Copyable {
     private static let maxDepth = 32
-    private static let tooDeep = "nested too deeply: nothing here goes beyond a few levels"
-    private static let noTag = ["", "tag:yaml.org,2002:str"]
 
     private let diagnostics: Diagnostics
-    private var text: [Unicode.Scalar]
-    /// What stands in for what.
-    private var standIns: [Unicode.Scalar: Unicode.Scalar] = [:]
-    private var nextStandIn: UInt32 = 0xE000
-    private let asterisk: Unicode.Scalar?
+    private var events: YAMLEvents
 
     /// The root node, or `nil` with the reasons in `diagnostics`.
     static func parse(_ yaml: String, _ diagnostics: Diagnostics) -> Node? {
-        guard var document = YAMLDocument(yaml, diagnostics) else { return nil }
-        return document.compose()
+        guard let text = checked(yaml, diagnostics) else { return nil }
+        do throws(YAMLEvents.Fault) {
+            var document = YAMLDocument(diagnostics, try YAMLEvents(text))
+            return try document.root()
+        } catch {
+            diagnostics.error(error.position, error.message)
+            return nil
+        }
     }
 
-    private init?(_ yaml: String, _ diagnostics: Diagnostics) {
+    private init(_ diagnostics: Diagnostics, _ events: consuming YAMLEvents) {
         self.diagnostics = diagnostics
-        text = Array(yaml.unicodeScalars)
+        self.events = events
+    }
+
+    /// The text's bytes without a byte order mark; `nil` when it holds a control character.
+    private static func checked(_ yaml: String, _ diagnostics: Diagnostics) -> [UInt8]? {
+        var text = yaml.unicodeScalars[...]
         if text.first == "\u{FEFF}" { text.removeFirst() }
         var line = 1
         var column = 1
@@ -41,197 +40,136 @@ struct YAMLDocument {
             }
             column += 1
         }
-        var asterisk: Unicode.Scalar?
-        if text.contains("*") {
-            asterisk = Self.unused(in: text, from: &nextStandIn)
-            guard let asterisk else {
-                diagnostics.error(.whole, "too many private-use characters: remove them")
-                return nil
-            }
-            standIns[asterisk] = "*"
-            for index in text.indices where text[index] == "*" { text[index] = asterisk }
-        }
-        self.asterisk = asterisk
+        return Array(String(text).utf8)
     }
 
-    private static func unused(in text: [Unicode.Scalar], from next: inout UInt32) -> Unicode.Scalar? {
-        while next <= 0xF8FF, let candidate = Unicode.Scalar(next) {
-            next += 1
-            if !text.contains(candidate) { return candidate }
-        }
-        return nil
-    }
-
-    // MARK: The library
-
-    private mutating func compose() -> Node? {
+    private mutating func root() throws(YAMLEvents.Fault) -> Node? {
+        var root: Node?
+        var documents = 0
         while true {
-            var source = String(String.UnicodeScalarView(text))
-            // The library keeps a pointer to the string's bytes; very short strings have none that stays.
-            source += "\n# end of the configuration\n"
-            do {
-                let parser = try Parser(yaml: source, resolver: .basic, constructor: .default, encoding: .utf8)
-                guard let root = try parser.singleRoot() else {
+            let event = try events.next()
+            switch event.kind {
+            case .streamStart, .documentEnd: break
+            case .streamEnd:
+                if documents == 0 {
                     diagnostics.error(.whole, "the file is empty: write at least `upstreams:`; see the documentation")
-                    return nil
                 }
-                // Nodes hold their anchors weakly; the parser holds them for good.
-                return withExtendedLifetime(parser) { node(root, depth: 0) }
-            } catch YamlError.duplicatedKeysInMapping(_, let context) {
-                if !hideKey(line: context.mark.line, column: context.mark.column) {
+                return root
+            case .documentStart:
+                documents += 1
+                guard documents == 1 else {
                     diagnostics.error(
-                        .file(line: context.mark.line, column: context.mark.column), "this key stands here twice")
+                        event.position,
+                        "a second YAML document starts here: write one document only, without further `---`")
                     return nil
                 }
-            } catch let error as YamlError {
-                report(error)
-                return nil
-            } catch {
-                diagnostics.error(.whole, "not valid YAML")
-                return nil
+            default: root = try node(event, depth: 0)
             }
         }
     }
 
-    private func report(_ error: YamlError) {
-        switch error {
-        case .scanner(let context, let problem, let mark, _), .parser(let context, let problem, let mark, _):
-            let message = [context?.text, problem].compactMap { $0 }.joined(separator: ", ")
-            if problem.contains("nesting level") {
-                diagnostics.error(.file(line: mark.line, column: mark.column), Self.tooDeep)
-                return
-            }
-            // What is missing at the end is missed behind the line that we added.
-            let last = 1 + text.lazy.filter { $0 == "\n" }.count
-            diagnostics.error(
-                .file(line: min(mark.line, last), column: mark.column),
-                "not valid YAML: \(restored(message))\(hint(problem))")
-        case .composer(_, _, let mark, _):
-            diagnostics.error(
-                .file(line: mark.line, column: mark.column),
-                "a second YAML document starts here: write one document only, without further `---`")
-        case .reader(let problem, _, _, _):
-            diagnostics.error(.whole, "not valid YAML: \(problem)")
-        default:
-            diagnostics.error(.whole, "not valid YAML")
-        }
-    }
-
-    private func hint(_ problem: String) -> String {
-        if problem.contains("mapping values are not allowed") {
-            return "; check the indentation, and put values that contain \": \" in quotes"
-        }
-        if problem.contains("cannot start any token") {
-            return "; indent with spaces, not tabs, and put values that start with @, ` or % in quotes"
-        }
-        if problem.contains("expected node content") || problem.contains("expected ',' or") {
-            return "; see that every [ and { is closed"
-        }
-        return ""
-    }
-
-    // MARK: Stand-ins
-
-    /// Writes a stand-in over the first character of the key at this place. False when that is not possible.
-    private mutating func hideKey(line: Int, column: Int) -> Bool {
-        var index = 0
-        var current = 1
-        while current < line, index < text.count {
-            if text[index] == "\n" { current += 1 }
-            index += 1
-        }
-        index += column - 1
-        if index < text.count, text[index] == "\"" || text[index] == "'" { index += 1 }
-        guard index < text.count, text[index] != "\\", let standIn = Self.unused(in: text, from: &nextStandIn) else {
-            return false
-        }
-        standIns[standIn] = standIns[text[index]] ?? text[index]
-        text[index] = standIn
-        return true
-    }
-
-    private func restored(_ string: String) -> String {
-        guard !standIns.isEmpty else { return string }
-        var view = String.UnicodeScalarView()
-        for scalar in string.unicodeScalars { view.append(standIns[scalar] ?? scalar) }
-        return String(view)
-    }
-
-    // MARK: Our tree
-
-    private func node(_ source: Yams.Node, depth: Int) -> Node? {
-        let position = Self.position(source.mark)
+    /// The node that begins with `event`; `nil` when there is none to go on with. Reads to its end either way.
+    private mutating func node(_ event: YAMLEvents.Event, depth: Int) throws(YAMLEvents.Fault) -> Node? {
         guard depth < Self.maxDepth else {
-            diagnostics.error(position, Self.tooDeep)
+            diagnostics.error(event.position, "nested too deeply: nothing here goes beyond a few levels")
+            try skip(event)
             return nil
         }
-        if source.anchor != nil {
-            diagnostics.error(position, "anchors and aliases are not supported: write the value where it is needed")
+        if event.hasAnchor {
+            diagnostics.error(
+                event.position, "anchors and aliases are not supported: write the value where it is needed")
         }
-        switch source {
-        case .scalar(let scalar):
-            checkTag(scalar.tag, position)
-            return Node(position: position, content: .scalar(self.scalar(scalar, position)))
-        case .sequence(let sequence):
-            checkTag(sequence.tag, position)
-            return Node(position: position, content: .sequence(sequence.compactMap { node($0, depth: depth + 1) }))
-        case .mapping(let mapping):
-            checkTag(mapping.tag, position)
-            return Node(position: position, content: .mapping(entries(mapping, depth: depth)))
-        case .alias:
+        checkTag(event)
+        switch event.kind {
+        case .scalar(let text, let isPlain):
+            return Node(position: event.position, content: .scalar(.init(text: text, plain: isPlain)))
+        case .sequenceStart:
+            return Node(position: event.position, content: .sequence(try items(depth: depth)))
+        case .mappingStart:
+            return Node(position: event.position, content: .mapping(try entries(depth: depth)))
+        default:
+            refuseAlias(event)
             return nil
         }
     }
 
-    private func entries(_ mapping: Yams.Node.Mapping, depth: Int) -> [Node.Entry] {
+    private mutating func items(depth: Int) throws(YAMLEvents.Fault) -> [Node] {
+        var items: [Node] = []
+        while true {
+            let event = try events.next()
+            if case .sequenceEnd = event.kind { return items }
+            if let item = try node(event, depth: depth + 1) { items.append(item) }
+        }
+    }
+
+    private mutating func entries(depth: Int) throws(YAMLEvents.Fault) -> [Node.Entry] {
         var entries: [Node.Entry] = []
         var places: [String: Position] = [:]
-        for (keyNode, valueNode) in mapping {
-            let position = Self.position(keyNode.mark)
-            guard case .scalar(let scalar) = keyNode else {
-                diagnostics.error(position, "a key must be a plain word")
+        while true {
+            let event = try events.next()
+            if case .mappingEnd = event.kind { return entries }
+            guard let key = try key(event, places) else {
+                try skip(try events.next())
                 continue
             }
-            let key = self.scalar(scalar, position).text
-            if keyNode.anchor != nil {
-                diagnostics.error(position, "anchors and aliases are not supported: write the key without")
-            }
-            if key == "<<" {
-                diagnostics.error(position, "merge keys (<<) are not supported: write the keys out")
-                continue
-            }
-            if let first = places[key] {
-                diagnostics.error(position, "duplicate key \"\(key)\": it stands in \(first.inWords) already")
-                continue
-            }
-            places[key] = position
-            guard let value = node(valueNode, depth: depth + 1) else { continue }
-            entries.append(.init(key: key, keyPosition: position, value: value))
+            places[key] = event.position
+            guard let value = try node(try events.next(), depth: depth + 1) else { continue }
+            entries.append(.init(key: key, keyPosition: event.position, value: value))
         }
-        return entries
     }
 
-    private func scalar(_ source: Yams.Node.Scalar, _ position: Position) -> Node.Scalar {
-        let plain = source.style == .plain || source.style == .any
-        if plain, let asterisk, source.string.unicodeScalars.first == asterisk {
-            diagnostics.error(
-                position,
-                "put a value that starts with * in quotes, \"\(restored(source.string))\"; aliases are not supported")
+    /// - Parameter places: where each key of this mapping stands.
+    /// - Returns: `nil` when its value is not to be looked at.
+    private mutating func key(
+        _ event: YAMLEvents.Event, _ places: [String: Position]
+    ) throws(YAMLEvents.Fault) -> String? {
+        guard case .scalar(let key, _) = event.kind else {
+            if case .alias = event.kind {
+                refuseAlias(event)
+            } else {
+                diagnostics.error(event.position, "a key must be a plain word")
+                try skip(event)
+            }
+            return nil
         }
-        return .init(text: restored(source.string), plain: plain)
+        if event.hasAnchor {
+            diagnostics.error(event.position, "anchors and aliases are not supported: write the key without")
+        }
+        if key == "<<" {
+            diagnostics.error(event.position, "merge keys (<<) are not supported: write the keys out")
+            return nil
+        }
+        if let first = places[key] {
+            diagnostics.error(event.position, "duplicate key \"\(key)\": it stands in \(first.inWords) already")
+            return nil
+        }
+        return key
     }
 
-    private func checkTag(_ tag: Tag, _ position: Position) {
-        guard !Self.noTag.contains(tag.description) else { return }
-        diagnostics.error(position, "YAML tags are not supported: leave out \(Self.short(tag.description))")
+    /// Reads on to the end of what begins with `event`.
+    private mutating func skip(_ event: YAMLEvents.Event) throws(YAMLEvents.Fault) {
+        var event = event
+        var depth = 0
+        while true {
+            switch event.kind {
+            case .sequenceStart, .mappingStart: depth += 1
+            case .sequenceEnd, .mappingEnd: depth -= 1
+            default: break
+            }
+            guard depth > 0 else { return }
+            event = try events.next()
+        }
     }
 
-    private static func short(_ tag: String) -> String {
-        let prefix = "tag:yaml.org,2002:"
-        return tag.hasPrefix(prefix) ? "!!" + tag.dropFirst(prefix.count) : tag
+    private func refuseAlias(_ event: YAMLEvents.Event) {
+        diagnostics.error(
+            event.position, "put a value that starts with * in quotes; anchors and aliases are not supported")
     }
 
-    private static func position(_ mark: Mark?) -> Position {
-        mark.map { .file(line: $0.line, column: $0.column) } ?? .whole
+    private func checkTag(_ event: YAMLEvents.Event) {
+        let standard = "tag:yaml.org,2002:"
+        guard let tag = event.tag, tag != standard + "str" else { return }
+        let written = tag.hasPrefix(standard) ? "!!" + tag.dropFirst(standard.count) : tag
+        diagnostics.error(event.position, "YAML tags are not supported: leave out \(written)")
     }
 }

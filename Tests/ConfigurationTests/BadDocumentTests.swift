@@ -18,8 +18,7 @@ struct BadDocumentTests {
         (
             "log: {level: info}\nproxy:\n\tthreads: 1",
             [
-                "c.yaml:3:1: not valid YAML: while scanning for the next token, found character that cannot start any "
-                    + "token; indent with spaces, not tabs, and put values that start with @, ` or % in quotes"
+                "c.yaml:3:1: not valid YAML: a tab stands here: indent with spaces"
             ]
         ),
         (
@@ -43,6 +42,29 @@ struct BadDocumentTests {
             ["c.yaml:1:6: anchors and aliases are not supported: write the value where it is needed"]
         ),
         ("log:\n  <<: {level: info}", ["c.yaml:2:3: merge keys (<<) are not supported: write the keys out"]),
+        (
+            "log:\n  level: info\n\tformat: text",
+            ["c.yaml:3:1: not valid YAML: a tab stands here: indent with spaces"]
+        ),
+        (
+            "log:\n  level: \"info\n",
+            ["c.yaml:2:10: not valid YAML: the quote that opens here is not closed: write \" behind the value"]
+        ),
+        (
+            "# ü\nlog: {level: 'info}\n",
+            ["c.yaml:2:14: not valid YAML: the quote that opens here is not closed: write ' behind the value"]
+        ),
+        (
+            "log:\n  level: \"info\n  format: \"text\"\nproxy: {}\n",
+            ["c.yaml:2:10: not valid YAML: the quote that opens here is not closed: write \" behind the value"]
+        ),
+        (
+            "log: *common\nproxi: {}",
+            [
+                "c.yaml:1:6: put a value that starts with * in quotes; anchors and aliases are not supported",
+                "c.yaml:2:1: unknown key \"proxi\"; did you mean \"proxy\"?",
+            ]
+        ),
         ("? [a]\n: 1", ["c.yaml:1:3: a key must be a plain word"]),
         (
             "upstreams:\n  - host: *.example.com",
@@ -85,7 +107,7 @@ struct BadDocumentTests {
             yaml += "a\(level): &a\(level) [\(Array(repeating: alias, count: 9).joined(separator: ", "))]\n"
         }
         yaml += "? *a40\n: 1\n? *a40\n: 2\n"
-        #expect(problems(yaml).contains { $0.hasSuffix("aliases are not supported") })
+        #expect(problems(yaml).contains { $0.contains("aliases are not supported") })
     }
 
     @Test("nesting without end is an error, not a crash", arguments: ["[", "{a: ", "- "])
@@ -98,7 +120,7 @@ struct BadDocumentTests {
         #expect(problems(closed).contains("c.yaml:1:37: nested too deeply: nothing here goes beyond a few levels"))
     }
 
-    @Test("private-use characters stay what they are beside our stand-ins")
+    @Test("private-use characters and asterisks stay what they are")
     func privateUse() throws {
         let yaml = """
             clients:
