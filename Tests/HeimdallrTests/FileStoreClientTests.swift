@@ -51,6 +51,41 @@ import Testing
         #expect(endpoint.requests.map { $0["refresh_token"] } == [nil, "R1", "R2"])
     }
 
+    @Test(
+        "while the record is damaged the seed is tried once, the status says what to remove, and a mended record serves",
+        arguments: [TokenEndpointAnswer.error("invalid_grant"), .error("invalid_request"), .status(400)])
+    func damagedRecord(refusal: TokenEndpointAnswer) async throws {
+        let ground = try FileStoreGround()
+        let endpoint = try TokenEndpoint { request, _ in
+            request["refresh_token"] == "R1" ? .token("T2", refreshToken: "R2") : refusal
+        }
+        try await store(ground).save(FileStoreGround.record(3, refreshToken: "R1"), client: "billing")
+        let good = try ground.bytes()
+        var damaged = good
+        damaged[damaged.count / 2] ^= 1
+        try ground.overwrite(with: damaged)
+        let clock = ManualClock(chance: 0.5)
+        let client = try makeClient(
+            endpoint, grant: RefreshTokenGrant(refreshToken: Secret("R0")), store: store(ground), clock: clock.clock)
+        client.start()
+        try await eventually("the refusal") { client.status().state == .needsAuthentication }
+        for _ in 0..<20 {
+            clock.advance(by: .seconds(60))
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        #expect(endpoint.requests.map { $0["refresh_token"] } == ["R0"])
+        let fault = try #require(client.status().storeFault)
+        #expect(fault.contains(ground.path()) && fault.contains("remove it"))
+        #expect(try ground.bytes() == damaged)
+        try ground.overwrite(with: good)
+        try await eventually("a token by the mended record") {
+            clock.advance(by: .seconds(1))
+            return client.hasAccessToken
+        }
+        #expect(client.status().storeFault == nil)
+        client.shutdown()
+    }
+
     @Test("what was forgotten stays forgotten in the next run")
     func cleared() async throws {
         let ground = try FileStoreGround()

@@ -386,46 +386,4 @@ import Testing
         #expect(rig.use() == "T1")
         #expect(rig.life.refreshToken == Secret("R1"))
     }
-
-    @Test("three 400 without a code over a minute count as invalid_grant, but the refresh token is kept and tried")
-    func codelessRefusals() {
-        var rig = LifeCycleRig(needs: .person)
-        rig.start(stored: rig.record(nil, refreshToken: "R1"))
-        let begin = rig.time
-        var refusals = 0
-        while !rig.eventNames.contains("needs_authentication"), refusals < 20 {
-            while rig.fetch == nil { rig.pass(1) }
-            rig.answer(LifeCycleRig.status(400))
-            refusals += 1
-        }
-        #expect(refusals >= 3)
-        #expect(rig.time - begin >= 60)
-        #expect(rig.life.refreshToken == Secret("R1"))
-        let id = rig.wait()
-        #expect(rig.outcomes[id] == .failure(.needsAuthentication))
-        while rig.fetch == nil { rig.pass(1) }
-        #expect(rig.fetches.last == .refresh(Secret("R1")))
-        rig.answer(LifeCycleRig.token("T2"))
-        #expect(rig.use() == "T2")
-    }
-
-    @Test("a doubtful refresh token of a grant that needs nobody: fresh grants and it take turns")
-    func codelessRefusalsUnattended() {
-        var rig = LifeCycleRig()
-        rig.start(stored: rig.record(nil, refreshToken: "R1"))
-        while !rig.life.isRefreshTokenDoubtful {
-            while rig.fetch == nil { rig.pass(1) }
-            rig.answer(LifeCycleRig.status(401))
-        }
-        rig.pass(1)
-        #expect(rig.fetches.last == .grant)
-        rig.answer(LifeCycleRig.status(500))
-        while rig.fetch == nil { rig.pass(1) }
-        #expect(rig.fetches.last == .refresh(Secret("R1")))
-        rig.answer(LifeCycleRig.status(401))
-        while rig.fetch == nil { rig.pass(1) }
-        #expect(rig.fetches.last == .grant)
-        rig.answer(LifeCycleRig.token("T1"))
-        #expect(rig.use() == "T1")
-    }
 }

@@ -1,8 +1,8 @@
 internal import Cryptography
 import Synchronization
 
-/// The keys that an issuer signs with: kept for a day, and asked for again, at most once a minute, when a token was
-/// signed by a key that is not among them.
+/// The keys that an issuer signs with: kept for a day, and asked for again, at most once a minute, when none of them
+/// fits a token's signature. A server may put a new key under an old name.
 final class IssuerKeys: Sendable {
     private let directory: EndpointDirectory
     private let clock: HeimdallrClock
@@ -12,6 +12,8 @@ final class IssuerKeys: Sendable {
     private struct State {
         var keys: KeySet?
         var fetchedAt: ContinuousClock.Instant?
+        /// The last attempt, whatever came of it.
+        var askedAt: ContinuousClock.Instant?
     }
 
     static let longevity = Duration.seconds(24 * 3600)
@@ -27,9 +29,7 @@ final class IssuerKeys: Sendable {
     func check(_ token: SignedToken) async throws(IDTokenFault) {
         var candidates = kept(for: token) ?? []
         if accepts(token, candidates) { return }
-        // One that names a key which is there has been signed by somebody else. One that names none may have been signed
-        // by a new key.
-        if candidates.isEmpty || token.keyID == nil, mayAsk {
+        if mayAsk() {
             candidates = try await fetch().candidates(for: token)
             if accepts(token, candidates) { return }
         }
@@ -51,9 +51,14 @@ final class IssuerKeys: Sendable {
         }
     }
 
-    private var mayAsk: Bool {
+    /// Whoever has no keys yet may ask at any time; a login is one at a time, and a person's.
+    private func mayAsk() -> Bool {
         let now = clock.now()
-        return state.withLock { $0.fetchedAt.map { now - $0 >= Self.pause } ?? true }
+        return state.withLock { state in
+            if state.keys != nil, let askedAt = state.askedAt, now - askedAt < Self.pause { return false }
+            state.askedAt = now
+            return true
+        }
     }
 
     private func fetch() async throws(IDTokenFault) -> KeySet {

@@ -110,11 +110,16 @@ extension TokenLifeCycle {
             switch (fetch.kind, verdict(on: fault)) {
             case (.refresh(let spent), .grantGone):
                 return loseRefreshToken(spent, now: now, wallClock: wallClock, random: random)
-            case (.refresh, .codeless) where doubtRefreshToken(now: now):
-                withoutRefreshToken(now: now, random: random)
-            case (.grant, .grantGone) where settings.needs == .freshSeed:
+            case (.refresh, .refused):
+                refreshRefused(fault, retryAfter: retryAfter, now: now, random: random)
+            case (.grant, .grantGone) where settings.needs == .freshSeed,
+                (.grant, .refused) where settings.needs == .freshSeed && awaitsStore:
+                // While there is a record that can't be read, the seed has most likely been spent for what is in it: it
+                // is tried once, and the record is taken up when it can be read.
                 spentRefreshToken = fetch.seed
                 failAuthentication(now: now, random: random)
+            case (.grant, .refused) where settings.needs == .freshSeed:
+                refreshRefused(fault, retryAfter: retryAfter, now: now, random: random)
             default:
                 fail(fault, retryAfter: retryAfter, now: now, random: random)
             }
@@ -145,8 +150,7 @@ extension TokenLifeCycle {
         }
         refreshLife = life(of: response, replacing: kept, askedAt: fetch.askedAt ?? now)
         refreshToken = new.refreshToken
-        isRefreshTokenDoubtful = false
-        codeless = nil
+        if fetch.kind != .grant || response.refreshToken != nil { trustRefreshToken() }
         self.fetch?.afterSave = .publish(new, refreshed: token != nil || fetch.kind != .grant)
         return record(new, now: now, wallClock: wallClock)
     }
@@ -222,9 +226,18 @@ extension TokenLifeCycle {
     private mutating func remember(
         _ kind: Failure.Kind, backoff: Backoff, retryAfter: Duration?, now: Instant, random: () -> Double
     ) {
+        let retryAt = now + backoff.delay(attempt: failuresInARow + 1, random: random())
+        let keepsWaiters = if case .unavailable = kind { true } else { false }
+        remember(kind, retryAt: retryAt, retryAfter: retryAfter, now: now, keepsWaiters: keepsWaiters)
+    }
+
+    /// - Parameter keepsWaiters: those stay for whom the retry comes early enough.
+    private mutating func remember(
+        _ kind: Failure.Kind, retryAt earliest: Instant, retryAfter: Duration?, now: Instant, keepsWaiters: Bool
+    ) {
         failuresInARow += 1
         hasSettled = true
-        var retryAt = now + backoff.delay(attempt: failuresInARow, random: random())
+        var retryAt = earliest
         if let lastAskedAt { retryAt = max(retryAt, lastAskedAt + settings.minInterval) }
         let serverWants = retryAfter.map { now + min(max($0, .zero), Self.maxRetryAfter) }
         if let serverWants { retryAt = max(retryAt, serverWants) }
@@ -233,7 +246,7 @@ extension TokenLifeCycle {
         fetchDue = retryAt
         let error = error(for: failure, now: now)
         if kind != .needsAuthentication { act(.emit(.tokenFailed(error))) }
-        if case .unavailable = kind {
+        if keepsWaiters {
             // One refresh for each request: a server that hands out expired tokens is not asked again for the same one.
             let isFutile = kind == .unavailable(.answer(.alreadyExpired))
             for (id, waiter) in waiters where isFutile || waiter.deadline < retryAt {
@@ -261,34 +274,53 @@ extension TokenLifeCycle {
 
     private enum Verdict {
         case grantGone
-        /// What some servers say instead of `invalid_grant`, and others for anything.
-        case codeless
+        /// What some servers say instead of `invalid_grant`, and others for anything: `invalid_request`, or nothing.
+        case refused
         case other
     }
 
     private func verdict(on fault: TokenEndpointFault) -> Verdict {
         switch fault {
         case .refused(let error) where error.code == .invalidGrant && fault.looksPermanent: .grantGone
-        case .status(400), .status(401): .codeless
+        case .refused(let error) where [400, 401].contains(error.status) && error.code != .invalidClient: .refused
+        case .status(400), .status(401): .refused
         default: .other
         }
     }
 
-    /// Three 400 or 401 without a code over a minute count as `invalid_grant`.
-    private mutating func doubtRefreshToken(now: Instant) -> Bool {
-        let row = (count: (codeless?.count ?? 0) + 1, since: codeless?.since ?? now)
-        codeless = row
-        if row.count >= 3, now - row.since >= .seconds(60) { isRefreshTokenDoubtful = true }
-        return isRefreshTokenDoubtful
-    }
+    /// Two refusals so far apart are no accident.
+    private static let doubtPause = Duration.seconds(2)
 
-    /// The refresh token is only doubtful: it is kept, and tried now and then.
-    private mutating func withoutRefreshToken(now: Instant, random: () -> Double) {
-        if settings.needs == .person {
+    /// The second refusal ends what the refresh token stands for, as `invalid_grant` does; but the token is kept, and
+    /// tried now and then. The second attempt comes as soon as it may count.
+    private mutating func refreshRefused(
+        _ fault: TokenEndpointFault, retryAfter: Duration?, now: Instant, random: () -> Double
+    ) {
+        let since = refusedSince ?? now
+        refusedSince = since
+        if now - since >= Self.doubtPause { isRefreshTokenDoubtful = true }
+        guard isRefreshTokenDoubtful else {
+            remember(
+                .refused(fault), retryAt: max(now, since + Self.doubtPause), retryAfter: retryAfter, now: now,
+                keepsWaiters: true)
+            return
+        }
+        if settings.needs == .person || lastAttemptWasGrant {
             failAuthentication(now: now, random: random)
         } else {
             wantToken(now: now)
         }
+    }
+
+    private mutating func trustRefreshToken() {
+        isRefreshTokenDoubtful = false
+        refusedSince = nil
+    }
+
+    /// A refresh was refused once: whether it is the end is known in a moment.
+    var isRefusalInDoubt: Bool {
+        guard let refusedSince, let failure, case .refused = failure.kind else { return false }
+        return !isRefreshTokenDoubtful && failure.retryAt <= refusedSince + Self.doubtPause
     }
 
     /// `invalid_grant`: the only answer that discards a refresh token.
@@ -299,8 +331,7 @@ extension TokenLifeCycle {
         refreshLife = nil
         signIn = nil
         spentRefreshToken = spent
-        isRefreshTokenDoubtful = false
-        codeless = nil
+        trustRefreshToken()
         if settings.needs == .person {
             act(.emit(.tokenLost(.grantGone)))
             needAuthentication()

@@ -52,7 +52,7 @@ extension TokenLifeCycle {
         refreshLife = login.refreshLife
         signIn = login.signIn
         isRefreshTokenDoubtful = false
-        codeless = nil
+        refusedSince = nil
         rejectionsInARow = 0
         rejectedUntil = nil
         storedGeneration = nil

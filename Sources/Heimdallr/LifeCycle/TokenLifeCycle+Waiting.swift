@@ -35,7 +35,7 @@ extension TokenLifeCycle {
     func refusal(now: Instant) -> HeimdallrError? {
         guard stage != .stopped else { return .stopped }
         guard stage == .running, fetch == nil else { return nil }
-        if let failure, failure.retryAt > now { return error(for: failure, now: now) }
+        if let failure, failure.retryAt > now, !isRefusalInDoubt { return error(for: failure, now: now) }
         if let rejectedUntil, rejectedUntil > now {
             return .rejectedByResource(retryAfter: now.duration(to: rejectedUntil))
         }

@@ -124,9 +124,9 @@ struct TokenLifeCycle: Sendable {
     var failure: Failure?
     var failuresInARow = 0
     var lastSuccessAt: Instant?
-    /// 400 or 401 without an error code to a refresh: when the first of this row came, and how many.
-    var codeless: (count: Int, since: Instant)?
-    /// The refresh token may be dead: every other attempt does without it.
+    /// 400 or 401 to a refresh, but not what would say whose fault it is: when the first of this row came.
+    var refusedSince: Instant?
+    /// The refresh token is dead, most likely: every other attempt does without it.
     var isRefreshTokenDoubtful = false
     var lastAttemptWasGrant = false
     var rejectionsInARow = 0
@@ -219,7 +219,7 @@ struct TokenLifeCycle: Sendable {
         resaveDue = nil
         failure = nil
         failuresInARow = 0
-        codeless = nil
+        refusedSince = nil
         isRefreshTokenDoubtful = false
         rejectionsInARow = 0
         rejectedUntil = nil

@@ -246,6 +246,38 @@ struct SignedIDToken {
         #expect(server.requests("/keys").count == 2)
     }
 
+    @Test("a signature that a key of the same name does not fit: the keys are asked for again, once a minute at most")
+    func newKeyUnderAnOldName() async throws {
+        let clock = ManualClock()
+        let server = try LoginServer()
+        let client = try server.client(clock: clock.clock) { $0.scope = ["openid"] }
+        /// Each token is signed by a key of its own, and all of these keys have the same name.
+        func attempt(publishing: Bool) async throws {
+            let attempt = try await client.beginLogin(redirectURI: LoginServer.callback)
+            var claims = Self.claims(server, nonce: attempt.expectation.nonce)
+            claims["exp"] = Self.now + 3600
+            let signed = try await SignedIDToken(claims: claims)
+            if publishing { server["/keys"] = .json(signed.keys) }
+            server.giveToken(more: #""id_token":"\#(signed.token)""#)
+            try await client.finishLogin(attempt, redirectedTo: server.answer(attempt))
+        }
+        try await attempt(publishing: true)
+        #expect(server.requests("/keys").count == 1)
+        for _ in 0..<2 {
+            await #expect(throws: LoginError.idToken(.signature)) { try await attempt(publishing: true) }
+        }
+        #expect(server.requests("/keys").count == 1)
+        clock.advance(by: .seconds(61))
+        try await attempt(publishing: true)
+        #expect(server.requests("/keys").count == 2)
+        // Keys that could not be had count, too.
+        clock.advance(by: .seconds(61))
+        server["/keys"] = LoginServer.Reply(status: 503)
+        await #expect(throws: LoginError.idToken(.keys(.status(503)))) { try await attempt(publishing: false) }
+        await #expect(throws: LoginError.idToken(.signature)) { try await attempt(publishing: true) }
+        #expect(server.requests("/keys").count == 3)
+    }
+
     @Test("keys that can't be had, or are no keys, fail the login and say so")
     func keys() async throws {
         for (reply, fault) in [
