@@ -68,6 +68,22 @@ public final class StreamSocket {
         if isOpen { _ = shutdown(descriptor, Int32(SHUT_WR)) }
     }
 
+    /// How long a peer may be silent before the kernel asks whether it is still there.
+    private static let silence: Int32 = 15
+
+    /// Has the kernel ask a silent peer whether it is still there: one that is gone shows as a failure (tcp(7),
+    /// TCP_KEEPIDLE). No-op where the kernel knows by itself, as on Unix sockets.
+    public func probePeer() {
+        guard isOpen else { return }
+        for (level, option, value) in [
+            (Int32(IPPROTO_TCP), TCP_KEEPIDLE, Self.silence), (Int32(IPPROTO_TCP), TCP_KEEPINTVL, Self.silence),
+            (SOL_SOCKET, SO_KEEPALIVE, 1),
+        ] {
+            var value = value
+            _ = unsafe setsockopt(descriptor, level, option, &value, socklen_t(MemoryLayout<Int32>.size))
+        }
+    }
+
     /// Makes `close` send a reset instead of an orderly end, so that a cut message can't look complete.
     public func resetOnClose() {
         var option = linger(l_onoff: 1, l_linger: 0)

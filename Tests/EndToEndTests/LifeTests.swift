@@ -22,10 +22,11 @@ struct LifeTests {
         let endpoint = try tokenEndpoint()
         let proxy = try await RunningProxy(
             configuration(tokenEndpoint: endpoint.url, upstreams: upstream(url: origin.url)))
-        let client = try await RawClient.connect(port: proxy.port)
-        try await client.send("GET http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n")
+        var client: RawClient? = try await RawClient.connect(port: proxy.port)
+        try await client?.send("GET http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n")
         try await eventually("the request arrives") { origin.requests.count == 1 }
-        client.close()
+        client?.resetOnClose()
+        client = nil
         try await eventually("the origin's connection ends") { origin.connections.map(\.isEndedByPeer) == [true] }
     }
 

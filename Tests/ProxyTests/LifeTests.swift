@@ -10,11 +10,12 @@ struct LifeTests {
 
     @Test func `a client that leaves before the answer ends the exchange within a second`() async throws {
         let ground = try await Ground { _ = $0.waitForPeerToLeave() }
-        let client = try await ground.connect()
-        try await client.send(message())
+        var client: RawClient? = try await ground.connect()
+        try await client?.send(message())
         let origin = ground.origin
         try await eventually("the request arrives") { origin.requests.count == 1 }
-        client.close()
+        client?.resetOnClose()
+        client = nil
         try await eventually("the upstream's connection ends", within: .seconds(1)) { origin.connections[0].isOver }
     }
 
@@ -24,10 +25,11 @@ struct LifeTests {
             try exchange.chunk("first")
             _ = exchange.waitForPeerToLeave()
         }
-        let client = try await ground.connect()
-        try await client.send(message())
-        _ = try await client.read(until: "first")
-        client.close()
+        var client: RawClient? = try await ground.connect()
+        try await client?.send(message())
+        _ = try await client?.read(until: "first")
+        client?.resetOnClose()
+        client = nil
         let origin = ground.origin
         try await eventually("the upstream's connection ends", within: .seconds(1)) { origin.connections[0].isOver }
     }
@@ -50,11 +52,13 @@ struct LifeTests {
             return .token("T1")
         }
         let ground = try await Ground(endpoint: endpoint)
-        let leaver = try await ground.connect()
-        try await leaver.send(message("GET", "http://api.test/left"))
+        var leaver: RawClient? = try await ground.connect()
+        try await leaver?.send(message("GET", "http://api.test/left"))
         _ = try await endpoint.requests(1)
         async let response = ground.request("GET", "http://api.test/stayed")
-        leaver.close()
+        leaver?.resetOnClose()
+        leaver = nil
+        try await Task.sleep(for: .milliseconds(100))
         gate.open()
         #expect(try await response.status == 200)
         #expect(ground.origin.requests.map(\.target) == ["/stayed"])
@@ -104,7 +108,8 @@ struct LifeTests {
         try await fourth.send(message("GET", "http://api.test/fourth"))
         await #expect(throws: TestFailure.self) { try await fourth.response(within: .milliseconds(300)) }
         #expect(origin.requests.count == 3)
-        clients[0].close()
+        clients[0].resetOnClose()
+        clients.removeFirst()
         #expect(try await fourth.response().status == 200)
         // And again, once everybody has left.
         for client in clients + [fourth] { client.close() }
@@ -224,11 +229,12 @@ struct LifeTests {
         var observer = ProxyObserver()
         observer.accessLog = { log.append($0) }
         let ground = try await Ground(observer: observer) { _ = $0.waitForPeerToLeave() }
-        let client = try await ground.connect()
-        try await client.send(message())
+        var client: RawClient? = try await ground.connect()
+        try await client?.send(message())
         let origin = ground.origin
         try await eventually("the request arrives") { origin.requests.count == 1 }
-        client.close()
+        client?.resetOnClose()
+        client = nil
         try await eventually("a record") { log.records.map(\.status) == [499] }
     }
 }

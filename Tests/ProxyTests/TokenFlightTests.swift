@@ -51,7 +51,8 @@ struct TokenFlightTests {
         _ = try await endpoint.requests(1)
         let client = ground.client
         try await eventually("they wait") { client.status().waiters == 20 }
-        for client in leaving { client.close() }
+        for client in leaving { client.resetOnClose() }
+        leaving = []
         let all = try await statuses(of: ground) {
             try await eventually("all wait", within: .seconds(60)) { client.status().waiters >= Self.crowd }
             #expect(ground.origin.requests.isEmpty)

@@ -114,6 +114,33 @@ struct UnauthorizedTests {
         #expect(try await client.response().text == "firstthen.")
     }
 
+    @Test(
+        arguments: [
+            "Connection: close\r\n", "", "Content-Length: 10\r\n", "Content-Length: 0\r\nConnection: close\r\n",
+            "Transfer-Encoding: chunked\r\nConnection: close\r\n",
+        ], [true, false])
+    func `in the middle of an upload that goes on, past max_replay_bytes`(fields: String, chunked: Bool) async throws {
+        let ground = try await Ground(upstream: "max_replay_bytes: 100KiB") { exchange in
+            guard exchange.head.field("Authorization") == "Bearer T1" else {
+                return try exchange.respond(body: "welcome \(try exchange.readBody().bodyCount)")
+            }
+            try exchange.send("HTTP/1.1 401 No\r\nWWW-Authenticate: Bearer error=\"invalid_token\"\r\n\(fields)\r\n")
+            _ = exchange.waitForPeerToLeave()
+        }
+        let client = try await ground.connect()
+        let size = 300_000
+        let framing = chunked ? "Transfer-Encoding: chunked" : "Content-Length: \(size)"
+        try await client.send("POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\(framing)\r\n\r\n")
+        let piece = [UInt8](repeating: 98, count: 10_000)
+        for _ in 0..<(size / piece.count) {
+            try await client.send(chunked ? Array("2710\r\n".utf8) + piece + [13, 10] : piece)
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        if chunked { try await client.send("0\r\n\r\n") }
+        #expect(try await client.response().text == "welcome \(size)")
+        #expect(ground.origin.requests.map(\.authorization) == [["Bearer T1"], ["Bearer T2"]])
+    }
+
     @Test func `a program's own credential is the program's own affair`() async throws {
         let ground = try await Ground(upstream: "on_existing: keep", answer: { try $0.respond(401) })
         #expect(try await ground.request(fields: ["Authorization: Basic bWluZQ=="]).status == 401)

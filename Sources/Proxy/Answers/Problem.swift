@@ -53,6 +53,10 @@ extension Problem {
     static let slowBody = Problem(
         408, "http_request_error", "slow-request", "The request took too long",
         "The body of the request stalled for longer than proxy.idle_timeout.", closes: true)
+    static let bodyCut = Problem(
+        400, "http_request_error", "body-cut", "The request's body is not whole",
+        "The connection's sending side ended before the body did. What was sent upstream stays incomplete.",
+        closes: true)
     static let bodyTooLarge = Problem(
         413, "http_request_error", "body-too-large", "The request's body is too large",
         "The body is longer than proxy.max_body_bytes.", closes: true)

@@ -48,6 +48,12 @@ extension ClientConnection: TransferDelegate {
         case .discard:
             isAnswerHeadComplete = true
             discarded = 0
+            // The rest of the body would go to an upstream that has refused it, and could not be sent again.
+            guard exchange.isRequestComplete else {
+                stopTransfer()
+                ended(nil)
+                return false
+            }
         case .switchProtocols: return switchProtocols()
         case .refuse(let problem): return refuse(problem)
         }
@@ -230,8 +236,7 @@ extension ClientConnection: TransferDelegate {
 
     private func waitForBody() -> UploadStep {
         guard !hasEnded else {
-            // The body will never be whole; nobody waits for an answer.
-            hangUp()
+            _ = refuse(.bodyCut)
             return .abort
         }
         isUploadWaiting = true
@@ -245,6 +250,11 @@ extension ClientConnection: TransferDelegate {
         self.transfer = nil
         guard phase == .exchanging else { return }
         if let error, let upstream { shard.observer.transportFailed(upstream.name, error) }
+        ended(error)
+        readHead()
+    }
+
+    private func ended(_ error: TransportError?) {
         switch exchange.ended(error, isHeadComplete: isAnswerHeadComplete) {
         case .complete:
             if answer.framing == .chunked, !takeDecodedTrailers() { return cut() }
@@ -259,9 +269,8 @@ extension ClientConnection: TransferDelegate {
             guard let upstream, let client = upstream.client else { return fail(.internalError) }
             waitForToken(client, upstream)
         case .problem(let problem): fail(problem)
-        case .cut: return cut()
+        case .cut: cut()
         }
-        readHead()
     }
 
     /// On a fresh connection. The first try took its time: a token that has expired or been rejected meanwhile is not

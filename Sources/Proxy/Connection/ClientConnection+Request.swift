@@ -204,7 +204,9 @@ extension ClientConnection {
             answer.reset(requestWasHead: exchange.isHead)
             isAnswerHeadComplete = false
             answerDecoder.reset()
-            if exchange.isReplayed { body.rewind() }
+            if exchange.isReplayed, !body.rewind() {
+                throw TransportError(.internal, message: "a part of the request's body is gone")
+            }
             isUploadWaiting = false
             setDeadline(.response, after: upstream.responseTimeout)
             try transfer.start(delegate: self, fresh: fresh)
@@ -294,8 +296,10 @@ extension ClientConnection {
 
     // MARK: Answering by ourselves
 
-    /// Answers with a problem. Nothing of another answer has been written.
+    /// Answers with a problem; where another answer is under way, cuts it: nothing may come within an answer but its
+    /// own bytes.
     func fail(_ problem: Problem) {
+        if exchange.isAnswered { return cut() }
         stopTransfer()
         // What is left of the request's body would be taken for the next request. HTTP/1.0 has no way to keep the
         // connection but a field that problems don't carry.

@@ -116,14 +116,21 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     func ready(_ readiness: Readiness) {
         guard phase != .closed else { return }
         if let tunnel { return tunnel.clientReady(readiness) }
-        if readiness.contains(.failed) { return hangUp() }
+        // Both sides have ended: what the client has sent is still read, so that no reset eats the last answer.
+        let isOrderly = phase == .lingering && !readiness.contains(.error)
+        if readiness.contains(.failed), !isOrderly { return hangUp() }
         if readiness.contains(.writable), !canWrite {
             canWrite = true
             if !output.isEmpty { flush() }
         }
         guard !readiness.isDisjoint(with: [.readable, .peerClosed]) else { return }
         canRead = true
-        if readiness.contains(.peerClosed) { isPeerClosed = true }
+        if readiness.contains(.peerClosed), !isPeerClosed {
+            // It has sent all it wanted to, and may still read. If it is gone, what we write next comes back as a reset;
+            // while there is nothing to write, the kernel asks.
+            isPeerClosed = true
+            socket.probePeer()
+        }
         switch phase {
         case .readingHead:
             readHead()
@@ -133,8 +140,6 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
                     isUploadWaiting = false
                     transfer?.resumeUpload()
                 }
-            } else if readiness.contains(.peerClosed) {
-                hangUp()
             }
         case .closing, .lingering: discardInput()
         // Whoever has sent all there is may still want an answer.

@@ -28,15 +28,16 @@ struct RequestBody {
         keepLimit = 0
         isSpent = false
         offset = 0
-        rewind()
+        _ = rewind()
     }
 
     /// Keeps what is sent, up to `limit` bytes.
     mutating func keep(upTo limit: Int) { keepLimit = limit }
 
-    /// Begins again with the first byte. Nothing must be spent.
-    mutating func rewind() {
-        precondition(!isSpent)
+    /// Begins again with the first byte.
+    /// - Returns: false when a part is gone, and nothing has changed.
+    mutating func rewind() -> Bool {
+        guard !isSpent else { return false }
         offset = 0
         taken = 0
         remaining = 0
@@ -48,6 +49,7 @@ struct RequestBody {
             isDone = length == 0
         case .chunked: decoder.reset()
         }
+        return true
     }
 
     /// Looks over what is at hand of a chunked body, before anything of the request goes out: what is malformed from

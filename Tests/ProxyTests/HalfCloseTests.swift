@@ -1,0 +1,183 @@
+import TestSupport
+import Testing
+
+@Suite("a client that ends its side gets the answers to all it has asked", .grounds, .timeLimit(.minutes(1)))
+struct HalfCloseTests {
+    private static let whole = ["", "Content-Length: 5", "Transfer-Encoding: chunked"]
+
+    private static func request(_ framing: String, version: String = "1.1", path: String = "/") -> String {
+        let body = framing.isEmpty ? "" : framing.hasPrefix("C") ? "hello" : "5\r\nhello\r\n0\r\n\r\n"
+        let line = framing.isEmpty ? "" : "\(framing)\r\n"
+        return "POST http://api.test\(path) HTTP/\(version)\r\nHost: api.test\r\n\(line)\r\n\(body)"
+    }
+
+    @Test(arguments: whole, [true, false])
+    func `while the upstream thinks`(framing: String, atOnce: Bool) async throws {
+        let gate = Gate()
+        let ground = try await Ground { exchange in
+            try exchange.readBody()
+            gate.wait()
+            try exchange.respond(body: "the answer")
+        }
+        let client = try await ground.connect()
+        try await client.send(Self.request(framing))
+        if atOnce { client.finishSending() }
+        _ = try await ground.origin.completeRequests(1)
+        if !atOnce { client.finishSending() }
+        try await Task.sleep(for: .milliseconds(100))
+        gate.open()
+        #expect(try await client.response().text == "the answer")
+        #expect(try await client.readToEnd(within: .seconds(2)).isEmpty)
+        #expect(ground.origin.requests.count == 1)
+    }
+
+    @Test func `three hundred of them, at once`() async throws {
+        let ground = try await Ground { try $0.respond(body: "ok") }
+        try await withThrowingTaskGroup(of: Int.self) { group in
+            for number in 0..<300 {
+                group.addTask {
+                    let client = try await ground.connect()
+                    try await client.send(Self.request(Self.whole[number % 3]))
+                    client.finishSending()
+                    return try await client.response().status
+                }
+            }
+            var answered = 0
+            for try await status in group { answered += status == 200 ? 1 : 0 }
+            #expect(answered == 300)
+        }
+    }
+
+    @Test func `while a token is fetched`() async throws {
+        let gate = Gate()
+        let endpoint = try TokenEndpoint { _, _ in
+            gate.wait()
+            return .token("T1")
+        }
+        let ground = try await Ground(endpoint: endpoint)
+        let client = try await ground.connect()
+        try await client.send(message())
+        _ = try await endpoint.requests(1)
+        client.finishSending()
+        try await Task.sleep(for: .milliseconds(100))
+        gate.open()
+        #expect(try await client.response().status == 200)
+        #expect(try await client.readToEnd(within: .seconds(2)).isEmpty)
+    }
+
+    @Test func `while the answer comes piece by piece`() async throws {
+        let gate = Gate()
+        let ground = try await Ground { exchange in
+            try exchange.startChunked()
+            try exchange.chunk("first")
+            gate.wait()
+            try exchange.chunk("then")
+            try exchange.lastChunk()
+        }
+        let client = try await ground.connect()
+        try await client.send(message())
+        _ = try await client.read(until: "first\r\n")
+        client.finishSending()
+        try await Task.sleep(for: .milliseconds(100))
+        gate.open()
+        #expect(try await client.readToEnd(within: .seconds(5)) == Array("4\r\nthen\r\n0\r\n\r\n".utf8))
+    }
+
+    @Test func `several requests sent one behind the other`() async throws {
+        let gate = Gate()
+        let ground = try await Ground { exchange in
+            try exchange.readBody()
+            gate.wait()
+            try exchange.respond(body: exchange.head.target)
+        }
+        let client = try await ground.connect()
+        let paths = (0..<20).map { "/\($0)" }
+        try await client.send(
+            paths.enumerated().map { Self.request(Self.whole[$0.offset % 3], path: $0.element) }.joined())
+        client.finishSending()
+        try await Task.sleep(for: .milliseconds(100))
+        gate.open()
+        for path in paths { #expect(try await client.response().text == path) }
+        #expect(try await client.readToEnd(within: .seconds(2)).isEmpty)
+    }
+
+    @Test(arguments: ["", "Connection: keep-alive\r\n"])
+    func `of HTTP 1.0`(field: String) async throws {
+        let gate = Gate()
+        let ground = try await Ground { exchange in
+            gate.wait()
+            try exchange.respond(body: "old")
+        }
+        let client = try await ground.connect()
+        try await client.send("GET http://api.test/ HTTP/1.0\r\nHost: api.test\r\n\(field)\r\n")
+        client.finishSending()
+        try await Task.sleep(for: .milliseconds(100))
+        gate.open()
+        #expect(try await client.response().text == "old")
+        #expect(try await client.readToEnd(within: .seconds(2)).isEmpty)
+    }
+
+    @Test func `a refusal, too`() async throws {
+        let ground = try await Ground()
+        let client = try await ground.connect()
+        try await client.send(message("GET", "http://nobody.test/"))
+        client.finishSending()
+        #expect(try await client.response().status == 403)
+        #expect(try await client.readToEnd(within: .seconds(2)).isEmpty)
+    }
+
+    @Test(arguments: ["Content-Length: 10\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"])
+    func `one that ends within a body is told so, and its upload never looks whole`(rest: String) async throws {
+        let ground = try await Ground()
+        let client = try await ground.connect()
+        try await client.send("POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\(rest)")
+        client.finishSending()
+        try expectProblem(try await client.response(), 400, "http_request_error", "body-cut")
+        #expect(try await client.readToEnd(within: .seconds(5)).isEmpty)
+        let origin = ground.origin
+        try await eventually("the upstream's connection ends") { origin.connections.allSatisfy(\.isOver) }
+        #expect(!origin.requests.contains { $0.isComplete })
+    }
+
+    @Test func `one that ends within a body whose answer is under way is cut`() async throws {
+        let ground = try await Ground { exchange in
+            try exchange.send("HTTP/1.1 200 Early\r\nContent-Length: 500\r\n\r\nearly")
+            _ = exchange.waitForPeerToLeave()
+        }
+        let client = try await ground.connect()
+        try await client.send("POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\nContent-Length: 10\r\n\r\nhello")
+        _ = try await client.read(until: "early")
+        client.finishSending()
+        #expect(try await client.readToEnd(within: .seconds(5)).isEmpty)
+    }
+
+    @Test func `an offer to upgrade is answered, too`() async throws {
+        let far = try RawListener()
+        let ground = try await Ground.upgrading(far)
+        let client = try await ground.connect()
+        try await client.send(handshake())
+        let end = try await far.accept()
+        _ = try await end.read(until: "\r\n\r\n")
+        client.finishSending()
+        try await Task.sleep(for: .milliseconds(100))
+        try await end.send(agreement + "\r\nhello")
+        #expect(try await client.response().status == 101)
+        #expect(try await client.read(count: 5) == Array("hello".utf8))
+        #expect(try await end.readToEnd(within: .seconds(2)).isEmpty)
+    }
+
+    @Test func `one that is gone is noticed at the next byte for it`() async throws {
+        let gate = Gate()
+        let ground = try await Ground { exchange in
+            gate.wait()
+            try exchange.flood(1 << 30)
+        }
+        let client = try await ground.connect()
+        try await client.send(message())
+        _ = try await ground.origin.completeRequests(1)
+        client.close()
+        gate.open()
+        let origin = ground.origin
+        try await eventually("the upstream's connection ends", within: .seconds(2)) { origin.connections[0].isOver }
+    }
+}
