@@ -45,8 +45,8 @@ struct UpstreamReader {
         settings.hosts = (section.list("hosts", Grammar.authority) ?? []).map(\.description)
         section.read("browsers", into: &settings.browsers, Grammar.boolean)
         let listener = section.listener("listen")
-        for key in ["hosts", "browsers"] where section.has(key) && !section.has("listen") {
-            section.error(key, "this is about the upstream's own listener: write `listen` too, or leave it out")
+        if section.has("hosts"), !section.has("listen") {
+            section.error("hosts", "this is about the upstream's own listener: write `listen` too, or leave it out")
         }
         settings.listen = listener?.address
         return listener
@@ -123,6 +123,7 @@ struct UpstreamReader {
         settings.url = section.value("url", Grammar.upstreamURL)
         section.nextProxy("proxy", into: &settings.proxy)
         if let tls = section.section("tls") { settings.tls = tls.tlsSettings(serverName: true) }
+        readRewriting()
         guard known else { return }
         if let url = settings.url {
             if url.scheme == .http, section.has("client"), !settings.allowPlaintext {
@@ -138,6 +139,33 @@ struct UpstreamReader {
             section.warn("host", "every host under .\(settings.host.host) gets this client's token")
         }
     }
+
+    /// `true`, `false`, or `{host: keep}`.
+    private mutating func readRewriting() {
+        guard let node = section.node("rewrite") else { return }
+        guard case .mapping = node.content else {
+            settings.rewrite =
+                section.value(of: node, "rewrite") { text throws(Misfit) in
+                    do throws(Misfit) { return try Grammar.boolean(text) } catch {
+                        throw Misfit("write true, false, or {host: keep}")
+                    }
+                } ?? true
+            return
+        }
+        guard let rewrite = section.section("rewrite") else { return }
+        var host = HostField.upstream
+        rewrite.read("host", into: &host) { text throws(Misfit) in try Grammar.word(text) }
+        settings.keepsHost = host == .keep
+        rewrite.finish()
+        if settings.keepsHost, settings.url?.scheme == .http, case .url = settings.proxy {
+            rewrite.error(
+                "host",
+                "a proxy in between is asked for the whole http:// URL, and Host has to say the same: write an https:// "
+                    + "`url`, or leave `proxy` or this out")
+        }
+    }
+
+    private enum HostField: String, CaseIterable { case upstream, keep }
 
     private mutating func setDefaultURL() {
         let host = settings.host

@@ -28,6 +28,10 @@ public struct UpstreamSettings: Sendable, Equatable {
     public var maxReplayBytes = 64 * 1024
     public var allowDeprecated = false
     public var allowPlaintext = false
+    /// Whether addresses of the upstream are written as the program knows it, and back.
+    public var rewrite = true
+    /// Whether the upstream is sent the program's own `Host`.
+    public var keepsHost = false
     public var tokenWait = Duration.seconds(10)
     public var connectTimeout = Duration.seconds(5)
     /// `nil`: off.

@@ -41,6 +41,10 @@ public enum KnownField: UInt8, Sendable, Equatable, CaseIterable {
     case vary
     case etag
     case altSvc
+    case contentLocation
+    case destination
+    case requestID
+    case traceparent
 
     /// The name in lower case; empty for `other`.
     public var name: String {
@@ -86,6 +90,10 @@ public enum KnownField: UInt8, Sendable, Equatable, CaseIterable {
         case .vary: "vary"
         case .etag: "etag"
         case .altSvc: "alt-svc"
+        case .contentLocation: "content-location"
+        case .destination: "destination"
+        case .requestID: "x-request-id"
+        case .traceparent: "traceparent"
         }
     }
 }
@@ -167,6 +175,12 @@ extension KnownField {
             }
         case 11:
             switch ASCII.folded(bytes, start, 8) {
+            case 0x7472_6163_6570_6172:
+                if ASCII.folded(bytes, start + 8, 3) == 0x65_6E74 { return .traceparent }
+                return .other
+            case 0x6465_7374_696E_6174:
+                if ASCII.folded(bytes, start + 8, 3) == 0x69_6F6E { return .destination }
+                return .other
             case 0x7265_7472_792D_6166:
                 if ASCII.folded(bytes, start + 8, 3) == 0x74_6572 { return .retryAfter }
                 return .other
@@ -174,6 +188,9 @@ extension KnownField {
             }
         case 12:
             switch ASCII.folded(bytes, start, 8) {
+            case 0x782D_7265_7175_6573:
+                if ASCII.folded(bytes, start + 8, 4) == 0x742D_6964 { return .requestID }
+                return .other
             case 0x6D61_782D_666F_7277:
                 if ASCII.folded(bytes, start + 8, 4) == 0x6172_6473 { return .maxForwards }
                 return .other
@@ -221,6 +238,7 @@ extension KnownField {
                 return .other
             case 0x636F_6E74_656E_742D:
                 if ASCII.folded(bytes, start + 8, 8) == 0x656E_636F_6469_6E67 { return .contentEncoding }
+                if ASCII.folded(bytes, start + 8, 8) == 0x6C6F_6361_7469_6F6E { return .contentLocation }
                 return .other
             default: return .other
             }
@@ -281,7 +299,7 @@ extension KnownField {
     var survivesConnection: Bool { Self.protected & bit != 0 }
 
     /// One bit of a set of fields.
-    var bit: UInt64 { 1 << UInt64(rawValue) }
+    public var bit: UInt64 { 1 << UInt64(rawValue) }
 
     private static let hopByHop: UInt64 =
         KnownField.connection.bit | KnownField.transferEncoding.bit | KnownField.te.bit | KnownField.trailer.bit

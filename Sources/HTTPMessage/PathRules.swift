@@ -77,6 +77,12 @@ public enum PathRules {
     /// `%7e` is `~` and the digits' case does not matter; `%2f`, `%3f`, `%25`, `%3b` and `%5c` remain different from
     /// the plain characters. Ask `isAmbiguous` first.
     public static func matches(prefix: [UInt8], path: Span<UInt8>) -> Bool {
+        length(of: prefix, in: path) != nil
+    }
+
+    /// How many bytes of the path are `prefix`, without the slash behind it; `nil` where the path is not below it. By
+    /// the rules of `matches`.
+    public static func length(of prefix: [UInt8], in path: Span<UInt8>) -> Int? {
         let prefix = prefix.span
         var prefixEnd = prefix.count
         while prefixEnd > 0, prefix[prefixEnd - 1] == ASCII.slash { prefixEnd -= 1 }
@@ -85,10 +91,38 @@ public enum PathRules {
         while prefixIndex < prefixEnd {
             guard index < path.count, path[index] != ASCII.question,
                 unit(prefix, &prefixIndex) == unit(path, &index)
-            else { return false }
+            else { return nil }
         }
-        return index == path.count || path[index] == ASCII.slash || path[index] == ASCII.question
-            || prefixEnd == 0
+        guard
+            index == path.count || path[index] == ASCII.slash || path[index] == ASCII.question || prefixEnd == 0
+        else { return nil }
+        return index
+    }
+
+    /// Whether a segment is `.` or `..`, encoded or with parameters behind it too: what a reader of the path resolves,
+    /// whatever stands in front of it.
+    public static func hasDotSegment(_ path: Span<UInt8>) -> Bool {
+        var index = 0
+        while index < path.count, path[index] != ASCII.question, path[index] != ASCII.hash {
+            var dots = 0
+            var isDots = true
+            while index < path.count {
+                let byte = path[index]
+                if byte == ASCII.question || byte == ASCII.hash { break }
+                let value = escape(path, index)
+                let meant = value ?? byte
+                index += value == nil ? 1 : 3
+                if meant == ASCII.slash || meant == ASCII.backslash { break }
+                // Parameters: some servers cut them off before they look at the segment.
+                if meant == ASCII.semicolon {
+                    if isDots, dots == 1 || dots == 2 { return true }
+                    isDots = false
+                }
+                if meant == ASCII.dot { dots += 1 } else { isDots = false }
+            }
+            if isDots, dots == 1 || dots == 2 { return true }
+        }
+        return false
     }
 
     /// One character, decoded; reserved characters that were encoded stay apart from the plain ones.

@@ -32,17 +32,60 @@ struct UpstreamListener {
     }
 
     /// - Parameter asked: the authority that the request names, from its target or its Host field.
-    func admit(_ bytes: Span<UInt8>, _ head: RequestHead, _ asked: ByteRange) throws(Problem) {
+    /// - Returns: the same, read; `nil` where it names none.
+    func admit(_ bytes: Span<UInt8>, _ head: RequestHead, _ asked: ByteRange) throws(Problem) -> Authority? {
+        var authority: Authority?
         if !asked.isEmpty {
-            let authority: Authority
+            let named: Authority
             do throws(MessageError) {
-                authority = try Authority(parsing: bytes, asked)
+                named = try Authority(parsing: bytes, asked)
             } catch {
                 throw Problem(error)
             }
-            guard answers(to: authority) else { throw .foreignHost }
+            guard answers(to: named) else { throw .foreignHost }
+            authority = named
         }
-        guard !admitsBrowsers else { return }
+        if !admitsBrowsers { try WebPage.refuse(bytes, head) }
+        return authority
+    }
+
+    /// Whether a connection to this authority would end here, as far as can be said without the machine's other
+    /// addresses.
+    func isAt(_ authority: Authority) -> Bool {
+        guard authority.port(for: .http) == own.port else { return false }
+        switch own.kind {
+        case .unix: return false
+        case .ipv4(0, _), .ipv6(0, 0, _, _): return authority.host.isLoopback
+        case .ipv4(let address, _):
+            if case .name = authority.host { return address >> 24 == 127 && authority.host.isLoopback }
+            return authority.host == .ipv4(address)
+        case .ipv6(let high, let low, _, _):
+            if case .name = authority.host { return high == 0 && low == 1 && authority.host.isLoopback }
+            return authority.host == .ipv6(high: high, low: low)
+        }
+    }
+
+    private func answers(to authority: Authority) -> Bool {
+        if authority.host.isLoopback || authority.host == .name("localhost") { return true }
+        if isOwn(authority.host), authority.port(for: .http) == own.port { return true }
+        return hosts.contains { $0.host == authority.host && ($0.port == nil || $0.port == authority.port(for: .http)) }
+    }
+
+    /// A listener on all addresses has each that leads to it. An address can't be bound anew by a page, as a name can.
+    private func isOwn(_ host: Authority.Host) -> Bool {
+        switch own.kind {
+        case .ipv4(0, _), .ipv6(0, 0, _, _): if case .name = host { false } else { true }
+        case .ipv4(let address, _): host == .ipv4(address)
+        case .ipv6(let high, let low, _, _): host == .ipv6(high: high, low: low)
+        case .unix: false
+        }
+    }
+}
+
+/// What a browser sends for a web page.
+enum WebPage {
+    /// - Throws: `Problem.webPage` when a page in a browser may have sent it.
+    static func refuse(_ bytes: Span<UInt8>, _ head: RequestHead) throws(Problem) {
         for field in head.fields {
             switch field.known {
             // Sec-Fetch-Site has no good value: `none` is also what a browser says that followed a link in a mail to
@@ -67,20 +110,4 @@ struct UpstreamListener {
     }
 
     private static let gecko = Array("gecko".utf8)
-
-    private func answers(to authority: Authority) -> Bool {
-        if authority.host.isLoopback || authority.host == .name("localhost") { return true }
-        if isOwn(authority.host), authority.port(for: .http) == own.port { return true }
-        return hosts.contains { $0.host == authority.host && ($0.port == nil || $0.port == authority.port(for: .http)) }
-    }
-
-    /// A listener on all addresses has each that leads to it. An address can't be bound anew by a page, as a name can.
-    private func isOwn(_ host: Authority.Host) -> Bool {
-        switch own.kind {
-        case .ipv4(0, _), .ipv6(0, 0, _, _): if case .name = host { false } else { true }
-        case .ipv4(let address, _): host == .ipv4(address)
-        case .ipv6(let high, let low, _, _): host == .ipv6(high: high, low: low)
-        case .unix: false
-        }
-    }
 }

@@ -22,6 +22,8 @@ final class ProxyShard {
     /// For building one request's target.
     var target = ByteBuffer(capacity: 1024)
 
+    /// Upstreams' own.
+    private var baseURLs: [UpstreamListener] = []
     private(set) var acceptors: [Acceptor] = []
     private(set) var connections: [ObjectIdentifier: ClientConnection] = [:]
     /// At most so many connections at once.
@@ -74,14 +76,15 @@ final class ProxyShard {
         sweep = LoopTimer(on: loop) { [unowned self] in sweepDeadlines() }
         roomTimer = LoopTimer(on: loop) { [unowned self] in makeRoom() }
         for listener in listeners {
-            let role: ListenerRole =
-                switch listener.upstream {
-                case nil: .forward(listener.address.place)
-                case let index?:
-                    .upstream(
-                        UpstreamListener(
-                            plan.configuration.upstreams[index], index: index, own: listener.socket.address))
-                }
+            let role: ListenerRole
+            if let index = listener.upstream {
+                let own = UpstreamListener(
+                    plan.configuration.upstreams[index], index: index, own: listener.socket.address)
+                baseURLs.append(own)
+                role = .upstream(own)
+            } else {
+                role = .forward(listener.address.place)
+            }
             acceptors.append(
                 try Acceptor(
                     listener.socket, on: loop, accepted: { [unowned self] in accepted($0, role) },
@@ -155,6 +158,9 @@ final class ProxyShard {
         lastKnown = known
         return known
     }
+
+    /// The upstream's own listener that is at this address.
+    func listener(at authority: Authority) -> UpstreamListener? { baseURLs.first { $0.isAt(authority) } }
 
     // MARK: Deadlines
 

@@ -34,9 +34,15 @@ final class Upstream {
     struct Destination {
         let origin: Origin
         let host: [UInt8]
+        let scheme: Scheme
+        let authority: Authority
 
-        init(origin: Origin) {
-            self.origin = origin
+        init(scheme: Scheme, authority: Authority, serverName: String?) {
+            self.scheme = scheme
+            self.authority = authority
+            origin = Origin(
+                scheme: scheme == .https ? .https : .http, host: authority.host.description,
+                port: authority.port(for: scheme), serverName: serverName)
             host = Array(origin.authority.utf8)
         }
     }
@@ -67,10 +73,8 @@ final class Upstream {
         pool = try ConnectionPool(options: options, loop: loop)
         fixed = settings.url.map { url in
             Destination(
-                origin: Origin(
-                    scheme: url.scheme == .https ? .https : .http, host: url.authority.host.description,
-                    port: url.authority.port ?? (url.scheme == .https ? 443 : 80),
-                    serverName: settings.tls.serverName))
+                scheme: url.scheme == .https ? .https : .http, authority: url.authority,
+                serverName: settings.tls.serverName)
         }
         pathPrefix = Array((settings.url?.path ?? "").utf8)
         if case .url = settings.proxy {
@@ -117,14 +121,23 @@ final class Upstream {
 
     /// Where a request for `authority` goes.
     func destination(for authority: Authority, scheme: Scheme) -> Destination {
-        fixed
-            ?? Destination(
-                origin: Origin(
-                    scheme: scheme == .https ? .https : .http, host: authority.host.description,
-                    port: authority.port(for: scheme), serverName: settings.tls.serverName))
+        fixed ?? Destination(scheme: scheme, authority: authority, serverName: settings.tls.serverName)
     }
 
     var hasFixedDestination: Bool { fixed != nil }
+
+    /// The host that it is for; `nil` for a wildcard.
+    var host: Authority? {
+        settings.host.wildcard ? nil : Authority(host: settings.host.host, port: settings.host.port)
+    }
+
+    /// How its addresses look to who asked for it as `asked`; `nil`: they are left as they are.
+    func addressMap(_ asked: AskedAddress, _ destination: Destination) -> AddressMap? {
+        guard settings.rewrite else { return nil }
+        return AddressMap(
+            asked: asked, destination: destination, host: host, prefix: pathPrefix, keepsHost: settings.keepsHost,
+            changesCookies: index != nil)
+    }
 
     /// The token as it goes onto a request, made once per token.
     func credential(for token: AccessToken) -> RequestCredential {

@@ -111,6 +111,22 @@ extension Problem {
         403, "http_request_denied", "own-credential", "The request brings its own credential",
         "The upstream is set to `on_existing: reject`, and the request already carries the field or parameter that "
             + "the proxy would set.")
+    static let methodOverride = Problem(
+        403, "http_request_denied", "method-override", "The request asks for another method than its own",
+        "The upstream's rule has `methods`, and a server may take the method from a field such as "
+            + "X-HTTP-Method-Override or from the parameter `_method` instead. Send the method itself.")
+    static let pathOverride = Problem(
+        403, "http_request_denied", "path-override", "The request asks for another path than its own",
+        "The upstream is limited to some paths, and a server may take the path from a field such as X-Original-URL "
+            + "instead. Ask for the path itself.")
+    static let destinationNotCovered = Problem(
+        403, "http_request_denied", "destination-not-covered", "No rule for what Destination names",
+        "The upstream is limited to some paths, and the path in the Destination field is not below them, or can be read "
+            + "in more than one way.")
+    static let queryNeeded = Problem(
+        400, "http_request_error", "no-query", "A request for * has no query to carry the token",
+        "The upstream takes its token in the query (`inject: {query: …}`), and `OPTIONS *` has none. Ask for "
+            + "OPTIONS and a path.")
     static let bytesBeforeUpgrade = Problem(
         400, "http_request_error", "bytes-before-upgrade", "Bytes came before the upgrade was agreed",
         "Send nothing behind a request with `Connection: Upgrade` before its answer: it may not be what you take it for.",

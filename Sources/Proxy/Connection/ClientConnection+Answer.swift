@@ -103,7 +103,7 @@ extension ClientConnection: TransferDelegate {
         exchange.answer(status: answer.status, framing: answer.framing)
         status = answer.status
         let before = output.count
-        answer.write(to: &output)
+        answer.write(to: &output, addressMap)
         output.append(answer.isHTTP2 ? "Via: 2 heimdallr-proxy\r\n" : "Via: 1.1 heimdallr-proxy\r\n")
         if exchange.answerFraming == .chunked { output.append("Transfer-Encoding: chunked\r\n") }
         if !exchange.clientKeepsAlive || exchange.endsByClose || shard.isDraining {
@@ -118,7 +118,7 @@ extension ClientConnection: TransferDelegate {
     }
 
     private func writeInterim() {
-        answer.write(to: &output)
+        answer.write(to: &output, addressMap)
         output.append("\r\n")
         scheduleFlush()
     }
@@ -286,7 +286,9 @@ extension ClientConnection: TransferDelegate {
 
 extension ResponseHead {
     /// Writes the status line and the fields that may pass, without the blank line.
-    func write(to output: inout ByteBuffer) {
+    ///
+    /// - Parameter map: only asked for when a field holds addresses.
+    func write(to output: inout ByteBuffer, _ map: @autoclosure () -> AddressMap?) {
         let bytes = self.bytes.span
         output.append("HTTP/1.1 ")
         output.append(decimal: UInt64(status))
@@ -294,6 +296,10 @@ extension ResponseHead {
         output.append(bytes[reason])
         output.append("\r\n")
         for field in fields where !field.isHopByHop {
+            if RewrittenFields.ofAnswers & field.known.bit != 0, let map = map() {
+                RewrittenFields.append(field, of: bytes, map, to: &output)
+                continue
+            }
             output.append(bytes[field.name])
             output.append(": ")
             output.append(bytes[field.value])

@@ -70,24 +70,37 @@ extension ClientConnection {
         case .authority: throw .connectRefused
         }
         switch role {
-        case .forward: try routeByAuthority(authority, scheme)
-        case .upstream(let listener):
-            try headBytes.withBytes { bytes throws(Problem) in try listener.admit(bytes, head, authority) }
-            try choose(listener.rules)
-            let upstream = shard.upstreams[listener.index]
-            destination = upstream.destination(for: listener.authority, scheme: .https)
+        case .forward: try routeByAuthority(authority, scheme, parsed)
+        case .upstream(let listener): try route(to: listener, authority)
         }
+        try judge()
         if head.upgradeRequested { try offerUpgrade() }
     }
 
-    private func routeByAuthority(_ range: ByteRange, _ scheme: Scheme) throws(Problem) {
+    /// At a base URL.
+    private func route(to listener: UpstreamListener, _ range: ByteRange) throws(Problem) {
+        let authority = try headBytes.withBytes { bytes throws(Problem) in try listener.admit(bytes, head, range) }
+        try choose(listener.rules)
+        let upstream = shard.upstreams[listener.index]
+        destination = upstream.destination(for: listener.authority, scheme: .https)
+        asked = AskedAddress(scheme: .http, authority: authority, isBaseURL: true)
+    }
+
+    private func routeByAuthority(
+        _ range: ByteRange, _ scheme: Scheme, _ form: RequestTarget
+    ) throws(Problem) {
         if range.isEmpty { throw .hostMissing }
         let known = try headBytes.withBytes { bytes throws(Problem) in try shard.authority(of: bytes[range], scheme) }
         guard let rules = known.rules else {
+            // A program whose base URL is a listener of ours, and that sends all it asks for through its proxy.
+            if case .absolute = form, scheme == .http, let listener = shard.listener(at: known.authority) {
+                return try route(to: listener, range)
+            }
             guard let unmatched = shard.unmatched else { throw .unknownHost }
             if scheme == .https { throw .schemeNotSupported }
             upstream = unmatched
             destination = unmatched.destination(for: known.authority, scheme: .http)
+            asked = AskedAddress(scheme: scheme, authority: known.authority, isBaseURL: false)
             return
         }
         try choose(rules)
@@ -96,7 +109,16 @@ extension ClientConnection {
         var wanted = known.authority
         if !upstream.hasFixedDestination, wanted.port == nil || wanted.port == 80 { wanted.port = nil }
         destination = upstream.destination(for: wanted, scheme: .https)
+        asked = AskedAddress(scheme: scheme, authority: known.authority, isBaseURL: false)
         if scheme == .https, destination?.origin.scheme != .https { throw .schemeNotSupported }
+        if case .origin = form { try refusePages(upstream) }
+    }
+
+    /// A program whose port is redirected here may be a browser, and then any page in it would get the token. Asked in
+    /// absolute form, somebody has told the browser to use this proxy.
+    private func refusePages(_ upstream: Upstream) throws(Problem) {
+        guard upstream.client != nil, !upstream.settings.browsers else { return }
+        try headBytes.withBytes { bytes throws(Problem) in try WebPage.refuse(bytes, head) }
     }
 
     private func choose(_ rules: RouteTable.Rules) throws(Problem) {
@@ -123,6 +145,7 @@ extension ClientConnection {
     private func authorize() throws(Problem) {
         guard let upstream, let client = upstream.client, head.methodKind != .trace else { return try send() }
         injection = .failed
+        if case .asterisk = target, !upstream.injectedParameter.isEmpty { throw .queryNeeded }
         exchange.replaysUnauthorized = upstream.settings.onUnauthorized == .replay
         if exchange.replaysUnauthorized { body.keep(upTo: upstream.settings.maxReplayBytes) }
         if upstream.settings.onExisting != .replace, hasOwnCredential(upstream) {
@@ -236,7 +259,11 @@ extension ClientConnection {
                     origin: destination.origin, method: bytes[head.method], target: target, isHead: isHead,
                     upload: upload)
             }
-            transfer.append(name: Names.host.span, value: destination.host.span)
+            if upstream.settings.keepsHost, let authority = asked?.authority {
+                transfer.append(name: Names.host.span, value: Array(authority.description.utf8).span)
+            } else {
+                transfer.append(name: Names.host.span, value: destination.host.span)
+            }
             let dropped = token == nil ? [] : upstream.injectedField
             for field in head.fields {
                 if field.isHopByHop || field.known == .host { continue }
@@ -245,6 +272,12 @@ extension ClientConnection {
                 if field.known == .expect, !exchange.expectsContinue { continue }
                 if field.known == .maxForwards, let maxForwards {
                     transfer.append(name: bytes[field.name], value: Array(String(maxForwards).utf8).span)
+                    continue
+                }
+                if field.known == .destination, let addressMap {
+                    var value = ByteBuffer()
+                    addressMap.append(destination: bytes[field.value], to: &value)
+                    transfer.append(name: bytes[field.name], value: value.bytes)
                     continue
                 }
                 transfer.append(name: bytes[field.name], value: bytes[field.value])

@@ -37,7 +37,7 @@ extension ClientConnection {
         isAnswerHeadComplete = true
         exchange.switchProtocols()
         status = 101
-        answer.write(to: &output)
+        answer.write(to: &output, addressMap)
         output.append("Connection: Upgrade\r\nUpgrade: ")
         output.append(agreed.value)
         output.append("\r\n\r\n")

@@ -65,6 +65,8 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     var exchange = Exchange()
     var upstream: Upstream?
     var destination: Upstream.Destination?
+    /// The address that the program used for it.
+    var asked: AskedAddress?
     var target = TargetForm.path(.empty)
     /// What Max-Forwards says from here on.
     var maxForwards: UInt64?
@@ -201,6 +203,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
         exchange = Exchange()
         upstream = nil
         destination = nil
+        asked = nil
         maxForwards = nil
         target = .path(.empty)
         token = nil

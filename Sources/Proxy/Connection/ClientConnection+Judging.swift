@@ -1,0 +1,86 @@
+import Configuration
+import HTTPMessage
+import Reactor
+
+// What a request says beside its method and target, and a server may take for them: the rules of its upstream hold for
+// that, too.
+extension ClientConnection {
+    /// How the upstream's addresses look to the program; `nil`: as they are.
+    var addressMap: AddressMap? {
+        guard let upstream, let asked, let destination else { return nil }
+        return upstream.addressMap(asked, destination)
+    }
+
+    /// The upstream is chosen.
+    func judge() throws(Problem) {
+        guard let upstream else { return }
+        if !upstream.settings.methods.isEmpty { try refuseMethodOverride() }
+        if !upstream.settings.paths.isEmpty || !upstream.pathPrefix.isEmpty {
+            try refusePathOverride()
+            if head.index(of: .destination) != nil { try judgeDestination(upstream) }
+        }
+    }
+
+    /// Frameworks take the method from a field or a parameter instead, and the rule would be one on paper.
+    private func refuseMethodOverride() throws(Problem) {
+        if names(anyOf: Overrides.methods) { throw .methodOverride }
+        guard case .path(let path) = target else { return }
+        let isOverridden = headBytes.withBytes { QueryInjection.contains(Overrides.methodParameter, in: $0[path]) }
+        if isOverridden { throw .methodOverride }
+    }
+
+    /// The same for the path.
+    private func refusePathOverride() throws(Problem) {
+        if names(anyOf: Overrides.paths) { throw .pathOverride }
+    }
+
+    private func names(anyOf names: [[UInt8]]) -> Bool {
+        headBytes.withBytes { bytes in
+            for field in head.fields where field.known == .other && !field.isHopByHop {
+                let name = bytes[field.name]
+                if names.contains(where: { name.namesField($0) }) { return true }
+            }
+            return false
+        }
+    }
+
+    /// COPY and MOVE write to the place that Destination names (RFC 4918, section 10.3).
+    private func judgeDestination(_ upstream: Upstream) throws(Problem) {
+        guard let asked, let destination else { return }
+        let map = AddressMap(
+            asked: asked, destination: destination, host: upstream.host, prefix: upstream.pathPrefix,
+            keepsHost: upstream.settings.keepsHost)
+        try headBytes.withBytes { bytes throws(Problem) in
+            for field in head.fields where field.known == .destination && !field.isHopByHop {
+                try Self.judge(bytes[field.value], map, upstream)
+            }
+        }
+    }
+
+    private static func judge(_ value: Span<UInt8>, _ map: AddressMap, _ upstream: Upstream) throws(Problem) {
+        var path: Span<UInt8>
+        switch map.target(of: value) {
+        case .elsewhere: return
+        case .asked(let range): path = value.extracting(range)
+        case .upstream(let range):
+            path = value.extracting(range)
+            if PathRules.hasDotSegment(path) { throw .destinationNotCovered }
+            guard let length = PathRules.length(of: upstream.pathPrefix, in: path) else {
+                throw .destinationNotCovered
+            }
+            path = path.extracting(length...)
+        }
+        if PathRules.hasDotSegment(path) { throw .destinationNotCovered }
+        let prefixes = upstream.settings.paths
+        guard !prefixes.isEmpty else { return }
+        if PathRules.isAmbiguous(path) { throw .destinationNotCovered }
+        for prefix in prefixes where PathRules.matches(prefix: Array(prefix.utf8), path: path) { return }
+        throw .destinationNotCovered
+    }
+
+    private enum Overrides {
+        static let methods = ["x-http-method-override", "x-http-method", "x-method-override"].map { Array($0.utf8) }
+        static let methodParameter = Array("_method".utf8)
+        static let paths = ["x-original-url", "x-rewrite-url"].map { Array($0.utf8) }
+    }
+}

@@ -1,0 +1,200 @@
+import HTTPMessage
+import Reactor
+
+/// One upstream's addresses as its program knows them, and back (RFC 9110, sections 10.2.2 and 8.7; RFC 4918, section
+/// 10.3).
+///
+/// A reference that leads to the upstream's own authority, below the path of its `url`, is written as the program asked;
+/// everything else passes byte for byte. So does what could be read in two ways: user information, dot segments in front
+/// of a path of the `url`, and what is no authority. The part behind the authority is never decoded or encoded. Pure.
+struct AddressMap {
+    let asked: AskedAddress
+    let destination: Upstream.Destination
+    /// What the upstream may call itself beside its destination: the host that it is for, and what its Host field says.
+    let aliases: [Authority]
+    /// What the `url` puts in front of every path; empty, or begins with `/` and does not end with one.
+    let prefix: [UInt8]
+
+    /// The upstream is sent the program's own Host field (`rewrite: {host: keep}`).
+    let keepsHost: Bool
+    /// Not for hosts that the configuration does not name.
+    let changesCookies: Bool
+
+    /// - Parameter host: what the upstream is for; `nil` for a wildcard.
+    init(
+        asked: AskedAddress, destination: Upstream.Destination, host: Authority?, prefix: [UInt8] = [],
+        keepsHost: Bool = false, changesCookies: Bool = true
+    ) {
+        self.keepsHost = keepsHost
+        self.changesCookies = changesCookies
+        self.asked = asked
+        self.destination = destination
+        self.prefix = prefix
+        var aliases: [Authority] = []
+        if let host { aliases.append(host) }
+        if let authority = asked.authority, !asked.isBaseURL || keepsHost { aliases.append(authority) }
+        self.aliases = aliases
+    }
+
+    // MARK: Answers
+
+    /// Writes a reference of an answer (Location, Content-Location) as the program will understand it.
+    func append(reference value: Span<UInt8>, to output: inout ByteBuffer) {
+        guard let reference = Reference(value) else { return output.append(value) }
+        if reference.hasAuthority {
+            guard let authority = reference.authority(in: value),
+                isUpstream(reference.scheme ?? destination.scheme, authority)
+            else { return output.append(value) }
+        } else if prefix.isEmpty {
+            return output.append(value)
+        }
+        guard let start = pathStart(of: reference, value) else { return output.append(value) }
+        let rest = value.extracting(start...)
+        let startsPath = !rest.isEmpty && rest[0] == UInt8(ascii: "/")
+        // Two slashes, or what is read as two, would make the next word a host.
+        let looksLikeHost = startsPath && rest.count > 1 && Self.isSlash(rest[1])
+        if reference.hasAuthority || looksLikeHost {
+            if let authority = asked.authority {
+                if reference.scheme != nil || !reference.hasAuthority {
+                    output.append(Array(asked.scheme.rawValue.utf8))
+                    output.append(":")
+                }
+                output.append("//")
+                output.append(Array(authority.description.utf8))
+            } else if looksLikeHost {
+                return output.append(value)
+            }
+        }
+        if !startsPath, !reference.hasAuthority || !prefix.isEmpty || asked.authority == nil {
+            output.append(byte: UInt8(ascii: "/"))
+        }
+        output.append(rest)
+    }
+
+    /// Where the path begins that the program knows; `nil`: it is not below the `url`'s, or can't be said.
+    private func pathStart(of reference: Reference, _ value: Span<UInt8>) -> Int? {
+        let path = value.extracting(reference.path)
+        guard !prefix.isEmpty else { return reference.path.lowerBound }
+        guard !PathRules.hasDotSegment(path), let length = PathRules.length(of: prefix, in: path) else { return nil }
+        return reference.path.lowerBound + length
+    }
+
+    /// Whether this names the upstream.
+    func isUpstream(_ scheme: Scheme, _ authority: Authority) -> Bool {
+        let port = authority.port(for: scheme)
+        if authority.host == destination.authority.host {
+            let own = destination.authority.port(for: destination.scheme)
+            if port == own { return true }
+            // Behind something that ends TLS a server takes its own address for an http:// one.
+            if own == 443, destination.scheme == .https, port == 80 { return true }
+            // The way back from there leads to port 80 again: it would go in a circle.
+            if own == 80, destination.scheme == .http, port == 443 { return false }
+        }
+        return aliases.contains { $0.host == authority.host && Self.means($0.port, port) }
+    }
+
+    /// A host without a port is for 80 and 443.
+    private static func means(_ own: UInt16?, _ port: UInt16) -> Bool {
+        switch own {
+        case nil, 80, 443: port == 80 || port == 443
+        case let own?: port == own
+        }
+    }
+
+    // MARK: Requests
+
+    /// What a program's reference (Destination) is about.
+    enum Target {
+        /// Nothing of the upstream's.
+        case elsewhere
+        /// The upstream, as the program knows it; the path as the program knows it.
+        case asked(path: Range<Int>)
+        /// The upstream by its own address, where that differs; the whole path.
+        case upstream(path: Range<Int>)
+    }
+
+    func target(of value: Span<UInt8>) -> Target {
+        guard let reference = Reference(value) else { return .elsewhere }
+        guard reference.hasAuthority else { return .asked(path: reference.path) }
+        guard let authority = reference.authority(in: value) else { return .elsewhere }
+        let scheme = reference.scheme ?? asked.scheme
+        if let own = asked.authority, own.host == authority.host,
+            Self.means(own.port, authority.port(for: scheme))
+                || own.port(for: asked.scheme) == authority.port(for: scheme)
+        {
+            return .asked(path: reference.path)
+        }
+        return isUpstream(scheme, authority) ? .upstream(path: reference.path) : .elsewhere
+    }
+
+    /// Writes a reference of a request as the upstream will understand it.
+    func append(destination value: Span<UInt8>, to output: inout ByteBuffer) {
+        guard case .asked(let path) = target(of: value), let reference = Reference(value) else {
+            return output.append(value)
+        }
+        if reference.hasAuthority {
+            output.append(Array(destination.scheme.rawValue.utf8))
+            output.append("://")
+            if keepsHost, let authority = asked.authority {
+                output.append(Array(authority.description.utf8))
+            } else {
+                output.append(destination.host)
+            }
+        }
+        output.append(prefix)
+        if path.isEmpty { output.append(byte: UInt8(ascii: "/")) }
+        output.append(value.extracting(path.lowerBound...))
+    }
+
+    private static func isSlash(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "/") || byte == UInt8(ascii: "\\") }
+}
+
+/// A URI reference (RFC 3986, section 4.1) as far as a path from the root can be told: with an authority, or from the
+/// root by itself.
+private struct Reference {
+    let scheme: Scheme?
+    /// Empty where there is none.
+    let authority: Range<Int>
+    let hasAuthority: Bool
+    /// Up to the query or fragment; empty, or begins with `/`.
+    let path: Range<Int>
+
+    /// `nil` for every other form: what is relative to the path that was asked for, another scheme, nothing.
+    init?(_ value: Span<UInt8>) {
+        var index = 0
+        if value.count >= 7, value.extracting(first: 7).equalsIgnoringCase(Self.http) {
+            scheme = .http
+            index = 5
+        } else if value.count >= 8, value.extracting(first: 8).equalsIgnoringCase(Self.https) {
+            scheme = .https
+            index = 6
+        } else {
+            scheme = nil
+        }
+        guard index < value.count, value[index] == UInt8(ascii: "/") else { return nil }
+        hasAuthority = index + 1 < value.count && value[index + 1] == UInt8(ascii: "/")
+        // Browsers read it as two slashes.
+        if !hasAuthority, index + 1 < value.count, value[index + 1] == UInt8(ascii: "\\") { return nil }
+        if hasAuthority {
+            let start = index + 2
+            index = start
+            while index < value.count, !Self.endsPath(value[index]), value[index] != UInt8(ascii: "/") { index += 1 }
+            authority = start..<index
+        } else {
+            authority = 0..<0
+        }
+        let start = index
+        while index < value.count, !Self.endsPath(value[index]) { index += 1 }
+        path = start..<index
+    }
+
+    /// `nil` where it is none, or has user information: nobody is led there by us.
+    func authority(in value: Span<UInt8>) -> Authority? {
+        try? Authority(parsing: value, ByteRange(authority.lowerBound, authority.upperBound))
+    }
+
+    private static func endsPath(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "?") || byte == UInt8(ascii: "#") }
+
+    private static let http = Array("http://".utf8)
+    private static let https = Array("https://".utf8)
+}

@@ -1,0 +1,127 @@
+import HTTPMessage
+import Reactor
+
+// Cookies of an upstream for a program that knows it by another address (RFC 6265, section 5.2).
+extension AddressMap {
+    /// Writes a Set-Cookie value whose attributes fit the program's address: no `Secure` for one that asks by http, no
+    /// `Domain` that it is not in, `Path` as it knows it. The cookie itself passes byte for byte.
+    func append(cookie value: Span<UInt8>, to output: inout ByteBuffer) {
+        guard changesCookies else { return output.append(value) }
+        let dropsSecure = asked.scheme == .http && Self.hasSecure(value)
+        let first = Self.end(of: 0, in: value)
+        output.append(value.extracting(first: first))
+        var start = first
+        while start < value.count {
+            let end = Self.end(of: start + 1, in: value)
+            let attribute = Attribute(value, start + 1, end)
+            start = end
+            switch attribute.kind(in: value) {
+            case .secure where dropsSecure: continue
+            // Both are refused without Secure (draft-ietf-httpbis-rfc6265bis, section 5.7; CHIPS).
+            case .sameSite where dropsSecure && value.extracting(attribute.value).equalsIgnoringCase(Words.none):
+                continue
+            case .partitioned where dropsSecure: continue
+            case .domain where !keeps(domain: value.extracting(attribute.value)): continue
+            case .path where !prefix.isEmpty:
+                appendPath(attribute, value, to: &output)
+            default:
+                output.append(";")
+                output.append(value.extracting(attribute.whole))
+            }
+        }
+    }
+
+    private func appendPath(_ attribute: Attribute, _ value: Span<UInt8>, to output: inout ByteBuffer) {
+        let path = value.extracting(attribute.value)
+        output.append(";")
+        guard !path.isEmpty, path[0] == UInt8(ascii: "/"), let length = PathRules.length(of: prefix, in: path) else {
+            return output.append(value.extracting(attribute.whole))
+        }
+        output.append(value.extracting(attribute.whole.lowerBound..<attribute.value.lowerBound))
+        if length == path.count { output.append(byte: UInt8(ascii: "/")) }
+        output.append(path.extracting(length...))
+    }
+
+    /// One that covers the upstream goes where it does not cover the program's address; any other is the server's
+    /// mistake, and the program's to refuse.
+    private func keeps(domain: Span<UInt8>) -> Bool {
+        let bare = !domain.isEmpty && domain[0] == UInt8(ascii: ".") ? domain.extracting(1...) : domain
+        guard !bare.isEmpty else { return true }
+        if !asked.isBaseURL, let authority = asked.authority, Self.covers(bare, authority.host) { return true }
+        return !Self.covers(bare, destination.authority.host) && !aliases.contains { Self.covers(bare, $0.host) }
+    }
+
+    /// RFC 6265, section 5.1.3.
+    private static func covers(_ domain: Span<UInt8>, _ host: Authority.Host) -> Bool {
+        let own = Array(host.description.utf8)
+        guard domain.count <= own.count else { return false }
+        let rest = own.count - domain.count
+        guard domain.equalsIgnoringCase(Array(own[rest...])) else { return false }
+        guard rest > 0 else { return true }
+        if case .name = host { return own[rest - 1] == UInt8(ascii: ".") }
+        return false
+    }
+
+    private static func hasSecure(_ value: Span<UInt8>) -> Bool {
+        var start = end(of: 0, in: value)
+        while start < value.count {
+            let next = end(of: start + 1, in: value)
+            if Attribute(value, start + 1, next).kind(in: value) == .secure { return true }
+            start = next
+        }
+        return false
+    }
+
+    /// The next semicolon from `start` on, or the end.
+    private static func end(of start: Int, in value: Span<UInt8>) -> Int {
+        var index = start
+        while index < value.count, value[index] != UInt8(ascii: ";") { index += 1 }
+        return index
+    }
+
+    private enum Words {
+        static let none = Array("none".utf8)
+    }
+}
+
+/// What stands between two semicolons of a Set-Cookie value.
+private struct Attribute {
+    enum Kind { case secure, partitioned, sameSite, domain, path, other }
+
+    let whole: Range<Int>
+    let name: Range<Int>
+    /// Without the blanks around it; empty where there is none.
+    let value: Range<Int>
+
+    init(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) {
+        whole = start..<end
+        var equals = start
+        while equals < end, bytes[equals] != UInt8(ascii: "=") { equals += 1 }
+        name = Self.trimmed(bytes, start, equals)
+        value = Self.trimmed(bytes, min(equals + 1, end), end)
+    }
+
+    func kind(in bytes: Span<UInt8>) -> Kind {
+        let name = bytes.extracting(name)
+        if name.equalsIgnoringCase(Self.path) { return .path }
+        if name.equalsIgnoringCase(Self.domain) { return .domain }
+        if name.equalsIgnoringCase(Self.secure) { return .secure }
+        if name.equalsIgnoringCase(Self.sameSite) { return .sameSite }
+        if name.equalsIgnoringCase(Self.partitioned) { return .partitioned }
+        return .other
+    }
+
+    private static func trimmed(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> Range<Int> {
+        var first = start
+        var last = end
+        while first < last, bytes[first] == UInt8(ascii: " ") || bytes[first] == UInt8(ascii: "\t") { first += 1 }
+        while last > first, bytes[last - 1] == UInt8(ascii: " ") || bytes[last - 1] == UInt8(ascii: "\t") { last -= 1 }
+        return first..<last
+    }
+
+    private static let path = Array("path".utf8)
+    private static let domain = Array("domain".utf8)
+    private static let secure = Array("secure".utf8)
+    private static let sameSite = Array("samesite".utf8)
+    private static let partitioned = Array("partitioned".utf8)
+}

@@ -1,0 +1,124 @@
+import TestSupport
+import Testing
+
+@Suite("redirects and cookies come home", .grounds, .serialized, .timeLimit(.minutes(1)))
+struct RewritingTests {
+    private static let everything: [(String, String)] = [
+        ("location", "http://ORIGIN/t/x"), ("Content-Location", "/t/y"), ("Set-Cookie", "a=b; Secure; Path=/t/z"),
+        ("Set-Cookie", "c=d; Domain=127.0.0.1"), ("Alt-Svc", "h3=\":443\""), ("X-Location", "http://ORIGIN/t/x"),
+        ("Link", "<http://ORIGIN/t/x>"),
+    ]
+
+    private func fields(_ response: RawResponse) -> [String] {
+        response.fields.map(\.description).filter { !$0.hasPrefix("Via") && !$0.hasPrefix("Content-Length") }
+    }
+
+    private func ground(_ more: String = "", url: String = "/t", status: Int = 302) async throws -> Ground {
+        try await Ground(upstream: "listen: 127.0.0.1:0\n\(more)", url: url) { exchange in
+            let own = exchange.head.values("Host").first ?? ""
+            try exchange.respond(
+                status, fields: Self.everything.map { ($0.0, $0.1.replacing("ORIGIN", with: own)) }, body: "ok")
+        }
+    }
+
+    @Test(arguments: [200, 201, 302, 404])
+    func `through the proxy, to the host that was asked for`(status: Int) async throws {
+        let ground = try await ground(status: status)
+        let own = ground.origin.authority
+        for host in ["api.test", "api.test:80", "API.TEST"] {
+            let response = try await ground.request("GET", "http://\(host)/a")
+            #expect(
+                fields(response) == [
+                    "location: http://\(host.lowercased())/x", "Content-Location: /y", "Set-Cookie: a=b; Path=/z",
+                    "Set-Cookie: c=d", "X-Location: http://\(own)/t/x", "Link: <http://\(own)/t/x>",
+                ])
+        }
+    }
+
+    @Test(arguments: ["127.0.0.1", "localhost", "[::1]"])
+    func `at a base URL, to the listener by the name that was used`(name: String) async throws {
+        let ground = try await ground()
+        let host = "\(name):\(ground.upstreamPort)"
+        let response = try await RawClient.exchange(
+            port: ground.upstreamPort, "GET /a HTTP/1.1\r\nHost: \(host)\r\n\r\n")
+        #expect(response.field("location") == "http://\(host)/x")
+        #expect(response.field("Content-Location") == "/y")
+        #expect(response.field("Set-Cookie") == "a=b; Path=/z, c=d")
+        #expect(response.field("Alt-Svc") == nil)
+    }
+
+    @Test func `rewrite: false leaves all of it alone`() async throws {
+        let ground = try await ground("rewrite: false")
+        let own = ground.origin.authority
+        let response = try await ground.request(fields: ["Destination: http://api.test/x"])
+        #expect(fields(response) == Self.everything.map { "\($0.0): \($0.1.replacing("ORIGIN", with: own))" })
+        #expect(ground.origin.requests.first?.values("Destination") == ["http://api.test/x"])
+    }
+
+    @Test func `Host is the url's authority, or the program's own`() async throws {
+        let changed = try await ground()
+        #expect(try await changed.request("GET", "http://API.test/").status == 302)
+        #expect(changed.origin.requests.first?.values("Host") == [changed.origin.authority])
+        let kept = try await ground("rewrite: {host: keep}")
+        #expect(try await kept.request("GET", "http://API.test/").field("location") == "http://api.test/x")
+        let host = "127.0.0.1:\(kept.upstreamPort)"
+        let response = try await RawClient.exchange(
+            port: kept.upstreamPort, "GET /a HTTP/1.1\r\nHost: \(host)\r\n\r\n")
+        #expect(response.field("location") == "http://\(host)/x")
+        #expect(kept.origin.requests.map { $0.values("Host") } == [["api.test"], [host]])
+    }
+
+    @Test func `Destination goes the other way, Referer and Origin stay`() async throws {
+        let ground = try await ground("browsers: true")
+        let host = "127.0.0.1:\(ground.upstreamPort)"
+        _ = try await RawClient.exchange(
+            port: ground.upstreamPort,
+            "MOVE /a HTTP/1.1\r\nHost: \(host)\r\nDestination: http://\(host)/b%20c\r\nReferer: http://\(host)/r\r\n"
+                + "Origin: http://\(host)\r\n\r\n", method: "MOVE")
+        _ = try await ground.request("COPY", "http://api.test/a", fields: ["Destination: http://api.test/b"])
+        _ = try await ground.request("COPY", "http://api.test/a", fields: ["destination: http://other.test/b"])
+        let own = ground.origin.authority
+        let requests = ground.origin.requests
+        #expect(
+            requests.map { $0.values("Destination") } == [
+                ["http://\(own)/t/b%20c"], ["http://\(own)/t/b"], ["http://other.test/b"],
+            ])
+        #expect(requests.first?.values("Referer") == ["http://\(host)/r"])
+        #expect(requests.first?.values("Origin") == ["http://\(host)"])
+    }
+
+    @Test(arguments: [
+        ("", "http://api.test/../b"), ("", "/%2e%2e/b"), ("", "http://ORIGIN/other"), ("", "http://ORIGIN/t/../b"),
+        ("paths: [/v1/]", "http://api.test/v2"), ("paths: [/v1/]", "/v1/..;/b"),
+        ("paths: [/v1/]", "http://ORIGIN/t/v2"),
+    ])
+    func `Destination does not lead out of the upstream's paths`(more: String, destination: String) async throws {
+        let ground = try await ground(more)
+        let value = destination.replacing("ORIGIN", with: ground.origin.authority)
+        try expectProblem(
+            try await ground.request("COPY", "http://api.test/v1/a", fields: ["Destination: \(value)"]), 403,
+            "http_request_denied", "destination-not-covered")
+        #expect(ground.origin.requests.isEmpty)
+    }
+
+    @Test func `hosts that nobody named keep their cookies; Alt-Svc ends here for them too`() async throws {
+        let ground = try await Ground(proxy: "unmatched: forward\nprivate_networks: [127.0.0.0/8]") {
+            try $0.respond(fields: [("Alt-Svc", "clear"), ("Set-Cookie", "a=b; Secure")], body: "ok")
+        }
+        let response = try await ground.request("GET", ground.origin.url + "/")
+        #expect(fields(response) == ["Set-Cookie: a=b; Secure"])
+    }
+
+    @Test func `a handshake's cookies and an early answer's fields, too`() async throws {
+        let ground = try await Ground { exchange in
+            try exchange.send("HTTP/1.1 103 Early\r\nAlt-Svc: clear\r\nLink: </x>\r\n\r\n")
+            try exchange.respond(body: "ok")
+        }
+        let client = try await ground.connect()
+        try await client.send(message())
+        let early = try await client.response()
+        #expect(early.status == 103)
+        #expect(early.fields.map(\.description) == ["Link: </x>"])
+        #expect(try await client.response().status == 200)
+    }
+}
