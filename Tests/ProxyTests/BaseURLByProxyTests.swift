@@ -5,7 +5,7 @@ import Testing
 @Suite(
     "a base URL that is asked for through the proxy, and pages at the proxy", .grounds, .serialized,
     .timeLimit(.minutes(1)))
-struct OwnListenerTests {
+struct BaseURLByProxyTests {
     @Test(arguments: ["127.0.0.1", "localhost", "LOCALHOST"])
     func `is served as its listener would`(name: String) async throws {
         for unmatched in ["reject", "forward"] {
