@@ -20,8 +20,8 @@ struct RewriteTests {
 
     @Test(arguments: [
         ("maybe", "write true, false, or {host: keep}, not \"maybe\""),
-        ("{host: kep}", "upstreams[1].rewrite.host: write keep, not \"kep\""),
-        ("{hosts: keep}", "unknown key \"hosts\" in upstreams[1].rewrite"),
+        ("{host: kep}", ".rewrite.host: write keep, not \"kep\""),
+        ("{hosts: keep}", "unknown key \"hosts\" in upstreams["),
         ("[host]", "write a single value, not a list"),
     ])
     func `is refused where it does not fit`(rewrite: String, message: String) {
