@@ -86,4 +86,34 @@ struct TransparentTests {
         #expect(results.exit == 0)
         #expect(!results.outside.contains { $0.path == "/circle" || $0.host.contains("unknown") })
     }
+
+    @Test(.disabled(if: obstacle != nil, "\(obstacle ?? "")"))
+    func `a redirection is made whole or not at all, whichever rule is refused`() async throws {
+        let folder = try TemporaryDirectory()
+        let output = try await ChildProcess.output(
+            of: [
+                "unshare", "--net", "bash", "\(Repository.root)/Tests/EndToEndTests/Fixtures/refused-rules",
+                "\(Repository.root)/deploy/transparent/redirect", folder.path,
+            ], within: .seconds(150))
+        var cases: [String: [Int]] = [:]
+        for line in output.split(separator: "\n") {
+            let words = line.split(separator: " ")
+            cases[String(words[0])] = words.dropFirst().compactMap { Int($0) }
+        }
+        let whole = try #require(cases["whole"])
+        #expect(whole[0] == 0 && whole[1] > 0 && whole[1] == whole[2])
+        let refused = cases.filter { $0.key.hasPrefix("refused-") }
+        // A rule of each family, at the least.
+        #expect(refused.count >= 10)
+        for (name, outcome) in refused {
+            // What only looks whether there is something may be refused without harm.
+            #expect(outcome == whole || outcome[0] == 1 && outcome[1] == 0 && outcome[2] == 0, "\(name): \(outcome)")
+        }
+        #expect(refused.filter { $0.value[0] == 1 }.count >= 10)
+        #expect(cases["missing"] == [1, 0, 0])
+        #expect(cases["said"] == [0, 0, 1])
+        #expect(cases["four"]?.first == 0 && cases["four"]?.last == 0)
+        #expect(cases["half"]?.first == 1)
+        #expect(cases["down"] == [0, 0, 0])
+    }
 }
