@@ -20,6 +20,8 @@ let package = Package(
     products: [
         .executable(name: "heimdallr-proxy", targets: ["HeimdallrProxy"]),
         .library(name: "Heimdallr", targets: ["Heimdallr", "HeimdallrCurl"]),
+        .library(name: "HeimdallrHTTPTypes", targets: ["HeimdallrHTTPTypes"]),
+        .library(name: "HeimdallrFoundation", targets: ["HeimdallrFoundation"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -39,7 +41,12 @@ let package = Package(
         .systemLibrary(name: "CLibyaml", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
         .target(name: "QRCode", dependencies: ["CLibqrencode"], swiftSettings: strict),
         .target(name: "Cryptography", dependencies: ["CLibcrypto", "CLinux"], swiftSettings: strict),
-        .target(name: "Heimdallr", dependencies: ["Cryptography"], swiftSettings: strict),
+        .target(name: "Heimdallr", dependencies: ["Cryptography", "HTTPMessage"], swiftSettings: strict),
+        .target(
+            name: "HeimdallrHTTPTypes",
+            dependencies: ["Heimdallr", .product(name: "HTTPTypes", package: "swift-http-types")], swiftSettings: strict
+        ),
+        .target(name: "HeimdallrFoundation", dependencies: ["Heimdallr"], swiftSettings: strict),
         .target(name: "HeimdallrCurl", dependencies: ["Heimdallr", "CurlTransport"], swiftSettings: strict),
         .systemLibrary(name: "CLinux"),
         .target(name: "Reactor", dependencies: ["CLinux"], swiftSettings: strict),
@@ -52,7 +59,7 @@ let package = Package(
         .target(
             name: "Playground",
             dependencies: [
-                hummingbird,
+                "Cryptography", hummingbird,
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -95,8 +102,9 @@ let package = Package(
         .testTarget(
             name: "HeimdallrTests",
             dependencies: [
-                "Cryptography", "Heimdallr", "HeimdallrCurl", "CurlTransport", "Reactor", "StoreContender",
-                "TestSupport",
+                "Cryptography", "Heimdallr", "HeimdallrCurl", "HeimdallrFoundation", "HeimdallrHTTPTypes",
+                "CurlTransport", "Reactor", "StoreContender", "TestSupport",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
             ],
             swiftSettings: strict),
         .testTarget(name: "ReactorTests", dependencies: ["Reactor", "TestSupport"], swiftSettings: strict),

@@ -191,12 +191,19 @@ struct ClientReader {
 
     /// A list of scopes, or all of them in one string.
     private func readScope() -> [String] {
+        var joined = false
         let groups = section.list("scope") { text throws(Misfit) in
             let tokens = text.split(separator: " ").map(String.init)
             guard !tokens.isEmpty, tokens.allSatisfy(Grammar.scopeToken) else {
                 throw Misfit("write scopes as in [read, write] or \"read write\", without \" and \\")
             }
+            joined = joined || tokens.contains { $0.contains(",") }
             return tokens
+        }
+        if joined {
+            section.warn(
+                "scope",
+                "a comma is part of a scope's name: for several scopes write [read, write] or \"read write\"")
         }
         return (groups ?? []).flatMap { $0 }
     }

@@ -16,6 +16,8 @@ public struct Configuration: Sendable, Equatable {
     public var upstreams: [UpstreamSettings] = []
     /// The embedded authorization server and API on loopback.
     public var playground = false
+    /// The environment variables that the text names, by `${NAME}` or `{env: NAME}`.
+    public var variables: Set<String> = []
 
     public init() {}
 }

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Glibc
 
 /// Reading small files at start. The one place that touches the disk.
 enum Files {
@@ -21,6 +22,23 @@ enum Files {
             throw Misfit("the file is larger than \(limit / 1024) KiB", quotes: false)
         }
         return Array(content)
+    }
+
+    /// The mode of a file that users other than its owner may read; `nil` where there are none. A group that reads what
+    /// belongs to somebody else, such as root, was meant to: it is how this process comes to read it.
+    static func modeForOthers(_ path: String) -> String? {
+        let target = URL(filePath: path).resolvingSymlinksInPath().path
+        guard let attributes = try? FileManager.default.attributesOfItem(atPath: target),
+            let mode = number(attributes[.posixPermissions])
+        else { return nil }
+        let owner = number(attributes[.ownerAccountID])
+        let others = mode & 0o004 != 0 || mode & 0o040 != 0 && owner == Int(geteuid())
+        return others ? String(mode & 0o7777, radix: 8) : nil
+    }
+
+    private static func number(_ value: Any?) -> Int? {
+        // An integer, or where all of Foundation is loaded its NSNumber: both print as digits.
+        value.flatMap { Int("\($0)") }
     }
 
     /// What keeps a program from being run, in words that follow "write"; `nil` when nothing is known to. A bare name is

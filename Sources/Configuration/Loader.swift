@@ -28,6 +28,7 @@ struct Loader {
             diagnostics.error(root.isNull ? .whole : root.position, message)
             return
         }
+        configuration.variables = VariableNames.inside(root)
         let section = Section(entries, path: "", pattern: "", at: .whole, diagnostics)
         if let proxy = section.section("proxy") {
             (configuration.proxy, listeners) = proxy.proxySettings()
@@ -197,7 +198,8 @@ struct Loader {
                     "clients.\(client.name): somebody has to log in, and without `admin` there is no way to: add "
                         + "`admin: {}`")
             }
-            if configuration.store == .memory {
+            // Nothing of the playground outlives the process.
+            if configuration.store == .memory, !configuration.playground {
                 diagnostics.warn(
                     position,
                     "clients.\(client.name): who logs in has to do so again after each restart: add `store` with "

@@ -141,6 +141,7 @@ extension Section {
         settings.caFile = readableFile("ca_file")
         settings.certFile = readableFile("cert_file")
         settings.keyFile = readableFile("key_file")
+        if let key = settings.keyFile { warnOfReaders(key, label: label("key_file"), at: position(of: "key_file")) }
         if serverName { settings.serverName = value("server_name", Grammar.hostName) }
         if has("cert_file"), !has("key_file") {
             error("cert_file", "a certificate needs its key: write `key_file` too")

@@ -12,7 +12,7 @@ extension Section {
             if !scalar.verbatim, let name = Substitution.soleName(in: scalar.text) {
                 return environmentSecret(name, label: label(key), at: node.position)
             }
-            guard let text = text(node, key) else { return nil }
+            guard let text = text(node, key, isSecret: true) else { return nil }
             guard !text.isEmpty else {
                 error(key, "the secret is empty: write {file: PATH} or {env: NAME}")
                 return nil
@@ -57,6 +57,15 @@ extension Section {
         return .environment(name: name)
     }
 
+    /// A secret that others on this machine may read is theirs.
+    func warnOfReaders(_ path: String, label: String, at position: Position) {
+        guard let mode = Files.modeForOthers(path) else { return }
+        diagnostics.warn(
+            position,
+            "\(label)other users may read the file \(Section.shown(path)) too (mode \(mode)): `chmod 600` it, or 640 for "
+                + "root's file that the proxy's group reads")
+    }
+
     private func fileSecret(_ written: String, label: String, at position: Position) -> SecretSource? {
         let path = diagnostics.resolve(path: written)
         do throws(Misfit) {
@@ -68,6 +77,7 @@ extension Section {
             diagnostics.error(position, "\(label)can't read the secret file \(Section.shown(path)): \(error.message)")
             return nil
         }
+        warnOfReaders(path, label: label, at: position)
         return .file(path: path)
     }
 }

@@ -101,12 +101,14 @@ final class Section {
     // MARK: Values
 
     /// A single value, as text, with the environment filled in.
-    func text(_ node: Node, _ key: String) -> String? {
+    /// - Parameter isSecret: whether none of it may be shown.
+    func text(_ node: Node, _ key: String, isSecret: Bool = false) -> String? {
         guard case .scalar(let scalar) = node.content, !node.isNull else {
             diagnostics.error(node.position, label(key, node) + "write a single value, not \(node.kind)")
             return nil
         }
         if scalar.verbatim { return scalar.text }
+        warnOfBareName(scalar.text, node, key, isSecret: isSecret)
         do {
             return try Substitution.apply(to: scalar.text, diagnostics.environment)
         } catch {
@@ -114,6 +116,23 @@ final class Section {
             return nil
         }
     }
+
+    /// A variable as shells have it is text like any other here. Names in capitals only, or that are set: the
+    /// `$metadata` of a path is what it says.
+    private func warnOfBareName(_ text: String, _ node: Node, _ key: String, isSecret: Bool) {
+        guard let name = Substitution.bareName(in: text), !leavesDollars(key) else { return }
+        guard diagnostics.environment[name] != nil || name.utf8.allSatisfy({ !(0x61...0x7A).contains($0) }) else {
+            return
+        }
+        let advice =
+            isSecret
+            ? "$ and a name stand for themselves here: write ${NAME} for an environment variable"
+            : "$\(Self.shown(name)) stands for itself here: write ${\(Self.shown(name))} for the environment variable"
+        diagnostics.warn(node.position, label(key, node) + advice)
+    }
+
+    /// A hook's command may be a shell with a line of its own.
+    private func leavesDollars(_ key: String) -> Bool { pattern == "hooks" && key == "command" }
 
     func value<T>(_ key: String, _ parse: (String) throws(Misfit) -> T) -> T? {
         guard let node = node(key) else { return nil }

@@ -31,6 +31,39 @@ enum Substitution {
         return result + rest
     }
 
+    /// Every name that stands in the text, to be replaced.
+    static func names(in text: String) -> Set<String> {
+        var names: Set<String> = []
+        var rest = text[...]
+        while let dollar = rest.firstIndex(of: "$") {
+            rest = rest[dollar...]
+            if rest.hasPrefix("$${") {
+                rest = rest.dropFirst(3)
+            } else if rest.hasPrefix("${"), let end = rest.firstIndex(of: "}"), isName(rest[..<end].dropFirst(2)) {
+                names.insert(String(rest[..<end].dropFirst(2)))
+                rest = rest[end...].dropFirst()
+            } else {
+                rest = rest.dropFirst()
+            }
+        }
+        return names
+    }
+
+    /// A name that somebody wrote as shells have it, `$NAME`, and that nothing replaces; `nil` where there is none.
+    static func bareName(in text: String) -> String? {
+        var rest = text[...]
+        while let dollar = rest.firstIndex(of: "$") {
+            rest = rest[dollar...].dropFirst()
+            if rest.hasPrefix("$") {
+                rest = rest.drop { $0 == "$" }
+                continue
+            }
+            let name = rest.prefix { $0 == "_" || $0.isASCII && ($0.isLetter || $0.isNumber) }
+            if isName(name) { return String(name) }
+        }
+        return nil
+    }
+
     /// The name, when the text is one `${NAME}` and nothing else.
     static func soleName(in text: String) -> String? {
         guard text.hasPrefix("${"), text.hasSuffix("}") else { return nil }

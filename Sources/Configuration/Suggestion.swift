@@ -1,5 +1,5 @@
 /// "Did you mean": the known name nearest to what was written, if any is near enough to be meant.
-enum Suggestion {
+public enum Suggestion {
     /// What other products call our keys.
     private static let otherNames = [
         "token_url": "token_endpoint", "token_uri": "token_endpoint", "id": "client_id", "secret": "client_secret",
@@ -8,7 +8,7 @@ enum Suggestion {
         "replace_existing": "on_existing", "extra": "params", "bind": "listen", "address": "listen",
     ]
 
-    static func nearest(to written: String, among known: [String]) -> String? {
+    public static func nearest(to written: String, among known: [String]) -> String? {
         let folded = fold(written)
         if let same = known.first(where: { fold($0) == folded }) { return same }
         if let other = otherNames[folded], known.contains(other) { return other }

@@ -90,8 +90,8 @@ struct App {
     }
 
     /// Runs until SIGTERM or SIGINT, then lets requests finish.
-    /// - Parameter onListening: told the addresses once they accept.
-    func run(onListening: @escaping @Sendable ([String]) -> Void) async throws {
+    /// - Parameter onListening: told once it accepts.
+    func run(onListening: @escaping @Sendable (RunningApp) -> Void) async throws {
         // The group begins by listening for signals: one that comes while the proxy starts finds somebody.
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
@@ -111,6 +111,8 @@ struct RunningApp: Sendable {
     let administration: Administration?
 
     var addresses: [String] { server.addresses.map(\.description) }
+    /// Where the administration's page is, `HOST:PORT`.
+    var page: String? { administration?.address }
 
     /// Lets requests finish for so long, then ends everything.
     func stop(drainTimeout: Duration = .seconds(1)) async {
@@ -134,11 +136,11 @@ struct RunningApp: Sendable {
 /// Runs the proxy until the process is told to stop.
 private struct ProxyService: Service {
     let app: App
-    let onListening: @Sendable ([String]) -> Void
+    let onListening: @Sendable (RunningApp) -> Void
 
     func run() async throws {
         let running = try await app.start()
-        onListening(running.addresses)
+        onListening(running)
         try? await gracefulShutdown()
         // Whoever asks twice does not want to wait.
         let again = Task {

@@ -8,11 +8,11 @@ enum EventLog {
         var fields: Logger.Metadata = ["client": "\(event.client)", "event": "\(event.name)"]
         switch event.kind {
         case .tokenAcquired(let expiresIn, let stored):
-            fields["expires_in"] = "\(expiresIn.components.seconds)s"
+            fields["expires_in"] = .stringConvertible(LogSeconds(expiresIn))
             if stored { fields["source"] = "store" }
             logger.info("token acquired", metadata: fields)
         case .tokenRefreshed(let expiresIn):
-            fields["expires_in"] = "\(expiresIn.components.seconds)s"
+            fields["expires_in"] = .stringConvertible(LogSeconds(expiresIn))
             logger.info("token refreshed", metadata: fields)
         // Nobody used it, so nobody refreshed it (rule 10): nothing to worry about.
         case .tokenLost(.expired):
@@ -23,13 +23,13 @@ enum EventLog {
             logger.warning("token lost", metadata: fields)
         case .tokenFailed(let error):
             fields["reason"] = "\(error)"
-            if let retryAfter = error.retryAfter { fields["retry_in"] = "\(retryAfter.components.seconds)s" }
+            if let retryAfter = error.retryAfter { fields["retry_in"] = .stringConvertible(LogSeconds(retryAfter)) }
             logger.warning("no token from the token endpoint", metadata: fields)
         case .needsAuthentication:
             add(signIn(event.client), &fields)
             logger.warning("somebody has to sign in", metadata: fields)
         case .refreshTokenEnding(let expiresIn):
-            fields["expires_in"] = "\(expiresIn.components.seconds)s"
+            fields["expires_in"] = .stringConvertible(LogSeconds(expiresIn))
             add(signIn(event.client), &fields)
             logger.warning("somebody has to sign in soon: the refresh token ends", metadata: fields)
         }

@@ -9,8 +9,8 @@ struct ExecCommand: ParsableCommand {
         commandName: "exec",
         abstract: "Run a program with the proxy's variables set and our secrets' removed.",
         discussion: """
-            Sets http_proxy for the program, and removes the environment variables that the configuration takes secrets \
-            from: what can use a token need not have the means to get one. The program takes this process's place. \
+            Sets http_proxy for the program, and removes the environment variables that the configuration takes its \
+            values from, and all that begin with HEIMDALLR_: what can use a token need not have the means to get one. The program takes this process's place. \
             Where the configuration has proxy.users, --user says which of them the program is: its name and password go \
             into the variables. Example:
 
@@ -43,7 +43,8 @@ struct ExecCommand: ParsableCommand {
         // curl reads http_proxy in lower case only (httpoxy); others read the capitals. https goes as it went, for no
         // token can be put on it.
         let failure = ProgramExecution.replaceProcess(
-            program, setting: ["http_proxy": proxy, "HTTP_PROXY": proxy], removing: Self.secretVariables(settings))
+            program, setting: ["http_proxy": proxy, "HTTP_PROXY": proxy],
+            removing: ChildEnvironment.withheld(from: environment.keys, settings))
         throw Self.failure("can't run \(program[0]): \(failure.sentence)")
     }
 
@@ -100,17 +101,5 @@ struct ExecCommand: ParsableCommand {
             return reachable.contains(":") ? "[\(reachable)]:\(port)" : "\(reachable):\(port)"
         }
         return nil
-    }
-
-    /// The variables that secrets of this configuration come from.
-    static func secretVariables(_ settings: Configuration) -> Set<String> {
-        var sources = [settings.admin?.token]
-        for client in settings.clients { sources += [client.clientSecret, client.password, client.refreshToken] }
-        for secret in settings.proxy.users.values { sources.append(secret) }
-        if case .file(_, let key) = settings.store { sources.append(key) }
-        let names = sources.compactMap { source in
-            if case .environment(let name) = source { name } else { nil }
-        }
-        return Set(names).union(["HEIMDALLR_CLIENT_SECRET"])
     }
 }

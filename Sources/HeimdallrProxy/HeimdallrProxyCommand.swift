@@ -1,4 +1,5 @@
 import ArgumentParser
+import Configuration
 
 /// The command line. What each verb does is in its own file.
 struct HeimdallrProxyCommand: ParsableCommand {
@@ -28,6 +29,14 @@ struct HeimdallrProxyCommand: ParsableCommand {
             TokenCommand.self, WhyCommand.self, ExecCommand.self, DemoCommand.self, KeygenCommand.self,
         ],
         defaultSubcommand: ServeCommand.self)
+
+    /// The parser takes an unknown verb for an argument of the default one, and says so; this says what it is.
+    static func unknownVerb(_ word: String?) -> String? {
+        let verbs = configuration.subcommands.map { $0._commandName } + ["help"]
+        guard let word, !word.hasPrefix("-"), !verbs.contains(word) else { return nil }
+        let meant = Suggestion.nearest(to: word, among: verbs).map { "; did you mean \"\($0)\"?" } ?? ""
+        return "Error: there is no command \"\(word)\"\(meant)\nSee 'heimdallr-proxy --help' for the commands.\n"
+    }
 }
 
 /// Where the configuration is; the same for every verb.

@@ -14,7 +14,7 @@ struct Hooks: Sendable {
     private let httpClient: any HeimdallrHTTPClient
     private let logger: Logger
     private let signIn: @Sendable (String) -> SignInHint
-    /// For the command: ours, without the variables that hold secrets.
+    /// For the command: ours, without what the configuration took from it.
     private let environment: [String: String]
 
     /// How long a command may take, and an attempt to reach the webhook.
@@ -37,8 +37,7 @@ struct Hooks: Sendable {
         options.maxConnections = 2
         options.trustAnchors = PoolOptions.TrustAnchors(own: nil, extra: configuration.trustAnchorsFile)
         httpClient = CurlHTTPClient(BufferedClient(options: options, loop: loop))
-        let secrets = ExecCommand.secretVariables(configuration)
-        environment = ProcessInfo.processInfo.environment.filter { !secrets.contains($0.key) }
+        environment = ChildEnvironment.of(ProcessInfo.processInfo.environment, configuration)
     }
 
     /// Returns when both have been told, or can't be. One at a time for each client is the caller's part.

@@ -81,6 +81,7 @@ enum LogLine {
         case .string(let text): appendJSONString(text, to: &line)
         case .stringConvertible(let convertible):
             switch convertible {
+            case let seconds as LogSeconds: line += "\(seconds.count)".utf8
             case let number as any FixedWidthInteger: line += "\(number)".utf8
             case let truth as Bool: line += "\(truth)".utf8
             default: appendJSONString(convertible.description, to: &line)

@@ -192,6 +192,8 @@ private enum Browser {
         guard environment["DISPLAY"] != nil || environment["WAYLAND_DISPLAY"] != nil,
             environment["SSH_CONNECTION"] == nil
         else { return false }
-        return (try? ChildProgram(["xdg-open", url], environment: environment)) != nil
+        return
+            (try? ChildProgram(["xdg-open", url], environment: environment.filter { !$0.key.hasPrefix("HEIMDALLR_") }))
+            != nil
     }
 }

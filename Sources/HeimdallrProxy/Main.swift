@@ -18,8 +18,12 @@ enum Main {
     }
 
     private static func exit(with error: any Error) -> Never {
-        let message = HeimdallrProxyCommand.fullMessage(for: error)
         let code = ExitStatus(for: error)
+        let message =
+            code == .usage
+            ? HeimdallrProxyCommand.unknownVerb(CommandLine.arguments.dropFirst().first)
+                ?? HeimdallrProxyCommand.fullMessage(for: error)
+            : HeimdallrProxyCommand.fullMessage(for: error)
         if !message.isEmpty {
             let output = code == .success ? OutputDescriptor.standardOutput : .standardError
             output.write(message.hasSuffix("\n") ? message : message + "\n")

@@ -11,12 +11,13 @@ struct ServeCommand: AsyncParsableCommand {
         abstract: "Run the proxy (this is the default).",
         discussion: """
             Runs in the foreground and logs to standard error. On SIGTERM or SIGINT it stops accepting, finishes what \
-            is in flight and exits with 0.
+            is in flight and exits with 0. SIGHUP and SIGUSR1 and their like make a log line and nothing else.
             """)
 
     @OptionGroup var options: ConfigurationOptions
 
     func run() async throws {
+        StraySignals.catchAll()
         var environment = ProcessInfo.processInfo.environment
         let source = try ConfigurationSource.choose(named: options.config, environment: environment)
         let playground: Playground? =
@@ -24,17 +25,22 @@ struct ServeCommand: AsyncParsableCommand {
         let settings = try source.load(environment: environment)
         let log = LogSetUp.bootstrap(settings.log)
         defer { log.writer.flush() }
+        let signals = StraySignals(logger: log.logger)
+        defer { signals.stop() }
 
         do {
             let app = App(configuration: settings, logger: log.logger, logWriter: log.writer)
-            try await app.run { addresses in
-                guard playground != nil, let address = addresses.first(where: { !$0.hasPrefix("unix:") }) else {
+            try await app.run { running in
+                guard playground != nil, let address = running.addresses.first(where: { !$0.hasPrefix("unix:") }) else {
                     return
                 }
-                OutputDescriptor.standardOutput.write(PlaygroundHint.text(proxy: address))
+                OutputDescriptor.standardOutput.write(
+                    PlaygroundHint.text(proxy: address, page: running.page))
             }
         } catch {
-            log.logger.error("the proxy stopped", metadata: ["reason": "\(error)"])
+            var fields: Logger.Metadata = ["reason": "\(error)"]
+            if let holder = PortHolder.named(by: error) { fields["held_by"] = "\(holder)" }
+            log.logger.error("the proxy stopped", metadata: fields)
             await playground?.stop()
             throw ExitStatus.failure.error
         }
@@ -48,13 +54,16 @@ enum PlaygroundHint {
 
     static func command(proxy: String) -> String { "curl -x http://\(proxy) \(url)" }
 
-    static func text(proxy: String) -> String {
-        """
-        The playground is on. This program sends no token, and the API wants one:
+    /// - Parameter page: where the administration listens, if it does.
+    static func text(proxy: String, page: String?) -> String {
+        let more = page.map { "The page, with sign-ins to try: http://\($0)/\n\n" } ?? ""
+        return """
+            The playground is on. This program sends no token, and the API wants one:
 
-            \(command(proxy: proxy))
+                \(command(proxy: proxy))
 
+            \(more)
 
-        """
+            """
     }
 }

@@ -1,7 +1,9 @@
 // The few calls of the C library that this executable makes itself, all in this file: each takes a pointer, which
 // strict memory safety wants marked. Every pointer here lives for the one call it is passed to.
+import CLinux
 import Glibc
 import Reactor
+import Synchronization
 
 /// What the process does about itself, once, before anything else.
 enum ProcessHygiene {
@@ -39,6 +41,47 @@ enum ProcessHygiene {
         typealias Prctl = @convention(c) (Int32, UInt, UInt, UInt, UInt) -> Int32
         guard let symbol = unsafe dlsym(nil, "prctl") else { return }
         _ = unsafe unsafeBitCast(symbol, to: Prctl.self)(setDumpable, 0, 0, 0, 0)
+    }
+}
+
+/// What signals leave for the log: a handler may do next to nothing, so it writes the number into a pipe.
+/// sigaction(2), signal-safety(7), pipe(7).
+enum SignalPipe {
+    private static let writeEnd = Atomic<Int32>(-1)
+    private static let ownReadEnd = Atomic<Int32>(-1)
+
+    static var readEnd: Int32 { ownReadEnd.load(ordering: .relaxed) }
+
+    static var realTime: ClosedRange<Int32> { __libc_current_sigrtmin()...__libc_current_sigrtmax() }
+
+    static func open() {
+        var ends: (Int32, Int32) = (-1, -1)
+        let made = unsafe withUnsafeMutableBytes(of: &ends) { bytes in
+            unsafe pipe2(bytes.bindMemory(to: Int32.self).baseAddress, O_CLOEXEC | O_NONBLOCK)
+        }
+        guard made == 0 else { return }
+        ownReadEnd.store(ends.0, ordering: .relaxed)
+        writeEnd.store(ends.1, ordering: .relaxed)
+    }
+
+    /// A full pipe loses the number, and nobody minds.
+    static func catchSignal(_ number: Int32) {
+        var action = sigaction()
+        unsafe action.__sigaction_handler.sa_handler = { number in
+            let before = errno
+            var byte = UInt8(truncatingIfNeeded: number)
+            _ = unsafe Glibc.write(SignalPipe.writeEnd.load(ordering: .relaxed), &byte, 1)
+            errno = before
+        }
+        action.sa_flags = Int32(bitPattern: UInt32(SA_RESTART))
+        _ = unsafe sigaction(number, &action, nil)
+    }
+
+    /// What has come since the last time.
+    static func take() -> [UInt8] {
+        var chunk = [UInt8](repeating: 0, count: 64)
+        let count = unsafe chunk.withUnsafeMutableBytes { unsafe read(readEnd, $0.baseAddress, $0.count) }
+        return count > 0 ? Array(chunk[..<count]) : []
     }
 }
 

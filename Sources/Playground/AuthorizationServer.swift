@@ -22,6 +22,7 @@ struct AuthorizationServer: Sendable {
     private let credentials: PlaygroundCredentials
     private var accessTokens: TokenTable<AccessGrant>
     private var refreshTokens: TokenTable<RefreshGrant>
+    var signIns = SignInGrants()
     private var lastFamily: Family = 0
 
     init(
@@ -46,9 +47,7 @@ struct AuthorizationServer: Sendable {
             return .failure(.invalidRequest("The parameter grant_type is missing."))
         }
         let requested = form["scope"]
-        if let requested, !Self.scopes.isSuperset(of: requested.split(separator: " ").map(String.init)) {
-            return .failure(.invalidScope)
-        }
+        guard Self.known(scope: requested) != nil else { return .failure(.invalidScope) }
         switch grantType {
         case "client_credentials":
             // No refresh token here: RFC 6749, section 4.4.3.
@@ -67,9 +66,57 @@ struct AuthorizationServer: Sendable {
                 return .failure(.invalidRequest("The parameter refresh_token is missing."))
             }
             return refresh(token, requested: requested, now: now)
+        case "authorization_code":
+            return exchange(form, now: now)
+        case "urn:ietf:params:oauth:grant-type:device_code":
+            guard let code = form["device_code"] else {
+                return .failure(.invalidRequest("The parameter device_code is missing."))
+            }
+            return signIns.exchangeDevice(code, now: now).map {
+                issue(family: nextFamily(), scope: $0, refresh: true, now: now)
+            }
         default:
             return .failure(.unsupportedGrantType)
         }
+    }
+
+    /// RFC 6749, section 4.1.3. A code that comes back was stolen: what came of it ends (section 4.1.2).
+    private mutating func exchange(
+        _ form: FormParameters, now: ContinuousClock.Instant
+    ) -> Result<IssuedToken, OAuthError> {
+        guard let code = form["code"], let verifier = form["code_verifier"], let redirectURI = form["redirect_uri"]
+        else {
+            return .failure(.invalidRequest("The parameters code, redirect_uri and code_verifier are needed."))
+        }
+        guard let known = signIns.codes.grant(for: code, now: now) else {
+            return .failure(.invalidGrant("The code is unknown or expired."))
+        }
+        if let family = known.family {
+            forget(family)
+            return .failure(.invalidGrant("The code was used before; everything that came of it is revoked."))
+        }
+        let family = nextFamily()
+        signIns.codes.update(code) { $0.family = family }
+        guard known.question.redirectURI == redirectURI, SignInGrants.verifies(verifier, known.question.challenge)
+        else { return .failure(.invalidGrant("The code is for another redirect_uri or code_verifier.")) }
+        return .success(issue(family: family, scope: known.question.scope, refresh: true, now: now))
+    }
+
+    /// `POST /device_authorization` (RFC 8628, section 3.1).
+    mutating func beginDevice(
+        form: FormParameters, client: ClientAuthentication, now: ContinuousClock.Instant
+    ) -> Result<SignInGrants.DeviceCodes, OAuthError> {
+        if let error = refusal(of: client) { return .failure(error) }
+        guard let scope = Self.known(scope: form["scope"]) else { return .failure(.invalidScope) }
+        return .success(signIns.beginDevice(scope: scope, now: now))
+    }
+
+    func knows(client id: String) -> Bool { id.isEqualInConstantTime(to: credentials.clientID) }
+
+    /// The scope itself, the default where none is asked for, `nil` for one that does not exist.
+    static func known(scope: String?) -> String? {
+        guard let scope else { return defaultScope }
+        return scopes.isSuperset(of: scope.split(separator: " ").map(String.init)) ? scope : nil
     }
 
     /// `POST /revoke` (RFC 7009): the token and all that descends from the same login. A token that nobody knows is no

@@ -2,6 +2,8 @@
 enum JSON: Sendable, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral {
     case string(String)
     case number(Int)
+    case boolean(Bool)
+    case array([JSON])
     case object([(String, JSON)])
 
     init(stringLiteral value: String) { self = .string(value) }
@@ -14,6 +16,9 @@ enum JSON: Sendable, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral {
         switch self {
         case .string(let value): return Self.quoted(value)
         case .number(let value): return String(value)
+        case .boolean(let value): return String(value)
+        case .array(let values):
+            return "[" + values.map { $0.text(indentation: indentation) }.joined(separator: ", ") + "]"
         case .object(let members):
             guard !members.isEmpty else { return "{}" }
             let inner = indentation + "  "

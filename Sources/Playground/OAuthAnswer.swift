@@ -23,6 +23,11 @@ enum OAuthError: Error, Equatable {
     case invalidGrant(String)
     case invalidScope
     case unsupportedGrantType
+    /// RFC 8628, section 3.5.
+    case authorizationPending
+    case slowDown
+    case accessDenied
+    case expiredToken
 
     var status: Int {
         if case .invalidClient = self { 401 } else { 400 }
@@ -35,6 +40,10 @@ enum OAuthError: Error, Equatable {
         case .invalidGrant: "invalid_grant"
         case .invalidScope: "invalid_scope"
         case .unsupportedGrantType: "unsupported_grant_type"
+        case .authorizationPending: "authorization_pending"
+        case .slowDown: "slow_down"
+        case .accessDenied: "access_denied"
+        case .expiredToken: "expired_token"
         }
     }
 
@@ -43,7 +52,12 @@ enum OAuthError: Error, Equatable {
         case .invalidRequest(let sentence), .invalidGrant(let sentence): sentence
         case .invalidClient: "The client is unknown or its secret is wrong."
         case .invalidScope: "The scopes here are read and write, and a refresh can't add one."
-        case .unsupportedGrantType: "The grant types here are client_credentials, password and refresh_token."
+        case .unsupportedGrantType:
+            "The grant types here are client_credentials, authorization_code, device_code, password and refresh_token."
+        case .authorizationPending: "Nobody has decided yet."
+        case .slowDown: "Nobody has decided yet; ask less often."
+        case .accessDenied: "The person denied it."
+        case .expiredToken: "The device code is unknown, used or expired."
         }
     }
 

@@ -37,8 +37,51 @@ enum TokenEndpoint {
                     ?? response(.ok, .object([]))
             }
         }
+        router.post("device_authorization") { request, _ in
+            let issuer = issuer(of: request)
+            return try await answer(request) { form, client in
+                switch office.withServer({ $0.beginDevice(form: form, client: client, now: .now) }) {
+                case .success(let codes): response(.ok, codes.json(issuer: issuer))
+                case .failure(let error): response(error)
+                }
+            }
+        }
+        for name in ["oauth-authorization-server", "openid-configuration"] {
+            router.get(".well-known/\(name)") { request, _ in
+                response(.ok, ServerMetadata.json(issuer: issuer(of: request)))
+            }
+        }
+        for path in ["authorize", "device"] {
+            router.get("\(path)") { request, _ in page(request, query(of: request), office) }
+            router.post("\(path)") { request, _ in
+                let body = try await request.body.collect(upTo: maxBodyBytes)
+                return page(request, FormParameters(Array(body.readableBytesView)), office)
+            }
+        }
         return router
     }
+
+    /// A person's part.
+    private static func page(_ request: Request, _ parameters: FormParameters?, _ office: TokenOffice) -> Response {
+        let asked = SignInRequest(
+            method: request.method.rawValue, path: request.uri.path, parameters: parameters,
+            issuer: issuer(of: request))
+        let answer = office.withServer { SignInPages.answer(asked, &$0, now: .now) }
+        var response = Response(
+            status: HTTPResponse.Status(code: answer.status),
+            headers: [.contentType: answer.type, .cacheControl: "no-store"],
+            body: ResponseBody(byteBuffer: ByteBuffer(string: answer.body)))
+        if let location = answer.location { response.headers[.location] = location }
+        response.headers[.contentSecurityPolicy] =
+            "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
+        return response
+    }
+
+    private static func query(of request: Request) -> FormParameters? {
+        FormParameters(Array((request.uri.query ?? "").utf8))
+    }
+
+    private static func issuer(of request: Request) -> String { "http://\(request.head.authority ?? "127.0.0.1")" }
 
     private static func answer(
         _ request: Request, _ decide: (FormParameters, ClientAuthentication) -> Response

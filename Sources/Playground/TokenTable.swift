@@ -49,6 +49,8 @@ struct TokenTable<Grant: Sendable>: Sendable {
         entries[token] = entry
     }
 
+    mutating func remove(_ token: String) { entries[token] = nil }
+
     mutating func remove(where condition: (Grant) -> Bool) {
         entries = entries.filter { !condition($0.value.grant) }
     }

@@ -49,7 +49,9 @@ extension ProxyServer {
             for _ in 0..<count { sockets.append(try open(sockets)) }
         } catch {
             for socket in sockets { socket.close() }
-            throw ListenError(description: "can't listen on \(address): \(reason(error, address))")
+            throw ListenError(
+                description: "can't listen on \(address): \(reason(error, address))",
+                portInUse: error.code == EADDRINUSE ? address.port : nil)
         }
         return sockets
     }

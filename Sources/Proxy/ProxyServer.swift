@@ -26,6 +26,8 @@ public final class ProxyServer: Sendable {
     /// Where it can't listen, and why.
     public struct ListenError: Error, CustomStringConvertible {
         public let description: String
+        /// Set where somebody else listens there.
+        public var portInUse: UInt16?
     }
 
     public let loops: [EventLoop]

@@ -46,6 +46,8 @@ final class TemporaryFolder {
     func write(_ name: String, _ content: [UInt8]) throws -> String {
         let file = path + "/" + name
         try Data(content).write(to: URL(fileURLWithPath: file))
+        // As a secret's file should be.
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
         return file
     }
 }

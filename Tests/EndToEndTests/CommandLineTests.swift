@@ -123,6 +123,7 @@ struct CommandLineTests {
         // The repository's own file, but for the port.
         var configuration = try String(contentsOfFile: Repository.root + "/config.yaml", encoding: .utf8)
         configuration.replace("127.0.0.1:8080", with: "127.0.0.1:0")
+        configuration.replace("listen: 127.0.0.1:8081", with: "listen: 127.0.0.1:0")
         let proxy = try await RunningProxy(configuration)
         let line = try await eventually("a curl line") {
             (proxy.log + "\n" + proxy.process.output).split(separator: "\n").first { $0.contains("curl ") }

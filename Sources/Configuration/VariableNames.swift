@@ -1,0 +1,24 @@
+/// Which environment variables a configuration names. Taken from the text as it was written, not from what the readers
+/// made of it: no reader can forget one.
+enum VariableNames {
+    /// The names under these are of the operator's own choice: an `env` there is no source.
+    private static let freelyNamed = ["params", "headers", "labels", "users"]
+
+    static func inside(_ node: Node, under key: String = "") -> Set<String> {
+        switch node.content {
+        case .scalar(let scalar):
+            return scalar.verbatim ? [] : Substitution.names(in: scalar.text)
+        case .sequence(let elements):
+            return elements.reduce(into: []) { $0.formUnion(inside($1)) }
+        case .mapping(let entries):
+            return entries.reduce(into: []) { names, entry in
+                names.formUnion(inside(entry.value, under: entry.key))
+                if entry.key == "env", !freelyNamed.contains(key), case .scalar(let scalar) = entry.value.content,
+                    Substitution.isName(scalar.text)
+                {
+                    names.insert(scalar.text)
+                }
+            }
+        }
+    }
+}

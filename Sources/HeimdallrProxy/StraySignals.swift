@@ -1,0 +1,49 @@
+import Dispatch
+import Glibc
+import Logging
+import Synchronization
+
+/// Signals that mean nothing to the proxy and would end it in the middle of its requests: SIGHUP, with which others are
+/// told to reload, SIGUSR1 and SIGUSR2, and those of timers, power and descriptors. They make a log line, and that is all.
+///
+/// SIGTERM and SIGINT are not here (they drain), nor SIGQUIT, SIGABRT and the signals of faults, which end a process at
+/// once and are meant to.
+final class StraySignals {
+    private let source: any DispatchSourceRead
+
+    private static let named: [(number: Int32, name: String)] = [
+        (SIGHUP, "SIGHUP"), (SIGUSR1, "SIGUSR1"), (SIGUSR2, "SIGUSR2"), (SIGALRM, "SIGALRM"), (SIGVTALRM, "SIGVTALRM"),
+        (SIGPROF, "SIGPROF"), (SIGIO, "SIGIO"), (SIGPWR, "SIGPWR"), (SIGSTKFLT, "SIGSTKFLT"),
+    ]
+
+    /// From here on the process lives through them. To be called first; what comes before `init` waits for the log.
+    static func catchAll() {
+        // A file that reached its limit is an error code of one write, like a peer that closed.
+        _ = signal(SIGXFSZ, SIG_IGN)
+        SignalPipe.open()
+        for (number, _) in named { SignalPipe.catchSignal(number) }
+        // Those of real time have numbers only. signal(7).
+        for number in SignalPipe.realTime { SignalPipe.catchSignal(number) }
+    }
+
+    init(logger: Logger) {
+        source = DispatchSource.makeReadSource(fileDescriptor: SignalPipe.readEnd, queue: .global())
+        source.setEventHandler {
+            for number in SignalPipe.take() {
+                logger.warning(
+                    "a signal that means nothing to the proxy; nothing was done",
+                    metadata: [
+                        "signal": "\(Self.name(of: Int32(number)))",
+                        "what_to_do": "restart it to take up a changed configuration; SIGTERM ends it",
+                    ])
+            }
+        }
+        source.activate()
+    }
+
+    func stop() { source.cancel() }
+
+    private static func name(of number: Int32) -> String {
+        named.first { $0.number == number }?.name ?? "SIGRTMIN+\(number - SignalPipe.realTime.lowerBound)"
+    }
+}

@@ -1,0 +1,98 @@
+import Cryptography
+
+/// What a person can agree to, and what becomes of it: the authorization code with PKCE (RFC 6749, section 4.1; RFC 7636)
+/// and the device code (RFC 8628). No I/O, no clock of its own. What it remembers is bounded.
+struct SignInGrants: Sendable {
+    /// What a client asked the person for.
+    struct Question: Sendable, Equatable {
+        let redirectURI: String
+        let state: String?
+        let challenge: String
+        let scope: String
+    }
+
+    struct Code: Sendable {
+        let question: Question
+        /// Everything that comes of it, once it was exchanged.
+        var family: AuthorizationServer.Family?
+    }
+
+    struct Device: Sendable {
+        enum Decision: Sendable { case none, allowed, denied }
+
+        let scope: String
+        var decision = Decision.none
+        var askedAt: ContinuousClock.Instant?
+    }
+
+    struct DeviceCodes: Sendable, Equatable {
+        let deviceCode: String
+        let userCode: String
+    }
+
+    static let deviceLifetime = Duration.seconds(600)
+    static let pollInterval = Duration.seconds(1)
+
+    /// Pages that were shown and not answered, by what their form brings back.
+    var questions = TokenTable<Question>(lifetime: .seconds(600), capacity: 1000)
+    var codes = TokenTable<Code>(lifetime: .seconds(60), capacity: 1000)
+    var devices = TokenTable<Device>(lifetime: deviceLifetime, capacity: 1000)
+    /// Which device a person means.
+    var deviceCodes = TokenTable<String>(lifetime: deviceLifetime, capacity: 1000)
+
+    mutating func beginDevice(scope: String, now: ContinuousClock.Instant) -> DeviceCodes {
+        let codes = DeviceCodes(deviceCode: RandomText.make(), userCode: Self.userCode())
+        devices.insert(codes.deviceCode, Device(scope: scope), now: now)
+        deviceCodes.insert(Self.folded(codes.userCode), codes.deviceCode, now: now)
+        return codes
+    }
+
+    /// - Returns: `false` when no device waits with that code.
+    mutating func decide(userCode: String, allowed: Bool, now: ContinuousClock.Instant) -> Bool {
+        let code = Self.folded(userCode)
+        guard let device = deviceCodes.grant(for: code, now: now), devices.grant(for: device, now: now) != nil else {
+            return false
+        }
+        deviceCodes.remove { $0 == device }
+        devices.update(device) { $0.decision = allowed ? .allowed : .denied }
+        return true
+    }
+
+    /// The scope that was agreed to; a device code is good for one exchange.
+    mutating func exchangeDevice(
+        _ deviceCode: String, now: ContinuousClock.Instant
+    ) -> Result<String, OAuthError> {
+        guard let device = devices.grant(for: deviceCode, now: now) else { return .failure(.expiredToken) }
+        switch device.decision {
+        case .allowed:
+            devices.remove(deviceCode)
+            return .success(device.scope)
+        case .denied:
+            return .failure(.accessDenied)
+        case .none:
+            devices.update(deviceCode) { $0.askedAt = now }
+            guard let before = device.askedAt, now - before < Self.pollInterval else {
+                return .failure(.authorizationPending)
+            }
+            return .failure(.slowDown)
+        }
+    }
+
+    /// RFC 7636, section 4.6: BASE64URL(SHA256(verifier)) is the challenge.
+    static func verifies(_ verifier: String, _ challenge: String) -> Bool {
+        guard let digest = try? Digest.sha256(Array(verifier.utf8)) else { return false }
+        return Base64.encode(digest, alphabet: .url).isEqualInConstantTime(to: challenge)
+    }
+
+    /// Eight consonants, so that no word comes of them (RFC 8628, section 6.1).
+    private static func userCode() -> String {
+        let letters = Array("BCDFGHJKLMNPQRSTVWXZ")
+        var generator = SystemRandomNumberGenerator()
+        let text = (0..<8).map { _ in letters.randomElement(using: &generator) ?? "B" }
+        return String(text[..<4]) + "-" + String(text[4...])
+    }
+
+    private static func folded(_ code: String) -> String {
+        code.uppercased().filter { $0.isASCII && $0.isLetter }
+    }
+}

@@ -1,0 +1,197 @@
+/// What a browser or a device asks of the authorization server.
+struct SignInRequest: Sendable {
+    var method: String
+    var path: String
+    /// Of the query or, for a form that was sent, of the body. `nil`: malformed, or a parameter stands there twice.
+    var parameters: FormParameters?
+    /// `http://127.0.0.1:PORT`, as the one who asks knows it.
+    var issuer: String
+}
+
+struct SignInAnswer: Sendable, Equatable {
+    var status: Int
+    var type: String
+    var body: String
+    var location: String?
+}
+
+/// The pages on which a person agrees. Plain functions from a request to an answer.
+enum SignInPages {
+    static func answer(
+        _ request: SignInRequest, _ server: inout AuthorizationServer, now: ContinuousClock.Instant
+    ) -> SignInAnswer {
+        guard let parameters = request.parameters else {
+            return page(400, "This address is malformed", "<p>A parameter stands in it twice, or is not UTF-8.</p>")
+        }
+        switch (request.method, request.path) {
+        case ("GET", "/authorize"): return consent(parameters, request.issuer, &server, now)
+        case ("POST", "/authorize"): return decided(parameters, request.issuer, &server, now)
+        case ("GET", "/device"): return device(parameters["user_code"] ?? "", nil)
+        case ("POST", "/device"): return deviceDecided(parameters, &server, now)
+        default: return page(404, "There is nothing here", "<p>Sign-ins begin at the proxy's page.</p>")
+        }
+    }
+
+    // MARK: Authorization code
+
+    private static func consent(
+        _ parameters: FormParameters, _ issuer: String, _ server: inout AuthorizationServer,
+        _ now: ContinuousClock.Instant
+    ) -> SignInAnswer {
+        // Nobody is sent to an address that the client can't have (RFC 6749, section 4.1.2.1).
+        guard let id = parameters["client_id"], server.knows(client: id) else {
+            return page(400, "This client is not known here", "<p>The address names another client_id.</p>")
+        }
+        guard let redirectURI = parameters["redirect_uri"], isLoopback(redirectURI) else {
+            return page(
+                400, "This sign-in would lead elsewhere",
+                "<p>The redirect_uri has to be on this machine: http://127.0.0.1:PORT/…</p>")
+        }
+        let state = parameters["state"]
+        func refused(_ error: String, _ sentence: String) -> SignInAnswer {
+            redirect(
+                redirectURI, [("error", error), ("error_description", sentence), ("state", state), ("iss", issuer)])
+        }
+        guard parameters["response_type"] == "code" else {
+            return refused("unsupported_response_type", "The playground knows response_type=code.")
+        }
+        guard let challenge = parameters["code_challenge"], parameters["code_challenge_method"] == "S256",
+            challenge.utf8.count == 43
+        else { return refused("invalid_request", "The playground wants PKCE with S256.") }
+        guard let scope = AuthorizationServer.known(scope: parameters["scope"]) else {
+            return refused("invalid_scope", "The scopes here are read and write.")
+        }
+        let ticket = RandomText.make()
+        server.signIns.questions.insert(
+            ticket,
+            SignInGrants.Question(redirectURI: redirectURI, state: state, challenge: challenge, scope: scope), now: now)
+        return page(
+            200, "May \(id) act for you?",
+            """
+            <p>You are <b>guest</b> here: the playground is a demonstration, and knows nobody else.
+            The program asks for <b>\(escaped(scope))</b>.</p>
+            <form method="post" action="/authorize">
+            <input type="hidden" name="ticket" value="\(escaped(ticket))">
+            <button name="decision" value="allow">Allow</button>
+            <button name="decision" value="deny">Deny</button>
+            </form>
+            """)
+    }
+
+    private static func decided(
+        _ parameters: FormParameters, _ issuer: String, _ server: inout AuthorizationServer,
+        _ now: ContinuousClock.Instant
+    ) -> SignInAnswer {
+        guard let ticket = parameters["ticket"], let question = server.signIns.questions.grant(for: ticket, now: now)
+        else {
+            return page(
+                400, "This page was answered already",
+                "<p>Or it is older than ten minutes. Begin the sign-in again.</p>")
+        }
+        server.signIns.questions.remove(ticket)
+        guard parameters["decision"] == "allow" else {
+            return redirect(
+                question.redirectURI,
+                [
+                    ("error", "access_denied"), ("error_description", "You denied it."), ("state", question.state),
+                    ("iss", issuer),
+                ])
+        }
+        let code = RandomText.make()
+        server.signIns.codes.insert(code, SignInGrants.Code(question: question), now: now)
+        return redirect(question.redirectURI, [("code", code), ("state", question.state), ("iss", issuer)])
+    }
+
+    // MARK: Device code
+
+    private static func device(_ code: String, _ problem: String?) -> SignInAnswer {
+        page(
+            problem == nil ? 200 : 400, "May the program with this code act for you?",
+            """
+            \(problem.map { "<p><b>\($0)</b></p>" } ?? "")
+            <p>You are <b>guest</b> here. Allow it if this is the code that the program shows.</p>
+            <form method="post" action="/device">
+            <p><input name="user_code" value="\(escaped(code))" autocomplete="off" aria-label="Code"></p>
+            <button name="decision" value="allow">Allow</button>
+            <button name="decision" value="deny">Deny</button>
+            </form>
+            """)
+    }
+
+    private static func deviceDecided(
+        _ parameters: FormParameters, _ server: inout AuthorizationServer, _ now: ContinuousClock.Instant
+    ) -> SignInAnswer {
+        let code = parameters["user_code"] ?? ""
+        let allowed = parameters["decision"] == "allow"
+        guard server.signIns.decide(userCode: code, allowed: allowed, now: now) else {
+            return device(code, "No program waits with this code, or it has expired.")
+        }
+        return page(
+            200, allowed ? "You are signed in" : "You denied it",
+            "<p>The program knows in a moment. You may close this page.</p>")
+    }
+
+    // MARK: Answers
+
+    /// A host of this machine (RFC 8252, section 7.3), whichever port.
+    private static func isLoopback(_ uri: String) -> Bool {
+        guard uri.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), uri.hasPrefix("http://"), !uri.contains("#"),
+            !uri.contains("\\")
+        else { return false }
+        let authority = uri.dropFirst("http://".count).prefix { $0 != "/" && $0 != "?" }
+        let host = authority.hasPrefix("[") ? authority.prefix { $0 != "]" } + "]" : authority.prefix { $0 != ":" }
+        let port = authority.dropFirst(host.count)
+        return ["127.0.0.1", "localhost", "[::1]"].contains(String(host))
+            && (port.isEmpty || port.first == ":" && UInt16(port.dropFirst()) != nil)
+    }
+
+    private static func redirect(_ uri: String, _ parameters: [(String, String?)]) -> SignInAnswer {
+        let query = parameters.compactMap { name, value in value.map { "\(name)=\(percentEncoded($0))" } }
+        return SignInAnswer(
+            status: 303, type: "text/plain; charset=utf-8", body: "",
+            location: uri + (uri.contains("?") ? "&" : "?") + query.joined(separator: "&"))
+    }
+
+    /// All but the unreserved characters (RFC 3986, section 2.3).
+    private static func percentEncoded(_ text: String) -> String {
+        let unreserved = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~".utf8)
+        return text.utf8.map { byte in
+            unreserved.contains(byte)
+                ? String(UnicodeScalar(byte)) : "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+        }.joined()
+    }
+
+    private static func page(_ status: Int, _ headline: String, _ content: String) -> SignInAnswer {
+        SignInAnswer(
+            status: status, type: "text/html; charset=utf-8",
+            body: """
+                <!doctype html>
+                <html lang="en">
+                <meta charset="utf-8">
+                <meta name="viewport" content="width=device-width, initial-scale=1">
+                <title>Playground: \(escaped(headline))</title>
+                <style>
+                :root { color-scheme: light dark }
+                body { font: 1rem/1.5 system-ui, sans-serif; max-width: 30rem; margin: 3rem auto; padding: 0 1rem }
+                button, input { font: inherit; padding: .4rem 1rem }
+                </style>
+                <h1>\(escaped(headline))</h1>
+                \(content)
+                </html>
+
+                """)
+    }
+
+    private static func escaped(_ text: String) -> String {
+        text.map { character in
+            switch character {
+            case "&": "&amp;"
+            case "<": "&lt;"
+            case ">": "&gt;"
+            case "\"": "&quot;"
+            case "'": "&#39;"
+            default: String(character)
+            }
+        }.joined()
+    }
+}

@@ -1,0 +1,162 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("what operators do to it", .timeLimit(.minutes(2)))
+struct OperationTests {
+    @Test func `a signal that means nothing makes a log line, and requests go on`() async throws {
+        let origin = try RecordingOrigin()
+        let endpoint = try tokenEndpoint()
+        let proxy = try await RunningProxy(
+            configuration(tokenEndpoint: endpoint.url, upstreams: upstream(url: origin.url)))
+        let others: [(Int32, String)] = [
+            (SIGHUP, "SIGHUP"), (SIGUSR1, "SIGUSR1"), (SIGUSR2, "SIGUSR2"), (SIGALRM, "SIGALRM"), (SIGIO, "SIGIO"),
+            (SIGPROF, "SIGPROF"), (SIGVTALRM, "SIGVTALRM"), (SIGPWR, "SIGPWR"), (36, "SIGRTMIN+2"),
+        ]
+        for (number, name) in others {
+            proxy.process.signal(number)
+            try await eventually("a line for \(name)") { proxy.log.contains("signal=\(name) ") }
+        }
+        proxy.process.signal(SIGPIPE)
+        proxy.process.signal(SIGXFSZ)
+        #expect(try await proxy.get("http://api.test/x").status == 200)
+        #expect(proxy.process.ending == nil)
+        #expect(try await proxy.terminate() == .exited(0))
+    }
+
+    private var setup: String {
+        """
+        clients:
+          api:
+            token_endpoint: https://idp.example.com/${REALM}/token
+            client_id: x
+            client_secret: {env: OUR_SECRET}
+            params: {api_key: "${IN_PARAMS}"}
+            headers: {X-Api-Key: "Key ${IN_HEADERS}"}
+            proxy: http://user:${IN_PROXY}@proxy.example.com:3128
+            tls: {ca_file: "${HOME}/ca.pem"}
+        upstreams:
+          - {host: api.test, client: api}
+        """
+    }
+
+    @Test func `exec takes away whatever the configuration reads, wherever in a value`() async throws {
+        let directory = try TemporaryDirectory()
+        let ca = try await PrivateCA()
+        try FileManager.default.copyItem(atPath: ca.certificateFile, toPath: directory.path + "/ca.pem")
+        let file = try directory.write(setup, to: "config.yaml")
+        let environment = [
+            "REALM": "withheld-0", "OUR_SECRET": "withheld-1", "IN_PARAMS": "withheld-2", "IN_HEADERS": "withheld-3",
+            "IN_PROXY": "withheld-4", "HOME": directory.path, "HEIMDALLR_CLIENT_SECRET": "withheld-5",
+            "HEIMDALLR_CLIENT_SECRT": "withheld-6", "OTHER": "stays",
+        ]
+        let run = try await RunningProxy.run(["exec", "--config", file, "--", "env"], environment: environment)
+        #expect(run.ending == .exited(0), "\(run.transcript)")
+        #expect(!run.output.contains("withheld"))
+        #expect(run.output.contains("OTHER=stays"))
+        #expect(run.output.contains("HOME=\(directory.path)"))
+        #expect(run.output.contains("http_proxy=http://127.0.0.1:8080"))
+    }
+
+    @Test func `exec without a file takes every HEIMDALLR_ variable away`() async throws {
+        let directory = try TemporaryDirectory()
+        let environment = [
+            "HEIMDALLR_UPSTREAM": "https://api.example.com", "HEIMDALLR_TOKEN_ENDPOINT": "https://idp.example.com/t",
+            "HEIMDALLR_CLIENT_ID": "x", "HEIMDALLR_CLIENT_SECRET": "s", "HEIMDALLR_AUDIENCE": "a",
+        ]
+        let run = try await RunningProxy.run(
+            ["exec", "--", "env"], environment: environment, directory: directory.path)
+        #expect(run.ending == .exited(0), "\(run.transcript)")
+        #expect(!run.output.contains("HEIMDALLR_"))
+    }
+
+    @Test func `exec's program has the signals as every program has them`() async throws {
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(
+            "{proxy: {listen: 127.0.0.1:8080}, upstreams: [{host: a.example.com}]}", to: "c.yaml")
+        let run = try await RunningProxy.run(
+            ["exec", "--config", file, "--", "cat", "/proc/self/status"])
+        for field in ["SigIgn", "SigBlk", "SigCgt"] {
+            let line = try #require(run.output.split(separator: "\n").first { $0.hasPrefix(field) })
+            let mask = try #require(line.split(separator: "\t").last.flatMap { UInt64($0, radix: 16) })
+            // 32 and 33 are the C library's own, and those of whoever starts a test's programs.
+            #expect(mask & ~0x1_8000_0000 == 0, "\(line)")
+        }
+    }
+
+    @Test func `a port in use is said with who has it`() async throws {
+        let squatter = try ChildProcess([
+            try Repository.python(), "-c",
+            "import socket,time; s=socket.create_server(('127.0.0.1',0)); print(s.getsockname()[1],flush=True); time.sleep(100)",
+        ])
+        let port = try await eventually("a port") { UInt16(squatter.output.trimmingCharacters(in: .newlines)) }
+        let directory = try TemporaryDirectory()
+        for (place, text) in [
+            ("proxy", "proxy: {listen: \"127.0.0.1:\(port)\"}"),
+            (
+                "admin",
+                "proxy: {listen: \"127.0.0.1:0\"}\nadmin: {listen: \"127.0.0.1:\(port)\", socket: \(directory.path)/s}"
+            ),
+        ] {
+            let file = try directory.write("\(text)\nupstreams: [{host: a.example.com}]", to: "c.yaml")
+            let run = try await RunningProxy.run(["serve", "--config", file])
+            #expect(run.ending == .exited(1), "\(place)")
+            #expect(run.errors.contains("(pid \(squatter.pid))"), "\(place) \(run.errors)")
+            #expect(run.errors.contains("\(port)"), "\(run.errors)")
+        }
+    }
+
+    @Test func `an unknown command gets the one that was meant`() async throws {
+        let run = try await RunningProxy.run(["chek", "--config", "x.yaml"])
+        #expect(run.ending == .exited(2))
+        #expect(run.errors.contains("did you mean \"check\"?"))
+    }
+
+    @Test func `times are numbers in a JSON log`() async throws {
+        let endpoint = try tokenEndpoint()
+        let directory = try TemporaryDirectory()
+        try directory.write(clientSecret, to: "secret")
+        let text = configuration(
+            tokenEndpoint: endpoint.url, upstreams: upstream(url: endpoint.url), more: "log: {format: json}"
+        ).text
+        let file = try directory.write(text.replacing("FOLDER", with: directory.path), to: "config.yaml")
+        let proxy = try ChildProcess([try Repository.executable(), "serve", "--config", file])
+        let line = try await eventually("the token's line") {
+            proxy.errors.split(separator: "\n").first { $0.contains("token acquired") }
+        }
+        let json = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+        let seconds = try #require(json?["expires_in"] as? Int)
+        #expect((3590...3600).contains(seconds))
+        #expect(try await proxy.stop() == .exited(0))
+    }
+
+    @Test func `the first run signs somebody in, without a server of anybody's`() async throws {
+        var text = try String(contentsOfFile: Repository.root + "/config.yaml", encoding: .utf8)
+        text.replace("127.0.0.1:8080", with: "127.0.0.1:0")
+        text.replace("listen: 127.0.0.1:8081", with: "listen: 127.0.0.1:0\n  socket: FOLDER/admin.sock")
+        let proxy = try await RunningProxy(text)
+        let page = try await eventually("the page's address") {
+            try? /The page, with sign-ins to try: (http:\/\/127\.0\.0\.1:\d+\/)/.firstMatch(in: proxy.process.output)?.1
+        }
+        #expect(try await ChildProcess.output(of: ["curl", "-sS", "--fail", String(page)]).contains("person"))
+        let socket = proxy.directory.path(of: "admin.sock")
+        let status = try await RunningProxy.run(["status", "--socket", socket])
+        #expect(status.output.contains("playground") && status.output.contains("person"))
+        let why = try await RunningProxy.run(["why", "--socket", socket, "GET", "http://person.playground.test/"])
+        #expect(why.output.contains("person"), "\(why.transcript)")
+
+        // The device: its code stands on the terminal, and somebody allows it on the playground's page.
+        #expect(try await proxy.get("http://device.playground.test/x").status == 503)
+        let login = try ChildProcess([try Repository.executable(), "login", "--socket", socket, "device"])
+        let address = try await eventually("the code") {
+            try? /(http:\/\/127\.0\.0\.1:\d+\/device)\s+([A-Z]{4}-[A-Z]{4})/.firstMatch(
+                in: login.output + login.errors)
+        }
+        try await ChildProcess.output(
+            of: ["curl", "-sS", "--fail", "-d", "user_code=\(address.2)&decision=allow", String(address.1)])
+        #expect(try await login.ended() == .exited(0), "\(login.transcript)")
+        let answer = try await proxy.get("http://device.playground.test/x")
+        #expect(answer.status == 200)
+        #expect(try await proxy.terminate() == .exited(0))
+    }
+}

@@ -1,0 +1,45 @@
+import Configuration
+import Testing
+
+@testable import HeimdallrProxy
+
+@Suite struct ChildEnvironmentTests {
+    @Test func `what the configuration took is withheld, and what every program needs is left`() {
+        var configuration = Configuration()
+        configuration.variables = ["API_KEY", "HOME", "XDG_RUNTIME_DIR", "LC_ALL", "CREDENTIALS_DIRECTORY"]
+        configuration.proxy.users = ["alice": .environment(name: "USER")]
+        let environment = [
+            "API_KEY": "1", "HOME": "/root", "XDG_RUNTIME_DIR": "/run", "LC_ALL": "C", "CREDENTIALS_DIRECTORY": "/c",
+            "USER": "a secret for once", "HEIMDALLR_CLIENT_SECRT": "misspelled", "PATH": "/bin", "OTHER": "stays",
+        ]
+        let left = ChildEnvironment.of(environment, configuration)
+        #expect(Set(left.keys) == ["HOME", "XDG_RUNTIME_DIR", "LC_ALL", "PATH", "OTHER"])
+    }
+}
+
+@Suite struct UnknownVerbTests {
+    @Test func `a word that is no command gets the one that was meant`() {
+        #expect(HeimdallrProxyCommand.unknownVerb("chek")?.contains("did you mean \"check\"?") == true)
+        #expect(HeimdallrProxyCommand.unknownVerb("statsu")?.contains("did you mean \"status\"?") == true)
+        #expect(HeimdallrProxyCommand.unknownVerb("xyzzy")?.contains("did you mean") == false)
+        #expect(HeimdallrProxyCommand.unknownVerb("xyzzy")?.contains("there is no command \"xyzzy\"") == true)
+        for known in ["serve", "check", "help", "--nope", "-c"] {
+            #expect(HeimdallrProxyCommand.unknownVerb(known) == nil, "\(known)")
+        }
+        #expect(HeimdallrProxyCommand.unknownVerb(nil) == nil)
+    }
+}
+
+@Suite struct PortHolderTests {
+    @Test func `of the kernel's table the listeners of the port are taken, and nobody's connections`() {
+        let table = """
+              sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+               0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 4711 1 0 100 0 0 10 0
+               1: 0100007F:1F90 0100007F:8F00 01 00000000:00000000 00:00000000 00000000  1000        0 4712 1 0 20 4 30 10 -1
+               2: 00000000:0050 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4713 1 0 100 0 0 10 0
+            """
+        let found = PortHolder.listeners(inTable: table, port: 8080)
+        #expect(found.map(\.inode) == ["4711"])
+        #expect(found.map(\.user) == ["1000"])
+    }
+}
