@@ -31,6 +31,17 @@ public struct Challenge: Sendable, Equatable {
         return nil
     }
 
+    /// Whether a 401 with these fields says that the token is at fault (RFC 6750, section 3.1): no challenge at all, or a
+    /// Bearer one without an error or with `invalid_token`.
+    public static func refuseToken(_ values: [[UInt8]]) -> Bool {
+        guard !values.isEmpty else { return true }
+        return parse(values)?.contains { challenge in
+            guard challenge.scheme == "bearer" else { return false }
+            let error = challenge.value(of: "error")
+            return error == nil || error == "invalid_token"
+        } ?? false
+    }
+
     /// All challenges of one answer's fields, in order: several in one field, several fields.
     ///
     /// - Parameter values: the values of all fields of that name.

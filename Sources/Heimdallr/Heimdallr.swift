@@ -8,7 +8,7 @@ import Synchronization
 public final class Heimdallr: Sendable {
     /// The client's name: what its record, its events and its metrics are called by.
     public let name: String
-    private let authenticator: any ResourceRequestAuthenticator
+    let authenticator: any ResourceRequestAuthenticator
     let store: any OAuthAccessTokenStore
     let exchange: TokenExchange
     let issuerKeys: IssuerKeys
@@ -125,6 +125,9 @@ public final class Heimdallr: Sendable {
         let token = try await accessToken(waiting: limit)
         authenticator.authenticate(&request, with: token)
     }
+
+    /// What this client's token looks like on a request. For programs whose requests are of a kind of their own.
+    public func credential(for token: AccessToken) -> RequestCredential { authenticator.credential(for: token) }
 
     /// Whether there is a token that may be used now.
     public var hasAccessToken: Bool {

@@ -12,10 +12,10 @@ public final class CurlHTTPClient: HeimdallrHTTPClient {
     }
 
     /// On an event loop of its own, for programs that have none.
-    /// - Parameter options: trust anchors, client certificate, proxy in between.
+    /// - Parameter settings: trust anchors, client certificate, proxy in between.
     /// - Throws: `SystemError` when the kernel gives no thread or descriptor.
-    public convenience init(options: PoolOptions = PoolOptions()) throws {
-        self.init(try BufferedClient(options: options))
+    public convenience init(settings: CurlHTTPClientSettings = CurlHTTPClientSettings()) throws {
+        self.init(try BufferedClient(options: settings.options))
     }
 
     public func send(_ request: HeimdallrHTTPRequest) async throws -> HeimdallrHTTPResponse {

@@ -118,9 +118,8 @@ import Testing
         let error = try await client(of: url, through: try SharedCurl.client()).refusal()
         #expect(error.fault == .network(.tls))
         #expect(try nginx.accessLog().isEmpty)
-        var options = PoolOptions()
-        options.trustAnchors = .only(file: authority.certificateFile)
-        let trusting = try client(of: url, through: try CurlHTTPClient(options: options))
+        let settings = CurlHTTPClientSettings(trustAnchors: .only(file: authority.certificateFile))
+        let trusting = try client(of: url, through: try CurlHTTPClient(settings: settings))
         #expect(try await trusting.accessToken().value == Secret("T1"))
     }
 

@@ -1,6 +1,7 @@
 // The example of docs/library.md. A test holds the two together.
 // begin
 import Heimdallr
+import HeimdallrCurl
 
 /// The body of one protected resource, with a token that is fetched, kept and refreshed as need be.
 func fetchInvoices(from api: String, tokenEndpoint: String, http: any HeimdallrHTTPClient) async throws -> String {
@@ -11,8 +12,8 @@ func fetchInvoices(from api: String, tokenEndpoint: String, http: any HeimdallrH
     let heimdallr = try Heimdallr(
         configuration: configuration,
         credentials: OAuthClientSecretCredentials(identifier: "billing-sidecar", secret: secret), httpClient: http)
-    var request = HeimdallrHTTPRequest(url: api + "/v1/invoices")
-    try await heimdallr.authenticate(&request)
-    return String(decoding: try await http.send(request).body, as: UTF8.self)
+    let request = HeimdallrHTTPRequest(url: api + "/v1/invoices")
+    let answer = try await heimdallr.authenticateRequest(request) { try await http.send($0) }
+    return String(decoding: answer.body, as: UTF8.self)
 }
 // end

@@ -5,6 +5,25 @@ public enum RequestCredential: Sendable, Equatable {
     case query(name: String, value: Secret)
 }
 
+extension RequestCredential {
+    /// Replaces what the request carried in that place.
+    public func put(on request: inout HeimdallrHTTPRequest) {
+        switch self {
+        case .header(let name, let value):
+            request.headers.removeAll { ASCII.equalIgnoringCase($0.name, name) }
+            request.headers.append(HeimdallrHTTPField(name: name, value: value.revealed))
+        case .query:
+            request.url = put(inURL: request.url)
+        }
+    }
+
+    /// A URL, or the path and query of one, with the credential in its query; unchanged where it goes into a header.
+    public func put(inURL url: String) -> String {
+        guard case .query(let name, let value) = self else { return url }
+        return QueryParameter.set(name, to: value, in: url)
+    }
+}
+
 /// Puts an access token onto a request for a protected resource.
 public protocol ResourceRequestAuthenticator: Sendable {
     func credential(for token: AccessToken) -> RequestCredential
@@ -13,13 +32,7 @@ public protocol ResourceRequestAuthenticator: Sendable {
 extension ResourceRequestAuthenticator {
     /// Replaces what the request carried in that place.
     public func authenticate(_ request: inout HeimdallrHTTPRequest, with token: AccessToken) {
-        switch credential(for: token) {
-        case .header(let name, let value):
-            request.headers.removeAll { ASCII.equalIgnoringCase($0.name, name) }
-            request.headers.append(HeimdallrHTTPField(name: name, value: value.revealed))
-        case .query(let name, let value):
-            request.url = QueryParameter.set(name, to: value, in: request.url)
-        }
+        credential(for: token).put(on: &request)
     }
 }
 

@@ -84,12 +84,7 @@ extension ClientConnection: TransferDelegate {
         for field in answer.fields where field.known == .wwwAuthenticate {
             values.append(Array(bytes[field.value].text.utf8))
         }
-        guard !values.isEmpty else { return true }
-        return Challenge.parse(values)?.contains { challenge in
-            guard challenge.scheme == "bearer" else { return false }
-            let error = challenge.value(of: "error")
-            return error == nil || error == "invalid_token"
-        } ?? false
+        return Challenge.refuseToken(values)
     }
 
     /// The answer must not reach the client: ends the transfer and says so instead.

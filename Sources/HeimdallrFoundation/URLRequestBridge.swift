@@ -1,0 +1,48 @@
+import Foundation
+import FoundationNetworking
+import Heimdallr
+
+extension Heimdallr {
+    /// Puts a token onto `request`, waiting for one if need be.
+    /// - Throws: `HeimdallrError`; the request is unchanged then.
+    public func authenticate(
+        _ request: inout URLRequest, waiting limit: Duration = .seconds(30)
+    ) async throws(HeimdallrError) {
+        credential(for: try await accessToken(waiting: limit)).put(on: &request)
+    }
+
+    /// Sends `request` with a token on it, and once more with a new one where the resource answers 401 because of the
+    /// token.
+    ///
+    /// - Parameters:
+    ///   - limit: how long to wait for a token.
+    ///   - send: one exchange with the resource; called once or twice. For a `URLSession`: `session.data(for:)`.
+    /// - Throws: `HeimdallrError` where there is no token, and what `send` throws.
+    nonisolated(nonsending) public func authenticateRequest<Body>(
+        _ request: URLRequest, waiting limit: Duration = .seconds(30),
+        send: nonisolated(nonsending) (URLRequest) async throws -> (Body, URLResponse)
+    ) async throws -> (Body, URLResponse) {
+        try await withCredential(waiting: limit) { credential in
+            var request = request
+            credential.put(on: &request)
+            return try await send(request)
+        } challenges: { answer in
+            guard let response = answer.1 as? HTTPURLResponse, response.statusCode == 401 else { return nil }
+            // Several fields are one value here, with commas between.
+            return response.value(forHTTPHeaderField: "WWW-Authenticate").map { [$0] } ?? []
+        }
+    }
+}
+
+extension RequestCredential {
+    /// Replaces what the request carried in that place.
+    public func put(on request: inout URLRequest) {
+        switch self {
+        case .header(let name, let value):
+            request.setValue(value.revealed, forHTTPHeaderField: name)
+        case .query:
+            guard let url = request.url, let signed = URL(string: put(inURL: url.absoluteString)) else { return }
+            request.url = signed
+        }
+    }
+}

@@ -1,0 +1,48 @@
+import HTTPTypes
+import Heimdallr
+
+extension Heimdallr {
+    /// Puts a token onto `request`, waiting for one if need be.
+    /// - Throws: `HeimdallrError`; the request is unchanged then.
+    public func authenticate(
+        _ request: inout HTTPRequest, waiting limit: Duration = .seconds(30)
+    ) async throws(HeimdallrError) {
+        credential(for: try await accessToken(waiting: limit)).put(on: &request)
+    }
+
+    /// Sends `request` with a token on it, and once more with a new one where the resource answers 401 because of the
+    /// token.
+    ///
+    /// - Parameters:
+    ///   - limit: how long to wait for a token.
+    ///   - send: one exchange with the resource; called once or twice. `Body` is whatever stands for the answer's content.
+    /// - Throws: `HeimdallrError` where there is no token, and what `send` throws.
+    nonisolated(nonsending) public func authenticateRequest<Body>(
+        _ request: HTTPRequest, waiting limit: Duration = .seconds(30),
+        send: nonisolated(nonsending) (HTTPRequest) async throws -> (HTTPResponse, Body)
+    ) async throws -> (HTTPResponse, Body) {
+        try await withCredential(waiting: limit) { credential in
+            var request = request
+            credential.put(on: &request)
+            return try await send(request)
+        } challenges: { answer in
+            answer.0.status == .unauthorized ? answer.0.headerFields[values: .wwwAuthenticate] : nil
+        }
+    }
+}
+
+extension RequestCredential {
+    /// Replaces what the request carried in that place.
+    public func put(on request: inout HTTPRequest) {
+        switch self {
+        case .header(let name, let value):
+            guard let name = HTTPField.Name(name) else { return }
+            var field = HTTPField(name: name, value: value.revealed)
+            // Kept out of the tables of HTTP/2 and HTTP/3 compression, where others could guess at it (RFC 7541, 7.1.3).
+            field.indexingStrategy = .disallow
+            request.headerFields[fields: name] = [field]
+        case .query:
+            request.path = request.path.map { put(inURL: $0) }
+        }
+    }
+}
