@@ -15,7 +15,7 @@ enum PortHolder {
     }
 
     static func of(_ port: UInt16) -> String? {
-        let found = ["tcp", "tcp6"].flatMap { listeners(inTable: text("/proc/net/\($0)"), port: port) }
+        let found = ["tcp", "tcp6"].flatMap { listeners(inTable: KernelTable.text("/proc/net/\($0)"), port: port) }
         guard !found.isEmpty else { return nil }
         let sockets = Set(found.map { "socket:[\($0.inode)]" })
         let manager = FileManager.default
@@ -26,7 +26,7 @@ enum PortHolder {
                 guard let target = try? manager.destinationOfSymbolicLink(atPath: "\(folder)/\(descriptor)"),
                     sockets.contains(target)
                 else { continue }
-                let name = text("/proc/\(process)/comm").prefix { $0 != "\n" }
+                let name = KernelTable.text("/proc/\(process)/comm").prefix { $0 != "\n" }
                 return name.isEmpty ? "pid \(process)" : "\(name) (pid \(process))"
             }
         }
@@ -42,9 +42,5 @@ enum PortHolder {
             else { return nil }
             return (String(fields[7]), String(fields[9]))
         }
-    }
-
-    private static func text(_ path: String) -> String {
-        FileManager.default.contents(atPath: path).map { String(decoding: $0, as: UTF8.self) } ?? ""
     }
 }

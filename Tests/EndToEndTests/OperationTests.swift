@@ -87,7 +87,8 @@ struct OperationTests {
     @Test func `a port in use is said with who has it`() async throws {
         let squatter = try ChildProcess([
             try Repository.python(), "-c",
-            "import socket,time; s=socket.create_server(('127.0.0.1',0)); print(s.getsockname()[1],flush=True); time.sleep(100)",
+            "import socket,time; s=[socket.create_server(('127.0.0.1',0)) for _ in range(200)]; "
+                + "print(s[0].getsockname()[1],flush=True); time.sleep(100)",
         ])
         let port = try await eventually("a port") { UInt16(squatter.output.trimmingCharacters(in: .newlines)) }
         let directory = try TemporaryDirectory()
