@@ -84,7 +84,7 @@ let package = Package(
             name: "HeimdallrProxy",
             dependencies: [
                 "Proxy", "Administration", "Playground", "Configuration", "Cryptography", "Heimdallr", "HeimdallrCurl",
-                "CLinux", "CurlTransport", "QRCode", "Reactor",
+                "CLinux", "CurlTransport", "HTTPMessage", "QRCode", "Reactor",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -133,7 +133,7 @@ let package = Package(
         .testTarget(
             name: "HeimdallrProxyTests",
             dependencies: [
-                "HeimdallrProxy", "Configuration", "Proxy",
+                "HeimdallrProxy", "Configuration", "Proxy", "Reactor",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),

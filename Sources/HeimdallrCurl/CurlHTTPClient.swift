@@ -5,10 +5,14 @@ import Heimdallr
 /// checked, proxies of the environment only used when asked for. Any thread.
 public final class CurlHTTPClient: HeimdallrHTTPClient {
     private let client: BufferedClient
+    private let failed: @Sendable (TransportError) -> Void
 
-    /// - Parameter client: says on which event loop libcurl runs, and how it reaches its peers.
-    public init(_ client: BufferedClient) {
+    /// - Parameters:
+    ///   - client: says on which event loop libcurl runs, and how it reaches its peers.
+    ///   - failed: told why an exchange failed in libcurl's own words, for a log.
+    public init(_ client: BufferedClient, failed: @escaping @Sendable (TransportError) -> Void = { _ in }) {
         self.client = client
+        self.failed = failed
     }
 
     /// On an event loop of its own, for programs that have none.
@@ -35,6 +39,7 @@ public final class CurlHTTPClient: HeimdallrHTTPClient {
                 headers: answer.fields.map { HeimdallrHTTPField(name: $0.name, value: $0.value) },
                 body: answer.body)
         } catch {
+            if case .transport(let error) = error { failed(error) }
             throw HeimdallrHTTPClientError(error)
         }
     }

@@ -17,13 +17,15 @@ struct AccessLog: Sendable {
         return line(
             format, time: time, method: record.method, host: record.host, path: record.path, status: record.status,
             microseconds: microseconds, sent: record.bytesSent, received: record.bytesReceived,
-            upstream: record.upstream, client: record.client, user: record.user, peer: record.peer)
+            upstream: record.upstream, client: record.client, user: record.user, peer: record.peer,
+            reason: record.reason, address: record.address, requestID: record.requestID)
     }
 
     static func line(
         _ format: LogLine.Format, time: WallTime, method: [UInt8], host: [UInt8], path: [UInt8], status: Int,
         microseconds: Int64, sent: UInt64, received: UInt64, upstream: String?, client: String?,
-        user: String? = nil, peer: PeerCredentials? = nil
+        user: String? = nil, peer: PeerCredentials? = nil, reason: String? = nil, address: SocketAddress? = nil,
+        requestID: [UInt8] = []
     ) -> [UInt8] {
         var line: [UInt8] = []
         line.reserveCapacity(256)
@@ -42,6 +44,10 @@ struct AccessLog: Sendable {
         decimal(sent, &line)
         name("bytes_received", &line, format)
         decimal(received, &line)
+        if let reason {
+            name("reason", &line, format)
+            text(Array(reason.utf8), &line, format)
+        }
         if let upstream {
             name("upstream", &line, format)
             text(Array(upstream.utf8), &line, format)
@@ -61,6 +67,14 @@ struct AccessLog: Sendable {
             decimal(UInt64(peer.group), &line)
             name("pid", &line, format)
             decimal(UInt64(clamping: peer.process), &line)
+        }
+        if let address {
+            name("peer", &line, format)
+            text(Array(address.description.utf8), &line, format)
+        }
+        if !requestID.isEmpty {
+            name("request_id", &line, format)
+            text(requestID, &line, format)
         }
         LogLine.end(&line, format)
         return line

@@ -23,9 +23,12 @@ struct App {
         let store = try await StoreAssembly(settings: configuration.store, logger: logger).make()
         let tokens = AdministrationAssembly.tokenMetrics(configuration)
         var clients: [String: Heimdallr] = [:]
+        var lastRequests: [String: LastTokenRequest] = [:]
         for settings in configuration.clients {
+            let last = LastTokenRequest()
+            lastRequests[settings.name] = last
             clients[settings.name] = try ClientAssembly(settings, configuration).make(
-                on: loops[0], store: store, onTokenRequest: { tokens?.record($0) })
+                on: loops[0], store: store, last: last, onTokenRequest: { tokens?.record($0) })
         }
         let signIns = SignInDirectory()
         var observer = ProxyObserver()
@@ -59,8 +62,11 @@ struct App {
         // Whoever watches is there before anything happens.
         var watchers = clients.values.map { client in
             let events = client.events()
+            let last = lastRequests[client.name]
             return Task { [logger] in
-                for await event in events { EventLog.write(event, to: logger) { signIns.hint(for: $0) } }
+                for await event in events {
+                    EventLog.write(event, last: last?.current, to: logger) { signIns.hint(for: $0) }
+                }
             }
         }
         if let hooks {

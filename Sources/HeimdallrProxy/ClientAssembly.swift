@@ -18,14 +18,18 @@ struct ClientAssembly {
     /// - Parameters:
     ///   - loop: where its token requests run.
     ///   - store: where its tokens are kept; one for all clients.
+    ///   - last: told where each request goes, and why it failed.
     ///   - onTokenRequest: told of each token request.
     func make(
-        on loop: EventLoop, store: any OAuthAccessTokenStore,
+        on loop: EventLoop, store: any OAuthAccessTokenStore, last: LastTokenRequest,
         onTokenRequest: @escaping @Sendable (TokenRequestReport) -> Void
     ) throws(HeimdallrConfigurationError) -> Heimdallr {
         try Heimdallr(
             name: settings.name, configuration: heimdallrConfiguration, credentials: credentials, grant: grant,
-            httpClient: CurlHTTPClient(BufferedClient(options: poolOptions, loop: loop)), store: store,
+            httpClient: NotingHTTPClient(
+                client: CurlHTTPClient(BufferedClient(options: poolOptions, loop: loop)) { last.failed($0) }, last: last
+            ),
+            store: store,
             onTokenRequest: onTokenRequest)
     }
 

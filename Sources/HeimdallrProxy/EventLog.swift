@@ -4,7 +4,10 @@ import Proxy
 
 /// The life of tokens in the log: one line an event, no secret in any.
 enum EventLog {
-    static func write(_ event: HeimdallrEvent, to logger: Logger, signIn: (String) -> SignInHint) {
+    /// - Parameter last: where the client's last request went.
+    static func write(
+        _ event: HeimdallrEvent, last: LastTokenRequest.State?, to logger: Logger, signIn: (String) -> SignInHint
+    ) {
         var fields: Logger.Metadata = ["client": "\(event.client)", "event": "\(event.name)"]
         switch event.kind {
         case .tokenAcquired(let expiresIn, let stored):
@@ -23,6 +26,8 @@ enum EventLog {
             logger.warning("token lost", metadata: fields)
         case .tokenFailed(let error):
             fields["reason"] = "\(error)"
+            if let url = last?.url { fields["url"] = "\(url)" }
+            if let cause = last?.cause { fields["cause"] = "\(cause)" }
             if let retryAfter = error.retryAfter { fields["retry_in"] = .stringConvertible(LogSeconds(retryAfter)) }
             logger.warning("no token from the token endpoint", metadata: fields)
         case .needsAuthentication:

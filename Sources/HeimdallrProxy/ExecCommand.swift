@@ -9,8 +9,10 @@ struct ExecCommand: ParsableCommand {
         commandName: "exec",
         abstract: "Run a program with the proxy's variables set and our secrets' removed.",
         discussion: """
-            Sets http_proxy for the program, and removes the environment variables that the configuration takes its \
-            values from, and all that begin with HEIMDALLR_: what can use a token need not have the means to get one. The program takes this process's place. \
+            Sets http_proxy for the program, and no_proxy for this machine and the proxy's own listeners (what it says \
+            already stays); NODE_USE_ENV_PROXY=1 makes Node read them. Removes the environment variables that the \
+            configuration takes its values from, and all that begin with HEIMDALLR_: what can use a token need not have \
+            the means to get one. The program takes this process's place. \
             Where the configuration has proxy.users, --user says which of them the program is: its name and password go \
             into the variables. Example:
 
@@ -26,6 +28,13 @@ struct ExecCommand: ParsableCommand {
     var command: [String] = []
 
     func validate() throws {
+        // What stands in front of the program and is no option of ours arrives here, too.
+        if let first = command.first, first == "--help" || first == "-h" || first == "-help" {
+            throw CleanExit.helpRequest(self)
+        }
+        if let first = command.first, first.hasPrefix("-"), first != "--" {
+            throw ValidationError("Unknown option '\(first)'. Write -- in front of the program: exec -- COMMAND…")
+        }
         if program.isEmpty { throw ValidationError("Name a program: heimdallr-proxy exec -- COMMAND…") }
     }
 
@@ -42,9 +51,17 @@ struct ExecCommand: ParsableCommand {
         let proxy = "http://\(try credentials(settings, environment))\(authority)"
         // curl reads http_proxy in lower case only (httpoxy); others read the capitals. https goes as it went, for no
         // token can be put on it.
+        let direct = NoProxyList(extending: [environment["no_proxy"], environment["NO_PROXY"]], for: settings)
+        if direct.takesEverything {
+            OutputDescriptor.standardError.write(
+                "warning: no_proxy has *, so that the program will not use the proxy: unset it\n")
+        }
         let failure = ProgramExecution.replaceProcess(
-            program, setting: ["http_proxy": proxy, "HTTP_PROXY": proxy],
-            removing: ChildEnvironment.withheld(from: environment.keys, settings))
+            program,
+            setting: [
+                "http_proxy": proxy, "HTTP_PROXY": proxy, "no_proxy": direct.value, "NO_PROXY": direct.value,
+                "NODE_USE_ENV_PROXY": "1",
+            ], removing: ChildEnvironment.withheld(from: environment.keys, settings))
         throw Self.failure("can't run \(program[0]): \(failure.sentence)")
     }
 

@@ -6,7 +6,7 @@ public struct AccessRecord: Sendable {
     public var method: [UInt8] = []
     /// Without the query, which may hold secrets. As received: printable ASCII.
     public var path: [UInt8] = []
-    /// The host that was asked for, as received: printable ASCII.
+    /// The authority that it went to; of what went nowhere, the one that was asked for. Printable ASCII.
     public var host: [UInt8] = []
     /// 499: the client left before the answer; 0: the answer was cut.
     public var status = 0
@@ -17,6 +17,12 @@ public struct AccessRecord: Sendable {
     public var client: String?
     /// Of `proxy.users`.
     public var user: String?
+    /// Why the proxy answered by itself: the last word of the problem's `type`.
+    public var reason: String?
+    /// By what name it is found elsewhere, too: the program's, else ours. Letters, digits and a few marks.
+    public var requestID: [UInt8] = []
+    /// Who called, by TCP.
+    public var address: SocketAddress?
     /// Who called, on a Unix socket.
     public var peer: PeerCredentials?
 

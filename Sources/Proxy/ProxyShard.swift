@@ -19,6 +19,9 @@ final class ProxyShard {
     /// `nil`: CONNECT is refused.
     let tunnels: Tunnels?
     private(set) var isDraining = false
+    /// Requests that the program gave no name are counted from here.
+    let requestsBegin = UInt32.random(in: .min ... .max)
+    private var requestCount: UInt64 = 0
     /// For building one request's target.
     var target = ByteBuffer(capacity: 1024)
 
@@ -120,6 +123,11 @@ final class ProxyShard {
 
     func requestStarted() { metrics.requestStarted() }
 
+    func nextRequestNumber() -> UInt64 {
+        requestCount &+= 1
+        return requestCount
+    }
+
     func requestEnded(_ connection: ClientConnection) {
         let slot = slot(of: connection)
         metrics.requestEnded(
@@ -207,36 +215,5 @@ final class ProxyShard {
         let done = whenEmpty
         whenEmpty = nil
         done?()
-    }
-}
-
-extension ClientConnection {
-    var accessRecord: AccessRecord {
-        var record = AccessRecord()
-        headBytes.withBytes { bytes in
-            guard !bytes.isEmpty else { return }
-            record.method = Array(bytes[head.method].text.utf8)
-            if case .path(let range) = target {
-                let path = bytes[range]
-                var end = 0
-                while end < path.count, path[end] != UInt8(ascii: "?") { end += 1 }
-                record.path = Array(path.extracting(0..<end).text.utf8)
-            }
-            let host = head.methodKind == .connect ? head.target : head.host
-            record.host = Array(bytes[host].text.utf8)
-        }
-        record.status = wasCut ? 0 : status != 0 ? status : 499
-        record.bytesSent = bytesSent
-        record.bytesReceived = UInt64(body.taken) + switchedCount
-        if let tunnel {
-            record.bytesSent = tunnel.toClient.count
-            record.bytesReceived = tunnel.toUpstream.count
-        }
-        record.duration = shard.loop.now.since(started)
-        record.upstream = upstream?.name
-        record.client = upstream?.settings.client
-        record.peer = peer
-        record.user = caller.user
-        return record
     }
 }

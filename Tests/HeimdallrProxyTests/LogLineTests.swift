@@ -1,5 +1,6 @@
 import Foundation
 import Logging
+import Reactor
 import Testing
 
 @testable import HeimdallrProxy
@@ -143,5 +144,17 @@ import Testing
         #expect(line.split(separator: "\n").count == 1)
         #expect(line.contains(" path=\""))
         #expect(line.contains("\" status=200"))
+    }
+
+    @Test func `a refusal says why, and by what name it is found`() {
+        let line = String(
+            decoding: AccessLog.line(
+                .text, time: WallTime(seconds: 0, nanoseconds: 0), method: Array("GET".utf8),
+                host: Array("a.test".utf8),
+                path: Array("/".utf8), status: 403, microseconds: 1000, sent: 1, received: 2, upstream: nil,
+                client: nil,
+                reason: "not-covered", address: SocketAddress(.ipv4(address: 0x7F00_0001, port: 5000)),
+                requestID: Array("mine-1".utf8)), as: UTF8.self)
+        #expect(line.hasSuffix("bytes_received=2 reason=not-covered peer=127.0.0.1:5000 request_id=mine-1\n"))
     }
 }

@@ -6,13 +6,9 @@ enum ServerText {
     /// the rest is cut at 256 characters.
     static func sanitize(_ text: String, hiding secrets: [Secret]) -> String {
         var bytes = Array(text.utf8.prefix(16 * 1024))
-        for secret in secrets where !secret.isEmpty {
-            let raw = secret.revealedBytes
-            var spellings = [raw]
-            for spelling in [FormEncoding.form(raw), FormEncoding.percent(raw)] where !spellings.contains(spelling) {
-                spellings.append(spelling)
-            }
-            for spelling in spellings { bytes = replacing(spelling, in: bytes) }
+        // The longest first: one may begin with another.
+        for secret in secrets.sorted(by: { $0.count > $1.count }) where !secret.isEmpty {
+            bytes = SecretSpelling.replacing(secret.revealedBytes, in: bytes, by: mark)
         }
         var output = ""
         for (count, scalar) in String(decoding: bytes, as: UTF8.self).unicodeScalars.enumerated() {
@@ -26,23 +22,6 @@ enum ServerText {
     }
 
     private static let mark = Array("<redacted>".utf8)
-
-    private static func replacing(_ needle: [UInt8], in haystack: [UInt8]) -> [UInt8] {
-        guard needle.count <= haystack.count else { return haystack }
-        var output: [UInt8] = []
-        output.reserveCapacity(haystack.count)
-        var index = 0
-        while index < haystack.count {
-            if haystack[index] == needle[0], haystack[index...].starts(with: needle) {
-                output += mark
-                index += needle.count
-            } else {
-                output.append(haystack[index])
-                index += 1
-            }
-        }
-        return output
-    }
 
     private static func isPrintable(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {

@@ -3,7 +3,8 @@ import Reactor
 /// Writes a `Problem` as an HTTP answer: `Proxy-Status` (RFC 9209) and a problem+json body (RFC 9457).
 enum ProblemAnswer {
     static func append(
-        _ problem: Problem, to output: inout ByteBuffer, client: String?, upstream: String?, isHead: Bool, closes: Bool
+        _ problem: Problem, to output: inout ByteBuffer, client: String?, upstream: String?, requestID: [UInt8]? = nil,
+        isHead: Bool, closes: Bool
     ) {
         var body: [UInt8] = []
         JSON.open(&body)
@@ -13,6 +14,8 @@ enum ProblemAnswer {
         JSON.member("detail", problem.detail, &body)
         if let client { JSON.member("client", client, &body) }
         if let upstream { JSON.member("upstream", upstream, &body) }
+        // As in the access log, so that who reads the one finds the other.
+        if let requestID { JSON.member("request_id", String(decoding: requestID, as: UTF8.self), &body) }
         if let loginURL = problem.loginURL { JSON.member("login_url", loginURL, &body) }
         JSON.close(&body)
 

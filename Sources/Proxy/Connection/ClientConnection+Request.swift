@@ -340,10 +340,11 @@ extension ClientConnection {
             problem.closes || !exchange.isRequestComplete || !exchange.clientKeepsAlive || exchange.isHTTP10
             || head.upgradeRequested || shard.isDraining
         status = problem.status
+        refusal = problem.slug
         let before = output.count
         ProblemAnswer.append(
-            problem, to: &output, client: upstream?.settings.client, upstream: upstream?.name, isHead: exchange.isHead,
-            closes: closes)
+            problem, to: &output, client: upstream?.settings.client, upstream: upstream?.name,
+            requestID: shard.observer.accessLog == nil ? nil : requestID, isHead: exchange.isHead, closes: closes)
         bytesSent = UInt64(output.count - before)
         finishRequest(keeping: !closes)
     }

@@ -42,6 +42,8 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     let socket: StreamSocket
     /// Who called, on a Unix socket.
     let peer: PeerCredentials?
+    /// Who called by TCP, for the access log.
+    let address: SocketAddress?
     /// Whose request it is.
     var caller = Caller()
 
@@ -96,6 +98,10 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     var isPaused = false
 
     // For the log.
+    /// Why we answered ourselves.
+    var refusal: String?
+    /// Its number on this loop, where the program gave it no name.
+    var requestNumber: UInt64?
     var started = LoopTime(nanoseconds: 0)
     var status = 0
     var wasCut = false
@@ -108,6 +114,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
         self.role = role
         self.shard = shard
         peer = socket.peerCredentials
+        address = shard.observer.accessLog == nil || peer != nil ? nil : socket.peerAddress
         caller.uid = peer?.user
         if case .forward(let listener) = role { caller.listener = listener }
         setDeadline(.idle, after: shard.idleTimeout)
@@ -216,6 +223,8 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
         trailers.removeAll()
         started = shard.loop.now
         status = 0
+        refusal = nil
+        requestNumber = nil
         bytesSent = 0
         switchedCount = 0
         isLeaving = false

@@ -1,0 +1,115 @@
+/// Finds a secret in what a server sent, however it was spelt on the way: each of its bytes plain, percent-encoded in
+/// either case and once more on top, as `+` for a space, as a JSON escape or as an HTML reference.
+enum SecretSpelling {
+    static func replacing(_ secret: [UInt8], in text: [UInt8], by mark: [UInt8]) -> [UInt8] {
+        guard !secret.isEmpty else { return text }
+        var output: [UInt8] = []
+        output.reserveCapacity(text.count)
+        var index = 0
+        while index < text.count {
+            if let end = end(of: secret, in: text, from: index) {
+                output += mark
+                index = end
+            } else {
+                output.append(text[index])
+                index += 1
+            }
+        }
+        return output
+    }
+
+    /// Where the longest spelling that begins at `start` ends. All ways to read on are followed at once: a `%` may be
+    /// itself or begin an escape.
+    private static func end(of secret: [UInt8], in text: [UInt8], from start: Int) -> Int? {
+        var places = [start]
+        for byte in secret {
+            var next: [Int] = []
+            for place in places {
+                for end in ends(of: byte, in: text, at: place) where !next.contains(end) { next.append(end) }
+            }
+            guard !next.isEmpty else { return nil }
+            places = next
+        }
+        return places.max()
+    }
+
+    /// Where a spelling of `byte` that begins at `place` may end.
+    private static func ends(of byte: UInt8, in text: [UInt8], at place: Int) -> [Int] {
+        guard place < text.count else { return [] }
+        var ends: [Int] = []
+        switch text[place] {
+        case byte:
+            ends.append(place + 1)
+            fallthrough
+        case UInt8(ascii: "%"), UInt8(ascii: "+"), UInt8(ascii: "\\"), UInt8(ascii: "&"):
+            ends += escaped(byte, in: text, at: place)
+        default: break
+        }
+        return ends
+    }
+
+    private static func escaped(_ byte: UInt8, in text: [UInt8], at place: Int) -> [Int] {
+        switch text[place] {
+        case UInt8(ascii: "+"): byte == UInt8(ascii: " ") ? [place + 1] : []
+        case UInt8(ascii: "%"): percent(byte, in: text, at: place)
+        case UInt8(ascii: "\\"): backslash(byte, in: text, at: place).map { [$0] } ?? []
+        case UInt8(ascii: "&"): reference(byte, in: text, at: place).map { [$0] } ?? []
+        default: []
+        }
+    }
+
+    private static func backslash(_ byte: UInt8, in text: [UInt8], at place: Int) -> Int? {
+        guard place + 1 < text.count else { return nil }
+        switch text[place + 1] {
+        case UInt8(ascii: "u"): return hex(text, place + 2, 4) == Int(byte) ? place + 6 : nil
+        case UInt8(ascii: "x"): return hex(text, place + 2, 2) == Int(byte) ? place + 4 : nil
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "'"):
+            return text[place + 1] == byte ? place + 2 : nil
+        default: return nil
+        }
+    }
+
+    /// `%2f`, and `%252f`, `%25252f`: encoded on top. Each depth is a reading of its own: `%2541` may stand for `%41`.
+    private static func percent(_ byte: UInt8, in text: [UInt8], at place: Int) -> [Int] {
+        var ends: [Int] = []
+        var digits = place + 1
+        while let value = hex(text, digits, 2) {
+            if value == Int(byte) { ends.append(digits + 2) }
+            guard value == 0x25 else { break }
+            digits += 2
+        }
+        return ends
+    }
+
+    /// `&amp;`, `&#38;`, `&#x26;`.
+    private static func reference(_ byte: UInt8, in text: [UInt8], at place: Int) -> Int? {
+        guard let end = text[place...].prefix(10).firstIndex(of: UInt8(ascii: ";")) else { return nil }
+        let name = String(decoding: text[(place + 1)..<end], as: UTF8.self)
+        let value: Int? =
+            switch name {
+            case "amp": 38
+            case "lt": 60
+            case "gt": 62
+            case "quot": 34
+            case "apos": 39
+            case _ where name.hasPrefix("#x") || name.hasPrefix("#X"): Int(name.dropFirst(2), radix: 16)
+            case _ where name.hasPrefix("#"): Int(name.dropFirst())
+            default: nil
+            }
+        return value == Int(byte) ? end + 1 : nil
+    }
+
+    private static func hex(_ text: [UInt8], _ start: Int, _ count: Int) -> Int? {
+        guard start + count <= text.count else { return nil }
+        var value = 0
+        for index in start..<(start + count) {
+            switch text[index] {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): value = value << 4 | Int(text[index] - 48)
+            case UInt8(ascii: "a")...UInt8(ascii: "f"), UInt8(ascii: "A")...UInt8(ascii: "F"):
+                value = value << 4 | Int((text[index] | 0x20) - 87)
+            default: return nil
+            }
+        }
+        return value
+    }
+}

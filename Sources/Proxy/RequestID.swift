@@ -1,0 +1,81 @@
+import HTTPMessage
+
+/// By what name a request is found in logs: the program's own (`X-Request-Id`, else `traceparent` of W3C Trace Context),
+/// else one of ours. It is not put on the request: what other systems call it is theirs to say.
+enum RequestID {
+    private static let maxLength = 128
+
+    /// - Returns: what the program says; `nil` where it says nothing that can stand in a log.
+    static func read(_ fields: [Field], in bytes: Span<UInt8>) -> [UInt8]? {
+        for field in fields where field.known == .requestID {
+            let value = bytes[field.value]
+            if isPlain(value) { return copy(value) }
+        }
+        for field in fields where field.known == .traceparent {
+            let value = bytes[field.value]
+            if isTraceparent(value) { return copy(value) }
+        }
+        return nil
+    }
+
+    /// Ours: where it was counted and its number there.
+    static func own(_ start: UInt32, _ number: UInt64) -> [UInt8] {
+        var digits = [UInt8](repeating: UInt8(ascii: "-"), count: 8)
+        for index in 0..<8 { digits[index] = digit(start >> (28 - 4 * UInt32(index))) }
+        digits.append(UInt8(ascii: "-"))
+        var shift: UInt64 = 60
+        while shift > 0, number >> shift == 0 { shift -= 4 }
+        while true {
+            digits.append(digit(UInt32(truncatingIfNeeded: number >> shift)))
+            guard shift > 0 else { return digits }
+            shift -= 4
+        }
+    }
+
+    private static func digit(_ value: UInt32) -> UInt8 {
+        let digit = UInt8(truncatingIfNeeded: value & 15)
+        return digit < 10 ? 48 + digit : 87 + digit
+    }
+
+    /// Letters, digits and what identifiers are joined with.
+    private static func isPlain(_ value: Span<UInt8>) -> Bool {
+        guard !value.isEmpty, value.count <= maxLength else { return false }
+        for index in value.indices {
+            switch value[index] {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+                UInt8(ascii: "~"), UInt8(ascii: ":"), UInt8(ascii: "/"), UInt8(ascii: "+"), UInt8(ascii: "="),
+                UInt8(ascii: "@"), UInt8(ascii: "|"), UInt8(ascii: ","):
+                continue
+            default: return false
+            }
+        }
+        return true
+    }
+
+    /// `version "-" trace-id "-" parent-id "-" flags`, in small hexadecimal digits; later versions may say more.
+    private static func isTraceparent(_ value: Span<UInt8>) -> Bool {
+        guard value.count >= 55, value.count <= maxLength, value.count == 55 || value[55] == UInt8(ascii: "-") else {
+            return false
+        }
+        var isZero = true
+        for index in 0..<value.count {
+            let byte = value[index]
+            switch index {
+            case 2, 35, 52: guard byte == UInt8(ascii: "-") else { return false }
+            case 55...: guard byte > 0x20, byte < 0x7F, byte != UInt8(ascii: "\"") else { return false }
+            default:
+                guard byte &- 48 < 10 || byte &- 97 < 6 else { return false }
+                if index > 2, index < 35, byte != 48 { isZero = false }
+            }
+        }
+        return !isZero && isPlain(value)
+    }
+
+    private static func copy(_ value: Span<UInt8>) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(value.count)
+        for index in value.indices { bytes.append(value[index]) }
+        return bytes
+    }
+}

@@ -1,0 +1,47 @@
+import Testing
+
+@testable import Heimdallr
+
+@Suite("a secret that a server echoes is not shown, however it is spelt")
+struct SecretSpellingTests {
+    private static let secret = Secret("s3/cr t+%41&=\"\\é")
+
+    @Test(arguments: [
+        "s3/cr t+%41&=\"\\é", "s3%2Fcr%20t%2B%2541%26%3D%22%5C%C3%A9", "s3%2fcr%20t%2b%2541%26%3d%22%5c%c3%a9",
+        "s3%2Fcr+t%2b%2541%26=%22%5C%c3%A9", "%73%33%2f%63%72%20%74%2b%25%34%31%26%3d%22%5c%c3%a9",
+        "s3/cr%20t+%2541&=\"\\é", "s3%252fcr%2520t%252B%252541%2526%253d%2522%255c%25c3%25a9",
+        "s3\\/cr t+%41\\u0026\\u003D\\\"\\\\é", "s3&#47;cr t&#x2B;%41&amp;&#61;&quot;\\é", "s3%2fcr+t+%41&=\"\\é",
+    ])
+    func `every spelling`(spelling: String) {
+        #expect(
+            ServerText.sanitize("the secret \(spelling) is wrong", hiding: [Self.secret])
+                == "the secret <redacted> is wrong")
+        #expect(ServerText.sanitize("\(spelling)\(spelling)", hiding: [Self.secret]) == "<redacted><redacted>")
+    }
+
+    @Test(arguments: [
+        "s3/cr t+%41&=\"\\", "s3/cr", "%", "%2", "&#", "\\u00", "100%", "&#99999999999999999999;", "&;", "%25%25%25",
+    ])
+    func `what is something else stays`(text: String) {
+        #expect(ServerText.sanitize(text, hiding: [Self.secret]) == text)
+    }
+
+    @Test func `one secret may begin with another`() {
+        #expect(
+            ServerText.sanitize("token-and-more", hiding: [Secret("token"), Secret("token-and-more")]) == "<redacted>")
+    }
+
+    @Test func `a percent sign is read in both ways`() {
+        #expect(ServerText.sanitize("%2541", hiding: [Secret("%41")]) == "<redacted>")
+        #expect(ServerText.sanitize("x%2541y", hiding: [Secret("xAy")]) == "<redacted>")
+        #expect(ServerText.sanitize("%41", hiding: [Secret("%41")]) == "<redacted>")
+    }
+
+    @Test func `many readings take no long time`() {
+        let secret = Secret(String(repeating: "%", count: 2000))
+        let text = String(repeating: "%25", count: 5000)
+        let begin = ContinuousClock.now
+        _ = ServerText.sanitize(text, hiding: [secret])
+        #expect(ContinuousClock.now - begin < .seconds(20))
+    }
+}
