@@ -22,6 +22,13 @@ public struct AdministrationSettings: Sendable {
     }
 }
 
+extension AdministrationSettings {
+    /// Where servers send browsers back to, unless a client says otherwise; with `PORT` where the kernel will choose it.
+    public static func redirectURI(host: String, port: UInt16) -> String {
+        LoginAddresses.base(host: host, port: port == 0 ? "PORT" : "\(port)") + "/callback"
+    }
+}
+
 /// What is administered: the clients by their own objects, the rest by questions that somebody else answers.
 public struct AdministrationSources: Sendable {
     /// One OAuth client.

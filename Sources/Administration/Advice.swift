@@ -1,47 +1,165 @@
-import Heimdallr
+public import Heimdallr
 
-/// What somebody can do about a client that has no token. Fixed sentences.
-enum Advice {
-    static func sentence(for error: HeimdallrError, signIn: SignIn) -> String {
+/// What somebody can do about a client that has no token, by what failed and where. Fixed sentences, but for addresses,
+/// and what is said to be the server's.
+public struct Advice {
+    private let client: HeimdallrStatus?
+    private let signIn: SignIn
+
+    init(_ signIn: SignIn) {
+        client = signIn.status
+        self.signIn = signIn
+    }
+
+    /// For a client whose sign-in is nobody's business here.
+    public init(_ client: HeimdallrStatus) {
+        self.init(SignIn(client: client.client, method: client.loginMethod, url: nil, status: client))
+    }
+
+    static func sentence(for error: HeimdallrError, signIn: SignIn) -> String { Advice(signIn).sentence(for: error) }
+
+    /// To stand behind a colon.
+    public func sentence(for error: HeimdallrError) -> String {
         switch error {
-        case .tokenEndpointUnavailable(let fault, _): sentence(for: fault)
-        case .clientRefused(let fault, _): sentence(for: fault)
-        case .rejectedByResource: "compare this client's audience, resource and scope with what the API wants"
+        case .tokenEndpointUnavailable(let fault, _), .clientRefused(let fault, _): sentence(for: fault)
+        case .rejectedByResource:
+            "compare this client's audience, resource and scope with what the API wants; it is the API that refuses"
         case .needsAuthentication: signIn.advice
         case .deadlineExceeded: "wait; the token endpoint is slow"
         case .cancelled, .stopped: "nothing; the proxy is stopping"
         }
     }
 
-    private static func sentence(for fault: TokenEndpointFault) -> String {
+    // MARK: The token endpoint, and those beside it
+
+    func sentence(for fault: TokenEndpointFault) -> String {
         switch fault {
-        case .network(let error):
-            switch error {
-            case .dns: "check the host name in token_endpoint, and name resolution"
-            case .tls: "check the server's certificate, and tls.ca_file"
-            case .connect: "check that the token endpoint runs and can be reached from here"
-            case .timeout: "check that the token endpoint answers in time; `timeout` says how long it may take"
-            case .bodyTooLarge, .other: "check that token_endpoint is the address of a token endpoint"
-            }
-        case .status(let status) where status >= 500 || status == 429: "wait; it is tried again by itself"
-        case .status, .redirect, .answer: "check that token_endpoint is the address of a token endpoint"
-        case .refused(let error): sentence(for: error.code)
+        case .network(let error): sentence(for: error, of: place)
+        case .status(let status): sentence(forStatus: status)
+        case .redirect: "\(wrongAddress); it leads elsewhere, and secrets don't follow"
+        case .answer(let error): sentence(for: error)
+        case .refused(let error): sentence(for: error)
         case .secret: "put the secret where the configuration says it is"
         case .store: "check the store directory, and which other process uses it"
-        case .discovery:
-            "check `issuer`, and that its server can be reached from here; or write the endpoints themselves"
+        case .discovery(let fault): sentence(for: fault)
         case .stuck: "wait; it is tried again by itself"
         }
     }
 
-    private static func sentence(for code: OAuthError.Code) -> String {
-        switch code {
-        case .invalidClient: "check client_id, client_secret and token_endpoint_auth_method"
-        case .invalidGrant: "check the user name and password, or hand in a new refresh token"
+    /// What the configuration would name it by.
+    private var place: String { client?.lastAddress.map { "the address \($0)" } ?? "the host name in token_endpoint" }
+
+    private var wrongAddress: String {
+        guard let address = client?.lastAddress else {
+            return "check that token_endpoint is the address of a token endpoint"
+        }
+        return "check the address, \(address): it may be wrong in the configuration, or in the issuer's metadata"
+    }
+
+    private func sentence(for error: HeimdallrHTTPClientError, of place: String) -> String {
+        switch error {
+        case .dns: "check \(place), and name resolution"
+        case .tls:
+            "check the certificate of the server; if an authority of your own has signed it, name that one's file in "
+                + "tls.ca_file"
+        case .connect: "check that the server runs and can be reached from here: \(place)"
+        case .timeout: "check that the server answers in time (\(place)); `timeout` says how long it may take"
+        case .bodyTooLarge, .other: wrongAddress
+        }
+    }
+
+    private func sentence(forStatus status: Int) -> String {
+        switch status {
+        case 401, 403: wrongSecret
+        case 408, 429, 500...: "wait; it is tried again by itself"
+        case 404, 405, 410, 501: wrongAddress
+        default: "\(wrongAddress); and compare this client's settings with what the server wants"
+        }
+    }
+
+    private func sentence(for error: TokenResponseError) -> String {
+        switch error {
+        case .unknownTokenType(let type):
+            "if the API takes such a token as Bearer, write `treat_as_bearer: [\(type)]`; else this server's tokens can't "
+                + "be used"
+        case .noTokenType: "if the API takes such a token as Bearer, write `default_token_type: Bearer`"
+        case .alreadyExpired: "check the clocks, and how long the server lets tokens live"
+        case .badAccessToken, .badRefreshToken: "ask who runs the server; such a token can't be sent"
+        case .emptyBody, .notJSON, .notAnObject, .noAccessToken:
+            "\(wrongAddress); a page for people, for instance, is no token"
+        }
+    }
+
+    private var wrongSecret: String {
+        var text = "check client_id, client_secret and token_endpoint_auth_method"
+        if let encoding = client?.ambiguousEncoding {
+            let others = BasicEncoding.allCases.filter { $0 != encoding }.map(\.rawValue).joined(separator: " or ")
+            text +=
+                "; the secret has characters that servers read in different ways, so try `basic_encoding: \(others)` "
+                + "(now \(encoding.rawValue)), or `token_endpoint_auth_method: client_secret_post`"
+        }
+        return text
+    }
+
+    private func sentence(for error: OAuthError) -> String {
+        switch error.code {
+        case .invalidClient: wrongSecret
+        case .invalidGrant: wrongGrant
         case .invalidScope: "check `scope`"
         case .unauthorizedClient, .unsupportedGrantType: "allow this grant type for the client at the server"
+        case .invalidTarget: "check `resource` and `audience`"
         case .serverError, .temporarilyUnavailable: "wait; it is tried again by itself"
-        default: "compare this client's settings with what the authorization server wants"
+        default:
+            [401, 403].contains(error.status)
+                ? wrongSecret : "compare this client's settings with what the authorization server wants"
+        }
+    }
+
+    private var wrongGrant: String {
+        switch client?.grantType {
+        case "password": "check the user name and the password: the server does not take them"
+        case "refresh_token": "hand in a new refresh token: \(signIn.advice)"
+        case nil: "check the user name and password, or hand in a new refresh token"
+        default: "check what the grant brings along; the server does not take it, or not any more"
+        }
+    }
+
+    // MARK: Discovery
+
+    private func sentence(for fault: DiscoveryFault) -> String {
+        let issuer = client?.issuer ?? "issuer"
+        return switch fault {
+        case .network(let error): sentence(for: error, of: "`issuer`, \(issuer)")
+        case .status, .malformed:
+            "check `issuer`, \(issuer): its metadata is looked for under /.well-known/; or write the endpoints themselves"
+        case .otherIssuer(let named): "if that is the server you mean, write `issuer: \(named)`"
+        case .missing(let name): "write `\(name)`"
+        case .unusable(let name): "write `\(name)` yourself, or ask who runs the server"
+        }
+    }
+
+    // MARK: Signing in
+
+    /// `nil`: the error says it itself.
+    public func sentence(for error: LoginError) -> String? {
+        switch error {
+        case .discovery(let fault): sentence(for: fault)
+        case .endpoint(let fault): sentence(for: fault)
+        case .refused(let error): sentence(forLogin: error)
+        case .idToken(.keys(let fault)): sentence(for: fault)
+        default: nil
+        }
+    }
+
+    private func sentence(forLogin error: OAuthError) -> String? {
+        switch error.code {
+        case .invalidClient: return wrongSecret
+        case .accessDenied, .serverError, .temporarilyUnavailable: return nil
+        case .invalidGrant where client?.loginMethod == .password: return wrongGrant
+        case .invalidGrant, .invalidScope, .invalidTarget: return nil
+        default:
+            if [401, 403].contains(error.status) { return wrongSecret }
+            return signIn.redirectURI.map { "register \($0) at the server as the client's redirect URI" }
         }
     }
 }

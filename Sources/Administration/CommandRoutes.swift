@@ -75,6 +75,7 @@ enum WhyText {
             text += "client       \(name) (\(status.grantType)) \(status.state.inWords)\nput on as    \(injection)\n"
             if let since = status.sinceLastSuccess { text += "token from   \(StatusPage.words(since)) ago\n" }
             if let left = status.expiresIn { text += "expires in   \(StatusPage.words(left))\n" }
+            if let cause = status.cause { text += "because      \(cause)\n" }
             if let error = status.lastError {
                 text +=
                     "last error   \(error)\nwhat to do   \(Advice.sentence(for: error, signIn: office.signIn(of: client)))\n"

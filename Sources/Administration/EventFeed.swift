@@ -68,6 +68,7 @@ final class EventFeed: Sendable {
         ]
         switch event.kind {
         case .needsAuthentication:
+            if let cause = signIn.status?.cause { members.append(.init("reason", .string(cause.description))) }
             members += [.init("advice", .string(signIn.advice)), .init("login_url", JSON(signIn.url))]
         case .refreshTokenEnding(let expiresIn):
             members += [
@@ -85,6 +86,11 @@ final class EventFeed: Sendable {
                 .init("message", .string(error.description)),
                 .init("advice", .string(Advice.sentence(for: error, signIn: signIn))),
                 .init("retry_after_seconds", JSON(error.retryAfter)),
+            ]
+        case .loginFailed(let error):
+            members += [
+                .init("sign_in", true), .init("message", .string(error.description)),
+                .init("advice", .string(Advice(signIn).sentence(for: error) ?? signIn.advice)),
             ]
         }
         return .object(members)

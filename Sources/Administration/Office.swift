@@ -62,9 +62,11 @@ final class Office: Sendable {
 
     /// How somebody signs the client in.
     func signIn(of client: AdministrationSources.Client) -> SignIn {
-        SignIn(
+        let sendsBrowsers = [.browser, .implicit].contains(client.heimdallr.loginMethod)
+        return SignIn(
             client: client.heimdallr.name, method: client.heimdallr.loginMethod,
-            url: signsInHere(client.heimdallr.name) ? addresses.loginURL(of: client) : nil)
+            url: signsInHere(client.heimdallr.name) ? addresses.loginURL(of: client) : nil,
+            redirectURI: sendsBrowsers ? addresses.redirectURI(of: client) : nil, status: client.heimdallr.status())
     }
 
     func signIn(of name: String) -> SignIn {

@@ -39,19 +39,28 @@ struct StatusPage {
                 .init("seconds_ago", JSON(status.sinceLastError)),
             ])
         }
+        var cause = JSON.null
+        if let fault = status.cause {
+            cause = .object([
+                .init("message", .string(fault.description)), .init("seconds_ago", JSON(status.sinceCause)),
+            ])
+        }
         return .object([
             .init("client", .string(status.client)),
             .init("grant_type", .string(status.grantType)),
             .init("login_method", JSON(status.loginMethod?.rawValue)),
             .init("login_url", JSON(client.signIn.url)),
+            .init("redirect_uri", JSON(client.signIn.redirectURI)),
             .init("signed_in_as", JSON(status.signedInAs)),
             .init("scope", .array(status.scope.map { .string($0) })),
+            .init("scope_not_granted", .array(status.scopeNotGranted.map { .string($0) })),
             .init("state", .string(status.state.rawValue)),
             .init("expires_in_seconds", JSON(status.expiresIn)),
             .init("has_refresh_token", .bool(status.hasRefreshToken)),
             .init("refresh_token_expires_in_seconds", JSON(status.refreshTokenExpiresIn)),
             .init("seconds_since_last_success", JSON(status.sinceLastSuccess)),
             .init("last_error", error),
+            .init("needs_authentication_because", cause),
             .init("next_attempt_in_seconds", JSON(status.nextAttemptIn)),
             .init("waiters", .number(status.waiters)),
             .init("store_fault", JSON(status.storeFault)),
@@ -109,6 +118,9 @@ struct StatusPage {
         var text = "Client \(status.client) (\(status.grantType)) \(status.state.inWords)\n"
         if let who = status.signedInAs { text += "  signed in: \(who)\n" }
         if let expiresIn = status.expiresIn { text += "  token expires in \(words(expiresIn))\n" }
+        let shortfall = Shortfall(status)
+        if let words = shortfall.untilWords { text += "  \(words): there is no refresh token\n" }
+        if let words = shortfall.scopeWords { text += "  \(words)\n" }
         if let left = status.refreshTokenExpiresIn { text += "  the sign-in itself ends in \(words(left))\n" }
         if let since = status.sinceLastSuccess { text += "  last success \(words(since)) ago\n" }
         if let error = status.lastError {
@@ -117,6 +129,14 @@ struct StatusPage {
             text += ": \(error)\n  what to do: \(Advice.sentence(for: error, signIn: client.signIn))\n"
         } else if status.state == .needsAuthentication {
             text += "  what to do: \(client.signIn.advice)\n"
+        }
+        if let cause = status.cause {
+            text += "  because"
+            if let since = status.sinceCause { text += ", \(words(since)) ago," }
+            text += " the server refused: \(cause)\n"
+        }
+        if status.state == .needsAuthentication, let uri = client.signIn.redirectURI {
+            text += "  redirect URI to register at the server: \(uri)\n"
         }
         if let next = status.nextAttemptIn { text += "  next token request in \(words(next))\n" }
         if status.waiters > 0 {

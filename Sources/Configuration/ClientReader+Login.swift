@@ -10,8 +10,11 @@ extension ClientReader {
         let isBrowser = grant == .authorizationCode || grant == .implicit
         if isBrowser {
             needEndpoint("authorization_endpoint", "send the browser to")
+            checkPushing()
         } else {
-            refuse(["authorization_endpoint", "redirect_uri"], belongingTo: Self.browserGrants)
+            refuse(
+                ["authorization_endpoint", "redirect_uri", "par", "pushed_authorization_request_endpoint"],
+                belongingTo: Self.browserGrants)
         }
         if grant == .deviceCode {
             needEndpoint("device_authorization_endpoint", "ask for the codes")
@@ -20,6 +23,20 @@ extension ClientReader {
         }
         if isBrowser || grant == .deviceCode, settings.scope.contains("openid"), !section.has("issuer") {
             section.warn("scope", "without `issuer` the id token can't be checked, and nobody is shown as signed in")
+        }
+    }
+
+    /// RFC 9126.
+    private func checkPushing() {
+        switch settings.par {
+        case .auto: break
+        case .off:
+            if section.has("pushed_authorization_request_endpoint") {
+                section.error(
+                    "pushed_authorization_request_endpoint",
+                    "with `par: off` nothing is sent there: leave it out, or write `par: auto`")
+            }
+        case .required: needEndpoint("pushed_authorization_request_endpoint", "push the login's request to")
         }
     }
 
@@ -48,7 +65,22 @@ extension ClientReader {
     static func issuer(_ text: String) throws(Misfit) -> String {
         let url = try Grammar.endpoint(text)
         guard !url.contains("?") else { throw Misfit("write the issuer without a query (from ? on)") }
+        if let issuer = withoutWellKnown(url) {
+            throw Misfit("this is the address of its metadata, which is found by itself: write \(issuer)")
+        }
         return url
+    }
+
+    /// The issuer whose metadata has this address; `nil`: it is no such address. OpenID Connect Discovery section 4
+    /// appends the well-known part, RFC 8414 section 3.1 puts it in front of the issuer's path.
+    private static func withoutWellKnown(_ url: String) -> String? {
+        guard let scheme = url.firstRange(of: "://") else { return nil }
+        let start = url[scheme.upperBound...].firstIndex(of: "/") ?? url.endIndex
+        let segments = url[start...].split(separator: "/", omittingEmptySubsequences: false)
+        guard let index = segments.firstIndex(of: ".well-known") else { return nil }
+        // What stands behind the document's name is the issuer's own path, with the slash that it may end in.
+        let path = segments[..<index] + segments[index...].dropFirst(2)
+        return url[..<start] + path.joined(separator: "/")
     }
 
     /// RFC 8252, section 7: https, http on loopback, or a private scheme.

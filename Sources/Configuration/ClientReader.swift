@@ -99,6 +99,9 @@ struct ClientReader {
         settings.authorizationEndpoint = section.value("authorization_endpoint", Grammar.endpoint)
         settings.revocationEndpoint = section.value("revocation_endpoint", Grammar.endpoint)
         settings.deviceAuthorizationEndpoint = section.value("device_authorization_endpoint", Grammar.endpoint)
+        settings.pushedAuthorizationEndpoint = section.value(
+            "pushed_authorization_request_endpoint", Grammar.endpoint)
+        section.read("par", into: &settings.par) { text throws(Misfit) in try Grammar.word(text) }
         settings.redirectURI = section.value("redirect_uri", Self.redirectURI)
     }
 
@@ -115,6 +118,7 @@ struct ClientReader {
             ("authorization_endpoint", settings.authorizationEndpoint),
             ("revocation_endpoint", settings.revocationEndpoint),
             ("device_authorization_endpoint", settings.deviceAuthorizationEndpoint),
+            ("pushed_authorization_request_endpoint", settings.pushedAuthorizationEndpoint),
         ]
         for (key, url) in endpoints {
             guard let url, url.prefix(7).lowercased() == "http://" else { continue }

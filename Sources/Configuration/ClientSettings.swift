@@ -15,6 +15,8 @@ public struct ClientSettings: Sendable, Equatable {
         case none
     }
     public enum BasicEncoding: String, Sendable, Equatable, CaseIterable { case form, percent, raw }
+    /// RFC 9126.
+    public enum PushedAuthorization: String, Sendable, Equatable, CaseIterable { case auto, off, required }
 
     public var name: String
     public var grantType = GrantType.clientCredentials
@@ -24,6 +26,8 @@ public struct ClientSettings: Sendable, Equatable {
     public var authorizationEndpoint: String?
     public var revocationEndpoint: String?
     public var deviceAuthorizationEndpoint: String?
+    public var pushedAuthorizationEndpoint: String?
+    public var par = PushedAuthorization.auto
     public var clientID = ""
     public var clientSecret: SecretSource?
     public var authMethod = AuthMethod.none

@@ -206,10 +206,16 @@ public final class Heimdallr: Sendable {
 
     public func status() -> HeimdallrStatus {
         let now = clock.now()
-        return state.withLock {
+        var status = state.withLock {
             $0.lifeCycle.status(
                 client: name, grantType: exchange.grant.type, loginMethod: exchange.grant.loginMethod, now: now)
         }
+        let facts = exchange.trace.facts
+        status.issuer = exchange.configuration.issuer
+        status.lastAddress = facts.address
+        status.ambiguousEncoding = facts.ambiguousEncoding
+        if status.expiresIn != nil { status.noteScope(wanted: exchange.configuration.scope) }
+        return status
     }
 
     // MARK: Performing what the life cycle decides

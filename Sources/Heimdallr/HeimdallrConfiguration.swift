@@ -11,6 +11,10 @@ public struct HeimdallrConfiguration: Sendable, Equatable {
     public var authorizationEndpoint: String?
     /// RFC 8628; under the same rules.
     public var deviceAuthorizationEndpoint: String?
+    /// RFC 9126; under the same rules.
+    public var pushedAuthorizationEndpoint: String?
+    /// Whether a login's request is pushed before the browser goes.
+    public var pushedAuthorization = PushedAuthorization.auto
     public var scope: [String] = []
     /// RFC 8707.
     public var resource: [String] = []
@@ -82,6 +86,7 @@ extension HeimdallrConfiguration {
             ("issuer", issuer), ("token endpoint", tokenEndpoint), ("revocation endpoint", revocationEndpoint),
             ("authorization endpoint", authorizationEndpoint),
             ("device authorization endpoint", deviceAuthorizationEndpoint),
+            ("pushed authorization request endpoint", pushedAuthorizationEndpoint),
         ]
         for case (let name, let url?) in endpoints {
             do {

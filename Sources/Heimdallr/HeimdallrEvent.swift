@@ -10,6 +10,8 @@ public struct HeimdallrEvent: Sendable, Equatable {
         case tokenRefreshed(expiresIn: Duration)
         case tokenLost(LossReason)
         case tokenFailed(HeimdallrError)
+        /// A sign-in did not end with a token; what the client had before is as it was.
+        case loginFailed(LoginError)
         /// An early warning: the refresh token's own life ends soon, and then somebody has to log in. Once for each.
         case refreshTokenEnding(expiresIn: Duration)
     }
@@ -37,7 +39,7 @@ public struct HeimdallrEvent: Sendable, Equatable {
         case .tokenAcquired: "token_acquired"
         case .tokenRefreshed: "token_refreshed"
         case .tokenLost: "token_lost"
-        case .tokenFailed: "token_failed"
+        case .tokenFailed, .loginFailed: "token_failed"
         }
     }
 }

@@ -41,6 +41,32 @@ public struct HeimdallrStatus: Sendable, Equatable {
     public var storeFault: String?
     /// The client has had its first outcome, good or bad.
     public var hasSettled: Bool
+    /// What is asked for and the current token was not granted. `offline_access` and `openid` count as granted when what
+    /// they ask for is there.
+    public var scopeNotGranted: [String] = []
+    /// Why nobody is signed in any more, while that is so: what the server said, or why it could not be asked.
+    public var cause: TokenEndpointFault?
+    public var sinceCause: Duration?
+    /// As configured.
+    public var issuer: String?
+    /// Where the client's last request of its own to the server went; without its query.
+    public var lastAddress: String?
+    /// How the client's secret was last written, where servers differ about how; `nil`: it makes no difference.
+    public var ambiguousEncoding: BasicEncoding?
+}
+
+extension HeimdallrStatus {
+    mutating func noteScope(wanted: [String]) {
+        // One entry of a library's configuration may hold several.
+        scopeNotGranted = wanted.flatMap { $0.split(separator: " ").map(String.init) }.filter { name in
+            guard !scope.contains(name) else { return false }
+            switch name {
+            case "offline_access": return !hasRefreshToken
+            case "openid": return signedInAs == nil
+            default: return true
+            }
+        }
+    }
 }
 
 /// One token request, for metrics.

@@ -77,7 +77,8 @@ extension HeimdallrHTTPClientError {
             switch error.kind {
             case .nameNotResolved: self = .dns
             case .connectionTimedOut, .connectionLimit: self = .timeout
-            case .tlsHandshake, .tlsCertificate, .tlsConfiguration: self = .tls
+            case .tlsHandshake, .tlsCertificate, .tlsConfiguration:
+                self = .tls(error.message)
             case .connectionRefused, .connectionFailed, .connectionLost, .responseTruncated, .proxy, .loop,
                 .addressDenied:
                 self = .connect

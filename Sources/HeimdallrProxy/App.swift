@@ -65,7 +65,7 @@ struct App {
             let last = lastRequests[client.name]
             return Task { [logger] in
                 for await event in events {
-                    EventLog.write(event, last: last?.current, to: logger) { signIns.hint(for: $0) }
+                    EventLog.write(event, of: client, last: last?.current, to: logger) { signIns.hint(for: $0) }
                 }
             }
         }

@@ -1,9 +1,11 @@
+import Administration
 import ArgumentParser
 import Configuration
 import FoundationEssentials
+import Playground
 
 /// Says whether a configuration is good, and what it means.
-struct CheckCommand: ParsableCommand {
+struct CheckCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check",
         abstract: "Check the configuration and show where requests would go.",
@@ -11,16 +13,38 @@ struct CheckCommand: ParsableCommand {
             Starts nothing. Problems go to standard error, each with file, line and column, and the exit code is 78. \
             A good configuration is shown as the proxy understands it: its listeners, and one line for each rule, the \
             most specific first.
+
+            With --try every client's server is looked up, and each client that needs nobody to sign in gets one token, \
+            which is thrown away. The exit code is 1 when one of them can't. A refresh token of the configuration is not \
+            tried: it may be good only once.
             """)
 
     @OptionGroup var options: ConfigurationOptions
 
-    func run() throws {
+    @Flag(name: .customLong("try"), help: "Ask the authorization servers, too, and fetch one token for each client.")
+    var tries = false
+
+    func run() async throws {
         var environment = ProcessInfo.processInfo.environment
         let source = try ConfigurationSource.choose(named: options.config, environment: environment)
-        if source.wantsPlayground { PlaygroundVariables.addPlaceholders(to: &environment) }
+        let playground: Playground? =
+            source.wantsPlayground && tries ? try await PlaygroundVariables.start(addingTo: &environment) : nil
+        if source.wantsPlayground, !tries { PlaygroundVariables.addPlaceholders(to: &environment) }
         let settings = try source.load(environment: environment)
         OutputDescriptor.standardOutput.write(Self.report(settings, source: source))
+        guard tries else { return }
+        OutputDescriptor.standardOutput.write("\nTrying the clients:\n")
+        let results: [Trial.Result]
+        do {
+            results = try await Trial(configuration: settings).results()
+        } catch {
+            OutputDescriptor.standardError.write("error: the clients can't be tried: \(error)\n")
+            throw ExitStatus.failure.error
+        }
+        await playground?.stop()
+        for result in results { OutputDescriptor.standardOutput.write(result.text) }
+        if results.isEmpty { OutputDescriptor.standardOutput.write("  there are none\n") }
+        if results.contains(where: { !$0.isGood }) { throw ExitStatus.failure.error }
     }
 
     static func report(_ settings: Configuration, source: ConfigurationSource) -> String {
@@ -47,8 +71,22 @@ struct CheckCommand: ParsableCommand {
             let places = settings.proxy.tunnels.map { $0 == "*" ? "any public address" : $0 }
             text += "  CONNECT: unsigned tunnels to \(places.joined(separator: ", "))\n"
         }
+        text += redirectURIs(settings)
         if settings.playground { text += "\nThe playground gets its real ports when the proxy starts.\n" }
         return text
+    }
+
+    /// What has to be registered at the authorization servers before anybody can sign in.
+    private static func redirectURIs(_ settings: Configuration) -> String {
+        guard case .tcp(let host, let port) = settings.admin?.listen else { return "" }
+        let lines = settings.clients.compactMap { client -> String? in
+            guard client.grantType == .authorizationCode || client.grantType == .implicit else { return nil }
+            let uri = client.redirectURI ?? AdministrationSettings.redirectURI(host: host, port: port)
+            return "  \(client.name): \(uri)\n"
+        }
+        guard !lines.isEmpty else { return "" }
+        return "\nRedirect URIs to register at the authorization servers:\n" + lines.joined()
+            + (port == 0 ? "  (PORT is another one at each start: write a port into admin.listen)\n" : "")
     }
 }
 

@@ -40,6 +40,8 @@ struct ClientAssembly {
         configuration.authorizationEndpoint = settings.authorizationEndpoint
         configuration.revocationEndpoint = settings.revocationEndpoint
         configuration.deviceAuthorizationEndpoint = settings.deviceAuthorizationEndpoint
+        configuration.pushedAuthorizationEndpoint = settings.pushedAuthorizationEndpoint
+        configuration.pushedAuthorization = PushedAuthorization(settings.par)
         configuration.scope = settings.scope
         configuration.resource = settings.resource
         configuration.audience = settings.audience
@@ -129,6 +131,16 @@ extension BasicEncoding {
         case .form: self = .form
         case .percent: self = .percent
         case .raw: self = .raw
+        }
+    }
+}
+
+extension PushedAuthorization {
+    fileprivate init(_ setting: ClientSettings.PushedAuthorization) {
+        switch setting {
+        case .auto: self = .auto
+        case .off: self = .off
+        case .required: self = .required
         }
     }
 }

@@ -1,12 +1,16 @@
+import Administration
 import Heimdallr
 import Logging
 import Proxy
 
 /// The life of tokens in the log: one line an event, no secret in any.
 enum EventLog {
-    /// - Parameter last: where the client's last request went.
+    /// - Parameters:
+    ///   - client: asked for what the event itself does not say.
+    ///   - last: where the client's last request went.
     static func write(
-        _ event: HeimdallrEvent, last: LastTokenRequest.State?, to logger: Logger, signIn: (String) -> SignInHint
+        _ event: HeimdallrEvent, of client: Heimdallr, last: LastTokenRequest.State?, to logger: Logger,
+        signIn: (String) -> SignInHint
     ) {
         var fields: Logger.Metadata = ["client": "\(event.client)", "event": "\(event.name)"]
         switch event.kind {
@@ -29,8 +33,13 @@ enum EventLog {
             if let url = last?.url { fields["url"] = "\(url)" }
             if let cause = last?.cause { fields["cause"] = "\(cause)" }
             if let retryAfter = error.retryAfter { fields["retry_in"] = .stringConvertible(LogSeconds(retryAfter)) }
+            fields["what_to_do"] = "\(Advice(client.status()).sentence(for: error))"
             logger.warning("no token from the token endpoint", metadata: fields)
+        case .loginFailed(let error):
+            fields["reason"] = "\(error)"
+            logger.warning("a sign-in was refused or failed", metadata: fields)
         case .needsAuthentication:
+            if let cause = client.status().cause { fields["reason"] = "\(cause)" }
             add(signIn(event.client), &fields)
             logger.warning("somebody has to sign in", metadata: fields)
         case .refreshTokenEnding(let expiresIn):

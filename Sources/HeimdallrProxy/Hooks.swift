@@ -80,7 +80,7 @@ struct Hooks: Sendable {
             // Nobody used it, so nobody refreshed it: nothing is wrong.
             if reason == .expired, client.status().lastError == nil { return nil }
             notice.reason = Self.word(reason)
-        case .tokenAcquired, .tokenRefreshed, .tokenFailed: return nil
+        case .tokenAcquired, .tokenRefreshed, .tokenFailed, .loginFailed: return nil
         }
         return notice
     }

@@ -30,14 +30,16 @@ struct LoginCommand: ParsableCommand {
     func run() throws {
         Interruption.watch()
         let path = "/login/\(AdminClient.escaped(client))"
+        let notes: [String]
         let begun: Begun = try expect(options.ask("POST", path + (paste ? "?paste=true" : "")))
         switch begun.method {
-        case "password": try askForPassword(path)
-        case "device": try wait(begun, path) { showDevice(begun) }
-        case "browser": try wait(begun, path) { showBrowser(begun.url ?? "") }
-        default: try readAddress(begun, path)
+        case "password": notes = try askForPassword(path)
+        case "device": notes = try wait(begun, path) { showDevice(begun) }
+        case "browser": notes = try wait(begun, path) { showBrowser(begun.url ?? "") }
+        default: notes = try readAddress(begun, path)
         }
         Self.say("\(client) is signed in.")
+        for note in notes { Self.say(note) }
     }
 
     // MARK: What the proxy says
@@ -55,6 +57,8 @@ struct LoginCommand: ParsableCommand {
     private struct Progress: Decodable {
         var state: String
         var message: String?
+        /// What was not granted.
+        var notes: [String]?
     }
 
     private func expect<Value: Decodable>(_ answer: AdminClient.Answer) throws -> Value {
@@ -66,7 +70,8 @@ struct LoginCommand: ParsableCommand {
 
     // MARK: A browser, or another device
 
-    private func wait(_ begun: Begun, _ path: String, _ show: () -> Void) throws {
+    /// - Returns: what was not granted.
+    private func wait(_ begun: Begun, _ path: String, _ show: () -> Void) throws -> [String] {
         let path = "\(path)/\(begun.ticket ?? "")"
         show()
         let progress = ProgressLine("Waiting for somebody to sign in", seconds: Int(begun.expires_in_seconds ?? 600))
@@ -81,7 +86,7 @@ struct LoginCommand: ParsableCommand {
             }
             let answer: Progress = try expect(options.ask("GET", path))
             switch answer.state {
-            case "done": return
+            case "done": return answer.notes ?? []
             case "failed":
                 progress.end()
                 throw Self.failure(Self.sentence(answer.message ?? "the sign-in failed"))
@@ -110,7 +115,7 @@ struct LoginCommand: ParsableCommand {
 
     // MARK: An address brought back
 
-    private func readAddress(_ begun: Begun, _ path: String) throws {
+    private func readAddress(_ begun: Begun, _ path: String) throws -> [String] {
         let path = "\(path)/\(begun.ticket ?? "")"
         Self.say("Open this address in a browser, and sign in:\n\n    \(begun.url ?? "")\n")
         Self.say(
@@ -123,11 +128,12 @@ struct LoginCommand: ParsableCommand {
         let answer: Progress = try expect(
             options.ask("POST", path, body: Array(Self.trimmed(line).utf8), type: "text/plain"))
         guard answer.state == "done" else { throw Self.failure(Self.sentence(answer.message ?? "the sign-in failed")) }
+        return answer.notes ?? []
     }
 
     // MARK: User name and password
 
-    private func askForPassword(_ path: String) throws {
+    private func askForPassword(_ path: String) throws -> [String] {
         guard Terminal.givesInput else {
             throw Self.failure("Client \(client) wants a user name and a password: run this at a terminal.")
         }
@@ -136,8 +142,9 @@ struct LoginCommand: ParsableCommand {
         OutputDescriptor.standardError.write("Password (not shown): ")
         guard let password = Terminal.readSecretLine() else { throw Self.failure("Cancelled.") }
         let body = "username=\(AdminClient.escaped(username))&password=\(AdminClient.escaped(password))"
-        let _: Progress = try expect(
+        let answer: Progress = try expect(
             options.ask("POST", path, body: Array(body.utf8), type: "application/x-www-form-urlencoded"))
+        return answer.notes ?? []
     }
 
     // MARK: What a person reads

@@ -60,13 +60,63 @@ struct LoginTests {
         let foreign = try await other.get("/callback?code=x&state=\(state)", Browser.foreign)
         #expect(foreign.status == 400)
         #expect(foreign.text.contains("another browser"))
-        // The state has been seen elsewhere, so that it is good for nobody any more.
-        #expect(try await browser.get("/callback?code=x&state=\(state)", Browser.foreign).status == 400)
-        let second = try #require(try await browser.begin()["state"])
         for name in browser.cookies.keys { other.cookies[name] = "AAAAAAAAAAAAAAAAAAAAAA" }
-        #expect(try await other.get("/callback?code=x&state=\(second)", Browser.foreign).status == 400)
+        #expect(try await other.get("/callback?code=x&state=\(state)", Browser.foreign).status == 400)
         #expect(admin.tokenEndpoint.requests.isEmpty)
         #expect(try await admin.state() == "needs_authentication")
+        // Said once, however often somebody tries.
+        let proxy = admin.proxy
+        _ = try await eventually("the log") { proxy.log.contains("another browser") ? true : nil }
+        #expect(proxy.log.split(separator: "\n").filter { $0.contains("another browser") }.count == 1)
+        // The login is as it was, for the browser that began it.
+        #expect(try await browser.get("/callback?code=x&state=\(state)", Browser.foreign).status == 200)
+    }
+
+    @Test func `a denial without a state shows the server's words, and the login is as it was`() async throws {
+        let admin = try await AdministeredProxy.signedInAtABrowser()
+        var browser = Browser(admin)
+        let state = try #require(try await browser.begin()["state"])
+        let words = "%3Cb%3Eno%3C%2Fb%3E%1B+\(clientSecret)+" + String(repeating: "y", count: 2000)
+        let denied = try await browser.get(
+            "/callback?error=access_denied&error_description=\(words)", Browser.foreign)
+        #expect(denied.status == 400)
+        #expect(denied.text.contains("access_denied: &lt;b&gt;no&lt;/b&gt;? &lt;redacted&gt;"))
+        #expect(!denied.text.contains(String(repeating: "y", count: 257)))
+        #expect(denied.text.contains("Nothing was stored"))
+        let proxy = admin.proxy
+        _ = try await eventually("the log") { proxy.log.contains("access_denied") ? true : nil }
+        #expect(try await browser.get("/callback?code=x&state=\(state)", Browser.foreign).status == 200)
+        // Of nobody's login: a line of the log, a few times a minute at most.
+        var stranger = Browser(admin)
+        for _ in 0..<30 { _ = try await stranger.get("/callback?error=server_error", Browser.foreign) }
+        let lines = proxy.log.split(separator: "\n").filter { $0.contains("server_error") }.count
+        #expect((1...10).contains(lines))
+    }
+
+    @Test func `what the server did not grant is said after the sign-in`() async throws {
+        let endpoint = try TokenEndpoint([
+            .json(#"{"access_token":"\#(accessToken)","token_type":"Bearer","expires_in":3600,"scope":"read"}"#)
+        ])
+        let admin = try await AdministeredProxy.signedInAtABrowser(endpoint, more: "scope: [read, write]")
+        var browser = Browser(admin)
+        let state = try #require(try await browser.begin()["state"])
+        let done = try await browser.get("/callback?code=x&state=\(state)", Browser.foreign)
+        #expect(done.status == 200)
+        #expect(done.text.contains(/no refresh token: signed in until ([0-9-]+ )?[0-9]{2}:[0-9]{2} UTC/))
+        #expect(done.text.contains("did not grant the scope write."))
+        #expect(!done.text.contains("keeps it fresh"))
+        #expect(!done.text.contains("http-equiv=\"refresh\" content=\"3"), "the page stays to be read")
+        let overview = try await browser.get("/").text
+        #expect(overview.contains("signed in until "))
+        #expect(overview.contains("not granted: write"))
+        #expect(try await admin.get("/status").text.contains(/"scope_not_granted": \[\s*"write"/))
+
+        let whole = try await AdministeredProxy.signedInAtABrowser()
+        browser = Browser(whole)
+        let second = try #require(try await browser.begin()["state"])
+        let good = try await browser.get("/callback?code=x&state=\(second)", Browser.foreign)
+        #expect(good.text.contains("keeps it fresh"))
+        #expect(!good.text.contains("grant"))
     }
 
     @Test func `two logins in one browser don't take each other's place`() async throws {
@@ -181,9 +231,12 @@ struct LoginTests {
         let sent = try await browser.begin()
         #expect(sent["response_type"] == "token")
         let state = try #require(sent["state"])
-        let page = try await browser.get("/callback", Browser.foreign)
-        #expect(page.status == 200)
-        #expect(page.text.contains("data-fragment"))
+        // Whatever stands in the query beside it.
+        for query in ["", "?session_state=1&session_state=2", "?state=\(state)", "?code=x&state=\(state)"] {
+            let page = try await browser.get("/callback" + query, Browser.foreign)
+            #expect(page.status == 200)
+            #expect(page.text.contains("data-fragment"), "\(query)")
+        }
         let fragment = "access_token=\(accessToken)&token_type=bearer&expires_in=7199&username=guest&state=\(state)"
         for fields in [
             Browser.foreign, [("Origin", "http://evil.example")], [("Origin", "null")],
@@ -192,7 +245,7 @@ struct LoginTests {
             #expect(
                 try await browser.send("POST", "/callback", fields, body: fragment, type: "text/plain").status == 403)
         }
-        let done = try await browser.send("POST", "/callback", body: fragment, type: "text/plain")
+        let done = try await browser.send("POST", "/callback?session_state=1", body: fragment, type: "text/plain")
         #expect(done.status == 200)
         #expect(!done.text.contains("SEKRET"))
         #expect(try await admin.state() == "ready")

@@ -116,7 +116,7 @@ struct StatusTests {
 
     @Test func `each error has its advice`() {
         let faults: [TokenEndpointFault] = [
-            .network(.connect), .network(.dns), .network(.tls), .network(.timeout), .network(.bodyTooLarge),
+            .network(.connect), .network(.dns), .network(.tls("no way")), .network(.timeout), .network(.bodyTooLarge),
             .network(.other), .status(500), .status(404), .redirect(302), .answer(.emptyBody), .stuck,
             .secret(SecretProviderError("x")),
             .refused(OAuthError(status: 400, code: .invalidScope, detail: nil, uri: nil)),

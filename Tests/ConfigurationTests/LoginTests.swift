@@ -28,6 +28,53 @@ struct LoginTests {
         #expect(configuration.clients[0].tokenEndpoint == nil, "the implicit grant has none")
     }
 
+    @Test(
+        "the address of an issuer's metadata is no issuer: the right one is said",
+        arguments: [
+            ("https://i.example/.well-known/openid-configuration", "https://i.example"),
+            ("https://i.example/realms/a/.well-known/openid-configuration", "https://i.example/realms/a"),
+            ("https://i.example/.well-known/oauth-authorization-server/realms/a", "https://i.example/realms/a"),
+            ("https://i.example:8443/.well-known/oauth-authorization-server", "https://i.example:8443"),
+            ("https://i.example/a/.well-known/", "https://i.example/a"),
+            ("https://i.example/.well-known", "https://i.example"),
+        ])
+    func wellKnown(written: String, meant: String) {
+        #expect(
+            problems(yaml("issuer: '\(written)'")) == [
+                "c.yaml:2:29: clients.a.issuer: this is the address of its metadata, which is found by itself: write "
+                    + "\(meant), not \"\(written)\""
+            ])
+    }
+
+    @Test("pushing: its keys arrive, and what can't work is an error")
+    func pushing() throws {
+        let grant = "grant_type: authorization_code, issuer: https://i.example"
+        #expect(try good(yaml(grant)).configuration.clients[0].par == .auto)
+        let client = try good(
+            yaml(grant + ", par: required, pushed_authorization_request_endpoint: https://i.example/par")
+        ).configuration.clients[0]
+        #expect(client.par == .required)
+        #expect(client.pushedAuthorizationEndpoint == "https://i.example/par")
+        #expect(try good(yaml(grant + ", par: off")).configuration.clients[0].par == .off)
+        for (more, message) in [
+            (grant + ", par: maybe", "write one of auto, off, required"),
+            (grant + ", pushed_authorization_request_endpoint: http://i.example/par", "plain text"),
+            (
+                grant + ", par: off, pushed_authorization_request_endpoint: https://i.example/par",
+                "with `par: off` nothing is sent there"
+            ),
+            (
+                "grant_type: authorization_code, authorization_endpoint: https://i.example/a, token_endpoint: "
+                    + "https://i.example/t, par: required",
+                "clients.a.pushed_authorization_request_endpoint is missing"
+            ),
+            ("issuer: https://i.example, par: auto", "this belongs to `grant_type: authorization_code`"),
+        ] {
+            let found = problems(yaml(more))
+            #expect(found.count == 1 && found[0].contains(message), "\(found)")
+        }
+    }
+
     @Test("every key of a login arrives")
     func keys() throws {
         let (configuration, warnings) = try good(

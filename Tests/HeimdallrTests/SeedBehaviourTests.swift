@@ -163,7 +163,8 @@ import TestSupport
     @Test("[13] an unknown token_type is an error, unless treat_as_bearer names it")
     func unknownType() async throws {
         let endpoint = try TokenEndpoint([.token("x", type: "mac")])
-        #expect(try await makeClient(endpoint).refusal(waiting: .seconds(10)).fault == .answer(.unknownTokenType))
+        #expect(
+            try await makeClient(endpoint).refusal(waiting: .seconds(10)).fault == .answer(.unknownTokenType("mac")))
         let odd = try TokenEndpoint([.token("x", type: "access_token")])
         let client = try makeClient(odd) { $0.treatAsBearer = ["access_token"] }
         #expect(try await client.accessToken().type == "Bearer")

@@ -33,7 +33,9 @@ struct TokenFault: Sendable {
         errorStatuses + oauthErrors + badAnswers + brokenConnections + [
             TokenFault("refused", url: "http://127.0.0.1:1/token", .connect),
             TokenFault("no such host", url: "http://nowhere.invalid/token", .dns),
-            TokenFault("untrusted certificate", url: untrusted, .tls),
+            TokenFault(
+                "untrusted certificate", url: untrusted,
+                .tls("SSL certificate problem: unable to get local issuer certificate (curl 60)")),
         ]
     }
 
@@ -81,7 +83,7 @@ struct TokenFault: Sendable {
         TokenFault("200, a token that is an object", .json(#"{"access_token":{"a":1}}"#), .answer(.noAccessToken)),
         TokenFault("200, no token_type", .token("T3", type: nil), .answer(.noTokenType)),
         TokenFault(
-            "200, token_type mac", .token("T3", type: "mac"), .answer(.unknownTokenType),
+            "200, token_type mac", .token("T3", type: "mac"), .answer(.unknownTokenType("mac")),
             peers: "Heimdallr.swift sends `mac T3`"),
         TokenFault("200, a token with a line end", .token(#"T3\r\nX: y"#), .answer(.badAccessToken)),
         TokenFault(

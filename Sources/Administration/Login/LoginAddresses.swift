@@ -16,10 +16,13 @@ final class LoginAddresses: Sendable {
 
     /// - Parameter port: the one that the kernel gave.
     func setPort(_ port: Int) {
+        base.withLock { $0 = Self.base(host: host, port: "\(port)") }
+    }
+
+    static func base(host: String, port: String) -> String {
         // To connect to every address is to connect to none.
         let reachable = host == "0.0.0.0" ? "127.0.0.1" : host == "::" ? "::1" : host
-        let text = "http://" + (reachable.contains(":") ? "[\(reachable)]" : reachable) + ":\(port)"
-        base.withLock { $0 = text }
+        return "http://" + (reachable.contains(":") ? "[\(reachable)]" : reachable) + ":\(port)"
     }
 
     /// Where the server sends the browser when nobody has said otherwise.

@@ -39,7 +39,7 @@ struct LoginCommandRoutes: Sendable {
                 return Self.json(["method": "paste", "ticket": .string(ticket), "url": .string(url)])
             }
         } catch {
-            return Self.failure(error)
+            return Self.failure(error, office.signIn(of: client))
         }
     }
 
@@ -59,7 +59,7 @@ struct LoginCommandRoutes: Sendable {
         guard let fields = await request.form(), let username = fields["username"], let password = fields["password"]
         else { return Self.json(["method": "password"]) }
         try await client.login(username: username, password: Secret(password))
-        return Self.json(["state": "done"])
+        return Self.done(client)
     }
 
     private func progress(_ context: AdminContext) -> Response {
@@ -68,9 +68,9 @@ struct LoginCommandRoutes: Sendable {
         }
         switch ticket.progress {
         case .waiting where ticket.isDoneWithAnyToken && office.client(context)?.heimdallr.hasAccessToken == true:
-            return Self.json(["state": "done"])
+            return Self.done(office.client(context)?.heimdallr)
         case .waiting: return Self.json(["state": "waiting"])
-        case .done: return Self.json(["state": "done"])
+        case .done: return Self.done(office.client(context)?.heimdallr)
         case .failed(let sentence): return Self.json(["state": "failed", "message": .string(sentence)])
         }
     }
@@ -83,11 +83,17 @@ struct LoginCommandRoutes: Sendable {
         return progress(context)
     }
 
+    /// And what was not granted.
+    private static func done(_ client: Heimdallr?) -> Response {
+        let notes = client.map { Shortfall($0.status()).sentences } ?? []
+        return json(["state": "done", "notes": .array(notes.map { .string($0) })])
+    }
+
     private static func json(_ members: KeyValuePairs<String, JSON>) -> Response {
         .content(.ok, "application/json", JSON.object(members.map { .init($0.key, $0.value) }).document)
     }
 
-    private static func failure(_ error: LoginError) -> Response {
-        .plain(.badGateway, LoginPage.sentence(error) + "\n")
+    private static func failure(_ error: LoginError, _ signIn: SignIn) -> Response {
+        .plain(.badGateway, LoginPage.sentence(error, signIn) + "\n")
     }
 }

@@ -22,6 +22,8 @@ final class LoginDesk: Sendable {
         /// An attempt of its own for each sign-in, so that two tabs don't take each other's place.
         var name: String
         var value: Secret
+
+        func isAmong(_ cookies: [String: String]) -> Bool { cookies[name].map { Secret($0) == value } ?? false }
     }
 
     private struct Attempt {
@@ -30,6 +32,8 @@ final class LoginDesk: Sendable {
         var holder: Holder
         var ticket: String?
         var expiresAt: ContinuousClock.Instant
+        /// An event has told of an answer that was not taken: one is enough, whoever sends how many.
+        var hasToldOfRefusal = false
     }
 
     private struct State {
@@ -39,6 +43,8 @@ final class LoginDesk: Sendable {
         var shown: [String: String] = [:]
         /// From our own page at one of our names to the same page at another, which a browser calls another site.
         var passes: [String: ContinuousClock.Instant] = [:]
+        /// When lines of the log told of answers that belong to no client, in the last minute.
+        var toldAt: [ContinuousClock.Instant] = []
     }
 
     /// One login as its beginner sees it.
@@ -89,7 +95,8 @@ final class LoginDesk: Sendable {
         return (attempt.url, cookie)
     }
 
-    /// Takes the attempt that `state` belongs to out of the table: nobody finishes it twice, nor tries cookies on it.
+    /// Takes the attempt that `state` belongs to out of the table, so that nobody finishes it twice. One that another
+    /// browser asks for stays, for the browser that began it.
     /// - Parameter cookies: what the browser sent, by name.
     func take(
         state key: String, cookies: [String: String], now: ContinuousClock.Instant = .now
@@ -97,10 +104,11 @@ final class LoginDesk: Sendable {
         let found = state.withLock { state -> Result<Attempt, Refusal> in
             guard let attempt = state.attempts[key], attempt.expiresAt > now else { return .failure(.unknown) }
             guard case .browser(let cookie) = attempt.holder else { return .failure(.commands) }
+            guard cookie.isAmong(cookies) else { return .failure(.foreign) }
             state.attempts[key] = nil
-            guard let value = cookies[cookie.name], Secret(value) == cookie.value else { return .failure(.foreign) }
             return .success(attempt)
         }
+        if case .failure(.foreign) = found { tell(.foreignBrowser, of: [key]) }
         let attempt = try found.get()
         return Taken(attempt: attempt.attempt, client: attempt.client, ticket: attempt.ticket)
     }
@@ -110,6 +118,43 @@ final class LoginDesk: Sendable {
         let attempt: LoginAttempt
         let client: Heimdallr
         fileprivate let ticket: String?
+    }
+
+    /// Whether the attempt's answer stands behind `#`, where only a script sees it.
+    func awaitsFragment(state key: String) -> Bool {
+        state.withLock { $0.attempts[key]?.client.loginMethod == .implicit }
+    }
+
+    /// An error came without a state. The attempts of this browser stay as they are; that somebody said no is told.
+    /// - Returns: whether it should be told otherwise: it belongs to no attempt, and not too many did.
+    func refused(_ error: OAuthError, cookies: [String: String], now: ContinuousClock.Instant = .now) -> Bool {
+        let keys = state.withLock { state in
+            state.attempts.filter { _, attempt in
+                guard case .browser(let cookie) = attempt.holder, attempt.expiresAt > now else { return false }
+                return cookie.isAmong(cookies)
+            }.map(\.key)
+        }
+        tell(.refused(error), of: keys)
+        guard keys.isEmpty else { return false }
+        return state.withLock { state in
+            state.toldAt.removeAll { now - $0 > .seconds(60) }
+            guard state.toldAt.count < 10 else { return false }
+            state.toldAt.append(now)
+            return true
+        }
+    }
+
+    /// Once for each attempt, and once for each client.
+    private func tell(_ error: LoginError, of keys: [String]) {
+        var told: Set<String> = []
+        for key in keys {
+            let client = state.withLock { state -> Heimdallr? in
+                guard let attempt = state.attempts[key], !attempt.hasToldOfRefusal else { return nil }
+                state.attempts[key]?.hasToldOfRefusal = true
+                return attempt.client
+            }
+            if let client, told.insert(client.name).inserted { client.refusedAnswer(error) }
+        }
     }
 
     /// Sees it through even when the browser goes away, so that no code is spent for nothing.
@@ -147,7 +192,8 @@ final class LoginDesk: Sendable {
     func beginForCommand(
         _ client: Heimdallr, redirectURI: String
     ) async throws(LoginError) -> (ticket: String, url: String) {
-        let attempt = try await client.beginLogin(redirectURI: redirectURI)
+        // It is printed, and somebody opens it later.
+        let attempt = try await client.beginLogin(redirectURI: redirectURI, goesAtOnce: false)
         var ticket = Ticket(client: client.name, expiresAt: clock.now + Self.lifetime)
         ticket.state = attempt.state
         let id = try issue(ticket)

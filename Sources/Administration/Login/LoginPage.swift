@@ -1,20 +1,39 @@
 import Heimdallr
 import Hummingbird
 import QRCode
-import QRCode
 
 /// What people see when a login begins, ends or fails. Never a code, a state or a token.
 enum LoginPage {
-    static func success(_ client: String) -> Response {
+    /// Also what the server did not grant, which nobody should miss: then the page stays.
+    static func success(_ client: HeimdallrStatus) -> Response {
+        let shortfall = Shortfall(client)
+        var lines = [
+            "Client \(client.client) has its token"
+                + (shortfall.until == nil ? ", and keeps it fresh from now on." : ".")
+        ]
+        if shortfall.sentences.isEmpty { lines.append("You can close this window.") }
+        var values: [String: Any] = [
+            "title": "Signed in", "kind": "callback", "tone": "good", "headline": "Signed in", "lines": lines,
+            "shortfall": shortfall.sentences,
+        ]
+        if shortfall.sentences.isEmpty { values["goHome"] = 3 }
+        if let until = shortfall.until { values["until"] = until.timestamp }
+        return .page(.ok, PageMarkup.render(.message, values))
+    }
+
+    /// An error without a state: nobody knows who sent it, nor what for.
+    static func denial(_ error: OAuthError) -> Response {
         .page(
-            .ok,
+            .badRequest,
             PageMarkup.render(
                 .message,
                 [
-                    "title": "Signed in", "kind": "callback", "tone": "good", "headline": "Signed in", "goHome": 3,
+                    "title": "Not signed in", "kind": "callback", "tone": "bad", "headline": "Not signed in",
                     "lines": [
-                        "Client \(client) has its token, and keeps it fresh from now on.", "You can close this window.",
+                        "The authorization server, or whoever sent you here, refused the sign-in without saying which "
+                            + "one. Nothing was stored, and a sign-in that is under way stays as it is. It says:"
                     ],
+                    "quote": "\(error)",
                 ]))
     }
 
@@ -38,8 +57,9 @@ enum LoginPage {
         case .foreign:
             failure(
                 .badRequest, "This sign-in was begun in another browser",
-                "It has to end where it began, so that nobody can slip you a sign-in of theirs. Nothing was stored.",
-                "Begin again from the overview.", isCallback: true)
+                "It has to end where it began, so that nobody can slip you a sign-in of theirs. Nothing was stored, and "
+                    + "it can still be finished in the browser that began it.",
+                "Go back to that browser, or begin again from the overview.", isCallback: true)
         case .commands:
             // The address is what the command waits for, so it stays in the address bar.
             failure(
@@ -49,9 +69,14 @@ enum LoginPage {
         }
     }
 
-    static func sentence(_ error: LoginError) -> String {
-        let text = "\(error)"
-        return text.prefix(1).uppercased() + text.dropFirst() + "."
+    /// What went wrong, and what to do about it.
+    static func sentence(_ error: LoginError, _ signIn: SignIn) -> String {
+        var text = "\(error)"
+        if case .refused(let refusal) = error, signIn.method == .password, refusal.code == .invalidGrant {
+            text = "the user name or the password is wrong (\(refusal))"
+        }
+        let said = text.prefix(1).uppercased() + text.dropFirst() + "."
+        return Advice(signIn).sentence(for: error).map { "\(said) What to do: \($0)." } ?? said
     }
 
     static func status(of error: LoginError) -> HTTPResponse.Status {

@@ -1,6 +1,7 @@
 import HTTPTypes
 import Heimdallr
 import Hummingbird
+import Logging
 
 /// Signing in at a browser: `/login/CLIENT`, and where the authorization server sends the browser back to.
 struct LoginRoutes: Sendable {
@@ -19,8 +20,8 @@ struct LoginRoutes: Sendable {
             if Self.isFree(origin.path) { paths.insert(origin.path) }
         }
         for path in paths {
-            group.get(RouterPath(path)) { request, _ in await answer(request) }
-            group.post(RouterPath(path)) { request, _ in await fragment(request) }
+            group.get(RouterPath(path)) { request, context in await answer(request, context) }
+            group.post(RouterPath(path)) { request, context in await fragment(request, context) }
         }
     }
 
@@ -75,7 +76,8 @@ struct LoginRoutes: Sendable {
             return try await sendOut(client, request)
         } catch {
             return LoginPage.failure(
-                .badGateway, "The sign-in could not begin", LoginPage.sentence(error), again: "/login/\(name)")
+                .badGateway, "The sign-in could not begin", LoginPage.sentence(error, office.signIn(of: client)),
+                again: "/login/\(name)")
         }
     }
 
@@ -111,10 +113,10 @@ struct LoginRoutes: Sendable {
 
     // MARK: Coming back
 
-    private func answer(_ request: Request) async -> Response {
+    private func answer(_ request: Request, _ context: AdminContext) async -> Response {
         guard request.method == .get else { return .plain(.ok, "") }
         let query = request.uri.query ?? ""
-        guard !query.isEmpty else {
+        guard !mayHaveFragment(beside: query) else {
             // The implicit grant's answer stands behind `#`, where only a script sees it.
             return .page(
                 .ok,
@@ -128,24 +130,36 @@ struct LoginRoutes: Sendable {
                         ],
                     ]))
         }
-        return await finish(request, answer: "?" + query)
+        return await finish(request, context, answer: "?" + query)
     }
 
-    private func fragment(_ request: Request) async -> Response {
+    /// Whether the answer may stand behind `#`, whatever a server or the redirect URI puts into the query beside it.
+    private func mayHaveFragment(beside query: String) -> Bool {
+        guard !query.isEmpty else { return true }
+        let names = Set(query.split(separator: "&").map { $0.prefix { $0 != "=" } })
+        if names.contains("error") { return false }
+        if names.contains("state") { return office.logins.awaitsFragment(state: Self.state(in: "?" + query)) }
+        return !names.contains("code") && office.sources.clients.contains { $0.heimdallr.loginMethod == .implicit }
+    }
+
+    private func fragment(_ request: Request, _ context: AdminContext) async -> Response {
         guard let text = await request.text(), !text.isEmpty,
             text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") })
         else {
             return LoginPage.failure(.badRequest, "Not signed in", "The server’s answer can’t be read.")
         }
-        return await finish(request, answer: "#" + text)
+        return await finish(request, context, answer: (request.uri.query.map { "?" + $0 } ?? "") + "#" + text)
     }
 
-    /// - Parameter answer: query or fragment, with `?` or `#` in front.
-    private func finish(_ request: Request, answer: String) async -> Response {
+    /// - Parameter answer: query, fragment or both, with `?` and `#` in front.
+    private func finish(_ request: Request, _ context: AdminContext, answer: String) async -> Response {
+        // An answer behind `#` is the whole answer.
+        let told = answer[(answer.firstIndex(of: "#") ?? answer.startIndex)...]
         let taken: LoginDesk.Taken
         do throws(LoginDesk.Refusal) {
-            taken = try office.logins.take(state: Self.state(in: answer), cookies: request.cookies)
+            taken = try office.logins.take(state: Self.state(in: told), cookies: request.cookies)
         } catch {
+            if error == .unknown, let denial = await denial(told.dropFirst(), request, context) { return denial }
             return LoginPage.refusal(error)
         }
         let name = taken.client.name
@@ -154,16 +168,31 @@ struct LoginRoutes: Sendable {
         let url = "\(scheme)://\(request.hosts.first ?? "")\(request.uri.path)\(answer)"
         do throws(LoginError) {
             try await office.logins.finish(taken, redirectedTo: url)
-            return LoginPage.success(name)
+            return LoginPage.success(taken.client.status())
         } catch {
             return LoginPage.failure(
-                LoginPage.status(of: error), "Not signed in", LoginPage.sentence(error), "Nothing was stored.",
+                LoginPage.status(of: error), "Not signed in", LoginPage.sentence(error, office.signIn(of: name)),
+                "Nothing was stored.",
                 again: "/login/\(name)", isCallback: true)
         }
     }
 
+    /// What an error without a state says.
+    private func denial(_ answer: Substring, _ request: Request, _ context: AdminContext) async -> Response? {
+        guard Heimdallr.refusalWithoutState(in: answer, hiding: []) != nil else { return nil }
+        // Whose server it was is not known.
+        var secrets: [Secret] = []
+        for client in office.sources.clients { secrets += await client.heimdallr.knownSecrets() }
+        guard let error = Heimdallr.refusalWithoutState(in: answer, hiding: secrets) else { return nil }
+        if office.logins.refused(error, cookies: request.cookies) {
+            context.logger.warning(
+                "a sign-in was refused by an answer that names none", metadata: ["reason": "\(error)"])
+        }
+        return LoginPage.denial(error)
+    }
+
     /// The first one; whether there is a second is for the client to judge.
-    private static func state(in answer: String) -> String {
+    private static func state(in answer: some StringProtocol) -> String {
         for pair in answer.dropFirst().split(separator: "&") where pair.hasPrefix("state=") {
             return String(pair.dropFirst("state=".count))
         }
@@ -183,7 +212,7 @@ struct LoginRoutes: Sendable {
         }
         let name = client.heimdallr.name
         switch ticket.progress {
-        case .done: return LoginPage.success(name)
+        case .done: return LoginPage.success(client.heimdallr.status())
         case .failed(let sentence):
             return LoginPage.failure(
                 .badRequest, "Not signed in", sentence.prefix(1).uppercased() + sentence.dropFirst() + ".",

@@ -7,6 +7,10 @@ struct SignIn: Sendable {
     let method: LoginMethod?
     /// Of the page; `nil` when it has to be a terminal.
     let url: String?
+    /// What has to be registered at the server; `nil` where none is sent.
+    var redirectURI: String?
+    /// The client as it is now, for advice; `nil`: nothing is known of it.
+    var status: HeimdallrStatus?
 
     var command: String {
         let command = "heimdallr-proxy login \(client)"

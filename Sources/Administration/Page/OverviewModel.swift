@@ -51,9 +51,13 @@ struct OverviewModel {
             values["expires"] = StatusPage.words(left)
             values["seconds"] = left.components.seconds
         }
+        let shortfall = Shortfall(client)
         if let left = client.refreshTokenExpiresIn {
             values["refreshEnds"] = "sign-in ends in \(StatusPage.words(left))"
+        } else if let words = shortfall.untilWords {
+            values["refreshEnds"] = words
         }
+        if let words = shortfall.scopeWords { values["notGranted"] = words }
         if let since = client.sinceLastSuccess { values["refreshed"] = StatusPage.words(since) }
         if client.waiters > 0 {
             values["waiters"] = "\(client.waiters) request\(client.waiters == 1 ? " waits" : "s wait")"
@@ -70,12 +74,16 @@ struct OverviewModel {
             also.append("The next token request is due in \(StatusPage.words(next)).")
         }
         if let fault = client.storeFault { also.append("Store: \(fault).") }
+        if client.state == .needsAuthentication, let uri = listed.signIn.redirectURI {
+            also.append("Redirect URI to register at the server: \(uri).")
+        }
         var note: [String: Any] = also.isEmpty ? [:] : ["also": also.joined(separator: " ")]
         if let error = client.lastError {
             note["tone"] = client.state == .ready ? "warn" : "bad"
             note["headline"] =
                 "Last error" + (client.sinceLastError.map { ", \(StatusPage.words($0)) ago:" } ?? ":")
-            note["detail"] = Self.sentence("\(error)")
+            note["detail"] =
+                Self.sentence("\(error)") + (client.cause.map { " The server refused: \($0)." } ?? "")
             note["todo"] = Self.sentence(Advice.sentence(for: error, signIn: listed.signIn))
             return note
         }
@@ -85,7 +93,9 @@ struct OverviewModel {
         if client.state == .needsAuthentication {
             note["tone"] = "warn"
             note["headline"] = "Nobody is signed in."
-            note["detail"] = "Requests that want this client’s token get 503 until somebody does."
+            note["detail"] =
+                "Requests that want this client’s token get 503 until somebody does."
+                + (client.cause.map { " The server refused: \($0)." } ?? "")
             return note
         }
         if client.storeFault != nil {

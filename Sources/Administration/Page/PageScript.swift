@@ -43,6 +43,15 @@ enum PageScript {
             return true;
           };
 
+          // Times of the day, which the server writes in UTC, as this browser's clock shows them.
+          function localTimes() {
+            for (const place of document.querySelectorAll("[data-until]")) {
+              const time = new Date(place.dataset.until);
+              const clock = `${time.getHours()}`.padStart(2, "0") + ":" + `${time.getMinutes()}`.padStart(2, "0");
+              place.textContent = place.textContent.replace(/\d\d:\d\d UTC/, clock);
+            }
+          }
+
           const kind = document.body.dataset.kind;
           if (kind === "overview") overview();
           if (kind === "device") device();
@@ -133,21 +142,25 @@ enum PageScript {
           // What the server sent is not left in the address bar and in the history; what stands behind # goes to the proxy,
           // which has not seen it.
           async function callback() {
+            localTimes();
             const fragment = location.hash.slice(1);
+            const target = location.pathname + location.search;
             history.replaceState(null, "", location.pathname);
             const handOver = byId("outcome").dataset.fragment !== undefined;
             if (!handOver) return;
             const outcome = byId("outcome");
             if (!fragment) { outcome.textContent = "The server has sent nothing back. Sign in again."; return; }
             try {
-              const answer = await fetch(location.pathname, {
+              const answer = await fetch(target, {
                 method: "POST", headers: { Accept: "text/html", "Content-Type": "text/plain" }, body: fragment,
               });
               const page = new DOMParser().parseFromString(await answer.text(), "text/html");
               document.title = page.title;
               byId("content").replaceChildren(...page.getElementById("content").childNodes);
               byId("content").focus();
-              if (answer.ok) setTimeout(() => location.replace("/"), 2500);
+              localTimes();
+              // What the server did not grant should be read.
+              if (answer.ok && !byId("content").querySelector(".warn")) setTimeout(() => location.replace("/"), 2500);
             } catch { outcome.textContent = "The proxy can’t be reached. Sign in again."; }
           }
         })();

@@ -102,7 +102,8 @@ enum PageTemplates {
         <td role="cell" data-label="State"><span class="chip {{tone}}">{{word}}</span>{{#waiters}}
         <span class="minor">{{waiters}}</span>{{/waiters}}</td>
         <td role="cell" data-label="Signed in">{{#who}}<span class="who">{{who}}</span>{{/who}}{{^who}}<span class="minor">{{nobody}}</span>{{/who}}</td>
-        <td role="cell" data-label="Scopes"{{^hasScopes}} class="blank"{{/hasScopes}}>{{#hasScopes}}<ul class="scopes">{{#scopes}}<li>{{.}}</li>{{/scopes}}</ul>{{/hasScopes}}{{^hasScopes}}<span class="minor">–</span>{{/hasScopes}}</td>
+        <td role="cell" data-label="Scopes"{{^hasScopes}} class="blank"{{/hasScopes}}>{{#hasScopes}}<ul class="scopes">{{#scopes}}<li>{{.}}</li>{{/scopes}}</ul>{{/hasScopes}}{{^hasScopes}}<span class="minor">–</span>{{/hasScopes}}{{#notGranted}}
+        <span class="minor">{{notGranted}}</span>{{/notGranted}}</td>
         <td role="cell" data-label="Expires in" class="number{{^expires}} blank{{/expires}}">{{#expires}}<span data-countdown="{{seconds}}">{{expires}}</span>{{/expires}}{{^expires}}<span class="minor">–</span>{{/expires}}{{#refreshEnds}}
         <span class="minor">{{refreshEnds}}</span>{{/refreshEnds}}</td>
         <td role="cell" data-label="Last refresh" class="number">{{#refreshed}}<span>{{refreshed}} ago</span>{{/refreshed}}{{^refreshed}}<span class="minor">never</span>{{/refreshed}}</td>
@@ -156,6 +157,8 @@ enum PageTemplates {
         <div id="outcome" role="status"{{#handsOver}} data-fragment{{/handsOver}}>
         {{#lines}}<p>{{.}}</p>
         {{/lines}}
+        {{#shortfall}}<p class="warn"{{#until}} data-until="{{until}}"{{/until}}>{{.}}</p>
+        {{/shortfall}}
         {{#quote}}<blockquote><p>{{quote}}</p></blockquote>{{/quote}}
         </div>
         <p class="ways">{{#again}}<a class="button main" href="{{again}}">Try again</a>{{/again}} <a class="button" href="/">To the overview</a></p>

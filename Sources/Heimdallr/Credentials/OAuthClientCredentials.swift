@@ -12,7 +12,7 @@ public protocol OAuthClientCredentials: Sendable {
 }
 
 /// How the two halves of Basic credentials are escaped: servers differ, and no encoding suits all.
-public enum BasicEncoding: Sendable, Hashable {
+public enum BasicEncoding: String, Sendable, Hashable, CaseIterable {
     /// RFC 6749 section 2.3.1: form encoding.
     case form
     /// Percent-encoding, a space as `%20`.
@@ -61,14 +61,19 @@ public struct OAuthClientSecretCredentials: OAuthClientCredentials {
             request.set(FormParameter("client_secret", secret))
         case .basic(let encoding):
             request.form.removeAll { $0.name == "client_id" || $0.name == "client_secret" }
-            let pair =
-                Self.encode(Array(identifier.utf8), encoding) + [UInt8(ascii: ":")]
-                + Self.encode(secret.revealedBytes, encoding)
+            let pair = self.pair(secret, encoding)
+            let isAmbiguous = BasicEncoding.allCases.contains { self.pair(secret, $0) != pair }
+            request.ambiguousEncoding = isAmbiguous ? encoding : nil
             let value = Base64.encode(pair)
             request.secrets.append(Secret(value))
             request.headers.removeAll { ASCII.equalIgnoringCase($0.name, "Authorization") }
             request.headers.append(HeimdallrHTTPField(name: "Authorization", value: "Basic \(value)"))
         }
+    }
+
+    private func pair(_ secret: Secret, _ encoding: BasicEncoding) -> [UInt8] {
+        Self.encode(Array(identifier.utf8), encoding) + [UInt8(ascii: ":")]
+            + Self.encode(secret.revealedBytes, encoding)
     }
 
     private static func encode(_ bytes: [UInt8], _ encoding: BasicEncoding) -> [UInt8] {

@@ -5,6 +5,8 @@ public struct TokenRequest: Sendable, Equatable, Redacted {
     public var headers: [HeimdallrHTTPField]
     /// What must not come back in a message: added to by whoever puts a secret into the request.
     public var secrets: [Secret]
+    /// How Basic credentials were written, where the encodings differ for them; `nil`: they are the same in all.
+    public var ambiguousEncoding: BasicEncoding?
 
     public init(form: [FormParameter] = [], headers: [HeimdallrHTTPField] = [], secrets: [Secret] = []) {
         self.form = form

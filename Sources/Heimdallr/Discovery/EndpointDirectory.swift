@@ -42,7 +42,8 @@ final class EndpointDirectory: Sendable {
         case .authorization: configuration.authorizationEndpoint
         case .revocation: configuration.revocationEndpoint
         case .deviceAuthorization: configuration.deviceAuthorizationEndpoint
-        case .pushedAuthorization, .keys: nil
+        case .pushedAuthorization: configuration.pushedAuthorizationEndpoint
+        case .keys: nil
         }
     }
 

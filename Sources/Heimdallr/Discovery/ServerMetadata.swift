@@ -23,7 +23,9 @@ struct ServerMetadata: Sendable, Equatable {
         guard let value = try? JSONParser.parse(body), case .object = value, let named = value["issuer"]?.string else {
             throw .malformed
         }
-        guard named.utf8.elementsEqual(issuer.utf8) else { throw .otherIssuer }
+        guard named.utf8.elementsEqual(issuer.utf8) else {
+            throw .otherIssuer(ServerText.sanitize(named, hiding: []))
+        }
         for endpoint in Endpoint.allCases { endpoints[endpoint] = value[endpoint.rawValue]?.string }
         alwaysNamesIssuer = value["authorization_response_iss_parameter_supported"] == .bool(true)
         requiresPushing = value["require_pushed_authorization_requests"] == .bool(true)

@@ -69,12 +69,13 @@ public struct HeimdallrHTTPResponse: Sendable, Equatable, Redacted {
     public var description: String { "HTTP \(status), \(headers.count) headers, \(body.count) bytes" }
 }
 
-/// Why there is no answer. Fixed sentences; the peer's words are never in them.
+/// Why there is no answer. Fixed sentences, printable; of a peer's words only what a certificate says can be in them.
 public enum HeimdallrHTTPClientError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The connection was refused, reset or cut.
     case connect
     case dns
-    case tls
+    /// And why, in the words of the TLS library; empty when it says nothing. May hold what the peer's certificate says.
+    case tls(String)
     case timeout
     case bodyTooLarge
     /// What the peer sent is not HTTP, or something else that has no name here.
@@ -84,7 +85,8 @@ public enum HeimdallrHTTPClientError: Error, Sendable, Hashable, CustomStringCon
         switch self {
         case .connect: "the connection could not be made, or broke"
         case .dns: "the host name could not be resolved"
-        case .tls: "the TLS handshake failed: check the certificate, its name and the trust anchors"
+        case .tls(""): "the TLS handshake failed: check the certificate, its name and the trust anchors"
+        case .tls(let reason): "the TLS handshake failed: \(ServerText.sanitize(reason, hiding: []))"
         case .timeout: "no complete answer came in time"
         case .bodyTooLarge: "the answer is larger than what is accepted"
         case .other: "the exchange failed"

@@ -1,4 +1,4 @@
-/// Token requests of one client: builds them, and reads what comes back. Keeps no state.
+/// Token requests of one client: builds them, and reads what comes back.
 struct TokenExchange: Sendable {
     let configuration: HeimdallrConfiguration
     let credentials: any OAuthClientCredentials
@@ -6,6 +6,7 @@ struct TokenExchange: Sendable {
     let parser: any OAuthAccessTokenParser
     let httpClient: any HeimdallrHTTPClient
     let directory: EndpointDirectory
+    let trace = ExchangeTrace()
 
     /// A request ready to go, and what must not be seen of it.
     struct Prepared: Sendable {
@@ -62,6 +63,7 @@ struct TokenExchange: Sendable {
         for case FormParameter.Value.secret(let secret) in form.map(\.value) { request.secrets.append(secret) }
         return try await readingSecrets {
             try await credentials.authenticate(&request)
+            trace.note(request)
             return request
         }
     }
@@ -108,6 +110,7 @@ struct TokenExchange: Sendable {
     func perform(_ prepared: Prepared, hiding secrets: [Secret], wallClock: @Sendable () -> Int64) async
         -> TokenLifeCycle.Outcome
     {
+        trace.note(prepared.request)
         do {
             let response = try await httpClient.send(prepared.request)
             if response.status == 404 { directory.doubt() }

@@ -107,6 +107,7 @@ extension TokenLifeCycle {
             return accept(response, fetch, now: now, wallClock: wallClock, random: random)
         case .fault(let fault, let retryAfter):
             self.fetch = nil
+            lastFault = (fault, now)
             switch (fetch.kind, verdict(on: fault)) {
             case (.refresh(let spent), .grantGone):
                 return loseRefreshToken(spent, now: now, wallClock: wallClock, random: random)
@@ -201,6 +202,7 @@ extension TokenLifeCycle {
 
     mutating func succeeded(now: Instant) {
         failure = nil
+        lastFault = nil
         failuresInARow = 0
         fetchDue = nil
         lastSuccessAt = now

@@ -2,7 +2,7 @@ extension TokenLifeCycle {
     func status(client: String, grantType: String, loginMethod: LoginMethod? = nil, now: Instant) -> HeimdallrStatus {
         let usable = token.flatMap { $0.isExpired(at: now) ? nil : $0 }
         let isFailing = failure.map { $0.at > lastSuccessAt ?? $0.at - .seconds(1) } ?? false
-        return HeimdallrStatus(
+        var status = HeimdallrStatus(
             client: client, grantType: grantType, loginMethod: loginMethod,
             signedInAs: token != nil || refreshToken != nil ? signIn?.name : nil, scope: token?.scope ?? [],
             state: state(hasToken: usable != nil, now: now),
@@ -13,6 +13,15 @@ extension TokenLifeCycle {
             sinceLastError: isFailing ? failure.map { $0.at.duration(to: now) } : nil,
             nextAttemptIn: fetchDue.map { max(.zero, now.duration(to: $0)) }, waiters: waiters.count,
             storeFault: storeFault, hasSettled: hasSettled)
+        // Also while the old token still serves.
+        if nextKind == nil || failure?.kind == .needsAuthentication, let lastFault {
+            status.cause = lastFault.fault
+            status.sinceCause = lastFault.at.duration(to: now)
+        }
+        if status.lastError == nil, let rejectedUntil, rejectedUntil > now {
+            status.lastError = .rejectedByResource(retryAfter: now.duration(to: rejectedUntil))
+        }
+        return status
     }
 
     private func state(hasToken: Bool, now: Instant) -> HeimdallrStatus.State {

@@ -123,6 +123,8 @@ struct TokenLifeCycle: Sendable {
     var lastAskedAt: Instant?
     var failure: Failure?
     var failuresInARow = 0
+    /// The last one of any kind, until a token request succeeds.
+    var lastFault: (fault: TokenEndpointFault, at: Instant)?
     var lastSuccessAt: Instant?
     /// 400 or 401 to a refresh, but not what would say whose fault it is: when the first of this row came.
     var refusedSince: Instant?
@@ -218,6 +220,7 @@ struct TokenLifeCycle: Sendable {
         unsaved = nil
         resaveDue = nil
         failure = nil
+        lastFault = nil
         failuresInARow = 0
         refusedSince = nil
         isRefreshTokenDoubtful = false

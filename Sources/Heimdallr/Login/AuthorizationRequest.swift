@@ -3,6 +3,7 @@ internal import Cryptography
 /// What the browser carries to the authorization endpoint: RFC 6749 sections 4.1.1 and 4.2.1, RFC 7636 section 4.3.
 /// Made once for each login, with fresh random values.
 struct AuthorizationRequest: Sendable {
+    var responseType: String
     var state: String
     var nonce: String?
     /// `nil` for the implicit grant.
@@ -11,14 +12,16 @@ struct AuthorizationRequest: Sendable {
 
     /// - Parameters:
     ///   - fixed: what the configuration adds: scope, audience, resource and the like.
-    ///   - wantsIDToken: a `nonce` is sent, and has to come back in the id token.
+    ///   - wantsIDToken: a `nonce` is sent, and has to come back in the id token. The implicit grant needs one (OpenID
+    ///     Connect Core section 3.2.2.1).
     /// - Throws: `CryptographyError` when there is no randomness.
     init(
         _ method: LoginMethod, client: String, redirectURI: String, fixed: [FormParameter], wantsIDToken: Bool
     ) throws(CryptographyError) {
         state = try Self.random()
+        responseType = method == .implicit ? "token" : "code"
         parameters = [
-            FormParameter("response_type", method == .implicit ? "token" : "code"),
+            FormParameter("response_type", responseType),
             FormParameter("client_id", client), FormParameter("redirect_uri", redirectURI),
             FormParameter("state", state),
         ]
@@ -29,11 +32,11 @@ struct AuthorizationRequest: Sendable {
                 FormParameter("code_challenge", try Self.challenge(for: text)),
                 FormParameter("code_challenge_method", "S256"),
             ]
-            if wantsIDToken {
-                let nonce = try Self.random()
-                self.nonce = nonce
-                parameters.append(FormParameter("nonce", nonce))
-            }
+        }
+        if wantsIDToken {
+            let nonce = try Self.random()
+            self.nonce = nonce
+            parameters.append(FormParameter("nonce", nonce))
         }
         parameters += fixed
     }

@@ -4,12 +4,22 @@ internal import Cryptography
 /// RFC 9207. Every byte of it may come from an attacker.
 struct AuthorizationResponse: Sendable {
     private var parameters: [String: String] = [:]
+    /// What we do not know, for those who read the token's further fields.
+    private var foreign: [String: String] = [:]
     /// RFC 9207: it does not say whose answer it is, though this server always does. Real servers leave that out of
     /// errors, which bring nothing that could go to the wrong place.
     private var lacksIssuer = false
 
     static let maxBytes = 64 * 1024
     static let maxParameters = 128
+
+    /// What we read of an answer: RFC 6749 sections 4.1.2, 4.1.2.1 and 4.2.2, RFC 9207, OpenID Connect Core section
+    /// 3.2.2.5. With a code, `scope` and the like say nothing: the token's answer does.
+    static func knownNames(_ method: LoginMethod) -> Set<String> {
+        let common: Set = ["code", "state", "iss", "error", "error_description", "error_uri"]
+        return method == .implicit
+            ? common.union(["access_token", "token_type", "expires_in", "scope", "id_token"]) : common
+    }
 
     /// Takes the URL apart and checks that it answers this login; what it says comes after that.
     /// - Throws: `LoginError.foreignRedirect`, `.malformedRedirect`, `.wrongState` or `.wrongIssuer`
@@ -18,13 +28,13 @@ struct AuthorizationResponse: Sendable {
     ) throws(LoginError) {
         guard url.utf8.count <= Self.maxBytes else { throw .malformedRedirect }
         let (query, fragment) = try RedirectURI(redirectURI).answer(in: url)
-        if expectation.method == .implicit, let fragment, !fragment.isEmpty {
-            guard query.isEmpty else { throw .malformedRedirect }
-            parameters = try Self.decode(fragment.split(separator: "&"))
-        } else {
-            // A fragment that some servers put behind a code means nothing.
-            parameters = try Self.decode(query)
+        let known = Self.knownNames(expectation.method)
+        // A fragment that some servers put behind a code means nothing.
+        if expectation.method == .implicit, let fragment {
+            (parameters, foreign) = try Self.decode(fragment.split(separator: "&"), known)
         }
+        // What stands in the query beside an answer in the fragment is not the answer.
+        if parameters.isEmpty { (parameters, foreign) = try Self.decode(query, known) }
         // First of all: what belongs to another login is not even read.
         guard let sent = parameters["state"], ConstantTime.isEqual(Array(sent.utf8), Array(state.utf8)) else {
             throw .wrongState
@@ -40,14 +50,27 @@ struct AuthorizationResponse: Sendable {
 
     /// - Throws: `LoginError.refused` with what the server said, made printable.
     func checkRefusal(hiding secrets: [Secret]) throws(LoginError) {
-        guard let code = parameters["error"] else { return }
+        if let refusal = Self.refusal(in: parameters, hiding: secrets) { throw .refused(refusal) }
+    }
+
+    private static func refusal(in parameters: [String: String], hiding secrets: [Secret]) -> OAuthError? {
+        guard let code = parameters["error"] else { return nil }
         func shown(_ name: String) -> String? {
             parameters[name].map { ServerText.sanitize($0, hiding: secrets) }
         }
-        throw .refused(
-            OAuthError(
-                status: 302, code: OAuthError.Code(rawValue: ServerText.sanitize(code, hiding: secrets)),
-                detail: shown("error_description"), uri: shown("error_uri")))
+        return OAuthError(
+            status: 302, code: OAuthError.Code(rawValue: ServerText.sanitize(code, hiding: secrets)),
+            detail: shown("error_description"), uri: shown("error_uri"))
+    }
+
+    /// An error that names no login: what it says, and no more than that. Nobody knows who sent it.
+    /// - Parameter answer: a query or a fragment, without its mark.
+    static func refusalWithoutState(in answer: Substring, hiding secrets: [Secret]) -> OAuthError? {
+        guard answer.utf8.count <= maxBytes,
+            let (parameters, _) = try? decode(answer.split(separator: "&"), knownNames(.browser)),
+            parameters["state"]?.isEmpty ?? true
+        else { return nil }
+        return refusal(in: parameters, hiding: secrets)
     }
 
     /// The code of RFC 6749 section 4.1.2.
@@ -60,8 +83,8 @@ struct AuthorizationResponse: Sendable {
         return Secret(code)
     }
 
-    /// The token of RFC 6749 section 4.2.2, and whatever came with it. There is no refresh token in this grant, and an id
-    /// token that was not asked for says nothing. Old servers leave the type out.
+    /// The token of RFC 6749 section 4.2.2, and whatever came with it. There is no refresh token in this grant. Old servers
+    /// leave the type out.
     /// - Throws: `LoginError.malformedRedirect` or `.wrongIssuer`
     func token() throws(LoginError) -> TokenResponse {
         guard !lacksIssuer else { throw .wrongIssuer }
@@ -73,25 +96,34 @@ struct AuthorizationResponse: Sendable {
             OAuthAccessTokenDefaultParser.seconds(.string($0))
         }
         response.scope = rest.removeValue(forKey: "scope").map { $0.split(separator: " ").map(String.init) }
-        for name in ["state", "iss", "refresh_token", "id_token", "code"] { rest[name] = nil }
-        response.extra = rest.mapValues { .string($0) }
+        response.idToken = rest["id_token"].map { Secret($0) }
+        response.extra = foreign.filter { $0.key != "refresh_token" }.mapValues { .string($0) }
         return response
     }
 
     // MARK: application/x-www-form-urlencoded
 
-    /// Split at the first `=`, each part decoded once. A name that comes twice is nobody's to choose from (RFC 6749
-    /// section 3.1).
-    private static func decode(_ pairs: [Substring]) throws(LoginError) -> [String: String] {
+    /// Split at the first `=`, each part decoded once. A name of ours that comes twice is nobody's to choose from (RFC 6749
+    /// section 3.1). What we do not know may repeat or be unreadable, and is left out then.
+    private static func decode(
+        _ pairs: [Substring], _ names: Set<String>
+    ) throws(LoginError) -> (known: [String: String], foreign: [String: String]) {
         guard pairs.count <= maxParameters else { throw .malformedRedirect }
-        var parameters: [String: String] = [:]
+        var known: [String: String] = [:]
+        var foreign: [String: String] = [:]
+        var repeated: Set<String> = []
         for pair in pairs {
             let cut = pair.firstIndex(of: "=") ?? pair.endIndex
-            guard let name = text(pair[..<cut]), let value = text(pair[cut...].dropFirst()),
-                parameters.updateValue(value, forKey: name) == nil
-            else { throw .malformedRedirect }
+            guard let name = text(pair[..<cut]) else { continue }
+            let value = text(pair[cut...].dropFirst())
+            guard names.contains(name) else {
+                if let value, foreign.updateValue(value, forKey: name) == nil { continue }
+                repeated.insert(name)
+                continue
+            }
+            guard let value, known.updateValue(value, forKey: name) == nil else { throw .malformedRedirect }
         }
-        return parameters
+        return (known, foreign.filter { !repeated.contains($0.key) })
     }
 
     private static func text(_ encoded: Substring) -> String? {

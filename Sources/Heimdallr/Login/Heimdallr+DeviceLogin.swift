@@ -6,6 +6,15 @@ extension Heimdallr {
     /// - Throws: `LoginError`; nothing has changed then.
     public func beginDeviceLogin() async throws(LoginError) -> DeviceLogin {
         guard loginMethod == .device else { throw .wrongMethod }
+        do throws(LoginError) {
+            return try await askForCodes()
+        } catch {
+            tell(error)
+            throw error
+        }
+    }
+
+    private func askForCodes() async throws(LoginError) -> DeviceLogin {
         try checkRunning()
         let endpoint = try await url(.deviceAuthorization)
         let begin = clock.now()
@@ -21,6 +30,15 @@ extension Heimdallr {
     /// - Throws: `LoginError`; nothing has been stored then.
     public func finishDeviceLogin(_ login: DeviceLogin) async throws(LoginError) {
         guard loginMethod == .device, login.client == name else { throw .wrongMethod }
+        do throws(LoginError) {
+            try await pollUntilDone(login)
+        } catch {
+            tell(error)
+            throw error
+        }
+    }
+
+    private func pollUntilDone(_ login: DeviceLogin) async throws(LoginError) {
         var polling = DevicePolling(interval: login.interval)
         var pause = login.interval
         while true {
@@ -70,7 +88,6 @@ extension Heimdallr {
         case .wait(let pause): return pause
         case .fail(let error):
             report(outcome, Self.deviceGrant, since: askedAt)
-            tell(error)
             throw error
         case .done(let response):
             report(outcome, Self.deviceGrant, since: askedAt)

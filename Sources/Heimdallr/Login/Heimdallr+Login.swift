@@ -9,13 +9,27 @@ extension Heimdallr {
     static let loginLife = Duration.seconds(600)
 
     /// Begins a login at a browser (`.browser` and `.implicit`): finds the endpoints, pushes the request where that is
-    /// offered (RFC 9126), and makes `state`, `nonce` and verifier. Good for ten minutes.
-    /// - Parameter redirectURI: absolute, without a fragment; https, http on loopback, or a private scheme (RFC 8252).
+    /// wanted (RFC 9126), and makes `state`, `nonce` and verifier. Good for ten minutes.
+    /// - Parameters:
+    ///   - redirectURI: absolute, without a fragment; https, http on loopback, or a private scheme (RFC 8252).
+    ///   - goesAtOnce: whether a browser opens the address now. One that is printed outlives a pushed request, so nothing
+    ///     is pushed for it.
     /// - Throws: `LoginError`; nothing has changed then.
-    public func beginLogin(redirectURI: String) async throws(LoginError) -> LoginAttempt {
+    public func beginLogin(redirectURI: String, goesAtOnce: Bool = true) async throws(LoginError) -> LoginAttempt {
         guard let method = loginMethod, method == .browser || method == .implicit else { throw .wrongMethod }
         _ = try RedirectURI(redirectURI)
         try checkRunning()
+        do throws(LoginError) {
+            return try await begin(method, redirectURI: redirectURI, goesAtOnce: goesAtOnce)
+        } catch {
+            tell(error)
+            throw error
+        }
+    }
+
+    private func begin(
+        _ method: LoginMethod, redirectURI: String, goesAtOnce: Bool
+    ) async throws(LoginError) -> LoginAttempt {
         let endpoint = try await url(.authorization)
         let tokenEndpoint = method == .implicit ? "" : try await url(.token)
         // Where every address is configured, the rest of what the issuer says is not worth a failure.
@@ -24,7 +38,8 @@ extension Heimdallr {
         do {
             request = try AuthorizationRequest(
                 method, client: exchange.credentials.identifier, redirectURI: redirectURI,
-                fixed: exchange.fixedParameters(beside: [], sendsScope: true), wantsIDToken: wantsIDToken)
+                fixed: exchange.fixedParameters(beside: [], sendsScope: true),
+                wantsIDToken: exchange.configuration.scope.contains("openid"))
         } catch {
             throw .noRandomness
         }
@@ -34,7 +49,8 @@ extension Heimdallr {
         expectation.verifier = request.verifier
         expectation.nonce = request.nonce
         return LoginAttempt(
-            client: name, url: try await address(endpoint, request, metadata), state: request.state,
+            client: name, url: try await address(endpoint, request, metadata, goesAtOnce: goesAtOnce),
+            state: request.state,
             redirectURI: redirectURI, expiresAt: clock.now() + Self.loginLife, expectation: expectation)
     }
 
@@ -46,12 +62,10 @@ extension Heimdallr {
         guard attempt.client == name, attempt.expectation.method == loginMethod else { throw .wrongMethod }
         try checkRunning()
         guard clock.now() < attempt.expiresAt else { throw .expired }
-        let expectation = attempt.expectation
-        // What is not an answer to this login says nothing about the client, so no event tells of it.
-        let answer = try AuthorizationResponse(
-            url, redirectURI: attempt.redirectURI, state: attempt.state, expecting: expectation)
         do throws(LoginError) {
-            try answer.checkRefusal(hiding: liveSecrets)
+            let answer = try AuthorizationResponse(
+                url, redirectURI: attempt.redirectURI, state: attempt.state, expecting: attempt.expectation)
+            try answer.checkRefusal(hiding: await knownSecrets())
             try await take(answer, attempt)
         } catch {
             tell(error)
@@ -65,7 +79,8 @@ extension Heimdallr {
             let response = try answer.token()
             let askedAt = clock.now()
             try await holdingStore { () async throws(LoginError) in
-                try await self.takeUp(response, as: nil, askedAt: askedAt)
+                let signIn = try await self.signIn(from: response, nonce: expectation.nonce, isRequired: false)
+                try await self.takeUp(response, as: signIn, askedAt: askedAt)
             }
             return
         }
@@ -104,39 +119,6 @@ extension Heimdallr {
         apply { $0.refreshNow(now: $1, random: clock.random) }
     }
 
-    // MARK: The authorization request
-
-    /// Where the browser goes: with the whole request, or with a reference to one that was pushed (RFC 9126).
-    private func address(
-        _ endpoint: String, _ request: AuthorizationRequest, _ metadata: ServerMetadata?
-    ) async throws(LoginError) -> String {
-        let isRequired = metadata?.requiresPushing ?? false
-        do throws(LoginError) {
-            if let metadata, isRequired || metadata.endpoints[.pushedAuthorization] != nil {
-                let reference = try await push(request, to: try await url(.pushedAuthorization))
-                return AuthorizationRequest.url(
-                    endpoint,
-                    [
-                        FormParameter("client_id", exchange.credentials.identifier),
-                        FormParameter("request_uri", reference),
-                    ])
-            }
-        } catch {
-            // Offered is not always offered to this client; the browser can carry it.
-            if isRequired { throw error }
-        }
-        return AuthorizationRequest.url(endpoint, request.parameters)
-    }
-
-    /// RFC 9126 section 2.
-    private func push(_ request: AuthorizationRequest, to url: String) async throws(LoginError) -> String {
-        let response = try await post(request.parameters, to: url)
-        guard let reference = (try? JSONParser.parse(response.body))?["request_uri"]?.string, !reference.isEmpty,
-            reference.utf8.count <= 2048, reference.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
-        else { throw .endpoint(.answer(.notAnObject)) }
-        return reference
-    }
-
     /// A request of the client's own to another endpoint than the token endpoint. The client is named in the form even if
     /// it authenticates in the header: these endpoints want that.
     func post(_ form: [FormParameter], to url: String) async throws(LoginError) -> HeimdallrHTTPResponse {
@@ -147,9 +129,11 @@ extension Heimdallr {
             throw LoginError(error)
         }
         request.set(FormParameter("client_id", exchange.credentials.identifier))
+        let message = exchange.message(request, to: url)
+        exchange.trace.note(message)
         let response: HeimdallrHTTPResponse
         do {
-            response = try await exchange.httpClient.send(exchange.message(request, to: url))
+            response = try await exchange.httpClient.send(message)
         } catch {
             exchange.directory.doubt()
             throw .endpoint(.network(error as? HeimdallrHTTPClientError ?? .other))
@@ -165,18 +149,39 @@ extension Heimdallr {
         return response
     }
 
+    /// The addresses that this client needs to get its first token, by the names that the configuration has for them.
+    /// - Throws: `LoginError`, for the first that is not to be had.
+    package func findEndpoints() async throws(LoginError) -> [(name: String, url: String)] {
+        let needed: [Endpoint] =
+            switch loginMethod {
+            case .browser: [.authorization, .token]
+            case .implicit: [.authorization]
+            case .device: [.deviceAuthorization, .token]
+            case .password, nil: [.token]
+            }
+        var found: [(name: String, url: String)] = []
+        for endpoint in needed { found.append((endpoint.rawValue, try await url(endpoint))) }
+        return found
+    }
+
     // MARK: What the logins share
 
-    /// The event of a login that a server has refused or could not answer.
+    /// The event of a login that did not end with a token; who logged in or out in another way knows it already.
     func tell(_ error: LoginError) {
-        let fault: TokenEndpointFault
         switch error {
-        case .refused(let refusal): fault = .refused(refusal)
-        case .endpoint(let failed): fault = failed
-        case .discovery(let failed): fault = .discovery(failed)
-        default: return
+        case .overtaken, .cancelled, .stopped, .wrongMethod, .badRedirectURI: return
+        default: apply { life, _ in life.act(.emit(.loginFailed(error))) }
         }
-        apply { life, _ in life.act(.emit(.tokenFailed(.tokenEndpointUnavailable(fault, retryAfter: .zero)))) }
+    }
+
+    /// An answer to a login of this client was refused before it came here: an event tells of it, and nothing changes.
+    package func refusedAnswer(_ error: LoginError) { tell(error) }
+
+    /// What an error says that comes without `state`, and so belongs to nobody's login for certain; `nil`: there is none,
+    /// or it has a state. Printable, at most 256 characters each, without `secrets`.
+    /// - Parameter answer: a query or a fragment, without its mark.
+    package static func refusalWithoutState(in answer: Substring, hiding secrets: [Secret]) -> OAuthError? {
+        AuthorizationResponse.refusalWithoutState(in: answer, hiding: secrets)
     }
 
     func checkRunning() throws(LoginError) {
@@ -193,6 +198,13 @@ extension Heimdallr {
     var liveSecrets: [Secret] {
         let held = tokensInMemory()
         return [held.accessToken, held.refreshToken].compactMap { $0 }
+    }
+
+    /// The same, and what the client itself authenticates with.
+    package func knownSecrets() async -> [Secret] {
+        var request = TokenRequest(form: [], headers: [])
+        try? await exchange.credentials.authenticate(&request)
+        return liveSecrets + request.secrets
     }
 
     /// OpenID Connect. Without an issuer nobody could say whose keys to check an id token by.

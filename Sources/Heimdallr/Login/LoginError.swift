@@ -13,6 +13,8 @@ public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
     case malformedRedirect
     /// The answer belongs to another login, or to none.
     case wrongState
+    /// The answer came by another browser than the one that began the login.
+    case foreignBrowser
     /// The answer comes from another server, or does not say from which though this one always does: RFC 9207.
     case wrongIssuer
     /// The person took too long.
@@ -30,6 +32,8 @@ public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
     case stopped
     /// The machine gave no random numbers.
     case noRandomness
+    /// Requests have to be pushed (RFC 9126), and an address that somebody opens later would outlive one.
+    case pushingRequired
 
     public var description: String {
         switch self {
@@ -44,6 +48,7 @@ public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
                 + "the browser was sent to"
         case .malformedRedirect: "the address that came back can't be read: sign in again"
         case .wrongState: "the answer does not belong to this login: sign in again, and answer only your own"
+        case .foreignBrowser: "the answer came by another browser than the one that began the login"
         case .wrongIssuer: "the answer comes from another server than the one that was asked: nothing was sent to it"
         case .expired: "the login took too long: sign in again"
         case .refused(let error): Self.sentence(for: error)
@@ -53,6 +58,9 @@ public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
         case .cancelled: "the login was cancelled"
         case .stopped: "this client has been shut down"
         case .noRandomness: "the machine gave no random numbers: nothing was sent"
+        case .pushingRequired:
+            "the request has to be pushed (`par: required`, or the server's metadata), and an address that is printed "
+                + "would outlive it: sign in at the page"
         }
     }
 

@@ -31,7 +31,7 @@ public struct TokenResponse: Sendable, Equatable, Redacted {
     }
 }
 
-/// Why a token endpoint's answer is of no use. Fixed sentences.
+/// Why a token endpoint's answer is of no use. Fixed sentences, but for what is said to be the server's.
 public enum TokenResponseError: Error, Sendable, Hashable, CustomStringConvertible {
     case emptyBody
     case notJSON
@@ -41,8 +41,8 @@ public enum TokenResponseError: Error, Sendable, Hashable, CustomStringConvertib
     case badAccessToken
     case badRefreshToken
     case noTokenType
-    /// Not Bearer, and not in `treatAsBearer`.
-    case unknownTokenType
+    /// Not Bearer, and not in `treatAsBearer`: what the server wrote, made printable.
+    case unknownTokenType(String)
     /// `expires_in` says that it has expired already.
     case alreadyExpired
 
@@ -55,7 +55,7 @@ public enum TokenResponseError: Error, Sendable, Hashable, CustomStringConvertib
         case .badAccessToken: "the access_token holds characters that a header field may not hold"
         case .badRefreshToken: "the refresh_token is not a string of printable ASCII"
         case .noTokenType: "the answer has no token_type; default_token_type can supply it"
-        case .unknownTokenType: "the token_type is not Bearer; treat_as_bearer can name it"
+        case .unknownTokenType(let type): "the token_type is \"\(type)\", not Bearer; treat_as_bearer can name it"
         case .alreadyExpired: "the token had expired when it came"
         }
     }

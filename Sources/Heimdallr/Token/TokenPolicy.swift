@@ -19,7 +19,10 @@ struct TokenPolicy: Sendable {
         guard
             ASCII.equalIgnoringCase(type, "Bearer")
                 || treatAsBearer.contains(where: { ASCII.equalIgnoringCase($0, type) })
-        else { throw .unknownTokenType }
+        else {
+            let secrets = [response.accessToken, response.refreshToken, response.idToken].compactMap { $0 }
+            throw .unknownTokenType(ServerText.sanitize(type, hiding: secrets))
+        }
         return AccessToken(
             value: response.accessToken, type: "Bearer", issuedAt: askedAt,
             expiresAt: askedAt + lifetime(response.expiresIn), refreshToken: response.refreshToken ?? refreshToken,

@@ -163,7 +163,13 @@ extension Problem {
                 503, "proxy_internal_response", "login-needed", "Somebody has to sign in",
                 "Nobody is signed in for the OAuth client \(client): \(hint.advice).")
             loginURL = hint.url
-        case .clientRefused, .rejectedByResource:
+        case .rejectedByResource:
+            self.init(
+                502, "proxy_configuration_error", "tokens-refused", "The API refuses the client's tokens",
+                "The authorization server issues tokens to the OAuth client \(client), and the API has refused the last "
+                    + "ones: compare the client's audience, resource and scope with what the API wants.",
+                retryAfter: error.retryAfter)
+        case .clientRefused:
             self.init(
                 502, "proxy_configuration_error", "client-refused", "The authorization server refuses the client",
                 "Check the client's id, secret, grant type and scope; `heimdallr-proxy status` and the log say what "

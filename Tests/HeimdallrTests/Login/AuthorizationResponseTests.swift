@@ -88,6 +88,33 @@ import Testing
         #expect(throws: LoginError.malformedRedirect) { try answer("\(Self.callback)?\(query)") }
     }
 
+    @Test(
+        "what we do not know may repeat, and be unreadable: it says nothing; what we know still comes once",
+        arguments: ["scope=a&scope=b&", "session_state=%&session_state=%zz&", "x=1&x=2&x=3&", "%=1&%=2&", "&&=&=&"])
+    func foreign(more: String) throws {
+        #expect(try answer("\(Self.callback)?\(more)code=x&state=S").code() == Secret("x"))
+        #expect(try answer("\(Self.callback)?code=x&state=S&\(more)").code() == Secret("x"))
+        for twice in ["code=y", "state=S", "iss=https://idp.example.com&iss=https://idp.example.com"] {
+            #expect(throws: LoginError.malformedRedirect) {
+                try answer("\(Self.callback)?code=x&state=S&\(more)\(twice)")
+            }
+        }
+    }
+
+    @Test("an error without a state is read, made printable, and nothing else is")
+    func denialWithoutState() throws {
+        func read(_ answer: String) -> OAuthError? {
+            AuthorizationResponse.refusalWithoutState(in: answer[...], hiding: [Secret("hush")])
+        }
+        let error = read("error=access_denied&error_description=no%1B+hush&state=")
+        #expect(error == OAuthError(status: 302, code: .accessDenied, detail: "no? <redacted>"))
+        for answer in ["error=access_denied&state=S", "code=x", "", "error=a&error=b", "error=%"] {
+            #expect(read(answer) == nil, "\(answer)")
+        }
+        let long = String(repeating: "y", count: 2000)
+        #expect((read("error=x&error_description=\(long)")?.detail?.count ?? 999) <= 257)
+    }
+
     @Test("neither a code nor an error; a code that is none; an answer without end")
     func useless() {
         for query in ["state=S", "state=S&code=", "state=S&code=%0A", "state=S&code", "state=S&code=%C3%A9"] {
@@ -225,7 +252,21 @@ import Testing
             try answer("\(Self.callback)?error=access_denied&state=S", Self.expectation(.implicit)).token()
         }
         #expect(throws: LoginError.wrongState) { try token("access_token=T&state=other") }
-        #expect(throws: LoginError.malformedRedirect) { try token("access_token=T&state=S", query: "?code=x") }
+        #expect(throws: LoginError.malformedRedirect) { try token("access_token=T&scope=a&scope=b&state=S") }
+    }
+
+    @Test("what stands in the query beside an answer behind # is not the answer, and harms nothing")
+    func implicitQuery() throws {
+        for query in ["?session_state=1", "?code=x", "?x=1&x=2", "?state=other&error=access_denied", "?%"] {
+            #expect(try token("access_token=T&state=S", query: query).accessToken == Secret("T"), "\(query)")
+        }
+        #expect(throws: LoginError.wrongState) { try token("access_token=T", query: "?state=S") }
+        #expect(throws: LoginError.refused(OAuthError(status: 302, code: .accessDenied))) {
+            try token("_=_", query: "?error=access_denied&state=S")
+        }
+        let response = try token("access_token=T&state=S&username=guest&x=1&x=2&id_token=I")
+        #expect(response.extra == ["username": .string("guest")], "a repeated one is nobody's to choose from")
+        #expect(response.idToken == Secret("I"))
     }
 
     // MARK: The redirect URI itself

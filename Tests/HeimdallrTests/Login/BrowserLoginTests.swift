@@ -97,52 +97,6 @@ import Testing
         #expect(server.targets == [LoginServer.wellKnown, "/token", "/token", "/revoke", "/revoke"])
     }
 
-    // MARK: PAR
-
-    @Test("where pushing is offered, the browser carries a reference and nothing else")
-    func pushed() async throws {
-        let server = try LoginServer()
-        server[LoginServer.wellKnown] = .json(
-            server.metadata(more: #""pushed_authorization_request_endpoint":"\#(server.url)/par""#))
-        server["/par"] = .json(#"{"request_uri":"urn:ietf:x:1","expires_in":90}"#, status: 201)
-        let attempt = try await server.client(secret: "hush") { $0.scope = ["read"] }
-            .beginLogin(redirectURI: Self.callback)
-        let sent = ReadQuery(attempt.url)
-        #expect(sent.pairs.map(\.name) == ["tenant", "client_id", "request_uri"])
-        #expect(sent["request_uri"] == "urn:ietf:x:1")
-        let pushed = try #require(server.requests("/par").first)
-        #expect(pushed.field("Authorization") == "Basic YXBwOmh1c2g=")
-        let form = ReadQuery(query: pushed.text)
-        #expect(form["state"] == attempt.state)
-        #expect(form["client_id"] == "app")
-        #expect(form["code_challenge_method"] == "S256")
-        #expect(form["scope"] == "read")
-    }
-
-    @Test("pushing that fails: the browser carries it all where that is allowed, and nobody goes where it is not")
-    func pushFails() async throws {
-        let server = try LoginServer()
-        let offer = #""pushed_authorization_request_endpoint":"\#(server.url)/par""#
-        server[LoginServer.wellKnown] = .json(server.metadata(more: offer))
-        server["/par"] = .json(#"{"error":"invalid_request"}"#, status: 400)
-        let attempt = try await server.client().beginLogin(redirectURI: Self.callback)
-        #expect(ReadQuery(attempt.url)["state"] == attempt.state)
-
-        let requirement = #""require_pushed_authorization_requests":true"#
-        server[LoginServer.wellKnown] = .json(server.metadata(more: offer + "," + requirement))
-        await #expect(throws: LoginError.refused(OAuthError(status: 400, code: .invalidRequest))) {
-            try await server.client().beginLogin(redirectURI: Self.callback)
-        }
-        server["/par"] = .json("{}")
-        await #expect(throws: LoginError.endpoint(.answer(.notAnObject))) {
-            try await server.client().beginLogin(redirectURI: Self.callback)
-        }
-        server[LoginServer.wellKnown] = .json(server.metadata(more: requirement))
-        await #expect(throws: LoginError.noEndpoint("pushed_authorization_request_endpoint")) {
-            try await server.client().beginLogin(redirectURI: Self.callback)
-        }
-    }
-
     // MARK: Attacks
 
     @Test("mix-up: an answer that names another issuer, or none where one is promised, gets no code sent anywhere")
@@ -213,7 +167,7 @@ import Testing
             (LoginServer.Reply(closes: true), .endpoint(.network(.connect))),
             (.json(#"{"access_token":"a\nb","token_type":"Bearer"}"#), .endpoint(.answer(.badAccessToken))),
             (.json(#"{"access_token":"T2"}"#), .endpoint(.answer(.noTokenType))),
-            (.json(#"{"access_token":"T2","token_type":"mac"}"#), .endpoint(.answer(.unknownTokenType))),
+            (.json(#"{"access_token":"T2","token_type":"mac"}"#), .endpoint(.answer(.unknownTokenType("mac")))),
             (
                 .json(#"{"access_token":"T2","token_type":"Bearer","expires_in":0}"#),
                 .endpoint(.answer(.alreadyExpired))

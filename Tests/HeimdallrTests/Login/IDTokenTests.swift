@@ -74,6 +74,53 @@ struct SignedIDToken {
         #expect(try await logIn(name).name == "ada@example.com")
     }
 
+    @Test("a refused one is an event with its reason, and so is a refused sign-in")
+    func events() async throws {
+        let server = try LoginServer()
+        let client = try server.client(clock: Self.clock.clock) { $0.scope = ["openid"] }
+        server.giveToken()
+        var events = client.events().makeAsyncIterator()
+        await #expect(throws: LoginError.idToken(.missing)) { try await server.logIn(client) }
+        #expect(await events.next()?.kind == .loginFailed(.idToken(.missing)))
+        await #expect(throws: LoginError.wrongIssuer) {
+            try await server.logIn(client, more: "&iss=https://evil.example")
+        }
+        let event = try #require(await events.next())
+        #expect(event.kind == .loginFailed(.wrongIssuer))
+        #expect(event.name == "token_failed")
+    }
+
+    @Test("the implicit grant sends a nonce with openid, and checks the id token that comes")
+    func implicit() async throws {
+        let server = try LoginServer()
+        for (nonce, fault) in [(nil, nil), ("another", IDTokenFault.nonce)] as [(String?, IDTokenFault?)] {
+            let client = try server.client(.implicit, clock: Self.clock.clock) { $0.scope = ["openid"] }
+            let attempt = try await client.beginLogin(redirectURI: LoginServer.callback)
+            let sent = try #require(ReadQuery(attempt.url)["nonce"])
+            #expect(sent.count == 43)
+            let signed = try await SignedIDToken(claims: Self.claims(server, nonce: nonce ?? sent))
+            server["/keys"] = .json(signed.keys)
+            let back =
+                "\(LoginServer.callback)#access_token=T&token_type=Bearer&id_token=\(signed.token)&state=\(attempt.state)"
+            if let fault {
+                await #expect(throws: LoginError.idToken(fault)) {
+                    try await client.finishLogin(attempt, redirectedTo: back)
+                }
+            } else {
+                try await client.finishLogin(attempt, redirectedTo: back)
+                #expect(client.status().signedInAs == "ada@example.com")
+            }
+        }
+        // None has to come.
+        let client = try server.client(.implicit, clock: Self.clock.clock) { $0.scope = ["openid"] }
+        let attempt = try await client.beginLogin(redirectURI: LoginServer.callback)
+        try await client.finishLogin(
+            attempt, redirectedTo: "\(LoginServer.callback)#access_token=T&state=\(attempt.state)")
+        #expect(client.hasAccessToken)
+        let plain = try server.client(.implicit) { $0.scope = ["read"] }
+        #expect(ReadQuery(try await plain.beginLogin(redirectURI: LoginServer.callback).url)["nonce"] == nil)
+    }
+
     @Test("without a key's name every key of its kind is tried")
     func noKeyID() async throws {
         #expect(try await logIn(forgery: "no kid").name == "ada@example.com")

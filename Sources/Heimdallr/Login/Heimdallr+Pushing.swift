@@ -1,0 +1,55 @@
+/// Whether the browser carries a login's request, or a reference to one that was pushed before: RFC 9126.
+public enum PushedAuthorization: String, Sendable, Hashable, CaseIterable {
+    /// Where the server offers it, and never without where its metadata requires it.
+    case auto
+    case off
+    /// Never without.
+    case required
+}
+
+// Pushed authorization requests: RFC 9126.
+extension Heimdallr {
+    /// Where the browser goes: with the whole request, or with a reference to one that was pushed.
+    /// - Parameter goesAtOnce: a pushed request lives for seconds, so a printed address holds the whole request.
+    func address(
+        _ endpoint: String, _ request: AuthorizationRequest, _ metadata: ServerMetadata?, goesAtOnce: Bool
+    ) async throws(LoginError) -> String {
+        let whole = AuthorizationRequest.url(endpoint, request.parameters)
+        let configuration = exchange.configuration
+        guard configuration.pushedAuthorization != .off else { return whole }
+        let isRequired = configuration.pushedAuthorization == .required || metadata?.requiresPushing ?? false
+        let isOffered =
+            configuration.pushedAuthorizationEndpoint != nil || metadata?.endpoints[.pushedAuthorization] != nil
+        guard isRequired || isOffered else { return whole }
+        guard goesAtOnce else {
+            guard !isRequired else { throw .pushingRequired }
+            return whole
+        }
+        do throws(LoginError) {
+            let reference = try await push(request, to: try await url(.pushedAuthorization))
+            // OpenID Connect Core section 6.1 wants response_type beside the reference, and so do many servers.
+            return AuthorizationRequest.url(
+                endpoint,
+                [
+                    FormParameter("response_type", request.responseType),
+                    FormParameter("client_id", exchange.credentials.identifier),
+                    FormParameter("request_uri", reference),
+                ])
+        } catch {
+            // What the server refuses here it would refuse at the browser, and say less. An endpoint that is out of order
+            // is another matter: the browser can carry the request.
+            if isRequired { throw error }
+            if case .refused = error { throw error }
+            return whole
+        }
+    }
+
+    /// RFC 9126 section 2.
+    private func push(_ request: AuthorizationRequest, to url: String) async throws(LoginError) -> String {
+        let response = try await post(request.parameters, to: url)
+        guard let reference = (try? JSONParser.parse(response.body))?["request_uri"]?.string, !reference.isEmpty,
+            reference.utf8.count <= 2048, reference.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+        else { throw .endpoint(.answer(.notAnObject)) }
+        return reference
+    }
+}

@@ -1,0 +1,129 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Administration
+@testable import Heimdallr
+
+@Suite("advice fits the status and the place", .timeLimit(.minutes(2)))
+struct AdviceTests {
+    /// What `status` says about a client whose token endpoint answers so.
+    private func status(_ answer: TokenEndpointAnswer, client: String = "") async throws -> (text: String, url: String)
+    {
+        let admin = try await AdministeredProxy(TokenEndpoint([answer]), client: client)
+        try await admin.reaches("backing_off")
+        return (try await admin.run("status").output, admin.tokenEndpoint.url)
+    }
+
+    @Test(arguments: [401, 403])
+    func `401 and 403: the secret, or how it is sent`(code: Int) async throws {
+        let said = try await status(.status(code)).text
+        #expect(said.contains("what to do: check client_id, client_secret and token_endpoint_auth_method\n"))
+    }
+
+    @Test func `a secret that servers read in different ways: how to write it`() async throws {
+        let endpoint = try TokenEndpoint([.error("invalid_client", status: 401)])
+        for (encoding, others) in [("form", "percent or raw"), ("percent", "form or raw"), ("raw", "form or percent")] {
+            let proxy = try await RunningProxy(
+                """
+                proxy: {listen: "127.0.0.1:0"}
+                admin: {listen: "127.0.0.1:0", socket: FOLDER/admin.sock}
+                clients:
+                  api: {token_endpoint: "\(endpoint.url)", client_id: c, client_secret: {file: FOLDER/secret}, basic_encoding: \(encoding), allow_plaintext: true}
+                upstreams: [{host: api.test, client: api}]
+                """, files: ["secret": "a secret/with +%& signs"])
+            let line = try await eventually("the log says it") {
+                proxy.log.split(separator: "\n").first { $0.contains("no token from the token endpoint") }
+            }
+            #expect(line.contains("basic_encoding: \(others)"), "\(line)")
+            #expect(!proxy.log.contains("secret/with"))
+        }
+    }
+
+    @Test func `404, 405, a redirect and a web page: the address, shown`() async throws {
+        for answer: TokenEndpointAnswer in [
+            .status(404), .status(405), .html(200), .html(404), .redirect(302, to: "http://127.0.0.1:1/x"),
+        ] {
+            let (text, url) = try await status(answer)
+            #expect(text.contains("what to do: check the address, \(url): "), "\(text)")
+        }
+    }
+
+    @Test func `what the server wrote as token_type is shown, and how to take it; a token in its place is not`()
+        async throws
+    {
+        let text = try await status(.token(accessToken, type: "access_token")).text
+        #expect(text.contains("the token_type is \"access_token\", not Bearer"))
+        #expect(text.contains("`treat_as_bearer: [access_token]`"))
+        let leak = try await status(.token(accessToken, type: "x \(accessToken)")).text
+        #expect(leak.contains("the token_type is \"x <redacted>\""))
+        #expect(!leak.contains(accessToken))
+    }
+
+    @Test func `a password that is refused: user name and password`() async throws {
+        let text = try await status(
+            .error("invalid_grant", status: 400),
+            client: "grant_type: password\nusername: ada\npassword: wrong\nallow_deprecated: true"
+        ).text
+        #expect(text.contains("what to do: check the user name and the password"))
+        #expect(!text.contains("refresh token"))
+    }
+
+    @Test func `the issuer that the server names is shown, and how to write it`() throws {
+        var status = HeimdallrStatus(
+            client: "api", grantType: "client_credentials", scope: [], state: .backingOff, hasRefreshToken: false,
+            waiters: 0, hasSettled: true)
+        status.issuer = "https://idp.example.com"
+        let fault = TokenEndpointFault.discovery(.otherIssuer("https://idp.example.com/"))
+        let error = HeimdallrError.tokenEndpointUnavailable(fault, retryAfter: .zero)
+        #expect("\(error)".contains("https://idp.example.com/"))
+        #expect(Advice(status).sentence(for: error).contains("write `issuer: https://idp.example.com/`"))
+        let missing = HeimdallrError.tokenEndpointUnavailable(.discovery(.status(404)), retryAfter: .zero)
+        #expect(Advice(status).sentence(for: missing).contains("`issuer`, https://idp.example.com"))
+        let tls = HeimdallrError.tokenEndpointUnavailable(
+            .network(.tls("SSL certificate problem: self-signed certificate\n (curl 60)")), retryAfter: .zero)
+        #expect("\(tls)".contains("SSL certificate problem: self-signed certificate? (curl 60)"))
+        #expect(Advice(status).sentence(for: tls).contains("tls.ca_file"))
+    }
+
+    @Test func `who has to sign in again reads why`() async throws {
+        let endpoint = try TokenEndpoint { request, _ in
+            request["grant_type"] == "refresh_token"
+                ? .error("invalid_grant", status: 400, description: "the session was ended by an administrator")
+                : .token(accessToken, expiresIn: "2", refreshToken: refreshToken)
+        }
+        let admin = try await AdministeredProxy.signedInAtABrowser(endpoint)
+        var browser = Browser(admin)
+        let state = try #require(try await browser.begin()["state"])
+        #expect(try await browser.get("/callback?code=x&state=\(state)", Browser.foreign).status == 200)
+        _ = try await admin.proxy.get("http://api.test/")
+        try await admin.reaches("ready")
+        let proxy = admin.proxy
+        _ = try await eventually("the refresh is refused") {
+            endpoint.requests.contains { $0["grant_type"] == "refresh_token" } ? true : nil
+        }
+        try await admin.reaches("needs_authentication")
+        let words = "invalid_grant: the session was ended by an administrator"
+        #expect(try await admin.run("status").output.contains("refused: \(words)"))
+        #expect(try await admin.get("/status").text.contains(words))
+        #expect(try await browser.get("/").text.contains(words))
+        _ = try await eventually("the log says it") { proxy.log.contains(words) ? true : nil }
+    }
+
+    @Test func `the page and status say what redirect URI to register`() async throws {
+        let admin = try await AdministeredProxy.signedInAtABrowser()
+        var browser = Browser(admin)
+        let uri = "http://127.0.0.1:\(admin.adminPort)/callback"
+        #expect(try await browser.get("/").text.contains(uri))
+        #expect(try await admin.run("status").output.contains("redirect URI to register at the server: \(uri)\n"))
+    }
+
+    @Test func `an API's refusal is its own, and status shows it`() async throws {
+        let status = HeimdallrStatus(
+            client: "api", grantType: "client_credentials", scope: [], state: .backingOff, hasRefreshToken: false,
+            lastError: .rejectedByResource(retryAfter: .seconds(1)), waiters: 0, hasSettled: true)
+        let advice = Advice(status).sentence(for: .rejectedByResource(retryAfter: .seconds(1)))
+        #expect(advice.contains("audience"))
+        #expect(!advice.contains("authorization server"))
+    }
+}
