@@ -95,6 +95,24 @@ static inline struct heimdallr_tls_end *heimdallr_tls_end_watch(CURL *h, int ind
 
 static inline CURLcode heimdallr_easy_set_strict_end(CURL *h) { return curl_easy_setopt(h, CURLOPT_SSL_CTX_FUNCTION, heimdallr_strict_end); }
 
+// For a connection that is written to by curl_easy_send. libcurl leaves OpenSSL strict about a write that is tried again:
+// it must come from the same address (SSL_CTX_set_mode(3)). Ours comes from a buffer that may have grown.
+static inline CURLcode heimdallr_carrier_context(CURL *h, void *context, void *data) {
+    SSL_CTX_set_mode((SSL_CTX *)context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    return heimdallr_strict_end(h, context, data);
+}
+
+static inline CURLcode heimdallr_easy_set_carrier_context(CURL *h) { return curl_easy_setopt(h, CURLOPT_SSL_CTX_FUNCTION, heimdallr_carrier_context); }
+
+// Whether close_notify has come on the TLS connection that a handle is attached to (SSL_get_shutdown(3)). After a fatal
+// alert, too: only to be asked when a read has ended in order.
+static inline int heimdallr_easy_saw_close_notify(CURL *h) {
+    struct curl_tlssessioninfo *info = NULL;
+    if (curl_easy_getinfo(h, CURLINFO_TLS_SSL_PTR, &info) != CURLE_OK || !info || !info->internals) return 0;
+    if (info->backend != CURLSSLBACKEND_OPENSSL) return 0;
+    return (SSL_get_shutdown((SSL *)info->internals) & SSL_RECEIVED_SHUTDOWN) != 0;
+}
+
 static inline CURLcode heimdallr_easy_get_long(CURL *h, CURLINFO i, long *v) { return curl_easy_getinfo(h, i, v); }
 static inline CURLcode heimdallr_easy_get_offset(CURL *h, CURLINFO i, curl_off_t *v) { return curl_easy_getinfo(h, i, v); }
 static inline CURLcode heimdallr_easy_get_pointer(CURL *h, CURLINFO i, void **v) { return curl_easy_getinfo(h, i, v); }

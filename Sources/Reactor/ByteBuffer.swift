@@ -137,13 +137,23 @@ import Glibc
         end = used
     }
 
+    /// Lets `fill` write at most `limit` bytes behind the last one; it answers how many it wrote.
+    public mutating func append(upTo limit: Int, fill: (inout MutableSpan<UInt8>) -> Int) {
+        reserve(limit)
+        let spare = unsafe UnsafeMutableRawBufferPointer(rebasing: storage[end..<(end + limit)])
+        var bytes = unsafe spare.bindMemory(to: UInt8.self).mutableSpan
+        let written = fill(&bytes)
+        precondition(written >= 0 && written <= limit)
+        end += written
+    }
+
     /// The address of the first byte, for C; valid until the next change. Not for an empty buffer.
     @unsafe public mutating func withUnsafeBase<Result>(_ body: (UnsafeMutableRawPointer) -> Result) -> Result {
         unsafe body(storage.baseAddress.unsafelyUnwrapped + start)
     }
 
     /// Lets `fill` write behind the last byte; it answers how many it wrote, negative for none.
-    mutating func withSpareCapacity(_ count: Int, fill: (UnsafeMutableRawBufferPointer) -> Int) -> Int {
+    @unsafe public mutating func withSpareCapacity(_ count: Int, fill: (UnsafeMutableRawBufferPointer) -> Int) -> Int {
         reserve(count)
         let spare = unsafe UnsafeMutableRawBufferPointer(rebasing: storage[end...])
         let written = unsafe fill(spare)

@@ -1,0 +1,262 @@
+import CLibcurl
+import Glibc
+import Reactor
+
+/// Gets connections from a `CarrierPool` and speaks on them. On the loop's thread; it may close, give back and ask for
+/// connections from within each call.
+public protocol CarrierOwner: AnyObject {
+    /// The connection asked for: a fresh one, or one that somebody gave back.
+    func carrierArrived(_ carrier: Carrier)
+    /// There will be none.
+    func carrierFailed(_ error: TransportError)
+    /// It may be worth to read or write again; the end of the connection shows in what `receive` or `send` answer.
+    func carrierReady(_ carrier: Carrier)
+}
+
+public enum CarrierSent: Sendable, Equatable {
+    /// So many of the bytes went out; not zero.
+    case bytes(Int)
+    /// Nothing now; `carrierReady` says when to try again. Over TLS the bytes must then begin the next try, too, and
+    /// none may be missing: a part of them is encrypted already.
+    case wouldBlock
+    case failed(TransportError)
+}
+
+public enum CarrierReceived: Sendable, Equatable {
+    case bytes(Int)
+    /// Nothing now; `carrierReady` says when to try again.
+    case wouldBlock
+    /// The other side has ended. Only then is a body whole that ends with its connection: the end of TCP without
+    /// encryption, close_notify with it (RFC 9112, section 9.8).
+    case end(isClean: Bool)
+    case failed(TransportError)
+}
+
+/// One connection that libcurl has dialled, secured and carries, for somebody who speaks on it (CURLOPT_CONNECT_ONLY(3)).
+/// Got from a `CarrierPool`; closed, or given back with `release`. Loop's thread only.
+///
+/// Readiness is edge-triggered: whoever reads less than there is, or stops writing before `wouldBlock`, goes on by itself.
+@safe public final class Carrier {
+    enum Phase {
+        case dialling, inUse, idle, closed
+    }
+
+    unowned let pool: CarrierPool
+    public let origin: Origin
+    let hop: NextHop
+    let easy: OpaquePointerBox
+    let shelf: CarrierShelf
+    let opened: LoopTime
+    var phase = Phase.dialling
+    /// What it is dialled for.
+    var request: CarrierRequest?
+    private var owner: (any CarrierOwner)?
+    private var socket: CarrierSocket?
+    var idleSince = LoopTime(nanoseconds: 0)
+    /// Where it stands among the pool's.
+    var place = 0
+
+    /// libcurl's bytes are not those on the wire.
+    private let isSecured: Bool
+    private var canRead = true
+    private var canWrite = true
+    private var isPeerClosed = false
+    private var isSpent = false
+    /// It has served somebody before.
+    public internal(set) var isReused = false
+
+    // While it is dialled.
+    var errorText: UnsafeMutablePointer<CChar>?
+    var connectTo: UnsafeMutablePointer<curl_slist>?
+    var verdict = AddressPolicy.Verdict.allowed
+
+    /// What fits into the caller's buffer at once is up to the caller.
+    static let maxReceive = 256 * 1024
+
+    init(pool: CarrierPool, request: CarrierRequest, hop: NextHop, shelf: CarrierShelf, now: LoopTime)
+        throws(TransportError)
+    {
+        self.pool = pool
+        self.request = request
+        origin = request.origin
+        self.hop = hop
+        self.shelf = shelf
+        opened = now
+        isSecured = request.origin.scheme == .https || hop.isSecure
+        guard let handle = unsafe curl_easy_init() else {
+            throw TransportError(.internal, message: "curl_easy_init: out of memory")
+        }
+        unsafe easy = OpaquePointerBox(handle)
+        let text = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
+        unsafe text.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+        unsafe errorText = text
+        try unsafe setUp(text)
+    }
+
+    deinit {
+        unsafe curl_easy_cleanup(easy.pointer)
+        unsafe errorText?.deallocate()
+        unsafe curl_slist_free_all(connectTo)
+    }
+
+    static func from(_ pointer: UnsafeMutableRawPointer?) -> Carrier? {
+        unsafe pointer.map { unsafe Unmanaged<Carrier>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    // MARK: What it is
+
+    /// Requests on it name their target in absolute form, since a proxy reads them.
+    public var needsAbsoluteForm: Bool { hop.needsAbsoluteForm }
+    /// The value of Proxy-Authorization for such requests; empty: none.
+    public var proxyAuthorization: [UInt8] { hop.authorization }
+
+    // MARK: Speaking
+
+    /// Writes from the front of `bytes`, which are not empty.
+    public func send(_ bytes: Span<UInt8>) -> CarrierSent {
+        guard phase == .inUse else { return .failed(Self.isClosed) }
+        guard canWrite else { return .wouldBlock }
+        var count = 0
+        let code = unsafe bytes.withUnsafeBytes {
+            unsafe curl_easy_send(easy.pointer, $0.baseAddress, $0.count, &count)
+        }
+        if code == CURLE_OK {
+            // Plain: what did not fit finds room at the next edge.
+            if count < bytes.count, !isSecured { canWrite = false }
+            return count > 0 ? .bytes(count) : .wouldBlock
+        }
+        if code == CURLE_AGAIN {
+            canWrite = false
+            return .wouldBlock
+        }
+        return .failed(broken(code, "curl_easy_send"))
+    }
+
+    /// Reads at most `limit` bytes behind what `buffer` holds.
+    public func receive(into buffer: inout ByteBuffer, limit: Int) -> CarrierReceived {
+        guard phase == .inUse else { return .failed(Self.isClosed) }
+        guard canRead else { return .wouldBlock }
+        return take(into: &buffer, limit: min(limit, Self.maxReceive))
+    }
+
+    private func take(into buffer: inout ByteBuffer, limit: Int) -> CarrierReceived {
+        var count = 0
+        var code = CURLE_OK
+        _ = unsafe buffer.withSpareCapacity(limit) { spare in
+            code = unsafe curl_easy_recv(easy.pointer, spare.baseAddress, min(limit, spare.count), &count)
+            return code == CURLE_OK ? count : 0
+        }
+        if code == CURLE_AGAIN {
+            canRead = false
+            return .wouldBlock
+        }
+        guard code == CURLE_OK else { return .failed(broken(code, "curl_easy_recv")) }
+        guard count > 0 else {
+            canRead = false
+            isSpent = true
+            return .end(isClean: !isSecured || sawCloseNotify)
+        }
+        // Less than there was room for: the kernel's buffer is empty, and its next byte is a new edge (epoll(7)). TLS
+        // gives one record at a time.
+        if count < limit, !isSecured, !isPeerClosed { canRead = false }
+        return .bytes(count)
+    }
+
+    /// Whether another `receive` may find something without a new `carrierReady`.
+    public var mayReceive: Bool { canRead }
+
+    /// Ends our side alone, where a connection can: not in TLS, as libcurl does it.
+    /// - Returns: whether it could.
+    public func shutdownWriting() -> Bool {
+        guard phase == .inUse, !isSecured, let socket else { return false }
+        return shutdown(socket.descriptor, Int32(SHUT_WR)) == 0
+    }
+
+    /// Not to be used for another message: `release` closes it.
+    public func forbidReuse() { isSpent = true }
+
+    /// Ends it; the owner is told nothing more.
+    public func close() { pool.close(self) }
+
+    /// The owner is done with it, after a whole answer to a whole request: it may serve another, or is closed.
+    public func release() {
+        guard phase == .inUse else { return }
+        owner = nil
+        guard !isSpent, !isPeerClosed, isQuiet else { return pool.close(self) }
+        pool.keep(self)
+    }
+
+    // MARK: For the pool
+
+    /// libcurl has made it.
+    /// - Returns: whether it can be spoken on.
+    func connect(_ socket: CarrierSocket) -> TransportError? {
+        self.socket = socket
+        socket.carrier = self
+        phase = .inUse
+        request = nil
+        unsafe errorText?.deallocate()
+        unsafe errorText = nil
+        guard
+            // The handle would go on to write into it.
+            unsafe heimdallr_easy_set_pointer(easy.pointer, CURLOPT_ERRORBUFFER, nil) == CURLE_OK,
+            // It bounds what one read gives; libcurl's own buffer of that size is not made any more.
+            unsafe heimdallr_easy_set_long(easy.pointer, CURLOPT_BUFFERSIZE, Self.maxReceive) == CURLE_OK
+        else { return TransportError(.internal, message: "CURLOPT_BUFFERSIZE") }
+        // libcurl takes a connection that was never used for one that it may close.
+        var nothing = ByteBuffer()
+        switch take(into: &nothing, limit: 64) {
+        case .wouldBlock: return nil
+        case .bytes: return TransportError(.responseMalformed, message: "the server spoke before it was asked")
+        case .end: return TransportError(.connectionLost, message: "the connection ended before it was used")
+        case .failed(let error): return error
+        }
+    }
+
+    func use(by owner: any CarrierOwner) {
+        phase = .inUse
+        self.owner = owner
+    }
+
+    func ready(_ readiness: Readiness) {
+        // Whatever TLS waited for may be there now.
+        if isSecured || !readiness.isDisjoint(with: [.writable, .failed]) { canWrite = true }
+        if isSecured || !readiness.isDisjoint(with: [.readable, .peerClosed, .failed]) { canRead = true }
+        if !readiness.isDisjoint(with: [.peerClosed, .failed]) { isPeerClosed = true }
+        switch phase {
+        case .inUse: owner?.carrierReady(self)
+        // Nobody is to speak here: bytes would be taken for the next answer.
+        case .idle: if isPeerClosed || !isQuiet { pool.close(self) }
+        case .dialling, .closed: break
+        }
+    }
+
+    /// Whether there is nothing to read, neither bytes nor an end. Session tickets and the like, which TLS connections
+    /// send when they please, are taken in by the way.
+    private var isQuiet: Bool {
+        guard canRead else { return true }
+        var unasked = ByteBuffer()
+        return take(into: &unasked, limit: 64) == .wouldBlock
+    }
+
+    /// Forgets everything that could call it.
+    func end() {
+        phase = .closed
+        owner = nil
+        socket?.carrier = nil
+        socket = nil
+    }
+
+    private var sawCloseNotify: Bool { unsafe heimdallr_easy_saw_close_notify(easy.pointer) != 0 }
+
+    private func broken(_ code: CURLcode, _ call: String) -> TransportError {
+        canRead = false
+        canWrite = false
+        isSpent = true
+        return TransportError(
+            .connectionLost,
+            message: "\(call): \(unsafe String(cString: curl_easy_strerror(code))) (curl \(code.rawValue))")
+    }
+
+    private static let isClosed = TransportError(.connectionLost, message: "the connection is closed")
+}

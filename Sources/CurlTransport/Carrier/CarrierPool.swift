@@ -1,0 +1,258 @@
+import Reactor
+
+/// The connections to the peers of one security domain, for those who speak on them. At most `maxConnections`, idle ones
+/// included; the one used last serves first. Loop's thread only; it must outlive its users.
+public final class CarrierPool {
+    public let options: PoolOptions
+    private let loop: EventLoop
+    /// libcurl's side, once there is something to dial.
+    private var engine: DialEngine?
+    private var shelves: [Origin: CarrierShelf] = [:]
+    /// Most upstreams have one origin.
+    private var lastShelf: CarrierShelf?
+    private var carriers: [Carrier] = []
+    private var queue: [CarrierRequest] = []
+    private var isServing = false
+    private var queueTimer: LoopTimer?
+    private var ageTimer: LoopTimer?
+    private var isAgeing = false
+
+    public init(options: PoolOptions, loop: EventLoop) {
+        self.options = options
+        self.loop = loop
+        queueTimer = LoopTimer(on: loop) { [unowned self] in expireQueue() }
+        ageTimer = LoopTimer(on: loop) { [unowned self] in closeAged() }
+    }
+
+    deinit { while let carrier = carriers.last { close(carrier) } }
+
+    /// A connection for `owner`: at once where one is idle. Otherwise one is dialled, when `maxConnections` allow it,
+    /// and the owner is told what comes of it, within `connectTimeout`.
+    ///
+    /// - Parameters:
+    ///   - request: the owner's own; nothing must be pending on it.
+    ///   - fresh: one that has served nobody, for a request whose kept-alive connection just died.
+    ///   - tunnels: one that no proxy in between reads, for another protocol; never given to anybody else.
+    public func connect(
+        to origin: Origin, for owner: any CarrierOwner, _ request: CarrierRequest, fresh: Bool = false,
+        tunnels: Bool = false
+    ) throws(TransportError) -> Carrier? {
+        precondition(!request.isPending)
+        if !fresh, !tunnels, queue.isEmpty, let carrier = takeIdle(origin) {
+            carrier.use(by: owner)
+            return carrier
+        }
+        request.begin(
+            origin, isFresh: fresh || tunnels, tunnels: tunnels, deadline: loop.now + options.connectTimeout)
+        request.owner = owner
+        request.pool = self
+        guard queue.isEmpty, makeRoom() else {
+            request.state = .queued
+            queue.append(request)
+            if queue.count == 1 { queueTimer?.schedule(at: request.deadline) }
+            return nil
+        }
+        do throws(TransportError) {
+            try dial(request)
+        } catch {
+            _ = request.finish()
+            throw error
+        }
+        return nil
+    }
+
+    /// Connections, those that are being made included.
+    public var open: Int { carriers.count }
+    /// Connections that nobody uses.
+    public var idle: Int { shelves.values.reduce(0) { $0 + $1.idle.count } }
+    /// Those who wait for a connection to become free.
+    public var waiting: Int { queue.count }
+
+    // MARK: Idle connections
+
+    private func shelf(of origin: Origin) -> CarrierShelf? {
+        if let lastShelf, lastShelf.origin == origin { return lastShelf }
+        guard let shelf = shelves[origin] else { return nil }
+        lastShelf = shelf
+        return shelf
+    }
+
+    private func takeIdle(_ origin: Origin) -> Carrier? {
+        guard let shelf = shelf(of: origin) else { return nil }
+        while let carrier = shelf.idle.popLast() {
+            if isYoung(carrier) {
+                carrier.isReused = true
+                return carrier
+            }
+            close(carrier)
+        }
+        return nil
+    }
+
+    private func isYoung(_ carrier: Carrier) -> Bool { loop.now < carrier.opened + options.maxConnectionAge }
+
+    /// Its owner is done with it, and it is fit for another.
+    func keep(_ carrier: Carrier) {
+        guard isYoung(carrier) else { return close(carrier) }
+        carrier.phase = .idle
+        carrier.idleSince = loop.now
+        carrier.shelf.idle.append(carrier)
+        if !queue.isEmpty { serveLater() }
+        guard !isAgeing else { return }
+        isAgeing = true
+        ageTimer?.schedule(at: carrier.opened + options.maxConnectionAge)
+    }
+
+    private func closeAged() {
+        isAgeing = false
+        var next: LoopTime?
+        for carrier in carriers where carrier.phase == .idle {
+            if isYoung(carrier) {
+                let end = carrier.opened + options.maxConnectionAge
+                next = min(next ?? end, end)
+            } else {
+                close(carrier)
+            }
+        }
+        guard let next else { return }
+        isAgeing = true
+        ageTimer?.schedule(at: next)
+    }
+
+    /// - Returns: whether another connection may be made; for that the one that was idle longest is closed.
+    private func makeRoom() -> Bool {
+        if carriers.count < options.maxConnections { return true }
+        var oldest: Carrier?
+        for shelf in shelves.values {
+            guard let first = shelf.idle.first else { continue }
+            if let known = oldest, known.idleSince <= first.idleSince { continue }
+            oldest = first
+        }
+        guard let oldest else { return false }
+        close(oldest)
+        return true
+    }
+
+    // MARK: Dialling
+
+    private func dial(_ request: CarrierRequest) throws(TransportError) {
+        let engine = try startedEngine()
+        let shelf = shelves[request.origin] ?? CarrierShelf(request.origin)
+        let hop = try NextHop(options.nextProxy, to: request.origin, tunnels: request.tunnels)
+        let carrier = try Carrier(pool: self, request: request, hop: hop, shelf: shelf, now: loop.now)
+        if request.tunnels { carrier.forbidReuse() }
+        try carrier.set(timeout: request.deadline.since(loop.now))
+        try engine.begin(carrier)
+        shelves[request.origin] = shelf
+        shelf.open += 1
+        carrier.place = carriers.count
+        carriers.append(carrier)
+        request.state = .dialling(carrier)
+    }
+
+    private func startedEngine() throws(TransportError) -> DialEngine {
+        if let engine { return engine }
+        let engine = try DialEngine(maxConnections: options.maxConnections, loop: loop)
+        engine.ended = { [unowned self] carrier, error in dialled(carrier, error) }
+        self.engine = engine
+        return engine
+    }
+
+    private func dialled(_ carrier: Carrier, _ failure: TransportError?) {
+        guard carrier.phase == .dialling, let request = carrier.request else { return }
+        var error = failure
+        if error == nil {
+            if let descriptor = carrier.descriptor, let socket = engine?.socket(descriptor) {
+                error = carrier.connect(socket)
+            } else {
+                error = TransportError(.internal, message: "no descriptor for the connection")
+            }
+        }
+        let owner = request.finish()
+        if let error {
+            close(carrier)
+            owner?.carrierFailed(error)
+        } else if let owner {
+            carrier.use(by: owner)
+            owner.carrierArrived(carrier)
+        } else {
+            close(carrier)
+        }
+    }
+
+    func close(_ carrier: Carrier) {
+        guard carrier.phase != .closed else { return }
+        if carrier.phase == .idle { carrier.shelf.idle.removeAll { $0 === carrier } }
+        carrier.end()
+        engine?.remove(carrier)
+        let last = carriers.removeLast()
+        if last !== carrier {
+            carriers[carrier.place] = last
+            last.place = carrier.place
+        }
+        carrier.shelf.open -= 1
+        if carrier.shelf.open == 0 {
+            shelves[carrier.origin] = nil
+            if lastShelf === carrier.shelf { lastShelf = nil }
+        }
+        if !queue.isEmpty { serveLater() }
+    }
+
+    func openSocket(family: Int32) -> Int32 { engine?.open(family: family) ?? -1 }
+    func closeSocket(_ descriptor: Int32) { engine?.close(descriptor) }
+
+    // MARK: Waiting
+
+    func leave(_ request: CarrierRequest) { queue.removeAll { $0 === request } }
+
+    /// Not from within the call that made room: whoever made it has its own things to finish first.
+    private func serveLater() {
+        guard !isServing else { return }
+        isServing = true
+        loop.atTurnEnd(self)
+    }
+
+    private func expireQueue() {
+        while let first = queue.first {
+            guard first.deadline <= loop.now else {
+                queueTimer?.schedule(at: first.deadline)
+                return
+            }
+            queue.removeFirst()
+            first.finish()?.carrierFailed(
+                TransportError(.connectionLimit, message: "no connection became free"))
+        }
+    }
+}
+
+extension CarrierPool: TurnEndHandler {
+    public func turnEnded() {
+        isServing = false
+        while let first = queue.first {
+            if !first.isFresh, let carrier = takeIdle(first.origin) {
+                queue.removeFirst()
+                guard let owner = first.finish() else { continue }
+                carrier.use(by: owner)
+                owner.carrierArrived(carrier)
+                continue
+            }
+            guard makeRoom() else { return }
+            queue.removeFirst()
+            do throws(TransportError) {
+                try dial(first)
+            } catch {
+                first.finish()?.carrierFailed(error)
+            }
+        }
+    }
+}
+
+/// The idle connections to one origin, the one used last at the end.
+final class CarrierShelf {
+    let origin: Origin
+    var idle: [Carrier] = []
+    /// All connections to it.
+    var open = 0
+
+    init(_ origin: Origin) { self.origin = origin }
+}

@@ -1,0 +1,128 @@
+import CLibcurl
+import Glibc
+import Reactor
+
+/// What stands between us and an origin, as it concerns those who speak HTTP/1.1 through it.
+struct NextHop: Equatable {
+    /// For CURLOPT_PROXY(3); empty: the origin itself is dialled.
+    var proxy = ""
+    /// Requests name their target in absolute form: a proxy reads them (RFC 9112, section 3.2.2).
+    var needsAbsoluteForm = false
+    /// For Proxy-Authorization where the proxy reads requests. Through a tunnel libcurl says it in the CONNECT.
+    var authorization: [UInt8] = []
+    /// The proxy itself is spoken to by TLS.
+    var isSecure = false
+
+    static let direct = NextHop()
+
+    /// - Parameters:
+    ///   - tunnels: nothing but the origin may read what is sent.
+    ///   - environment: looks up a variable of the process.
+    init(
+        _ setting: PoolOptions.NextProxy, to origin: Origin, tunnels: Bool,
+        environment: (String) -> String? = Self.variable
+    ) throws(TransportError) {
+        switch setting {
+        case .none: return
+        case .url(let url): proxy = url
+        case .environment: proxy = Self.proxy(for: origin, environment) ?? ""
+        }
+        guard !proxy.isEmpty else { return }
+        let parts = try ProxyURL(proxy)
+        isSecure = parts.scheme == "https"
+        guard parts.scheme == "http" || isSecure, origin.scheme == .http, !tunnels else { return }
+        needsAbsoluteForm = true
+        guard let user = parts.user else { return }
+        authorization = Array("Basic ".utf8) + Self.base64(user + [UInt8(ascii: ":")] + parts.password)
+    }
+
+    private init() {}
+
+    static func variable(_ name: String) -> String? { unsafe getenv(name).map { unsafe String(cString: $0) } }
+
+    // MARK: The environment, as libcurl reads it (libcurl-env(3))
+
+    /// Which proxy the variables name for an origin.
+    static func proxy(for origin: Origin, _ environment: (String) -> String?) -> String? {
+        let exceptions = environment("no_proxy") ?? environment("NO_PROXY") ?? ""
+        if isExempt(origin.host, exceptions) { return nil }
+        // Not HTTP_PROXY: a CGI server makes it of a request's field.
+        let names =
+            origin.scheme == .https
+            ? ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"] : ["http_proxy", "all_proxy", "ALL_PROXY"]
+        for name in names {
+            if let value = environment(name), !value.isEmpty { return value }
+        }
+        return nil
+    }
+
+    /// Whether `host` is in a list of names, which cover the names below them, and of addresses and blocks of addresses.
+    static func isExempt(_ host: String, _ list: String) -> Bool {
+        if list == "*" { return true }
+        let bare = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
+        let address = AddressPolicy.Address(numeric: bare)
+        let name = lowered(bare)
+        for token in list.split(whereSeparator: { $0 == "," || $0 == " " || $0 == "\t" }) {
+            if let address {
+                if AddressPolicy.Block(String(token))?.contains(address) == true { return true }
+                continue
+            }
+            var wanted = lowered(String(token))
+            if wanted.hasPrefix(".") { wanted.removeFirst() }
+            if !wanted.isEmpty, name == wanted || name.hasSuffix("." + wanted) { return true }
+        }
+        return false
+    }
+
+    /// Lower case, without the root's dot.
+    private static func lowered(_ name: String) -> String {
+        var name = name.lowercased()
+        if name.hasSuffix(".") { name.removeLast() }
+        return name
+    }
+
+    static func base64(_ bytes: [UInt8]) -> [UInt8] {
+        let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+        var text: [UInt8] = []
+        for start in stride(from: 0, to: bytes.count, by: 3) {
+            let count = min(3, bytes.count - start)
+            var group: UInt32 = 0
+            for offset in 0..<3 { group = group << 8 | (offset < count ? UInt32(bytes[start + offset]) : 0) }
+            for digit in 0..<4 {
+                text.append(
+                    digit <= count ? alphabet[Int(group >> UInt32(18 - 6 * digit) & 63)] : UInt8(ascii: "="))
+            }
+        }
+        return text
+    }
+}
+
+/// A proxy's URL, read by libcurl's parser (curl_url_set(3)), which reads it again when it dials.
+private struct ProxyURL {
+    var scheme = ""
+    var user: [UInt8]?
+    var password: [UInt8] = []
+
+    init(_ url: String) throws(TransportError) {
+        guard let handle = unsafe curl_url() else {
+            throw TransportError(.internal, message: "curl_url: out of memory")
+        }
+        defer { unsafe curl_url_cleanup(handle) }
+        // Without a scheme it is an http proxy, whatever its name begins with.
+        let text = url.contains("://") ? url : "http://" + url
+        let code = unsafe curl_url_set(handle, CURLUPART_URL, text, UInt32(CURLU_NON_SUPPORT_SCHEME))
+        guard code == CURLUE_OK else { throw TransportError(.proxy, message: "the next proxy's URL is malformed") }
+        scheme = String(decoding: unsafe Self.part(handle, CURLUPART_SCHEME) ?? [], as: UTF8.self)
+        user = unsafe Self.part(handle, CURLUPART_USER)
+        password = unsafe Self.part(handle, CURLUPART_PASSWORD) ?? []
+        if user == nil, !password.isEmpty { user = [] }
+    }
+
+    private static func part(_ handle: OpaquePointer, _ part: CURLUPart) -> [UInt8]? {
+        var text: UnsafeMutablePointer<CChar>?
+        guard unsafe curl_url_get(handle, part, &text, UInt32(CURLU_URLDECODE)) == CURLUE_OK, let text = unsafe text
+        else { return nil }
+        defer { unsafe curl_free(text) }
+        return unsafe Array(UnsafeRawBufferPointer(start: text, count: strlen(text)))
+    }
+}

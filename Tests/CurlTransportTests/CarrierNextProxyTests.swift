@@ -1,0 +1,152 @@
+import CurlTransport
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("a carrier goes through the proxy in between", .timeLimit(.minutes(1)))
+struct CarrierNextProxyTests {
+    /// An http proxy that tunnels to wherever it is asked, on loopback.
+    private static func tunnel(_ answer: String = "HTTP/1.1 200 Connected\r\n\r\n", heads: Heads) throws -> Listener {
+        try Listener { peer in
+            let (head, rest) = peer.readHead()
+            heads.append(head)
+            let target = head.split(separator: " ").dropFirst().first ?? ""
+            guard answer.contains(" 200 "), let port = target.split(separator: ":").last.flatMap({ UInt16($0) }),
+                let other = Peer.connect(port: port)
+            else { return peer.write(answer) }
+            peer.write(answer)
+            other.write(rest)
+            Thread.detachNewThread { other.relay(to: peer) }
+            peer.relay(to: other)
+        }
+    }
+
+    @Test func `plain http is spoken to the proxy, with its credential`() async throws {
+        let next = try RecordingOrigin { try $0.respond(body: "by the way") }
+        let stand = try await CarrierStand { $0.nextProxy = .url("http://user:pw@127.0.0.1:\(next.port)") }
+        let user = try await stand.connected(.plain(80, host: "far.example"))
+        #expect(user.record.needsAbsoluteForm)
+        #expect(user.record.authorization == "Basic dXNlcjpwdw==")
+        try await user.send("GET http://far.example/ HTTP/1.1\r\nHost: far.example\r\n\r\n")
+        #expect(try await user.answer().hasSuffix("by the way"))
+        try await user.release()
+        #expect(next.requests.map(\.line) == ["GET http://far.example/ HTTP/1.1"])
+        #expect(try await stand.counts == .init(open: 1, idle: 1))
+    }
+
+    @Test func `https goes through a tunnel, checked end to end`() async throws {
+        let heads = Heads()
+        let next = try Self.tunnel(heads: heads)
+        let authority = try await PrivateCA()
+        let nginx = try await Nginx(certificate: try await authority.server(["DNS:far.example"]))
+        let file = authority.certificateFile
+        let stand = try await CarrierStand {
+            $0.nextProxy = .url("http://user:pw@127.0.0.1:\(next.port)")
+            $0.trustAnchors = .only(file: file)
+        }
+        let origin = Origin.secure(nginx.httpsPort, host: "far.example")
+        let user = try await stand.exchange(origin)
+        #expect(!user.record.needsAbsoluteForm && user.record.authorization == "")
+        #expect(user.record.text.contains("server-name: far.example\n"))
+        let head = try #require(heads.all.first)
+        #expect(head.hasPrefix("CONNECT far.example:\(nginx.httpsPort) HTTP/1.1\r\n"))
+        #expect(head.contains("Proxy-Authorization: Basic dXNlcjpwdw==\r\n"))
+        #expect(!head.contains("User-Agent"))
+        #expect(
+            try await stand.failure(.secure(nginx.httpsPort, host: "near.example")).kind == .tlsCertificate)
+    }
+
+    @Test func `another protocol goes through a tunnel, too, and serves nobody else`() async throws {
+        let heads = Heads()
+        let next = try Self.tunnel(heads: heads)
+        let origin = try RecordingOrigin()
+        let stand = try await CarrierStand { $0.nextProxy = .url("http://127.0.0.1:\(next.port)") }
+        let user = try await stand.connected(.plain(origin.port), tunnels: true)
+        #expect(!user.record.needsAbsoluteForm)
+        try await user.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        #expect(try await user.answer().hasSuffix("ok"))
+        try await user.release()
+        #expect(heads.all.first?.hasPrefix("CONNECT 127.0.0.1:\(origin.port) ") == true)
+        #expect(try await stand.counts == .init())
+    }
+
+    @Test(arguments: [
+        "HTTP/1.1 403 Forbidden\r\n\r\n", "HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic\r\n\r\n", "",
+        "garbage\r\n\r\n",
+    ])
+    func `a proxy that refuses the tunnel`(answer: String) async throws {
+        let heads = Heads()
+        let next = try Self.tunnel(answer, heads: heads)
+        let stand = try await CarrierStand { $0.nextProxy = .url("http://127.0.0.1:\(next.port)") }
+        #expect(try await stand.failure(.secure(443, host: "far.example")).kind == .proxy)
+        #expect(try await stand.failure(.plain(80, host: "far.example"), tunnels: true).kind == .proxy)
+        #expect(heads.all.count == 2)
+    }
+
+    @Test func `a proxy that is not there`() async throws {
+        let port = try freePort()
+        for url in ["http://127.0.0.1:\(port)", "http://does-not-exist.invalid:1", "socks5://127.0.0.1:\(port)"] {
+            let stand = try await CarrierStand { $0.nextProxy = .url(url) }
+            for origin in [Origin.plain(80, host: "127.0.0.1"), .secure(443, host: "127.0.0.1")] {
+                #expect(try await stand.failure(origin).kind == .proxy)
+            }
+        }
+    }
+
+    @Test func `a socks proxy carries what it does not read`() async throws {
+        let names = Heads()
+        let next = try Self.socks(names: names)
+        let origin = try RecordingOrigin()
+        let authority = try await PrivateCA()
+        let nginx = try await Nginx(certificate: try await authority.server())
+        let file = authority.certificateFile
+        for scheme in ["socks5", "socks5h"] {
+            let stand = try await CarrierStand {
+                $0.nextProxy = .url("\(scheme)://127.0.0.1:\(next.port)")
+                $0.trustAnchors = .only(file: file)
+            }
+            let user = try await stand.exchange(.plain(origin.port, host: "localhost"))
+            #expect(!user.record.needsAbsoluteForm)
+            #expect(user.record.text.hasSuffix("ok"))
+            #expect(try await stand.exchange(.secure(nginx.httpsPort)).record.text.contains("server-name: localhost"))
+        }
+        // With the h, the proxy looks the name up.
+        #expect(names.all.suffix(2) == ["localhost", "localhost"])
+        #expect(names.all.prefix(2).allSatisfy { $0 != "localhost" })
+    }
+
+    @Test func `the environment says which`() async throws {
+        // Nobody in this process has set any of the variables.
+        let origin = try RecordingOrigin()
+        let stand = try await CarrierStand { $0.nextProxy = .environment }
+        #expect(try await stand.exchange(.plain(origin.port)).record.needsAbsoluteForm == false)
+    }
+
+    /// Without a password; records the names that are asked for (RFC 1928).
+    private static func socks(names: Heads) throws -> Listener {
+        try Listener { peer in
+            guard peer.read().first == 5 else { return }
+            peer.write([5, 0])
+            let request = peer.read()
+            guard request.count > 6 else { return }
+            let end: Int
+            switch request[3] {
+            case 1: end = 8
+            case 3: end = 5 + Int(request[4])
+            default: end = 20
+            }
+            names.append(request[3] == 3 ? String(decoding: request[5..<end], as: UTF8.self) : "address")
+            guard let other = Peer.connect(port: UInt16(request[end]) << 8 | UInt16(request[end + 1])) else { return }
+            peer.write([5, 0, 0, 1, 127, 0, 0, 1, 0, 0])
+            Thread.detachNewThread { other.relay(to: peer) }
+            peer.relay(to: other)
+        }
+    }
+}
+
+private final class Heads: Sendable {
+    private let state = Mutex<[String]>([])
+    var all: [String] { state.withLock { $0 } }
+    func append(_ text: String) { state.withLock { $0.append(text) } }
+}

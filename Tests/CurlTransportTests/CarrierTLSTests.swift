@@ -1,0 +1,202 @@
+import CurlTransport
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("a carrier over TLS is checked, knows its end, and lets tickets be", .timeLimit(.minutes(1)))
+struct CarrierTLSTests {
+    private struct Ground {
+        let authority: PrivateCA
+        let nginx: Nginx
+        var origin: Origin { .secure(nginx.httpsPort) }
+        var options: @Sendable (inout PoolOptions) -> Void {
+            let file = authority.certificateFile
+            return { $0.trustAnchors = .only(file: file) }
+        }
+    }
+
+    private func ground(
+        _ names: [String] = ["DNS:localhost", "IP:127.0.0.1"], clients: Bool = false,
+        locations: String = Nginx.sayWhatArrived
+    ) async throws -> Ground {
+        let authority = try await PrivateCA()
+        let nginx = try await Nginx(
+            certificate: try await authority.server(names), clientCA: clients ? authority.certificateFile : nil,
+            locations: locations)
+        return Ground(authority: authority, nginx: nginx)
+    }
+
+    @Test func `one connection serves one after the other`() async throws {
+        let ground = try await ground()
+        let stand = try await CarrierStand(ground.options)
+        for number in 0..<10 {
+            let user = try await stand.exchange(ground.origin)
+            #expect(user.record.isReused == (number > 0))
+            #expect(user.record.text.contains("protocol: HTTP/1.1\n"))
+        }
+        #expect(try await stand.counts == .init(open: 1, idle: 1))
+    }
+
+    @Test func `certificates of nobody we trust, and for another name`() async throws {
+        let ground = try await ground(["DNS:other.test"])
+        let trusting = try await CarrierStand(ground.options)
+        let stranger = try await CarrierStand()
+        #expect(try await stranger.failure(ground.origin).kind == .tlsCertificate)
+        #expect(try await trusting.failure(ground.origin).kind == .tlsCertificate)
+        let port = ground.nginx.httpsPort
+        let named = Origin.secure(port, host: "127.0.0.1", serverName: "other.test")
+        #expect(try await trusting.exchange(named).record.text.contains("server-name: other.test\n"))
+        let wrong = Origin.secure(port, host: "127.0.0.1", serverName: "third.test")
+        #expect(try await trusting.failure(wrong).kind == .tlsCertificate)
+        let missing = try await CarrierStand { $0.trustAnchors = .only(file: "/does/not/exist") }
+        #expect(try await missing.failure(ground.origin).kind == .tlsConfiguration)
+    }
+
+    @Test func `connections for one name are not used for another`() async throws {
+        let ground = try await ground(["DNS:one.test", "DNS:two.test"])
+        let stand = try await CarrierStand(ground.options)
+        for name in ["one.test", "two.test", "one.test"] {
+            let origin = Origin.secure(ground.nginx.httpsPort, host: "127.0.0.1", serverName: name)
+            #expect(try await stand.exchange(origin).record.text.contains("server-name: \(name)\n"))
+        }
+        #expect(try await stand.counts == .init(open: 2, idle: 2))
+    }
+
+    @Test func `a client certificate, where it is asked for`() async throws {
+        let ground = try await ground(clients: true)
+        let file = ground.authority.certificateFile
+        let certificate = try await ground.authority.client("billing")
+        let with = try await CarrierStand {
+            $0.trustAnchors = .only(file: file)
+            $0.certificateFile = certificate.certificateFile
+            $0.keyFile = certificate.keyFile
+        }
+        #expect(try await with.exchange(ground.origin).record.text.contains("client-certificate: CN=billing\n"))
+        let without = try await CarrierStand(ground.options)
+        let text = try? await without.exchange(ground.origin).record.text
+        #expect(text == nil || text?.contains(" 400 ") == true)
+        let mismatched = try await CarrierStand {
+            $0.trustAnchors = .only(file: file)
+            $0.certificateFile = certificate.certificateFile
+            $0.keyFile = certificate.certificateFile
+        }
+        #expect(try await mismatched.failure(ground.origin).kind == .tlsConfiguration)
+    }
+
+    /// nginx says close_notify when it leaves by itself.
+    @Test func `an idle connection that the server ends is dropped at once`() async throws {
+        let ground = try await ground(locations: Nginx.sayWhatArrived + "\nkeepalive_timeout 100ms;")
+        let stand = try await CarrierStand(ground.options)
+        _ = try await stand.exchange(ground.origin)
+        try await stand.settles(at: .init())
+    }
+
+    @Test func `close_notify is told from the end of TCP`() async throws {
+        let ground = try await ground()
+        let cut = Gate()
+        let relay = try Relay(to: ground.nginx.httpsPort, cutsWhen: cut)
+        let stand = try await CarrierStand(ground.options)
+        let whole = try await stand.connected(ground.origin)
+        try await whole.send("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        #expect(try await whole.ended().isEndClean == true)
+        let broken = try await stand.connected(.secure(relay.port))
+        try await broken.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        _ = try await broken.answer()
+        cut.open()
+        #expect(try await broken.ended().isEndClean != true)
+        try await whole.release()
+        try await broken.release()
+        #expect(try await stand.counts == .init())
+    }
+
+    @Test func `a ticket that comes to an idle connection does not end it`() async throws {
+        let ground = try await ground(locations: Nginx.sayWhatArrived + "\nssl_protocols TLSv1.3;")
+        let gate = Gate()
+        let relay = try Relay(to: ground.nginx.httpsPort, holdsTicketsUntil: gate)
+        let stand = try await CarrierStand(ground.options)
+        let user = try await stand.connect(.secure(relay.port), releasesAtOnce: true)
+        try await user.arrived()
+        #expect(try await stand.counts == .init(open: 1, idle: 1))
+        gate.open()
+        try await eventually("the tickets have passed") { relay.passed > 0 }
+        try await Task.sleep(for: .milliseconds(100))
+        #expect(try await stand.counts == .init(open: 1, idle: 1))
+        #expect(try await stand.exchange(.secure(relay.port)).record.isReused)
+    }
+
+    /// libcurl takes no tickets before TLS 1.3; the server has to remember.
+    @Test(arguments: ["ssl_protocols TLSv1.3;", "ssl_protocols TLSv1.2; ssl_session_cache shared:carriers:1m;"])
+    func `a session is resumed`(protocols: String) async throws {
+        let ground = try await ground(
+            locations: """
+                \(protocols)
+                location / { default_type text/plain; return 200 "resumed: $ssl_session_reused\\n"; }
+                """)
+        let stand = try await CarrierStand(ground.options)
+        #expect(try await stand.exchange(ground.origin).record.text.contains("resumed: .\n"))
+        #expect(try await stand.exchange(ground.origin, fresh: true).record.text.contains("resumed: r\n"))
+    }
+
+    @Test func `much, both ways, through a buffer that moves`() async throws {
+        let ground = try await ground(locations: "client_max_body_size 64m; location / { return 200; }")
+        let stand = try await CarrierStand(ground.options)
+        let user = try await stand.connected(ground.origin)
+        let length = 24 << 20
+        try await user.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(length)\r\n\r\n")
+        // Piece by piece: what waits in the buffer grows, and is offered again from another address.
+        for _ in 0..<24 { try await user.send([UInt8](repeating: 7, count: 1 << 20)) }
+        try await eventually("all of it is sent") { user.record.sent > length }
+        #expect(try await user.answer().hasPrefix("HTTP/1.1 200 "))
+        #expect(user.record.broken == nil)
+        try await user.release()
+    }
+}
+
+/// Passes connections on to a port, and can be told to cut them, or to hold back what the server says once its
+/// handshake is over.
+private final class Relay: Sendable {
+    private struct State {
+        var isFinished = false
+        var passed = 0
+    }
+    private final class Progress: Sendable { let state = Mutex(State()) }
+
+    private let listener: Listener
+    private let progress: Progress
+    var port: UInt16 { listener.port }
+    /// How many pieces were held and then passed.
+    var passed: Int { progress.state.withLock { $0.passed } }
+
+    init(to port: UInt16, cutsWhen cut: Gate? = nil, holdsTicketsUntil gate: Gate? = nil) throws {
+        let progress = Progress()
+        self.progress = progress
+        listener = try Listener { peer in
+            guard let other = Peer.connect(port: port) else { return }
+            if let cut {
+                Thread.detachNewThread {
+                    cut.wait()
+                    peer.close()
+                    other.close()
+                }
+            }
+            Thread.detachNewThread {
+                // ClientHello; then the client's Finished.
+                other.write(peer.read())
+                let last = peer.read()
+                progress.state.withLock { $0.isFinished = true }
+                other.write(last)
+                peer.relay(to: other)
+            }
+            guard let gate else { return other.relay(to: peer) }
+            while true {
+                let piece = other.read()
+                if piece.isEmpty { return peer.close() }
+                let isHeld = progress.state.withLock { $0.isFinished }
+                if isHeld { gate.wait() }
+                peer.write(piece)
+                if isHeld { progress.state.withLock { $0.passed += 1 } }
+            }
+        }
+    }
+}
