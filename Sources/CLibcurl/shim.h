@@ -17,6 +17,7 @@ typedef size_t (*heimdallr_data_callback)(char *, size_t, size_t, void *);
 typedef curl_socket_t (*heimdallr_open_callback)(void *, curlsocktype, struct curl_sockaddr *);
 typedef int (*heimdallr_close_callback)(void *, curl_socket_t);
 typedef int (*heimdallr_prereq_callback)(void *, char *, char *, int, int);
+typedef int (*heimdallr_resolver_callback)(void *, void *, void *);
 typedef int (*heimdallr_trailer_callback)(struct curl_slist **, void *);
 typedef int (*heimdallr_debug_callback)(CURL *, curl_infotype, char *, size_t, void *);
 typedef int (*heimdallr_socket_callback)(CURL *, curl_socket_t, int, void *, void *);
@@ -31,6 +32,7 @@ static inline CURLcode heimdallr_easy_set_data(CURL *h, CURLoption o, heimdallr_
 static inline CURLcode heimdallr_easy_set_open(CURL *h, heimdallr_open_callback v) { return curl_easy_setopt(h, CURLOPT_OPENSOCKETFUNCTION, v); }
 static inline CURLcode heimdallr_easy_set_close(CURL *h, heimdallr_close_callback v) { return curl_easy_setopt(h, CURLOPT_CLOSESOCKETFUNCTION, v); }
 static inline CURLcode heimdallr_easy_set_debug(CURL *h, heimdallr_debug_callback v) { return curl_easy_setopt(h, CURLOPT_DEBUGFUNCTION, v); }
+static inline CURLcode heimdallr_easy_set_resolver(CURL *h, heimdallr_resolver_callback v) { return curl_easy_setopt(h, CURLOPT_RESOLVER_START_FUNCTION, v); }
 static inline CURLcode heimdallr_easy_set_trailer(CURL *h, heimdallr_trailer_callback v) { return curl_easy_setopt(h, CURLOPT_TRAILERFUNCTION, v); }
 static inline CURLcode heimdallr_easy_set_prereq(CURL *h, heimdallr_prereq_callback v) { return curl_easy_setopt(h, CURLOPT_PREREQFUNCTION, v); }
 

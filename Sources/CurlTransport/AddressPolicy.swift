@@ -5,7 +5,7 @@ import Reactor
 public struct AddressPolicy: Sendable, Equatable {
     public enum Verdict: Sendable, Equatable {
         case allowed
-        /// Loopback, link-local, private, multicast, metadata or reserved, and not listed.
+        /// Loopback, link-local, private, multicast, metadata or reserved, or this machine's own; and not listed.
         case denied
         /// A listener of this process.
         case own
@@ -20,7 +20,10 @@ public struct AddressPolicy: Sendable, Equatable {
         /// Reads `10.0.0.0/8` or `fd00::/8`; `nil` when it is neither.
         public init?(_ text: String) {
             let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
-            guard let address = Address(numeric: String(parts[0])) else { return nil }
+            guard
+                let numeric = SocketAddress(numericHost: String(parts[0]), port: 0),
+                let address = NumericAddress(numeric)
+            else { return nil }
             // An IPv4-mapped address counts its bits as the IPv6 one that it is written as.
             let width = parts[0].contains(":") ? 128 : 32
             var bits = width
@@ -31,13 +34,13 @@ public struct AddressPolicy: Sendable, Equatable {
             self.init(address: address, bits: bits + 128 - width)
         }
 
-        init(address: Address, bits: Int) {
+        init(address: NumericAddress, bits: Int) {
             high = address.high
             low = address.low
             self.bits = bits
         }
 
-        func contains(_ address: Address) -> Bool {
+        func contains(_ address: NumericAddress) -> Bool {
             let highBits = min(bits, 64)
             let lowBits = max(0, bits - 64)
             let highMask: UInt64 = highBits == 0 ? 0 : ~0 << UInt64(64 - highBits)
@@ -46,72 +49,33 @@ public struct AddressPolicy: Sendable, Equatable {
         }
     }
 
-    /// 128 bits; IPv4 in its mapped form (RFC 4291, section 2.5.5.2).
-    struct Address: Equatable {
-        let high: UInt64
-        let low: UInt64
-
-        init(ipv4 address: UInt32) {
-            high = 0
-            low = 0xffff_0000_0000 | UInt64(address)
-        }
-
-        init(high: UInt64, low: UInt64) {
-            self.high = high
-            self.low = low
-        }
-
-        init?(_ address: SocketAddress) {
-            switch address.kind {
-            case .ipv4(let bits, _): self.init(ipv4: bits)
-            case .ipv6(let high, let low, _, _): self.init(high: high, low: low)
-            case .unix: return nil
-            }
-        }
-
-        init?(numeric text: String) {
-            guard let address = SocketAddress(numericHost: text, port: 0) else { return nil }
-            self.init(address)
-        }
-
-        var isIPv4: Bool { high == 0 && low >> 32 == 0xffff }
-        var isUnspecified: Bool { (high == 0 && low == 0) || (isIPv4 && low & 0xffff_ffff == 0) }
-    }
-
     /// Where this process listens; an unspecified address stands for every local one.
-    public var own: [SocketAddress] = []
-    /// Only public addresses may be dialled, but for `exceptions`.
+    public var own = OwnListeners()
+    /// Only public addresses that are not this machine's own may be dialled, but for `exceptions`.
     public var publicOnly = false
     public var exceptions: [Block] = []
 
     public init() {}
 
     func judge(_ address: SocketAddress) -> Verdict {
-        guard let dialled = Address(address) else { return .denied }
-        if own.contains(where: { isOwn($0, dialled, port: address.port) }) { return .own }
+        guard let dialled = NumericAddress(address) else { return .denied }
+        if own.contains(dialled, port: address.port) { return .own }
         guard publicOnly, !exceptions.contains(where: { $0.contains(dialled) }) else { return .allowed }
-        return Self.special.contains(where: { $0.contains(dialled) }) ? .denied : .allowed
+        if Self.special.contains(where: { $0.contains(dialled) }) { return .denied }
+        // What listens on this machine for itself is no less private for the machine's having a public address.
+        return InterfaceAddresses.shared.contains(dialled) ? .denied : .allowed
     }
 
-    private func isOwn(_ own: SocketAddress, _ dialled: Address, port: UInt16) -> Bool {
-        guard own.port == port, let address = Address(own) else { return false }
-        guard address.isUnspecified else {
-            // 0.0.0.0 dials this host.
-            return address == dialled || (dialled.isUnspecified && Self.loopback.contains { $0.contains(address) })
-        }
-        return dialled.isUnspecified || Self.loopback.contains { $0.contains(dialled) }
-            || LocalAddresses.current().contains { Address($0) == dialled }
-    }
-
-    private static let loopback = ["127.0.0.0/8", "::1"].compactMap(Block.init)
+    static let loopback = ["127.0.0.0/8", "::1"].compactMap(Block.init)
 
     /// The special-purpose blocks of IANA's registries (RFC 6890) that are not globally reachable, multicast, the
-    /// translation prefixes that lead to them (RFC 6052, 3056, 4380), and the one metadata address of a cloud
+    /// translation prefixes that lead to them (RFC 6052, 2765, 3056, 4380), and the one metadata address of a cloud
     /// (168.63.129.16, Azure's) that lies in none of them.
     private static let special = [
         "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
         "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
-        "224.0.0.0/4", "240.0.0.0/4", "::/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23",
+        "224.0.0.0/4", "240.0.0.0/4", "::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64",
+        "100:0:0:1::/64", "2001::/23",
         "168.63.129.16", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fc00::/7", "fe80::/10", "fec0::/10",
         "ff00::/8",
     ].compactMap(Block.init)

@@ -6,7 +6,7 @@ import Reactor
 /// loop. Loop's thread only; it must outlive its transfers.
 public final class ConnectionPool {
     public let options: PoolOptions
-    private let loop: EventLoop
+    let loop: EventLoop
     private let multi: OpaquePointerBox
     let share: OpaquePointerBox
     let systemTrust = SystemTrust.current
@@ -101,12 +101,27 @@ public final class ConnectionPool {
     private func add(_ transfer: Transfer) throws(TransportError) {
         transfer.state = .running
         running[ObjectIdentifier(transfer)] = transfer
+        do throws(TransportError) {
+            try attach(transfer)
+        } catch {
+            running[ObjectIdentifier(transfer)] = nil
+            throw error
+        }
+    }
+
+    /// Hands libcurl an exchange that has its place here.
+    func attach(_ transfer: Transfer) throws(TransportError) {
         var code = CURLM_OK
         drive { code = unsafe curl_multi_add_handle(multi.pointer, transfer.easy.pointer) }
-        if code != CURLM_OK {
-            running[ObjectIdentifier(transfer)] = nil
-            try check(code, "curl_multi_add_handle")
-        }
+        try check(code, "curl_multi_add_handle")
+    }
+
+    /// Takes it from libcurl; it keeps its place.
+    func detach(_ transfer: Transfer) {
+        let code = unsafe curl_multi_remove_handle(multi.pointer, transfer.easy.pointer)
+        assert(code == CURLM_OK)
+        transfer.socket?.owner = nil
+        transfer.socket = nil
     }
 
     func cancel(_ transfer: Transfer) {
@@ -204,10 +219,15 @@ public final class ConnectionPool {
     }
 
     private func end(_ transfer: Transfer, _ code: CURLcode) {
-        let delegate = transfer.delegate
+        if lookUpNames(for: transfer, code) { return }
         let error = transfer.error(for: code)
         if options.http2 { noteVersion(of: transfer) }
         if options.endsConnected, error == nil { keepConnection(of: transfer) }
+        finish(transfer, error)
+    }
+
+    func finish(_ transfer: Transfer, _ error: TransportError?) {
+        let delegate = transfer.delegate
         remove(transfer, recycling: false)
         delegate?.transferEnded(transfer, error: error)
         retire(transfer)
@@ -238,10 +258,7 @@ public final class ConnectionPool {
 
     private func remove(_ transfer: Transfer, recycling: Bool) {
         guard running.removeValue(forKey: ObjectIdentifier(transfer)) != nil else { return }
-        let code = unsafe curl_multi_remove_handle(multi.pointer, transfer.easy.pointer)
-        assert(code == CURLM_OK)
-        transfer.socket?.owner = nil
-        transfer.socket = nil
+        detach(transfer)
         if recycling {
             retire(transfer)
             admitWaiting()

@@ -1,3 +1,5 @@
+import Reactor
+
 /// How one group of exchanges reaches its peers. One pool serves one security domain: connections are never shared
 /// between pools, so a client certificate or trust anchor of one upstream can't serve another.
 public struct PoolOptions: Sendable, Equatable {
@@ -16,7 +18,7 @@ public struct PoolOptions: Sendable, Equatable {
         case only(file: String)
     }
 
-    /// TCP and TLS handshake together.
+    /// Name look-up, TCP and TLS handshake together.
     public var connectTimeout = Duration.seconds(5)
     /// Exchanges at once; more wait for at most `connectTimeout`.
     public var maxConnections = 256
@@ -33,6 +35,8 @@ public struct PoolOptions: Sendable, Equatable {
     /// strictly than libcurl does.
     public var keepsChunks = false
     public var addressPolicy = AddressPolicy()
+    /// Looks names up.
+    public var names = NameResolver.shared
     /// An exchange is over as soon as its connection stands: see `Dialer`.
     var endsConnected = false
 

@@ -29,7 +29,8 @@ extension Transfer {
         try string(CURLOPT_PROTOCOLS_STR, "http,https", "CURLOPT_PROTOCOLS_STR")
         try string(CURLOPT_REDIR_PROTOCOLS_STR, "https", "CURLOPT_REDIR_PROTOCOLS_STR")
         try long(CURLOPT_NOSIGNAL, 1, "CURLOPT_NOSIGNAL")
-        // Removing a handle whose look-up is under way would wait for the resolver's thread (CURLOPT_QUICK_EXIT(3)).
+        // No name is looked up by libcurl; if one were, removing its handle would wait for the resolver's thread
+        // (CURLOPT_QUICK_EXIT(3)).
         try long(CURLOPT_QUICK_EXIT, 1, "CURLOPT_QUICK_EXIT")
         try long(CURLOPT_FOLLOWLOCATION, 0, "CURLOPT_FOLLOWLOCATION")
         try long(CURLOPT_HTTP09_ALLOWED, 0, "CURLOPT_HTTP09_ALLOWED")
@@ -87,6 +88,14 @@ extension Transfer {
         try unsafe setLog(userData)
         try check(unsafe heimdallr_easy_set_prereq(handle, beforeSend), "CURLOPT_PREREQFUNCTION")
         try unsafe pointer(CURLOPT_PREREQDATA, userData, "CURLOPT_PREREQDATA")
+        try check(unsafe heimdallr_easy_set_resolver(handle, beforeLookUp), "CURLOPT_RESOLVER_START_FUNCTION")
+        try unsafe pointer(CURLOPT_RESOLVER_START_DATA, userData, "CURLOPT_RESOLVER_START_DATA")
+        // What a handle was told serves others for that long at most. Through a SOCKS proxy the upstream's address is
+        // asked for once the proxy is connected to.
+        try long(
+            CURLOPT_DNS_CACHE_TIMEOUT,
+            options.nextProxy == .none ? 1 : Int(options.connectTimeout.components.seconds) + 1,
+            "CURLOPT_DNS_CACHE_TIMEOUT")
         try check(unsafe heimdallr_easy_set_open(handle, openSocket), "CURLOPT_OPENSOCKETFUNCTION")
         try unsafe pointer(CURLOPT_OPENSOCKETDATA, userData, "CURLOPT_OPENSOCKETDATA")
         try check(unsafe heimdallr_easy_set_close(handle, closeSocket), "CURLOPT_CLOSESOCKETFUNCTION")
@@ -196,6 +205,13 @@ private func beforeSend(
 ) -> Int32 {
     guard let transfer = unsafe Transfer.from(context), transfer.maySend() else { return 1 }
     return 0
+}
+
+private func beforeLookUp(
+    _ state: UnsafeMutableRawPointer?, _ reserved: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?
+) -> Int32 {
+    guard let transfer = unsafe Transfer.from(context) else { return 1 }
+    return transfer.needsNoNames() ? 0 : 1
 }
 
 private func openSocket(

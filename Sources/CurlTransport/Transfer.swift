@@ -103,6 +103,12 @@ public enum UploadLength: Sendable, Equatable {
     var isCancelled = false
     var verdict = AddressPolicy.Verdict.allowed
     var waitLimit: LoopTime?
+    /// libcurl would have looked a name up.
+    var missesName = false
+    /// The look-ups that it waits for, or that the handle was told the results of.
+    var names: NameRound?
+    var rounds = 0
+    var resolve: UnsafeMutablePointer<curl_slist>?
     /// The connection alone, where that is all that was wanted.
     var connection: StreamSocket?
 
@@ -121,6 +127,7 @@ public enum UploadLength: Sendable, Equatable {
     deinit {
         unsafe curl_easy_cleanup(easy.pointer)
         unsafe curl_slist_free_all(connectTo)
+        unsafe curl_slist_free_all(resolve)
         unsafe curl_slist_free_all(trailers)
         forgetTLSEnd()
         unsafe errorText.deallocate()
@@ -300,6 +307,7 @@ public enum UploadLength: Sendable, Equatable {
         delegate = nil
         connection = nil
         fields.removeAll()
+        forgetNames()
         forgetTLSEnd()
         _ = unsafe heimdallr_easy_set_list(easy.pointer, CURLOPT_HTTPHEADER, nil)
         if state == .running, !isSpent { renewHandle() }

@@ -57,6 +57,9 @@ struct App {
             for loop in loops { loop.stop() }
             throw error
         }
+        if let administration {
+            for address in administration.listenAddresses { server.own.add(address) }
+        }
         signIns.set(administration)
         let hooks = Hooks(configuration, on: loops[0], logger: logger) { signIns.hint(for: $0) }
         // Whoever watches is there before anything happens.

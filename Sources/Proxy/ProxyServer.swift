@@ -1,4 +1,5 @@
 import Configuration
+import CurlTransport
 import Heimdallr
 import Reactor
 import Synchronization
@@ -17,7 +18,7 @@ struct ProxyPlan: Sendable {
     let observer: ProxyObserver
     let routes: RouteTable
     let layout: MetricsLayout
-    let ownAddresses: [SocketAddress]
+    let own: OwnListeners
     let users: UserDirectory?
 }
 
@@ -33,6 +34,8 @@ public final class ProxyServer: Sendable {
     public let loops: [EventLoop]
     /// Where it listens: `proxy.listen` first, then upstreams' own, in the order of the configuration.
     public let addresses: [SocketAddress]
+    /// What is dialled there comes back (508): `addresses`, and the process's other listeners once they are added.
+    public let own: OwnListeners
     let layout: MetricsLayout
     private let shards = Mutex<[LoopBound<ProxyShard>]>([])
     var currentShards: [LoopBound<ProxyShard>] { shards.withLock { $0 } }
@@ -68,9 +71,12 @@ public final class ProxyServer: Sendable {
             throw error
         }
         self.addresses = addresses
+        own = OwnListeners(addresses)
+        // Read before the first request, not by it.
+        _ = InterfaceAddresses.shared
         let plan = ProxyPlan(
             configuration: configuration, clients: clients, observer: observer,
-            routes: RouteTable(configuration.upstreams), layout: layout, ownAddresses: addresses, users: directory)
+            routes: RouteTable(configuration.upstreams), layout: layout, own: own, users: directory)
         for (index, loop) in loops.enumerated() {
             let mine = listeners[index]
             let shard = try await loop.run {

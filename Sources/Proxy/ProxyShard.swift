@@ -63,7 +63,7 @@ final class ProxyShard {
         routes = plan.routes
         users = plan.users
         places = max(1, ProxyServer.places(settings) / max(1, settings.threads))
-        let own = plan.ownAddresses
+        let own = plan.own
         tunnels = try Tunnels(settings, own: own, loop: loop)
         let anchors = plan.configuration.trustAnchorsFile
         for (index, upstream) in plan.configuration.upstreams.enumerated() {

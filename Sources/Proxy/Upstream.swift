@@ -50,7 +50,7 @@ final class Upstream {
     /// - Parameter client: keeps the token of `settings.client`; `nil` where that is `nil`.
     /// - Throws: `TransportError` when libcurl lacks memory.
     init(
-        _ settings: UpstreamSettings, index: Int, client: Heimdallr?, trustAnchors: String?, own: [SocketAddress],
+        _ settings: UpstreamSettings, index: Int, client: Heimdallr?, trustAnchors: String?, own: OwnListeners,
         loop: EventLoop
     ) throws(TransportError) {
         self.settings = settings
@@ -96,7 +96,7 @@ final class Upstream {
 
     /// For hosts that the configuration does not name (`unmatched: forward`): unsigned, plain http, public addresses.
     init(
-        unmatched proxy: ProxySettings, trustAnchors: String?, own: [SocketAddress], loop: EventLoop
+        unmatched proxy: ProxySettings, trustAnchors: String?, own: OwnListeners, loop: EventLoop
     ) throws(TransportError) {
         settings = UpstreamSettings(host: HostPattern(wildcard: true, host: .name("unmatched"), port: nil))
         index = nil
@@ -147,6 +147,11 @@ final class Upstream {
         credentialGeneration = token.generation
         return made
     }
+}
+
+extension UpstreamSettings {
+    /// Requests stay below the path of `url`.
+    var isConfined: Bool { url?.path.utf8.contains { $0 != UInt8(ascii: "/") } ?? false }
 }
 
 extension PoolOptions.NextProxy {

@@ -148,20 +148,3 @@ extension SocketAddress {
         }
     }
 }
-
-/// The addresses of this host's interfaces.
-public enum LocalAddresses {
-    /// Asks the kernel (getifaddrs(3)); empty when it won't say.
-    public static func current() -> [SocketAddress] {
-        var list: UnsafeMutablePointer<ifaddrs>?
-        guard unsafe getifaddrs(&list) == 0 else { return [] }
-        defer { unsafe freeifaddrs(list) }
-        var addresses: [SocketAddress] = []
-        var next = unsafe list
-        while let entry = unsafe next {
-            if let address = unsafe SocketAddress(UnsafePointer(entry.pointee.ifa_addr)) { addresses.append(address) }
-            unsafe next = entry.pointee.ifa_next
-        }
-        return addresses
-    }
-}

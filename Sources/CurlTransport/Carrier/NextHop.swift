@@ -60,7 +60,7 @@ struct NextHop: Equatable {
     static func isExempt(_ host: String, _ list: String) -> Bool {
         if list == "*" { return true }
         let bare = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
-        let address = AddressPolicy.Address(numeric: bare)
+        let address = SocketAddress(numericHost: bare, port: 0).flatMap { NumericAddress($0) }
         let name = lowered(bare)
         for token in list.split(whereSeparator: { $0 == "," || $0 == " " || $0 == "\t" }) {
             if let address {

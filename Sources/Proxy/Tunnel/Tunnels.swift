@@ -15,7 +15,7 @@ final class Tunnels {
 
     /// - Returns: `nil` with `connect: reject`.
     /// - Throws: `TransportError` when libcurl lacks memory.
-    init?(_ settings: ProxySettings, own: [SocketAddress], loop: EventLoop) throws(TransportError) {
+    init?(_ settings: ProxySettings, own: OwnListeners, loop: EventLoop) throws(TransportError) {
         guard settings.connect == .tunnel else { return nil }
         listed = Set(settings.tunnels.compactMap { try? Authority(parsing: $0) })
         var options = PoolOptions()

@@ -1,0 +1,104 @@
+import Glibc
+import Synchronization
+
+/// The addresses of this machine's interfaces, kept true on a thread of its own: the kernel tells when they change
+/// (rtnetlink(7)). Where it won't, they are read again every second.
+public final class InterfaceAddresses: Sendable {
+    public static let shared = InterfaceAddresses()
+
+    private let addresses: Mutex<Set<NumericAddress>>
+
+    private init() {
+        // Watching first: what changes while they are read is told.
+        let watch = Self.watch()
+        addresses = Mutex(Self.read() ?? [])
+        var thread = pthread_t()
+        let context = unsafe Unmanaged.passRetained(Watcher(self, watch)).toOpaque()
+        let result = unsafe pthread_create(
+            &thread, nil,
+            { context in
+                guard let context = unsafe context else { return nil }
+                unsafe Unmanaged<Watcher>.fromOpaque(context).takeRetainedValue().run()
+                return nil
+            }, context)
+        guard result == 0 else {
+            unsafe Unmanaged<Watcher>.fromOpaque(context).release()
+            if watch >= 0 { close(watch) }
+            return
+        }
+        _ = pthread_detach(thread)
+    }
+
+    /// As the kernel told last.
+    public var current: Set<NumericAddress> { addresses.withLock { $0 } }
+
+    public func contains(_ address: NumericAddress) -> Bool { addresses.withLock { $0.contains(address) } }
+
+    private final class Watcher: Sendable {
+        let owner: InterfaceAddresses
+        let watch: Int32
+        init(_ owner: InterfaceAddresses, _ watch: Int32) {
+            self.owner = owner
+            self.watch = watch
+        }
+
+        func run() {
+            var query = pollfd(fd: watch, events: Int16(POLLIN), revents: 0)
+            var message = [UInt8](repeating: 0, count: 8192)
+            while true {
+                if watch < 0 {
+                    sleep(1)
+                } else {
+                    // What is missed, if the kernel should ever lose a message, is seen a minute later.
+                    _ = unsafe poll(&query, 1, 60_000)
+                    // ENOBUFS: messages were lost; what they said is read below all the same.
+                    while unsafe recv(watch, &message, message.count, Int32(MSG_DONTWAIT)) > 0 {}
+                }
+                if let read = InterfaceAddresses.read() { owner.addresses.withLock { $0 = read } }
+            }
+        }
+    }
+
+    /// getifaddrs(3); `nil` when the kernel won't say.
+    private static func read() -> Set<NumericAddress>? {
+        var list: UnsafeMutablePointer<ifaddrs>?
+        guard unsafe getifaddrs(&list) == 0 else { return nil }
+        defer { unsafe freeifaddrs(list) }
+        var addresses: Set<NumericAddress> = []
+        var next = unsafe list
+        while let entry = unsafe next {
+            let address = unsafe SocketAddress(UnsafePointer(entry.pointee.ifa_addr))
+            if let address = address.flatMap({ NumericAddress($0) }) {
+                addresses.insert(address)
+            }
+            unsafe next = entry.pointee.ifa_next
+        }
+        return addresses
+    }
+
+    /// struct sockaddr_nl of netlink(7), which Swift's Glibc does not carry.
+    private struct NetlinkAddress {
+        var family: UInt16
+        var padding: UInt16 = 0
+        var process: UInt32 = 0
+        var groups: UInt32
+    }
+
+    /// A socket that is told of new and gone addresses; -1: the kernel gives none.
+    private static func watch() -> Int32 {
+        let descriptor = socket(AF_NETLINK, Int32(SOCK_RAW.rawValue) | Int32(bitPattern: SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { return -1 }
+        // RTMGRP_IPV4_IFADDR and RTMGRP_IPV6_IFADDR.
+        var address = NetlinkAddress(family: UInt16(AF_NETLINK), groups: 0x10 | 0x100)
+        let bound = unsafe withUnsafePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe bind(descriptor, $0, socklen_t(MemoryLayout<NetlinkAddress>.size))
+            }
+        }
+        guard bound == 0 else {
+            close(descriptor)
+            return -1
+        }
+        return descriptor
+    }
+}

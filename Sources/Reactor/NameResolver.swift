@@ -1,0 +1,143 @@
+import CLinux
+import Glibc
+import Synchronization
+
+/// A name's addresses, the preferred one first (RFC 6724), or why there are none.
+public typealias NameAnswer = Result<[NumericAddress], NameError>
+
+/// Why a name has no address.
+public struct NameError: Error, Sendable, Equatable, CustomStringConvertible {
+    public let description: String
+    public init(_ description: String) { self.description = description }
+}
+
+/// Looks names up, off the loops: getaddrinfo(3) on threads of its own, so that /etc/hosts, nsswitch.conf(5) and search
+/// domains count. One for the process: a name is looked up once, whichever loops ask, and the answer is kept for a few
+/// seconds, a failure for one. `NameTable` says who gets a place. No deadline: whoever asks sets its own and leaves.
+public final class NameResolver: Sendable, Equatable {
+    public static let shared = NameResolver()
+
+    private struct State {
+        var table: NameTable<LoopBound<NameQuestion>>
+        var lastID: UInt64 = 0
+    }
+    private let state: Mutex<State>
+    private let lookUp: @Sendable (String) -> NameAnswer
+
+    public convenience init() { self.init(limits: .init(), lookUp: NameResolver.system) }
+
+    /// - Parameter lookUp: may take as long as it likes; called on a thread of its own.
+    init(
+        limits: NameTable<LoopBound<NameQuestion>>.Limits = .init(), lookUp: @escaping @Sendable (String) -> NameAnswer
+    ) {
+        state = Mutex(State(table: NameTable(limits)))
+        self.lookUp = lookUp
+    }
+
+    public static func == (left: NameResolver, right: NameResolver) -> Bool { left === right }
+
+    /// Asks for the addresses of a name, in any case of letters. Never blocks. On `loop`'s thread only.
+    ///
+    /// - Parameters:
+    ///   - isStrange: whoever sends requests chose the name: such names never take all places.
+    ///   - done: called once with the answer on the loop's thread, before this returns where it is known.
+    /// - Returns: to be kept while the answer is wanted; `nil` when it was known.
+    public func ask(
+        _ name: String, isStrange: Bool = false, on loop: EventLoop, done: @escaping (NameAnswer) -> Void
+    ) -> NameQuestion? {
+        let name = name.lowercased()
+        if let address = NumericAddress(name) {
+            done(.success([address]))
+            return nil
+        }
+        // No name server is asked for these (RFC 6761, section 6.3).
+        if name == "localhost" || name.hasSuffix(".localhost") || name == "localhost." || name.hasSuffix(".localhost.")
+        {
+            done(.success(NumericAddress.loopback))
+            return nil
+        }
+        let question = NameQuestion(name, self, done)
+        let bound = LoopBound(question, on: loop)
+        let reply = state.withLock { state in
+            state.lastID += 1
+            question.id = state.lastID
+            return state.table.ask(
+                name, isStrange: isStrange, id: state.lastID, asker: bound, now: .current())
+        }
+        switch reply {
+        case .known(let answer): question.answer(answer)
+        case .refused:
+            question.answer(.failure(NameError("\(name): too many names are being looked up; the name server hangs")))
+        case .pending(let starts):
+            if starts { start(name) }
+            // A thread that can't be had has answered already.
+            return question
+        }
+        return nil
+    }
+
+    fileprivate func leave(_ name: String, _ id: UInt64) { state.withLock { $0.table.leave(name, id: id) } }
+
+    private func start(_ name: String) {
+        let job = Job(name: name, resolver: self)
+        let context = unsafe Unmanaged.passRetained(job).toOpaque()
+        var thread = pthread_t()
+        let result = unsafe pthread_create(
+            &thread, nil,
+            { context in
+                guard let context = unsafe context else { return nil }
+                let job = unsafe Unmanaged<Job>.fromOpaque(context).takeRetainedValue()
+                job.resolver.finish(job.name, job.resolver.lookUp(job.name))
+                return nil
+            }, context)
+        guard result == 0 else {
+            unsafe Unmanaged<Job>.fromOpaque(context).release()
+            finish(name, .failure(NameError("\(name): \(SystemError("pthread_create", code: result))")))
+            return
+        }
+        _ = unsafe pthread_setname_np(thread, "names")
+        _ = pthread_detach(thread)
+    }
+
+    private func finish(_ name: String, _ answer: NameAnswer) {
+        let (askers, starts) = state.withLock { $0.table.finish(name, answer, now: .current()) }
+        for asker in askers { asker.loop.execute { asker.value.answer(answer) } }
+        for name in starts { start(name) }
+    }
+
+    private final class Job: Sendable {
+        let name: String
+        let resolver: NameResolver
+        init(name: String, resolver: NameResolver) {
+            self.name = name
+            self.resolver = resolver
+        }
+    }
+}
+
+/// Somebody waits for a name's addresses. Loop's thread only.
+public final class NameQuestion {
+    private let name: String
+    private let resolver: NameResolver
+    private var done: ((NameAnswer) -> Void)?
+    fileprivate var id: UInt64 = 0
+
+    fileprivate init(_ name: String, _ resolver: NameResolver, _ done: @escaping (NameAnswer) -> Void) {
+        self.name = name
+        self.resolver = resolver
+        self.done = done
+    }
+
+    /// Costs nothing, whatever the look-up does: `done` is not called any more.
+    public func abandon() {
+        guard done != nil else { return }
+        done = nil
+        resolver.leave(name, id)
+    }
+
+    fileprivate func answer(_ answer: NameAnswer) {
+        let done = done
+        self.done = nil
+        done?(answer)
+    }
+}

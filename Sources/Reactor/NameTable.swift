@@ -1,0 +1,155 @@
+/// Which names are being looked up, for whom, and what is known of others. Decides only: `NameResolver` acts.
+///
+/// A name is looked up once at a time, whoever asks. Places are for names, not for those who ask: one that hangs keeps one
+/// place, the names of one zone a part of them, and names that the configuration does not choose another part, so that
+/// there is a place left for the rest. Who asks for a name that can't begin stands in a queue of bounded length.
+struct NameTable<Asker> {
+    struct Limits: Sendable {
+        /// Look-ups at once; each has a thread, which can't be stopped.
+        var places = 128
+        /// For names that end in the same two labels.
+        var placesOfZone = 32
+        /// For names that whoever sends requests chooses.
+        var placesOfStrangers = 96
+        /// Names that wait for a place.
+        var queue = 256
+        /// Those who wait for answers, all together.
+        var askers = 4096
+        var answers = 512
+        var answerLife = Duration.seconds(5)
+        var failureLife = Duration.seconds(1)
+    }
+
+    enum Reply {
+        case known(NameAnswer)
+        /// It comes; `starts`: by a look-up that is to begin now.
+        case pending(starts: Bool)
+        case refused
+    }
+
+    private struct Work {
+        var isRunning: Bool
+        var isStrange: Bool
+        var askers: [UInt64: Asker] = [:]
+    }
+    private struct Known {
+        let answer: NameAnswer
+        let until: LoopTime
+    }
+
+    private let limits: Limits
+    private var work: [String: Work] = [:]
+    /// The oldest first. Some may have left since.
+    private var queue: [String] = []
+    private var known: [String: Known] = [:]
+    private var running = 0
+    private var runningStrangers = 0
+    private var runningByZone: [Substring: Int] = [:]
+    private var askers = 0
+
+    init(_ limits: Limits = Limits()) { self.limits = limits }
+
+    /// - Parameters:
+    ///   - isStrange: whoever sends requests chose the name.
+    ///   - asker: told the answer under `id`.
+    mutating func ask(_ name: String, isStrange: Bool, id: UInt64, asker: Asker, now: LoopTime) -> Reply {
+        if let found = known[name] {
+            if now < found.until { return .known(found.answer) }
+            known[name] = nil
+        }
+        guard askers < limits.askers else { return .refused }
+        if work[name] != nil {
+            // Somebody wants it who may have a place that the others may not.
+            if !isStrange, work[name]?.isRunning == false { work[name]?.isStrange = false }
+            work[name]?.askers[id] = asker
+            askers += 1
+            guard work[name]?.isRunning == false, hasPlace(for: name) else { return .pending(starts: false) }
+            begin(name)
+            return .pending(starts: true)
+        }
+        guard work.count - running < limits.queue else { return .refused }
+        work[name] = Work(isRunning: false, isStrange: isStrange, askers: [id: asker])
+        askers += 1
+        guard hasPlace(for: name) else {
+            queue.append(name)
+            return .pending(starts: false)
+        }
+        begin(name)
+        return .pending(starts: true)
+    }
+
+    /// Whoever asked does not wait any more. A look-up that has begun goes on; one that has not is forgotten with its
+    /// last asker.
+    mutating func leave(_ name: String, id: UInt64) {
+        guard work[name]?.askers.removeValue(forKey: id) != nil else { return }
+        askers -= 1
+        guard let left = work[name], !left.isRunning, left.askers.isEmpty else { return }
+        work[name] = nil
+        queue.removeAll { $0 == name }
+    }
+
+    /// - Returns: who waits for the answer, and the names whose look-up is to begin in the place that is free now.
+    mutating func finish(_ name: String, _ answer: NameAnswer, now: LoopTime) -> (askers: [Asker], starts: [String]) {
+        guard let done = work[name], done.isRunning else { return ([], []) }
+        work[name] = nil
+        running -= 1
+        if done.isStrange { runningStrangers -= 1 }
+        let zone = Self.zone(of: name)
+        runningByZone[zone, default: 1] -= 1
+        if runningByZone[zone] == 0 { runningByZone[zone] = nil }
+        askers -= done.askers.count
+        remember(name, answer, now)
+        return (Array(done.askers.values), beginWaiting())
+    }
+
+    private mutating func beginWaiting() -> [String] {
+        guard !queue.isEmpty else { return [] }
+        var starts: [String] = []
+        var left: [String] = []
+        for name in queue where work[name]?.isRunning == false {
+            if hasPlace(for: name) {
+                begin(name)
+                starts.append(name)
+            } else {
+                left.append(name)
+            }
+        }
+        queue = left
+        return starts
+    }
+
+    private func hasPlace(for name: String) -> Bool {
+        guard let asked = work[name], running < limits.places else { return false }
+        if asked.isStrange, runningStrangers >= limits.placesOfStrangers { return false }
+        return runningByZone[Self.zone(of: name), default: 0] < limits.placesOfZone
+    }
+
+    private mutating func begin(_ name: String) {
+        work[name]?.isRunning = true
+        running += 1
+        if work[name]?.isStrange == true { runningStrangers += 1 }
+        runningByZone[Self.zone(of: name), default: 0] += 1
+    }
+
+    private mutating func remember(_ name: String, _ answer: NameAnswer, _ now: LoopTime) {
+        let life: Duration
+        switch answer {
+        case .success: life = limits.answerLife
+        case .failure: life = limits.failureLife
+        }
+        if known.count >= limits.answers {
+            known = known.filter { now < $0.value.until }
+            if known.count >= limits.answers, let first = known.min(by: { $0.value.until < $1.value.until }) {
+                known[first.key] = nil
+            }
+        }
+        known[name] = Known(answer: answer, until: now + life)
+    }
+
+    /// The last two labels: `b.example` of `a.b.example.`
+    private static func zone(of name: String) -> Substring {
+        let labels = name.split(separator: ".")
+        guard labels.count > 2 else { return name.last == "." ? name.dropLast() : name[...] }
+        return name[labels[labels.count - 2].startIndex..<labels[labels.count - 1].endIndex]
+    }
+}

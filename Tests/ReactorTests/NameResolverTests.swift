@@ -1,0 +1,123 @@
+import Foundation
+@testable import Reactor
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("names are looked up off the loop", .timeLimit(.minutes(1)))
+struct NameResolverTests {
+    private static let nine = NumericAddress(ipv4: 0x0909_0909)
+
+    /// A loop that asks, and what it was told.
+    private final class Desk: Sendable {
+        let loop: EventLoop
+        private let state = Mutex<[NameAnswer]>([])
+        private let questions = Mutex<[LoopBound<NameQuestion>]>([])
+        var answers: [NameAnswer] { state.withLock { $0 } }
+
+        init() throws { loop = try EventLoop.start(name: "desk") }
+        deinit { loop.stop() }
+
+        func ask(_ name: String, _ resolver: NameResolver) async throws {
+            try await loop.run { [self] in
+                let question = resolver.ask(name, on: loop) { answer in
+                    self.loop.preconditionOnLoop()
+                    self.state.withLock { $0.append(answer) }
+                }
+                guard let question else { return }
+                let bound = LoopBound(question, on: loop)
+                questions.withLock { $0.append(bound) }
+            }
+        }
+
+        func abandonAll() async throws {
+            try await loop.run { [self] in
+                for question in questions.withLock({ $0 }) { question.value.abandon() }
+            }
+        }
+    }
+
+    /// A look-up that the test lets go on.
+    private final class Server: Sendable {
+        private let state = Mutex<(asked: [String], isOpen: Bool)>(([], false))
+        var asked: [String] { state.withLock { $0.asked } }
+        func open() { state.withLock { $0.isOpen = true } }
+
+        func lookUp(_ name: String) -> NameAnswer {
+            state.withLock { $0.asked.append(name) }
+            while !state.withLock({ $0.isOpen }) { Thread.sleep(forTimeInterval: 0.001) }
+            return .success([nine])
+        }
+    }
+
+    @Test func `loops share a look-up, each is told on its own thread, and whoever leaves costs nothing`() async throws
+    {
+        let server = Server()
+        let resolver = NameResolver(lookUp: server.lookUp)
+        let (first, second, third) = (try Desk(), try Desk(), try Desk())
+        for desk in [first, second, third] { try await desk.ask("Slow.test", resolver) }
+        try await eventually("the look-up") { !server.asked.isEmpty }
+        let start = ContinuousClock.now
+        try await third.abandonAll()
+        #expect(ContinuousClock.now - start < .seconds(1))
+        server.open()
+        try await eventually("both are told") { first.answers.count == 1 && second.answers.count == 1 }
+        #expect(first.answers == [.success([Self.nine])])
+        #expect(server.asked == ["slow.test"])
+        // Kept: known at once.
+        try await first.ask("slow.test", resolver)
+        #expect(first.answers.count == 2)
+        #expect(third.answers.isEmpty)
+    }
+
+    @Test func `as many as hang leave the loop alone`() async throws {
+        let server = Server()
+        let resolver = NameResolver(lookUp: server.lookUp)
+        let desk = try Desk()
+        for number in 0..<400 { try await desk.ask("\(number).zone\(number % 100).test", resolver) }
+        let start = ContinuousClock.now
+        try await desk.loop.run {}
+        #expect(ContinuousClock.now - start < .seconds(1))
+        try await eventually("128 at once") { server.asked.count == 128 }
+        // 256 wait; the others have been told that there are too many.
+        #expect(desk.answers.count == 400 - 128 - 256)
+        server.open()
+        try await eventually("everybody is told") { desk.answers.count == 400 }
+        #expect(server.asked.count == 128 + 256)
+    }
+
+    @Test func `numbers and localhost need no look-up`() async throws {
+        let resolver = NameResolver { _ in .failure(NameError("nobody asks")) }
+        let desk = try Desk()
+        for name in ["9.9.9.9", "[::ffff:9.9.9.9]", "LOCALHOST", "a.localhost."] { try await desk.ask(name, resolver) }
+        let local = NameAnswer.success([NumericAddress(high: 0, low: 1), NumericAddress(ipv4: 0x7f00_0001)])
+        #expect(desk.answers == [.success([Self.nine]), .success([Self.nine]), local, local])
+    }
+
+    @Test func `the system is asked`() async throws {
+        let desk = try Desk()
+        // Each line of the file is an address and its names; numbers and localhost are not looked up.
+        let lines = try String(contentsOfFile: "/etc/hosts", encoding: .utf8).split(separator: "\n")
+        let names = lines.filter { !$0.hasPrefix("#") }.flatMap { $0.split(whereSeparator: \.isWhitespace).dropFirst() }
+        let name = try #require(names.first { !$0.contains("localhost") && !$0.hasPrefix("#") })
+        try await desk.ask(String(name), NameResolver())
+        try await desk.ask("no-such-host.invalid", NameResolver())
+        try await eventually("both are told") { desk.answers.count == 2 }
+        #expect(desk.answers.contains { if case .success(let found) = $0 { !found.isEmpty } else { false } })
+        #expect(
+            desk.answers.contains {
+                if case .failure(let error) = $0 { "\(error)".contains("no-such-host.invalid: ") } else { false }
+            })
+    }
+
+    @Test(arguments: [
+        ("127.0.0.1", "127.0.0.1"), ("127.1", "127.0.0.1"), ("0x7f000001", "127.0.0.1"), ("[::1]", "[::1]"),
+        ("::ffff:1.2.3.4", "1.2.3.4"), ("2001:DB8::1", "[2001:db8::1]"),
+    ])
+    func `numbers are read in all their spellings`(text: String, plain: String) {
+        #expect(NumericAddress(text)?.description == plain)
+    }
+
+    @Test(arguments: ["", "host", "1.2.3.4 x", "1.2.3.4.5", "[", "[]", "256.1.1.1", "127.0.0.1.test"])
+    func `names are no numbers`(text: String) { #expect(NumericAddress(text) == nil) }
+}
