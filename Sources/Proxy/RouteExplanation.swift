@@ -39,9 +39,10 @@ public enum RouteExplanation: Sendable, Equatable {
         switch rules.match(path: bytes.span.extracting(path), method: bytes.span.extracting(method), caller: nil) {
         case .upstream:
             let choices = rules.choices(path: bytes.span.extracting(path), method: bytes.span.extracting(method))
-            let others = upstream(choices.others, asked, configuration)
+            let climbs = PathRules.climbs(bytes.span.extracting(path))
+            let others = upstream(choices.others, asked, climbs, configuration)
             guard !choices.some.isEmpty else { return others }
-            return .callers(choices.some.map { upstream($0, asked, configuration) }, others: others)
+            return .callers(choices.some.map { upstream($0, asked, climbs, configuration) }, others: others)
         case .notCovered: throw Problem.notCovered
         case .notForCaller: throw Problem.notForCaller
         case .ambiguousPath: throw Problem.ambiguousPath
@@ -50,8 +51,11 @@ public enum RouteExplanation: Sendable, Equatable {
     }
 
     /// - Parameter index: `nil`: there is none for who asks.
-    private static func upstream(_ index: Int?, _ asked: Asked, _ configuration: Configuration) -> RouteExplanation {
+    private static func upstream(
+        _ index: Int?, _ asked: Asked, _ climbs: Bool, _ configuration: Configuration
+    ) -> RouteExplanation {
         guard let index else { return RouteExplanation(.notForCaller) }
+        if climbs, configuration.upstreams[index].isConfined { return RouteExplanation(.climbingPath) }
         if let url = configuration.upstreams[index].url {
             if asked.scheme == .https, url.scheme != .https { return RouteExplanation(.schemeNotSupported) }
             return .upstream(index: index, destination: url.description)

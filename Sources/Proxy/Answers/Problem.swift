@@ -100,6 +100,10 @@ extension Problem {
         400, "http_request_error", "ambiguous-path", "The path can be read in more than one way",
         "Upstreams of this host are chosen by path, and this one holds `..`, `//`, `;`, a backslash or an escape of "
             + "one of them. Send the path in its plain form.")
+    static let climbingPath = Problem(
+        400, "http_request_error", "ambiguous-path", "The path can be read in more than one way",
+        "The upstream's url has a path, and this one could lead out of it: it holds `..`, a backslash or an escape of "
+            + "one of them. Send the path in its plain form.")
     static let foreignHost = Problem(
         403, "http_request_denied", "foreign-host", "This listener does not answer to that host",
         "Ask for localhost, or list the name under the upstream's `hosts`.", closes: true)

@@ -70,7 +70,7 @@ extension ClientConnection {
             }
             path = path.extracting(length...)
         }
-        if PathRules.hasDotSegment(path) { throw .destinationNotCovered }
+        if PathRules.hasDotSegment(path) || PathRules.climbs(path) { throw .destinationNotCovered }
         let prefixes = upstream.settings.paths
         guard !prefixes.isEmpty else { return }
         if PathRules.isAmbiguous(path) { throw .destinationNotCovered }

@@ -129,7 +129,11 @@ extension ClientConnection {
             }
         }
         switch match {
-        case .upstream(let index): upstream = shard.upstreams[index]
+        case .upstream(let index):
+            let upstream = shard.upstreams[index]
+            self.upstream = upstream
+            guard upstream.settings.isConfined, case .path(let path) = target else { break }
+            if headBytes.withBytes({ PathRules.climbs($0[path]) }) { throw .climbingPath }
         case .notCovered: throw .notCovered
         case .notForCaller: throw .notForCaller
         case .ambiguousPath: throw .ambiguousPath

@@ -1,0 +1,59 @@
+import Configuration
+@testable import Proxy
+import TestSupport
+import Testing
+
+@Suite(
+    "a path in an upstream's url is a prefix that nothing leads out of", .grounds, .serialized, .timeLimit(.minutes(1)))
+struct PrefixTests {
+    private static let climbing = [
+        "/%2e%2e/tenant-b/", "/..;/tenant-b", "/..%2ftenant-b", "/../tenant-b", "/.%2e/x", "/a%5c..%5cb",
+        "/%252e%252e/x", "/a/..",
+    ]
+
+    @Test(arguments: climbing)
+    func `what climbs is refused, by the proxy, its base URL and why`(path: String) async throws {
+        let ground = try await Ground(upstream: "listen: 127.0.0.1:0", url: "/tenant-a")
+        try expectProblem(
+            try await ground.request("GET", "http://api.test\(path)"), 400, "http_request_error", "ambiguous-path",
+            upstream: "api.test")
+        let response = try await RawClient.exchange(
+            port: ground.upstreamPort, "GET \(path) HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        try expectProblem(response, 400, "http_request_error", "ambiguous-path", upstream: "api.test")
+        #expect(ground.origin.connections.isEmpty)
+        guard case .refused(400, let detail) = try Self.explain("https://far.example/tenant-a", path) else {
+            Issue.record("why says otherwise")
+            return
+        }
+        #expect(detail.contains("`..`"))
+    }
+
+    @Test(arguments: climbing)
+    func `without a prefix there is nothing to lead out of`(path: String) async throws {
+        for url in ["", "/"] {
+            let ground = try await Ground(url: url)
+            #expect(try await ground.request("GET", "http://api.test\(path)").status == 200)
+        }
+        guard case .upstream(0, _) = try Self.explain("https://far.example/", path) else {
+            Issue.record("why says otherwise")
+            return
+        }
+    }
+
+    @Test(arguments: ["/", "/x%2Fy", "/a;v=1", "/a//b", "/..a/b..", "/x?y=/../z"])
+    func `what stays below passes as it is`(path: String) async throws {
+        let ground = try await Ground(url: "/tenant-a")
+        #expect(try await ground.request("GET", "http://api.test\(path)").status == 200)
+        #expect(ground.origin.requests.map(\.target) == ["/tenant-a\(path)"])
+        guard case .upstream(0, _) = try Self.explain("https://far.example/tenant-a", path) else {
+            Issue.record("why says otherwise")
+            return
+        }
+    }
+
+    private static func explain(_ url: String, _ path: String) throws -> RouteExplanation {
+        let text = "proxy: {listen: 127.0.0.1:0}\nupstreams: [{host: api.test, url: \"\(url)\"}]\n"
+        let (configuration, _) = try Configuration.parse(yaml: text, file: "test.yaml", environment: [:])
+        return RouteExplanation(configuration, method: "GET", url: "http://api.test\(path)")
+    }
+}
