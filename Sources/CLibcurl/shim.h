@@ -6,6 +6,7 @@
 #include <openssl/ssl.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <time.h>
 
 // curl's headers define the calls as type-checking macros for C; the functions are what is meant here.
 #undef curl_easy_setopt
@@ -93,6 +94,39 @@ static inline struct heimdallr_tls_end *heimdallr_tls_end_watch(CURL *h, int ind
     SSL_set_msg_callback(ssl, heimdallr_tls_end_message);
     SSL_ctrl(ssl, SSL_CTRL_SET_MSG_CALLBACK_ARG, 0, end);
     return end;
+}
+
+// How many records came by TLS since a delegate was told of anything, and the thread's time at the 16th. One thread.
+struct heimdallr_tls_silence {
+    int records;
+    long long began;
+};
+
+// Frames of HTTP/2 that carry nothing are read by libcurl for as long as there are any, within one call. Past 10 ms of that
+// the connection has ended (SSL_set_shutdown(3)).
+static inline void heimdallr_tls_silence_message(int sent, int version, int type, const void *bytes, size_t size, SSL *ssl,
+                                                 void *context) {
+    struct heimdallr_tls_silence *silence = (struct heimdallr_tls_silence *)context;
+    struct timespec time;
+    long long now;
+    (void)version, (void)bytes, (void)size;
+    if (sent || type != SSL3_RT_HEADER || ++silence->records % 16 != 0) return;
+    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) != 0) return;
+    now = time.tv_sec * 1000000000LL + time.tv_nsec;
+    if (silence->records == 16) silence->began = now;
+    if (now - silence->began > 10000000) SSL_set_shutdown(ssl, SSL_get_shutdown(ssl) | SSL_RECEIVED_SHUTDOWN);
+}
+
+static inline CURLcode heimdallr_bounded_end(CURL *h, void *context, void *data) {
+    SSL_CTX_set_msg_callback((SSL_CTX *)context, heimdallr_tls_silence_message);
+    SSL_CTX_ctrl((SSL_CTX *)context, SSL_CTRL_SET_MSG_CALLBACK_ARG, 0, data);
+    return heimdallr_strict_end(h, context, data);
+}
+
+// The same, and ends connections on which nothing of use comes; for HTTP/2. `silence` outlives all connections.
+static inline CURLcode heimdallr_easy_set_bounded_end(CURL *h, struct heimdallr_tls_silence *silence) {
+    CURLcode code = curl_easy_setopt(h, CURLOPT_SSL_CTX_DATA, silence);
+    return code == CURLE_OK ? curl_easy_setopt(h, CURLOPT_SSL_CTX_FUNCTION, heimdallr_bounded_end) : code;
 }
 
 static inline CURLcode heimdallr_easy_set_strict_end(CURL *h) { return curl_easy_setopt(h, CURLOPT_SSL_CTX_FUNCTION, heimdallr_strict_end); }

@@ -12,7 +12,7 @@ public actor BufferedClient {
         public var body: [UInt8]?
         /// From start to last byte.
         public var timeout = Duration.seconds(10)
-        /// A longer answer is an error.
+        /// A longer answer is an error; the framing of chunks counts.
         public var maxBodyBytes = 1 << 20
 
         public init(origin: Origin) { self.origin = origin }
@@ -34,13 +34,15 @@ public actor BufferedClient {
     }
 
     private nonisolated let loop: EventLoop
-    private let options: PoolOptions
+    private var options: PoolOptions
     private var pool: LoopBound<ConnectionPool>?
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
 
     public init(options: PoolOptions, loop: EventLoop) {
         self.options = options
+        // libcurl would skip extensions of chunks without end, and keep trailers without end.
+        self.options.keepsChunks = true
         self.loop = loop
     }
 
@@ -96,6 +98,9 @@ private final class BufferedExchange: TransferDelegate {
     private var status = 0
     private var fields: [(name: String, value: String)] = []
     private var isHeadComplete = false
+    /// Of all heads, interim ones too, and of trailers.
+    private var headBytes = 0
+    private static let maxHeadBytes = 64 * 1024
     private var body: [UInt8] = []
     private var outcome: Result<BufferedClient.Response, BufferedClient.Failure>?
     private var continuation: CheckedContinuation<Result<BufferedClient.Response, BufferedClient.Failure>, Never>?
@@ -144,6 +149,11 @@ private final class BufferedExchange: TransferDelegate {
     }
 
     func transfer(_ transfer: Transfer, headerLine: Span<UInt8>) -> Bool {
+        headBytes += headerLine.count
+        guard headBytes <= Self.maxHeadBytes else {
+            end(.transport(TransportError(.responseMalformed, message: "the answer's head is too large")))
+            return false
+        }
         if isHeadComplete { return true }
         var line: [UInt8] = []
         for index in headerLine.indices where headerLine[index] != 13 && headerLine[index] != 10 {
@@ -163,11 +173,15 @@ private final class BufferedExchange: TransferDelegate {
         return true
     }
 
+    /// libcurl lets go of the transfer when it is back.
+    private func end(_ failure: BufferedClient.Failure) {
+        transfer?.cancel()
+        finish(.failure(failure))
+    }
+
     func transfer(_ transfer: Transfer, body bytes: Span<UInt8>) -> BodyStep {
         guard body.count + bytes.count <= request.maxBodyBytes else {
-            // The outcome is told when libcurl has let go of the transfer.
-            transfer.cancel()
-            finish(.failure(.bodyTooLarge))
+            end(.bodyTooLarge)
             return .abort
         }
         for index in bytes.indices { body.append(bytes[index]) }
@@ -187,6 +201,14 @@ private final class BufferedExchange: TransferDelegate {
         if let error {
             finish(.failure(.transport(error)))
         } else if isHeadComplete {
+            if !body.isEmpty, !transfer.isHTTP2, fields.contains(where: { $0.name.lowercased() == "transfer-encoding" })
+            {
+                guard let content = ChunkedBody.content(of: body.span) else {
+                    let message = "the chunks of the answer can't be read"
+                    return finish(.failure(.transport(TransportError(.responseMalformed, message: message))))
+                }
+                body = content
+            }
             finish(.success(BufferedClient.Response(status: status, fields: fields, body: body)))
         } else {
             finish(.failure(.transport(TransportError(.responseTruncated, message: "answer ended within its head"))))

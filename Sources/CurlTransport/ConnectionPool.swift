@@ -4,11 +4,13 @@ import Reactor
 
 /// Connections to the peers of one security domain, and the exchanges on them: one libcurl multi handle on one event
 /// loop. Loop's thread only; it must outlive its transfers.
-public final class ConnectionPool {
+@safe public final class ConnectionPool: NextTurnHandler {
     public let options: PoolOptions
     let loop: EventLoop
     private let multi: OpaquePointerBox
     let share: OpaquePointerBox
+    /// What TLS connections with HTTP/2 count while no delegate is told of anything.
+    let silence: UnsafeMutablePointer<heimdallr_tls_silence>
     let systemTrust = SystemTrust.current
 
     private var idle: [Transfer] = []
@@ -21,6 +23,9 @@ public final class ConnectionPool {
     private var waitTimer: LoopTimer?
     /// libcurl asked to be called at once.
     private var isKicked = false
+    /// It will be, in the next turn.
+    private var isKickDelayed = false
+    private var kicks = Kicks()
     /// Within a call into libcurl, or handling its results.
     private var isDriving = false
     /// Within a callback from libcurl, where handles can be neither added nor removed.
@@ -42,6 +47,8 @@ public final class ConnectionPool {
         }
         unsafe self.multi = OpaquePointerBox(UnsafeMutableRawPointer(multi))
         unsafe self.share = OpaquePointerBox(UnsafeMutableRawPointer(share))
+        unsafe silence = .allocate(capacity: 1)
+        unsafe silence.initialize(to: heimdallr_tls_silence())
         self.options = options
         self.loop = loop
         timer = LoopTimer(on: loop) { [unowned self] in timerFired() }
@@ -72,6 +79,7 @@ public final class ConnectionPool {
         unpaused = []
         unsafe curl_multi_cleanup(multi.pointer)
         unsafe curl_share_cleanup(share.pointer)
+        unsafe silence.deallocate()
     }
 
     /// A transfer to fill in and start.
@@ -162,6 +170,7 @@ public final class ConnectionPool {
     @inline(__always)
     func calling<Result>(_ body: () -> Result) -> Result {
         callbackDepth += 1
+        unsafe silence.pointee.records = 0
         defer { callbackDepth -= 1 }
         return body()
     }
@@ -175,9 +184,11 @@ public final class ConnectionPool {
         guard !isDriving else { return body() }
         isDriving = true
         body()
+        kicks.begin(loop.now)
         repeat {
-            while isKicked {
+            while isKicked, kicks.areLeft {
                 isKicked = false
+                kicks.count()
                 act(heimdallr_socket_timeout, 0)
             }
             while let transfer = cancelled.popLast() { remove(transfer) }
@@ -188,12 +199,43 @@ public final class ConnectionPool {
                 hasDeferred = false
                 admitWaiting()
             }
-        } while isKicked || hasDeferred || !cancelled.isEmpty || !unpaused.isEmpty || !woken.isEmpty
+        } while isKicked && kicks.areLeft || hasDeferred || !cancelled.isEmpty || !unpaused.isEmpty
+            || !woken.isEmpty
         isDriving = false
+        if isKicked, !isKickDelayed {
+            isKickDelayed = true
+            loop.atNextTurn(self)
+        }
+    }
+
+    /// An exchange goes through its states with a few kicks; one that has more to read than its share wants them without
+    /// end.
+    private struct Kicks {
+        private var turn = LoopTime(nanoseconds: 0)
+        private var inTurn = 0
+        private var inCall = 0
+
+        mutating func begin(_ now: LoopTime) {
+            inCall = 0
+            guard turn != now else { return }
+            turn = now
+            inTurn = 0
+        }
+        var areLeft: Bool { inCall < 4 && inTurn < 64 }
+        mutating func count() {
+            inCall += 1
+            inTurn += 1
+        }
+    }
+
+    public func nextTurn() {
+        isKickDelayed = false
+        if isKicked { drive {} }
     }
 
     private func act(_ descriptor: curl_socket_t, _ mask: Int32) {
         var running: Int32 = 0
+        unsafe silence.pointee.records = 0
         let code = unsafe curl_multi_socket_action(multi.pointer, descriptor, mask, &running)
         // A socket that libcurl forgot meanwhile is all that can go wrong here (libcurl-errors(3)).
         assert(code == CURLM_OK || code == CURLM_BAD_SOCKET)

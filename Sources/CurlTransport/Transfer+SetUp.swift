@@ -53,7 +53,10 @@ extension Transfer {
         try long(CURLOPT_SSL_VERIFYPEER, 1, "CURLOPT_SSL_VERIFYPEER")
         try long(CURLOPT_SSL_VERIFYHOST, 2, "CURLOPT_SSL_VERIFYHOST")
         try long(CURLOPT_SSLVERSION, heimdallr_tls_1_2, "CURLOPT_SSLVERSION")
-        try check(unsafe heimdallr_easy_set_strict_end(handle), "CURLOPT_SSL_CTX_FUNCTION")
+        let strictEnd =
+            unsafe options.http2
+            ? heimdallr_easy_set_bounded_end(handle, pool.silence) : heimdallr_easy_set_strict_end(handle)
+        try check(strictEnd, "CURLOPT_SSL_CTX_FUNCTION")
         if options.endsConnected { try long(CURLOPT_CONNECT_ONLY, 1, "CURLOPT_CONNECT_ONLY") }
         switch options.trustAnchors {
         case .system:
@@ -112,9 +115,12 @@ extension Transfer {
         unsafe pointer.map { unsafe Unmanaged<Transfer>.fromOpaque($0).takeUnretainedValue() }
     }
 
+    private static let maxHeadBytes = 1 << 20
+
     fileprivate func header(_ line: Span<UInt8>) -> Bool {
         sawResponse = true
-        guard !isCancelled, !isFolded, let delegate else { return false }
+        headBytes += line.count
+        guard !isCancelled, !isFolded, headBytes <= Self.maxHeadBytes, let delegate else { return false }
         if line.count > 5, line[4] == UInt8(ascii: "/"), line[0] == UInt8(ascii: "H") { watchFirstField() }
         guard delegate.transfer(self, headerLine: line), !isCancelled else { return false }
         // libcurl gives up an upload that is refused, but not one that is paused: it would wait for it without end.
@@ -161,7 +167,9 @@ extension Transfer {
     /// - Returns: whether libcurl may send. It may once: on a dead reused connection it would send again by itself.
     fileprivate func maySend() -> Bool {
         sends += 1
-        return sends == 1 && !isCancelled
+        guard sends == 1, !isCancelled, let delegate else { return false }
+        isWithheld = !delegate.transferWillSend(self)
+        return !isWithheld
     }
 
     fileprivate func open(_ address: SocketAddress?) -> Int32 {
@@ -203,7 +211,8 @@ private func beforeSend(
     _ context: UnsafeMutableRawPointer?, _ peer: UnsafeMutablePointer<CChar>?, _ local: UnsafeMutablePointer<CChar>?,
     _ peerPort: Int32, _ localPort: Int32
 ) -> Int32 {
-    guard let transfer = unsafe Transfer.from(context), transfer.maySend() else { return 1 }
+    guard let transfer = unsafe Transfer.from(context) else { return 1 }
+    guard transfer.pool.calling({ transfer.maySend() }) else { return 1 }
     return 0
 }
 

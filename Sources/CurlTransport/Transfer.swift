@@ -5,6 +5,10 @@ import Reactor
 /// What a transfer tells and asks its owner, on the loop's thread. All but `transferEnded` are called from within
 /// libcurl: they may cancel this transfer, pause it or start others, never block.
 public protocol TransferDelegate: AnyObject {
+    /// The connection stands, and the request is about to be sent: the last moment to write its fields anew (see
+    /// `beginAgain`) when it had to wait for the connection.
+    /// - Returns: false to end it unsent, with `TransportError.Kind.withheld`.
+    func transferWillSend(_ transfer: Transfer) -> Bool
     /// A line of an answer's head with its CRLF, status line and blank line included; after the body, of its trailers.
     /// - Returns: whether to go on.
     func transfer(_ transfer: Transfer, headerLine: Span<UInt8>) -> Bool
@@ -17,6 +21,11 @@ public protocol TransferDelegate: AnyObject {
     func requestTrailers(_ transfer: Transfer) -> [(name: [UInt8], value: [UInt8])]
     /// The last call: `nil` when libcurl is content. The transfer must not be used after it.
     func transferEnded(_ transfer: Transfer, error: TransportError?)
+}
+
+extension TransferDelegate {
+    /// Most requests stay as they are.
+    public func transferWillSend(_ transfer: Transfer) -> Bool { true }
 }
 
 public enum BodyStep: Sendable {
@@ -96,6 +105,10 @@ public enum UploadLength: Sendable, Equatable {
     /// The delegate would not go on with the request's body.
     var isAborted = false
     var sawResponse = false
+    /// Of heads, interim ones too, and trailers; libcurl keeps all of them.
+    var headBytes = 0
+    /// The delegate would not have the request sent.
+    var isWithheld = false
     var isBodyPaused = false
     var isUploadPaused = false
     /// The other side of an upgraded connection has ended.
@@ -147,6 +160,8 @@ public enum UploadLength: Sendable, Equatable {
         uploaded = 0
         isAborted = false
         sawResponse = false
+        headBytes = 0
+        isWithheld = false
         isBodyPaused = false
         isUploadPaused = false
         hasPeerEnded = false
@@ -200,20 +215,36 @@ public enum UploadLength: Sendable, Equatable {
     /// - Parameter fresh: on a connection of its own, for a request whose kept-alive connection just died.
     public func start(delegate: any TransferDelegate, fresh: Bool = false) throws(TransportError) {
         self.delegate = delegate
+        try commitFields()
+        if setFresh != fresh, upload != .upgrade {
+            try check(
+                unsafe heimdallr_easy_set_long(easy.pointer, CURLOPT_FRESH_CONNECT, fresh ? 1 : 0),
+                "CURLOPT_FRESH_CONNECT")
+            setFresh = fresh
+        }
+        try pool.admit(self)
+    }
+
+    /// Within `transferWillSend`: takes the target anew and forgets the fields. `append` all, then `commitFields`.
+    /// - Returns: false where the target is a part of the URL, which can't be changed any more.
+    public func beginAgain(target: Span<UInt8>) -> Bool {
+        guard setOrigin != nil, set(CURLOPT_REQUEST_TARGET, target) == CURLE_OK else { return false }
+        fields.removeAll()
+        hasAccept = false
+        hasExpect = false
+        return true
+    }
+
+    /// Hands the fields to libcurl, which keeps no copy.
+    public func commitFields() throws(TransportError) {
         if !hasAccept { fields.suppress("Accept:") }
         // Without this libcurl asks for 100-continue by itself and waits a second for it.
         if !hasExpect { fields.suppress("Expect:") }
         // Without this it would be chunked.
         if upload == .upgrade { fields.suppress("Transfer-Encoding:") }
         if pool.options.nextProxy != .none { fields.suppress("Proxy-Connection:") }
-        let handle = unsafe easy.pointer
-        try check(unsafe heimdallr_easy_set_list(handle, CURLOPT_HTTPHEADER, fields.list()), "CURLOPT_HTTPHEADER")
-        if setFresh != fresh, upload != .upgrade {
-            try check(
-                unsafe heimdallr_easy_set_long(handle, CURLOPT_FRESH_CONNECT, fresh ? 1 : 0), "CURLOPT_FRESH_CONNECT")
-            setFresh = fresh
-        }
-        try pool.admit(self)
+        try check(
+            unsafe heimdallr_easy_set_list(easy.pointer, CURLOPT_HTTPHEADER, fields.list()), "CURLOPT_HTTPHEADER")
     }
 
     // MARK: Under way
@@ -283,6 +314,7 @@ public enum UploadLength: Sendable, Equatable {
                 ? TransportError(.responseTruncated, message: "the connection ended without close_notify") : nil
         }
         if isFolded { return TransportError(.responseMalformed, message: "the first field line begins with a space") }
+        if isWithheld { return TransportError(.withheld, message: "the request was not sent") }
         if isAborted { return TransportError(.aborted, message: "the request's body ended early") }
         var systemError = 0
         _ = unsafe heimdallr_easy_get_long(easy.pointer, CURLINFO_OS_ERRNO, &systemError)

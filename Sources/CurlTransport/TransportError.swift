@@ -28,6 +28,8 @@ public struct TransportError: Error, Sendable, Equatable, CustomStringConvertibl
         case responseTruncated
         /// What came is not HTTP.
         case responseMalformed
+        /// The delegate would not have the request sent when its connection stood.
+        case withheld
         /// The delegate ended it.
         case aborted
         case `internal`

@@ -76,7 +76,7 @@ extension HeimdallrHTTPClientError {
         case .transport(let error):
             switch error.kind {
             case .nameNotResolved: self = .dns
-            case .connectionTimedOut, .connectionLimit: self = .timeout
+            case .connectionTimedOut, .connectionLimit, .withheld: self = .timeout
             case .tlsHandshake, .tlsCertificate, .tlsConfiguration:
                 self = .tls(error.message)
             case .connectionRefused, .connectionFailed, .connectionLost, .responseTruncated, .proxy, .loop,

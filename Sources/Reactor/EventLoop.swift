@@ -22,7 +22,7 @@ public protocol ReadinessHandler: AnyObject {
     func ready(_ readiness: Readiness)
 }
 
-/// Wants to be called once before the loop waits again, for work that is cheaper done in one go (a flush).
+/// Wants to be called once at the end of a turn, for work that is cheaper done in one go (a flush).
 public protocol TurnEndHandler: AnyObject {
     func turnEnded()
 }
@@ -62,6 +62,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
 
     private var slots: [Slot] = []
     var timers = TimerQueue()
+    private var due: [TimerEntry] = []
     private var turnEnd: [any TurnEndHandler] = []
     private var turnEndSpare: [any TurnEndHandler] = []
     private var nextTurn: [any NextTurnHandler] = []
@@ -199,13 +200,21 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
                 let event = unsafe events[index]
                 dispatch(unsafe event.data.u64, Readiness(rawValue: unsafe event.events))
             }
-            while let action = timers.popDue(now) { action() }
+            fireTimers()
             guard !nextTurn.isEmpty else { continue }
             let handlers = nextTurn
             nextTurn = []
             for handler in handlers { handler.nextTurn() }
         }
         end()
+    }
+
+    /// Those that are due now: what sets itself again has to wait for the next turn.
+    private func fireTimers() {
+        timers.popDue(now, into: &due)
+        guard !due.isEmpty else { return }
+        for timer in due { timer.fire(now) }
+        due.removeAll(keepingCapacity: true)
     }
 
     /// Lets go of everything, on the loop's own thread.
@@ -239,35 +248,34 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         slots[index].handler?.ready(readiness)
     }
 
-    /// - Returns: whether `stop` was called.
+    /// Those that stand in the queue now; what they add has to wait for the next turn.
+    /// - Returns: whether `stop` was called and none was left.
     private func runJobs() -> Bool {
-        while true {
-            let (jobs, isStopped) = inbox.withLock { inbox in
-                let jobs = inbox.jobs
-                inbox.jobs.removeAll(keepingCapacity: true)
-                return (jobs, inbox.isStopped)
-            }
-            if jobs.isEmpty { return isStopped }
-            for job in jobs {
-                switch job {
-                case .closure(let body): body()
-                case .executorJob(let job): unsafe job.runSynchronously(on: asUnownedSerialExecutor())
-                case .release(let object): object.release()
-                }
+        let (jobs, isStopped) = inbox.withLock { inbox in
+            let jobs = inbox.jobs
+            inbox.jobs.removeAll(keepingCapacity: true)
+            return (jobs, inbox.isStopped)
+        }
+        for job in jobs {
+            switch job {
+            case .closure(let body): body()
+            case .executorJob(let job): unsafe job.runSynchronously(on: asUnownedSerialExecutor())
+            case .release(let object): object.release()
             }
         }
+        return isStopped && jobs.isEmpty
     }
 
+    /// Each once: what registers again from here comes at the end of the next turn, behind everybody else's events.
     private func finishTurn() {
-        while !turnEnd.isEmpty {
-            swap(&turnEnd, &turnEndSpare)
-            for handler in turnEndSpare { handler.turnEnded() }
-            turnEndSpare.removeAll(keepingCapacity: true)
-        }
+        guard !turnEnd.isEmpty else { return }
+        swap(&turnEnd, &turnEndSpare)
+        for handler in turnEndSpare { handler.turnEnded() }
+        turnEndSpare.removeAll(keepingCapacity: true)
     }
 
     private func waitMilliseconds() -> Int32 {
-        if !nextTurn.isEmpty || inbox.withLock({ !$0.jobs.isEmpty || $0.isStopped }) { return 0 }
+        if !nextTurn.isEmpty || !turnEnd.isEmpty || inbox.withLock({ !$0.jobs.isEmpty || $0.isStopped }) { return 0 }
         guard let next = timers.next else { return -1 }
         // The clock moved on while handlers ran; being a little early costs one more turn, late costs accuracy.
         return Int32(next.since(now).wholeMilliseconds)

@@ -18,7 +18,7 @@ public final class LoopTimer {
         entry.action = nil
     }
 
-    /// Fires once, at the first look of the loop past `time`.
+    /// Fires once, at the first look of the loop past `time`; one that is set while timers fire waits for the next turn.
     public func schedule(at time: LoopTime) {
         entry.due = time
         if let queued = entry.queued, queued <= time { return }
@@ -40,6 +40,13 @@ final class TimerEntry {
     fileprivate var queued: LoopTime?
 
     fileprivate init(_ action: @escaping () -> Void) { self.action = action }
+
+    /// Unless it has been put off or cancelled meanwhile.
+    func fire(_ now: LoopTime) {
+        guard let due, due <= now else { return }
+        self.due = nil
+        action?()
+    }
 }
 
 /// Binary heap of moments. Entries that were overtaken stay until their moment comes.
@@ -64,8 +71,21 @@ struct TimerQueue {
         }
     }
 
+    /// Takes out all timers that are due.
+    mutating func popDue(_ now: LoopTime, into found: inout [TimerEntry]) {
+        while let timer = popDueEntry(now) { found.append(timer) }
+    }
+
     /// The action of one timer that is due, or `nil` when none is.
     mutating func popDue(_ now: LoopTime) -> (() -> Void)? {
+        while let timer = popDueEntry(now) {
+            timer.due = nil
+            if let action = timer.action { return action }
+        }
+        return nil
+    }
+
+    private mutating func popDueEntry(_ now: LoopTime) -> TimerEntry? {
         while let first = heap.first, first.time <= now {
             removeFirst()
             let timer = first.timer
@@ -78,9 +98,7 @@ struct TimerQueue {
                 insert(timer, at: due)
                 continue
             }
-            timer.due = nil
-            guard let action = timer.action else { continue }
-            return action
+            return timer
         }
         return nil
     }

@@ -203,7 +203,7 @@ extension Problem {
             self.init(
                 502, "destination_ip_unroutable", "unreachable", "The upstream can't be reached",
                 "Check the network between here and the upstream.")
-        case .connectionTimedOut:
+        case .connectionTimedOut, .withheld:
             self.init(
                 504, "connection_timeout", "connection-timeout", "The upstream did not accept the connection in time",
                 "The connection was not there within the upstream's connect_timeout.")

@@ -124,6 +124,7 @@ extension ClientConnection: TransferDelegate {
         guard isAnswerHeadComplete else { return .abort }
         if exchange.isSwitched { return passOn(body) }
         if exchange.isDiscardingAnswer {
+            guard hasShareLeft else { return waitForTurn() }
             discarded += body.count
             // Nobody sees it; a long one is not worth keeping the connection for.
             return discarded <= 1 << 20 ? .taken : .abort
@@ -133,6 +134,7 @@ extension ClientConnection: TransferDelegate {
             waitForClient()
             return .pause
         }
+        guard hasShareLeft else { return waitForTurn() }
         setDeadline(.upstreamIdle, after: upstream?.idleTimeout ?? .off)
         if answer.framing == .chunked { return takeChunks(body, transfer) }
         return pass(body) ? .taken : .abort
@@ -175,12 +177,14 @@ extension ClientConnection: TransferDelegate {
     }
 
     private func takeTrailer(_ line: Span<UInt8>) -> Bool {
+        // What is dropped counts, too.
+        trailerBytes += line.count
+        guard trailerBytes <= Self.maxTrailerBytes else { return false }
         guard !exchange.isDiscardingAnswer else { return true }
         do throws(MessageError) {
             switch try ResponseTrailer.check(line: line) {
             case .field(let name, let value):
                 if answer.connectionNames(line[name]) { return true }
-                guard trailers.count < Self.maxTrailerBytes else { return false }
                 trailers.append(line[name])
                 trailers.append(": ")
                 trailers.append(line[value])
@@ -244,7 +248,7 @@ extension ClientConnection: TransferDelegate {
     func transferEnded(_ transfer: Transfer, error: TransportError?) {
         self.transfer = nil
         guard phase == .exchanging else { return }
-        if let error, let upstream { shard.observer.transportFailed(upstream.name, error) }
+        if let error, error.kind != .withheld, let upstream { shard.observer.transportFailed(upstream.name, error) }
         ended(error)
         readHead()
     }
@@ -260,7 +264,7 @@ extension ClientConnection: TransferDelegate {
             }
             finishRequest(keeping: exchange.keepsConnection)
         case .resend: sendAgain()
-        case .replay:
+        case .replay, .renew:
             guard let upstream, let client = upstream.client else { return fail(.internalError) }
             waitForToken(client, upstream)
         case .problem(let problem): fail(problem)

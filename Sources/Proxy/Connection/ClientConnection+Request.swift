@@ -236,6 +236,7 @@ extension ClientConnection {
             }
             isUploadWaiting = false
             setDeadline(.response, after: upstream.responseTimeout)
+            handedOver = shard.loop.now
             try transfer.start(delegate: self, fresh: fresh)
         } catch {
             transfer = nil
@@ -263,6 +264,16 @@ extension ClientConnection {
                     origin: destination.origin, method: bytes[head.method], target: target, isHead: isHead,
                     upload: upload)
             }
+        }
+        append(to: transfer, upstream, destination, credential)
+    }
+
+    /// All fields, with the credential.
+    func append(
+        to transfer: Transfer, _ upstream: Upstream, _ destination: Upstream.Destination,
+        _ credential: RequestCredential?
+    ) {
+        headBytes.withBytes { bytes in
             if upstream.settings.keepsHost, let authority = asked?.authority {
                 transfer.append(name: Names.host.span, value: Array(authority.description.utf8).span)
             } else {
@@ -297,7 +308,7 @@ extension ClientConnection {
         transfer.append(name: Names.via.span, value: (exchange.isHTTP10 ? Names.via10 : Names.via11).span)
     }
 
-    private func build(
+    func build(
         _ output: inout ByteBuffer, _ head: Span<UInt8>, _ upstream: Upstream, _ destination: Upstream.Destination,
         _ credential: RequestCredential?
     ) {

@@ -58,6 +58,7 @@ extension ClientConnection {
             waitForClient()
             return .pause
         }
+        guard hasShareLeft else { return waitForTurn() }
         noteProgress()
         let size = UInt64(bytes.count)
         write(body: bytes)

@@ -78,6 +78,8 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     var isUploadWaiting = false
     /// Tells an answer to an earlier wait for a token from the current one.
     var waitNumber = 0
+    /// The turn in which libcurl was given the request.
+    var handedOver = LoopTime(nanoseconds: 0)
 
     // What CONNECT asked for.
     var dialAttempt: DialAttempt?
@@ -95,7 +97,11 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     var discarded = 0
     var answerDecoder = ChunkedDecoder()
     var trailers = ByteBuffer()
+    var trailerBytes = 0
     var isPaused = false
+    /// The upstream waits for our next turn.
+    private var isYielding = false
+    private var share = TurnShare()
 
     // For the log.
     /// Why we answered ourselves.
@@ -220,7 +226,9 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
         interimCount = 0
         answerTaken = 0
         isPaused = false
+        isYielding = false
         trailers.removeAll()
+        trailerBytes = 0
         started = shard.loop.now
         status = 0
         refusal = nil
@@ -275,8 +283,22 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
         switch phase {
         case .readingHead: readHead()
         case .closing, .lingering: discardInput()
-        case .awaitingToken, .exchanging, .dialling, .tunnelling, .closed: break
+        case .exchanging:
+            guard isYielding else { return }
+            isYielding = false
+            transfer?.resumeBody()
+        case .awaitingToken, .dialling, .tunnelling, .closed: break
         }
+    }
+
+    /// Whether another piece of an answer may be handled in this turn.
+    var hasShareLeft: Bool { share.takesMore(in: shard.loop) }
+
+    /// Goes on with the answer when others have had their turn.
+    func waitForTurn() -> BodyStep {
+        isYielding = true
+        goOnNextTurn()
+        return .pause
     }
 
     // MARK: Writing

@@ -25,6 +25,9 @@ struct Exchange {
     private(set) var answerFraming = BodyFraming.none
     private(set) var isResent = false
     private(set) var isReplayed = false
+    /// How often its token expired before it could be sent.
+    private var renewals = 0
+    private static let maxRenewals = 3
     /// The answer is a 401 that the client won't see.
     private(set) var isDiscardingAnswer = false
     /// The upstream has agreed to an upgrade: bytes pass both ways, and mean nothing to us.
@@ -42,6 +45,8 @@ struct Exchange {
         case resend
         /// A new token, and once more.
         case replay
+        /// Nothing was sent: a current token, and on with it.
+        case renew
         case problem(Problem)
         /// The client has a part of the answer: only a closed connection says that it is not all.
         case cut
@@ -56,6 +61,10 @@ struct Exchange {
         if isAnswered { return error == nil ? .complete : .cut }
         guard let error else {
             return .problem(isHeadComplete ? .internalError : Problem(TransportError(.responseTruncated, message: "")))
+        }
+        if error.kind == .withheld, renewals < Self.maxRenewals {
+            renewals += 1
+            return .renew
         }
         if error.kind == .connectionLost, isIdempotent, !hasBody, !isResent {
             isResent = true

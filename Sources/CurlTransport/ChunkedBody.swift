@@ -1,0 +1,38 @@
+/// Takes the chunked coding off a whole body (RFC 9112, section 7.1). libcurl has found its end already; extensions and
+/// trailers are dropped.
+enum ChunkedBody {
+    /// - Returns: `nil` for what is no whole chunked body.
+    static func content(of bytes: Span<UInt8>) -> [UInt8]? {
+        var content: [UInt8] = []
+        var index = 0
+        while true {
+            var size = 0
+            var digits = 0
+            while index < bytes.count, let digit = digit(bytes[index]) {
+                // More than there can be.
+                guard size <= bytes.count else { return nil }
+                size = size * 16 + digit
+                digits += 1
+                index += 1
+            }
+            while index < bytes.count, bytes[index] != UInt8(ascii: "\n") { index += 1 }
+            guard digits > 0, index < bytes.count else { return nil }
+            index += 1
+            if size == 0 { return content }
+            guard bytes.count - index >= size + 2 else { return nil }
+            for position in index..<(index + size) { content.append(bytes[position]) }
+            index += size
+            guard bytes[index] == UInt8(ascii: "\r"), bytes[index + 1] == UInt8(ascii: "\n") else { return nil }
+            index += 2
+        }
+    }
+
+    private static func digit(_ byte: UInt8) -> Int? {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): Int(byte - UInt8(ascii: "0"))
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): Int(byte - UInt8(ascii: "a") + 10)
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): Int(byte - UInt8(ascii: "A") + 10)
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,100 @@
+import Heimdallr
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite("a token that expires while its request waits does not leave", .grounds, .serialized, .timeLimit(.minutes(1)))
+struct TokenAgeTests {
+    private static let life = 2
+
+    /// Tokens that live two seconds, and when each was given.
+    private final class Issue: Sendable {
+        private let times = Mutex<[String: ContinuousClock.Instant]>([:])
+
+        func endpoint() throws -> TokenEndpoint {
+            try TokenEndpoint { [self] _, number in
+                times.withLock { $0["Bearer T\(number + 1)"] = .now }
+                return .token("T\(number + 1)", expiresIn: "\(TokenAgeTests.life)")
+            }
+        }
+
+        func age(of authorization: String) -> Duration? { times.withLock { $0[authorization] }.map { .now - $0 } }
+    }
+
+    @Test(arguments: [nil, "inject: {query: access_token}\nallow_deprecated: true"])
+    func `in the line for a connection`(injection: String?) async throws {
+        let issue = Issue()
+        let ages = Mutex<[Duration?]>([])
+        let gate = Gate()
+        let ground = try await Ground(
+            upstream: "max_connections: 1\nconnect_timeout: 10s\n" + (injection ?? ""),
+            endpoint: try issue.endpoint(), keeping: .init(change: { $0.refreshBefore = .zero })
+        ) { exchange in
+            let name =
+                exchange.head.field("Authorization")
+                ?? exchange.head.target.split(separator: "=").last.map { "Bearer \($0)" } ?? ""
+            ages.withLock { $0.append(issue.age(of: name)) }
+            if exchange.head.target.hasPrefix("/first") { gate.wait() }
+            try exchange.respond(body: "ok")
+        }
+        async let first = ground.request("GET", "http://api.test/first")
+        let origin = ground.origin
+        try await eventually("the first is under way") { origin.requests.count == 1 }
+        async let second = ground.request("POST", "http://api.test/second", body: "the body")
+        try await Task.sleep(for: .milliseconds(2700))
+        gate.open()
+        #expect(try await first.status == 200)
+        #expect(try await second.status == 200)
+        let seen = ages.withLock { $0 }
+        #expect(seen.count == 2)
+        for age in seen { #expect(try #require(age) < .seconds(Self.life)) }
+        #expect(origin.requests.last?.text == "the body")
+    }
+
+    /// Takes its time for the handshakes; answers with what the request carried.
+    private static let server = #"""
+        import socket, ssl, sys, threading, time
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(sys.argv[1], sys.argv[2])
+        listener = socket.create_server(("127.0.0.1", 0))
+        print(listener.getsockname()[1], flush=True)
+        waits = [2.7]
+        def serve(raw):
+            time.sleep(waits.pop() if waits else 0)
+            connection = context.wrap_socket(raw, server_side=True)
+            head = b""
+            while not head.endswith(b"\r\n\r\n"):
+                piece = connection.recv(4096)
+                if not piece:
+                    return
+                head += piece
+            token = head.lower().split(b"authorization: ")[1].split(b"\r\n")[0]
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(token) + token)
+        while True:
+            raw, _ = listener.accept()
+            threading.Thread(target=serve, args=(raw,), daemon=True).start()
+        """#
+
+    @Test func `in a long handshake`() async throws {
+        let authority = try await PrivateCA()
+        let certificate = try await authority.server()
+        let server = try ChildProcess(
+            ["/usr/bin/python3", "-c", Self.server, certificate.certificateFile, certificate.keyFile])
+        let port = try await eventually("the server says its port") {
+            server.output.hasSuffix("\n") ? UInt16(server.output.dropLast()) : nil
+        }
+        let issue = Issue()
+        let ground = try await Ground(
+            more: """
+                - host: secure.test
+                  url: https://localhost:\(port)
+                  client: api
+                  tls: {ca_file: \(authority.certificateFile)}
+                """, endpoint: try issue.endpoint(), keeping: .init(change: { $0.refreshBefore = .zero }))
+        let response = try await ground.request("GET", "http://secure.test/")
+        #expect(response.status == 200)
+        #expect(response.text.lowercased() == "bearer t2")
+        try await server.stop()
+        withExtendedLifetime(authority) {}
+    }
+}
