@@ -40,9 +40,7 @@ public final class Administration: Sendable {
     public static func start(
         _ settings: AdministrationSettings, sources: AdministrationSources, tokens: TokenMetrics, logger: Logger
     ) async throws(AdministrationError) -> Administration {
-        let path =
-            settings.socket
-            ?? AdminSocket.defaultPath(port: settings.port, runtimeDirectory: settings.runtimeDirectory)
+        let path = try socketPath(settings, logger)
         // The process's own, which is never shut down: a connection's last work may come after its server is gone.
         let group = MultiThreadedEventLoopGroup.singleton
         let admission = Admission(hosts: settings.hosts)
@@ -59,12 +57,12 @@ public final class Administration: Sendable {
             isSocket: false, address: .hostname(settings.host, port: Int(settings.port)),
             router: PageRoutes.router(
                 office, admission: admission, gate: TokenGate(token: settings.token, forms: forms)),
-            handlers: { [ConnectionGuard()] })
+            handlers: { [pageRoom = ConnectionRoom()] in [ConnectionGuard(pageRoom)] })
         let users = allowedUsers
         let command = Part(
             name: path, isSocket: true, address: .unixDomainSocket(path: path),
             router: CommandRoutes.router(office),
-            handlers: { [PeerGuard(allowed: users), ConnectionGuard()] })
+            handlers: { [commandRoom = ConnectionRoom()] in [PeerGuard(allowed: users), ConnectionGuard(commandRoom)] })
         let (servers, serving, ports) = try await run([page, command], on: group, logger)
         do { try AdminSocket.restrict(path) } catch {
             await servers.triggerGracefulShutdown()
@@ -199,9 +197,30 @@ extension Administration {
                 configuration: .init(
                     additionalChannelHandlers: part.handlers(), httpDecoderConfiguration: limits)),
             configuration: ApplicationConfiguration(
-                address: part.address, serverName: nil,
-                availableConnectionsDelegate: MaximumAvailableConnections(256)),
+                address: part.address, serverName: nil, backlog: 4096),
             onServerRunning: onListening, eventLoopGroupProvider: .shared(group), logger: logger)
+    }
+
+    /// As configured, or the default; what is odd about it is said.
+    private static func socketPath(
+        _ settings: AdministrationSettings, _ logger: Logger
+    ) throws(AdministrationError) -> String {
+        if let path = settings.socket {
+            if let fault = AdminSocket.strangersFault(folderOf: path) {
+                logger.warning(
+                    "the command line will not use the admin socket: give it a folder that only its user may write to",
+                    metadata: ["socket": "\(path)", "reason": "\(fault)"])
+            }
+            return path
+        }
+        let (path, reason) = try AdminSocket.prepareDefault(
+            port: settings.port, runtimeDirectory: settings.runtimeDirectory)
+        if let reason {
+            logger.warning(
+                "the admin socket is not in its usual place; the command line finds it all the same",
+                metadata: ["socket": "\(path)", "reason": "\(reason)"])
+        }
+        return path
     }
 
     /// A socket's file that a dead process left is removed; a live one's is not.
@@ -211,7 +230,6 @@ extension Administration {
         guard path.utf8.count <= AdminSocket.maxPathLength else {
             throw .socket(path: path, reason: "its path has more than \(AdminSocket.maxPathLength) bytes")
         }
-        try AdminSocket.prepareFolder(of: path)
         switch AdminSocket.presence(path) {
         case .nothing: return
         case .somethingElse: throw .socket(path: path, reason: "there is a file of that name that is no socket")

@@ -38,11 +38,34 @@ public struct AdministrationSources: Sendable {
         public var isUnattended: Bool
         /// Where the authorization server sends the browser back to; `nil`: `/callback` of the admin port.
         public var redirectURI: String?
+        /// Who gives it tokens: the issuer, or else the token endpoint, without a query.
+        public var issuer: String?
 
-        public init(_ heimdallr: Heimdallr, isUnattended: Bool, redirectURI: String? = nil) {
+        public init(
+            _ heimdallr: Heimdallr, isUnattended: Bool, redirectURI: String? = nil, issuer: String? = nil
+        ) {
             self.heimdallr = heimdallr
             self.isUnattended = isUnattended
             self.redirectURI = redirectURI
+            self.issuer = issuer
+        }
+    }
+
+    /// One rule of the configuration, for people who want to use it.
+    public struct Rule: Sendable, Equatable {
+        /// The upstream's name and its client, as in `TrafficReport`.
+        public var upstream: String
+        public var client: String?
+        /// Where its requests go; `nil`: to the host that was asked for.
+        public var destination: String?
+        /// A command that makes such a request.
+        public var example: String
+
+        public init(upstream: String, client: String?, destination: String?, example: String) {
+            self.upstream = upstream
+            self.client = client
+            self.destination = destination
+            self.example = example
         }
     }
 
@@ -50,6 +73,8 @@ public struct AdministrationSources: Sendable {
     public var version: String
     /// In the order of the configuration.
     public var clients: [Client]
+    /// In the order of the configuration.
+    public var rules: [Rule] = []
     /// Returns once every loop of the proxy has had a turn.
     public var pulse: @Sendable () async -> Void
     /// The upstreams' counters, now.

@@ -44,7 +44,7 @@ enum CommandRoutes {
         }
         let method = query["method"].map(String.init) ?? "GET"
         let route = await office.sources.route(method, url)
-        return Response.plain(.ok, WhyText.text(route, office))
+        return Response.plain(.ok, WhyText.text(route, office)).marked(bad: WhyText.isRefused(route, office))
     }
 
     static func unknownClient(_ office: Office) -> Response {
@@ -59,6 +59,17 @@ enum CommandRoutes {
 
 /// What `why` says.
 enum WhyText {
+    /// Whether the proxy would answer by itself, whoever asks.
+    static func isRefused(_ route: RouteReport, _ office: Office) -> Bool {
+        switch route {
+        case .refused: return true
+        case .callers(let some, let others): return (some + [others]).allSatisfy { isRefused($0, office) }
+        case .upstream(_, _, let name, _):
+            guard let name, let client = office.sources.client(named: name) else { return false }
+            return client.heimdallr.status().state.isWithoutHope
+        }
+    }
+
     static func text(_ route: RouteReport, _ office: Office) -> String {
         switch route {
         case .refused(let status, let reason):
@@ -73,6 +84,7 @@ enum WhyText {
             }
             let status = client.heimdallr.status()
             text += "client       \(name) (\(status.grantType)) \(status.state.inWords)\nput on as    \(injection)\n"
+            if status.state.isWithoutHope { text += "answer       an error of the proxy, for want of a token\n" }
             if let since = status.sinceLastSuccess { text += "token from   \(StatusPage.words(since)) ago\n" }
             if let left = status.expiresIn { text += "expires in   \(StatusPage.words(left))\n" }
             if let cause = status.cause { text += "because      \(cause)\n" }
@@ -81,6 +93,16 @@ enum WhyText {
                     "last error   \(error)\nwhat to do   \(Advice.sentence(for: error, signIn: office.signIn(of: client)))\n"
             }
             return text
+        }
+    }
+}
+
+extension HeimdallrStatus.State {
+    /// A request that wants the token now would get none, however long it waited.
+    fileprivate var isWithoutHope: Bool {
+        switch self {
+        case .backingOff, .needsAuthentication, .stopped: true
+        case .starting, .ready, .fetching, .idle: false
         }
     }
 }

@@ -1,8 +1,10 @@
+import HTTPTypes
 import NIOCore
 import NIOHTTPTypes
 
 /// Keeps one connection from costing more than its share: a whole request within 10 s of the connection or of the last
-/// answer, at most 64 KiB of body, and an answer that the client takes off our hands.
+/// answer, at most 64 KiB of body, an answer that the client takes off our hands, and a place in the listener's room only
+/// as long as nobody needs it more.
 final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
@@ -18,20 +20,38 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     private var stallDeadline: Scheduled<Void>?
     private var unanswered = 0
     private var bodySize = 0
+    private let room: ConnectionRoom
+    private var place: UInt64?
+    private var isProbe = false
+    private var pending: [HTTPRequestPart] = []
+    /// A request was turned away, and nothing that follows it is read.
+    private var isOver = false
 
-    init(requestTimeout: TimeAmount = ConnectionGuard.requestTimeout) { self.requestTimeout = requestTimeout }
+    init(_ room: ConnectionRoom, requestTimeout: TimeAmount = ConnectionGuard.requestTimeout) {
+        self.room = room
+        self.requestTimeout = requestTimeout
+    }
 
-    func handlerAdded(context: ChannelHandlerContext) { expectRequest(context) }
+    func handlerAdded(context: ChannelHandlerContext) {
+        let channel = context.channel
+        place = room.enter { channel.close(promise: nil) }
+        guard place != nil else { return channel.close(promise: nil) }
+        expectRequest(context)
+    }
 
     func handlerRemoved(context: ChannelHandlerContext) {
+        leave()
         requestDeadline?.cancel()
         stallDeadline?.cancel()
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        switch unwrapInboundIn(data) {
-        case .head:
+        guard !isOver else { return }
+        let part = unwrapInboundIn(data)
+        switch part {
+        case .head(let head):
             bodySize = 0
+            if unanswered == 0 { isProbe = Self.isProbe(head) }
             expectRequest(context)
         case .body(let part):
             bodySize += part.readableBytes
@@ -40,14 +60,49 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
             unanswered += 1
             requestDeadline?.cancel()
             requestDeadline = nil
+            // Of several requests at once the first decides.
+            if unanswered == 1, let place, !room.set(place, isProbe ? .probe : .other) { return turnAway(context) }
         }
-        context.fireChannelRead(data)
+        // Whoever answers begins with the head, and a request that is not whole yet shall keep nobody busy.
+        pending.append(part)
+        guard case .end = part else { return }
+        for part in pending { context.fireChannelRead(wrapInboundOut(part)) }
+        pending.removeAll()
+    }
+
+    /// The four paths that orchestrators and scrapers ask for, whatever their query.
+    private static func isProbe(_ head: HTTPRequest) -> Bool {
+        ["/livez", "/healthz", "/readyz", "/metrics"].contains(head.path?.prefix { $0 != "?" } ?? "")
+    }
+
+    private func turnAway(_ context: ChannelHandlerContext) {
+        isOver = true
+        pending.removeAll()
+        let text = ByteBuffer(string: "Too many requests are under way. Try again in a moment.\n")
+        let head = HTTPResponse(
+            status: .serviceUnavailable,
+            headerFields: [
+                .contentType: "text/plain; charset=utf-8", .contentLength: String(text.readableBytes),
+                .connection: "close", .cacheControl: "no-store",
+            ])
+        context.write(wrapOutboundOut(.head(head)), promise: nil)
+        context.write(wrapOutboundOut(.body(text)), promise: nil)
+        let channel = context.channel
+        context.writeAndFlush(wrapOutboundOut(.end(nil))).whenComplete { _ in channel.close(promise: nil) }
+    }
+
+    private func leave() {
+        if let place { room.leave(place) }
+        place = nil
     }
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         if case .end = unwrapOutboundIn(data) {
             unanswered -= 1
-            if unanswered <= 0 { expectRequest(context) }
+            if unanswered <= 0 {
+                expectRequest(context)
+                if let place { room.set(place, .waiting) }
+            }
         }
         context.write(data, promise: promise)
     }
@@ -56,8 +111,11 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         if context.channel.isWritable {
             stallDeadline?.cancel()
             stallDeadline = nil
+            // It was there before, so it is not turned away now.
+            if unanswered > 0, let place { room.set(place, isProbe ? .probe : .other) }
         } else if stallDeadline == nil {
             stallDeadline = closing(context, in: Self.stallTimeout)
+            if unanswered > 0, let place { room.set(place, .stalled) }
         }
         context.fireChannelWritabilityChanged()
     }
@@ -65,6 +123,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     func channelInactive(context: ChannelHandlerContext) {
         requestDeadline?.cancel()
         stallDeadline?.cancel()
+        leave()
         context.fireChannelInactive()
     }
 

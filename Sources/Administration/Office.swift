@@ -56,7 +56,8 @@ final class Office: Sendable {
     private var clients: [Readiness.Client] {
         sources.clients.map {
             Readiness.Client(
-                status: $0.heimdallr.status(), isUnattended: $0.isUnattended, signIn: signIn(of: $0))
+                status: $0.heimdallr.status(), isUnattended: $0.isUnattended, signIn: signIn(of: $0),
+                issuer: $0.issuer)
         }
     }
 
@@ -80,7 +81,7 @@ final class Office: Sendable {
     func status() async -> StatusPage {
         StatusPage(
             version: sources.version, uptime: begin.duration(to: .now), isDraining: draining.load(ordering: .relaxed),
-            clients: clients, traffic: await sources.traffic())
+            clients: clients, traffic: await sources.traffic(), rules: sources.rules)
     }
 
     func metrics() async -> String {

@@ -42,9 +42,11 @@ enum PageRoutes {
     static func addReading(to group: some RouterMethods<AdminContext>, _ office: Office) {
         group.get("status") { request, _ in
             let status = await office.status()
-            return request.uri.queryParameters["format"] == "text"
+            let response =
+                request.uri.queryParameters["format"] == "text"
                 ? Response.plain(.ok, status.text)
                 : Response.content(.ok, "application/json", status.json.document)
+            return response.marked(bad: status.isUnwell)
         }
         group.get("events") { _, _ in events(office) }
     }

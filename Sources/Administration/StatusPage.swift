@@ -8,9 +8,13 @@ struct StatusPage {
     let isDraining: Bool
     let clients: [Readiness.Client]
     let traffic: TrafficReport
+    var rules: [AdministrationSources.Rule] = []
 
     var isReady: Bool { Readiness(clients, isDraining: isDraining, isStrict: false).isReady }
     var isDegraded: Bool { !Readiness(clients, isDraining: isDraining, isStrict: true).isReady }
+
+    /// As `isDegraded`, but a proxy that merely starts is well.
+    var isUnwell: Bool { Readiness(clients, isDraining: isDraining, isStrict: true).isUnwell }
 
     /// Without those that only stand for requests without an upstream, unless there were some.
     var upstreams: [TrafficReport.Upstream] {
@@ -48,6 +52,7 @@ struct StatusPage {
         return .object([
             .init("client", .string(status.client)),
             .init("grant_type", .string(status.grantType)),
+            .init("issuer", JSON(client.issuer)),
             .init("login_method", JSON(status.loginMethod?.rawValue)),
             .init("login_url", JSON(client.signIn.url)),
             .init("redirect_uri", JSON(client.signIn.redirectURI)),

@@ -14,14 +14,25 @@ struct AdminOptions: ParsableArguments {
         completion: .file())
     var socket: String?
 
+    /// As `perform`, for what a script wants to know by the exit code too.
+    /// - Throws: also `ExitStatus.unwell`, after printing, when the answer is a bad sign and `exitZero` is not set.
+    func report(_ target: String, exitZero: Bool) throws {
+        let answer = try print(try ask("GET", target))
+        if answer.isBadSign, !exitZero { throw ExitStatus.unwell.error }
+    }
+
     /// Asks the running proxy and prints what it says: to standard output when it could do what was wanted, else to
     /// standard error.
     /// - Throws: `ExitStatus.failure`, also when there is no running proxy; `.badConfiguration`
     func perform(_ method: String, _ target: String) throws {
-        let answer = try ask(method, target)
+        _ = try print(try ask(method, target))
+    }
+
+    private func print(_ answer: AdminClient.Answer) throws -> AdminClient.Answer {
         let isGood = (200..<300).contains(answer.status)
         (isGood ? OutputDescriptor.standardOutput : .standardError).write(answer.body)
         if !isGood { throw ExitStatus.failure.error }
+        return answer
     }
 
     /// - Parameter type: of the body.
@@ -37,6 +48,10 @@ struct AdminOptions: ParsableArguments {
             } catch {
                 switch error {
                 case .nobodyThere: continue
+                case .stranger(let sentence):
+                    OutputDescriptor.standardError.write(
+                        "error: the admin socket \(path) is not used, and nothing was sent to it: \(sentence)\n")
+                    throw ExitStatus.failure.error
                 case .other(let sentence):
                     OutputDescriptor.standardError.write("error: the proxy at \(path) can't be asked: \(sentence)\n")
                     throw ExitStatus.failure.error
@@ -62,12 +77,10 @@ struct AdminOptions: ParsableArguments {
         if let socket = admin.socket { return [socket] }
         guard case .tcp(_, let port) = admin.listen else { return [] }
         // In a folder that another user could have made, somebody else might answer.
-        let candidates = AdminSocket.candidates(port: port, runtimeDirectory: environment["XDG_RUNTIME_DIR"])
-        guard FileManager.default.fileExists(atPath: AdminSocket.ownFolder),
-            let fault = AdminSocket.folderFault(AdminSocket.ownFolder)
-        else { return candidates }
-        OutputDescriptor.standardError.write("warning: \(AdminSocket.ownFolder) is not used: \(fault)\n")
-        return candidates.filter { !$0.hasPrefix(AdminSocket.ownFolder + "/") }
+        if let fault = AdminSocket.ownFolderFault() {
+            OutputDescriptor.standardError.write("warning: \(AdminSocket.ownFolder) is not used: \(fault)\n")
+        }
+        return AdminSocket.candidates(port: port, runtimeDirectory: environment["XDG_RUNTIME_DIR"])
     }
 }
 
@@ -76,10 +89,14 @@ struct AdminClient {
     struct Answer: Equatable {
         var status: Int
         var body: [UInt8]
+        /// The field `Heimdallr-Verdict`: what was asked for is degraded, or would be refused.
+        var isBadSign = false
     }
 
-    enum Failure: Error {
+    enum Failure: Error, Equatable {
         case nobodyThere
+        /// Somebody else could be at the other end, or is.
+        case stranger(String)
         case other(String)
     }
 
@@ -99,6 +116,10 @@ struct AdminClient {
         } catch {
             throw error.isNobodyThere ? .nobodyThere : .other(error.sentence)
         }
+        if let fault = Self.fault(ofPeer: connection.peer(), asking: ProcessIdentity.user) { throw .stranger(fault) }
+        if let fault = AdminSocket.strangersFault(folderOf: path) {
+            throw .stranger("\(fault); give the socket a folder that only its user may write to (admin.socket)")
+        }
         var head = "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(body.count)\r\n"
         if let type { head += "Content-Type: \(type)\r\n" }
         guard connection.send(Array((head + "Connection: close\r\n\r\n").utf8) + body) else {
@@ -114,6 +135,14 @@ struct AdminClient {
         return answer
     }
 
+    /// Passwords go this way, and tokens come back: only our own user or root may be at the other end.
+    static func fault(ofPeer peer: UInt32?, asking user: UInt32) -> String? {
+        guard let peer else { return "the system does not say who listens there" }
+        guard peer != user, peer != 0 else { return nil }
+        return
+            "user \(peer) listens there, not user \(user) or root; if that is your proxy, run this command as user \(peer)"
+    }
+
     /// A head, and as much body as it says.
     static func parse(_ bytes: [UInt8]) -> Answer? {
         let end = Array("\r\n\r\n".utf8)
@@ -124,13 +153,20 @@ struct AdminClient {
         let words = lines.first?.split(separator: " ") ?? []
         guard words.count >= 2, words[0] == "HTTP/1.1", let status = Int(words[1]) else { return nil }
         let body = bytes[(split + end.count)...]
+        var isBadSign = false
+        var length: Int?
         for line in lines.dropFirst() {
             let parts = line.split(separator: ":", maxSplits: 1)
-            guard parts.count == 2, parts[0].lowercased() == "content-length" else { continue }
-            guard let length = Int(parts[1].drop { $0 == " " }), length >= 0, length <= body.count else { return nil }
-            return Answer(status: status, body: Array(body.prefix(length)))
+            guard parts.count == 2 else { continue }
+            let value = parts[1].drop { $0 == " " }
+            switch parts[0].lowercased() {
+            case "content-length": length = Int(value)
+            case AdminVerdict.field.lowercased(): isBadSign = value == AdminVerdict.bad
+            default: continue
+            }
         }
-        return nil
+        guard let length, length >= 0, length <= body.count else { return nil }
+        return Answer(status: status, body: Array(body.prefix(length)), isBadSign: isBadSign)
     }
 
     /// For a place in a path or a query (RFC 3986).

@@ -45,6 +45,11 @@ struct App {
                 "a user can't come in: the secret can't be read",
                 metadata: ["user": "\(user)", "reason": "\(error)"])
         }
+        observer.userGuessed = { [logger] peer, user, count in
+            logger.warning(
+                "wrong passwords of proxy.users",
+                metadata: ["peer": "\(peer)", "user": "\(user ?? "(unknown)")", "wrong": "\(count)"])
+        }
         let server = try await ProxyServer(
             configuration, clients: clients, loops: loops, observer: observer,
             users: configuration.proxy.users.mapValues(\.provider))

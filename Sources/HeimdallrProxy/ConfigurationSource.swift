@@ -42,6 +42,9 @@ enum ConfigurationSource: Sendable, Equatable {
         do throws(ConfigurationError) {
             let (configuration, warnings) = try read(environment)
             for warning in warnings { OutputDescriptor.standardError.write("warning: \(warning)\n") }
+            if let fault = AdminTokenRule.fault(configuration.admin?.token, environment: environment) {
+                throw ConfigurationError(problems: [.init(file: name, message: fault)])
+            }
             return configuration
         } catch {
             let count = error.problems.count
@@ -65,6 +68,13 @@ enum ConfigurationSource: Sendable, Equatable {
         }
     }
 
+    private var name: String {
+        switch self {
+        case .file(let path): path
+        case .environment: "HEIMDALLR_ADMIN_TOKEN"
+        }
+    }
+
     private func read(
         _ environment: [String: String]
     ) throws(ConfigurationError) -> (configuration: Configuration, warnings: [ConfigurationError.Problem]) {
@@ -77,6 +87,30 @@ enum ConfigurationSource: Sendable, Equatable {
                 ])
             }
             return found
+        }
+    }
+}
+
+/// `admin.token` opens the page to whoever guesses it.
+enum AdminTokenRule {
+    /// In octets: 96 bits and more, where it was made at random.
+    static let minimum = 16
+
+    /// - Returns: what is wrong with it, and what to do; `nil` also when it can't be read, which is reported elsewhere.
+    static func fault(_ token: SecretSource?, environment: [String: String]) -> String? {
+        guard let token, let count = count(token, environment), count < minimum else { return nil }
+        return "admin.token: it has \(count) octets, which can be guessed: take at least \(minimum), made by "
+            + "`head -c 24 /dev/urandom | base64` for one"
+    }
+
+    private static func count(_ token: SecretSource, _ environment: [String: String]) -> Int? {
+        switch token {
+        case .literal(let text): return text.utf8.count
+        case .environment(let name): return environment[name]?.utf8.count
+        case .file(let path):
+            guard var bytes = FileManager.default.contents(atPath: path)?[...] else { return nil }
+            while let last = bytes.last, last == 0x0A || last == 0x0D { bytes.removeLast() }
+            return bytes.count
         }
     }
 }

@@ -21,7 +21,7 @@ struct HeimdallrProxyCommand: ParsableCommand {
             For a single API there need be no file. Set HEIMDALLR_UPSTREAM, HEIMDALLR_TOKEN_ENDPOINT, \
             HEIMDALLR_CLIENT_ID and HEIMDALLR_CLIENT_SECRET, and start heimdallr-proxy.
 
-            Exit codes: 0, 1 failure, 2 wrong usage, 78 wrong configuration.
+            Exit codes: 0, 1 failure, 2 wrong usage, 3 a bad answer of status or why, 78 wrong configuration.
             """,
         version: "heimdallr-proxy \(Version.number)",
         subcommands: [

@@ -37,6 +37,8 @@ enum ExitStatus: Int32 {
     case success = 0
     case failure = 1
     case usage = 2
+    /// The question was answered, and the answer is bad: `status` of a degraded proxy, `why` of a refusal.
+    case unwell = 3
     /// EX_CONFIG of sysexits.h.
     case badConfiguration = 78
 

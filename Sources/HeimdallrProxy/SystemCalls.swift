@@ -117,6 +117,11 @@ enum ProcessEnvironment {
     }
 }
 
+/// Who this process acts as. geteuid(2).
+enum ProcessIdentity {
+    static var user: UInt32 { geteuid() }
+}
+
 /// Seconds and nanoseconds since 1970, UTC. clock_gettime(2).
 struct WallTime: Sendable, Equatable {
     var seconds: Int
@@ -194,6 +199,16 @@ struct SocketConnection: ~Copyable {
 
     deinit {
         if descriptor >= 0 { close(descriptor) }
+    }
+
+    /// The user who listens, as the kernel saw it when it began to: SO_PEERCRED of unix(7).
+    borrowing func peer() -> UInt32? {
+        var peer = heimdallr_peer()
+        var length = socklen_t(MemoryLayout<heimdallr_peer>.size)
+        guard unsafe getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0, peer.uid != .max else {
+            return nil
+        }
+        return peer.uid
     }
 
     borrowing func send(_ bytes: [UInt8]) -> Bool { OutputDescriptor(number: descriptor).write(bytes) }

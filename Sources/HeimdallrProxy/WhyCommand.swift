@@ -8,6 +8,10 @@ struct WhyCommand: ParsableCommand {
         discussion: """
             Sends nothing. Says which upstream of the configuration the request is for, where it would go, whose token \
             it would carry, how old that is, and the client's last error.
+
+            The exit code is 0 when the request would be forwarded, 3 when the proxy would refuse it (no rule is for \
+            it, or its client has no token and can't get one now), and 1 when there is no proxy to ask. With \
+            --exit-zero it is 0 instead of 3, for scripts that only read.
             """)
 
     @OptionGroup var options: AdminOptions
@@ -18,7 +22,11 @@ struct WhyCommand: ParsableCommand {
     @Argument(help: "The URL as a program asks the proxy for it: http://HOST/PATH.")
     var url: String
 
+    @Flag(help: "Exit with 0 also when the request would be refused.")
+    var exitZero = false
+
     func run() throws {
-        try options.perform("GET", "/why?method=\(AdminClient.escaped(method))&url=\(AdminClient.escaped(url))")
+        try options.report(
+            "/why?method=\(AdminClient.escaped(method))&url=\(AdminClient.escaped(url))", exitZero: exitZero)
     }
 }

@@ -14,6 +14,10 @@ public struct ProxyObserver: Sendable {
     /// the loops.
     public var userSecretLost: @Sendable (String, any Error) -> Void = { _, _ in }
 
+    /// Wrong passwords of `proxy.users` came: where from, for which user (`nil`: there is no such user), and how many since
+    /// the last time this was called for that place. No more often than every ten seconds for each place.
+    public var userGuessed: @Sendable (_ peer: String, _ user: String?, _ count: Int) -> Void = { _, _, _ in }
+
     /// How somebody signs in, by the client's name. Asked when a client has no token for want of a person.
     public var signIn: @Sendable (String) -> SignInHint = { client in
         SignInHint(advice: "run heimdallr-proxy login \(client)", url: nil)

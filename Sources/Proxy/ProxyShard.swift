@@ -33,6 +33,8 @@ final class ProxyShard {
     let places: Int
     var room = Room()
     var roomTimer: LoopTimer?
+    /// Connections whose wrong password is not refused yet, by where they come from.
+    var heldGuesses: [String: Int] = [:]
     let metrics: ProxyMetrics
     private let layout: MetricsLayout
     private var whenEmpty: (() -> Void)?

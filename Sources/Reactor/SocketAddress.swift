@@ -69,6 +69,16 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
+    /// Without port and brackets; the path of a Unix socket.
+    public var host: String {
+        switch kind {
+        case .ipv4(let address, _):
+            "\(address >> 24).\(address >> 16 & 255).\(address >> 8 & 255).\(address & 255)"
+        case .ipv6(let high, let low, _, _): Self.text(high: high, low: low)
+        case .unix(let path): path
+        }
+    }
+
     private static func text(high: UInt64, low: UInt64) -> String {
         var address = unsafe unsafeBitCast((high.bigEndian, low.bigEndian), to: in6_addr.self)
         var buffer = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))

@@ -121,6 +121,54 @@ struct AdmissionTests {
         #expect(try await admin.run("status").ending == .exited(0))
     }
 
+    @Test func `admin.token can't be tried many times, by the form or in a field, and the log says so`() async throws {
+        let admin = try await AdministeredProxy(admin: "token: {file: FOLDER/admin-token}")
+        var statuses: [Int] = []
+        for number in 0..<30 {
+            statuses.append(try await admin.get("/status", [("Authorization", "Bearer guess-\(number)")]).status)
+        }
+        #expect(statuses == Array(repeating: 401, count: 10) + Array(repeating: 429, count: 20))
+        // The right one is not looked at either, or guessing would go on.
+        let right = ("Authorization", "Bearer \(adminToken)")
+        let late = try await admin.get("/status", [right])
+        #expect(late.status == 429 && late.field("Retry-After") == "60")
+        for path in ["/events", "/", "/login/api"] { #expect(try await admin.get(path, [right]).status == 429) }
+        var browser = Browser(admin)
+        let form = try await browser.get("/").text
+        let token = try #require(form.firstMatch(of: /name="csrf" value="([^"]+)"/)?.1)
+        #expect(
+            try await browser.send("POST", "/enter", body: "csrf=\(token)&next=/&token=\(adminToken)").status == 429)
+        // Probes want no token, and the socket is another way.
+        #expect(try await admin.get("/livez", [right]).status == 200)
+        #expect(try await admin.run("status").output.contains("Client api"))
+        let lines = admin.proxy.log.split(separator: "\n").filter { $0.contains("admin.token") }
+        #expect(lines.count >= 1 && lines.count <= 4, "\(lines)")
+        #expect(lines.first?.contains("a wrong admin.token was given") == true)
+        #expect(lines.first?.contains("peer=127.0.0.1") == true)
+        #expect(!admin.proxy.log.contains("guess-"))
+    }
+
+    @Test(arguments: ["token: {file: FOLDER/short}", "token: {env: SHORT_ADMIN_TOKEN}", "token: fifteen-octets."])
+    func `a short admin.token is an error at start, and for check`(token: String) async throws {
+        let directory = try TemporaryDirectory()
+        try directory.write("fifteen-octets.\r\n", to: "short")
+        let file = try directory.write(
+            """
+            proxy: {listen: "127.0.0.1:0"}
+            admin:
+              listen: 127.0.0.1:0
+              socket: FOLDER/admin.sock
+              \(token)
+            """.replacing("FOLDER", with: directory.path), to: "config.yaml")
+        for verb in ["serve", "check"] {
+            let run = try await RunningProxy.run(
+                [verb, "--config", file], environment: ["SHORT_ADMIN_TOKEN": "fifteen-octets."])
+            #expect(run.ending == .exited(78), "\(run.transcript)")
+            #expect(run.errors.contains("admin.token: it has 15 octets, which can be guessed: take at least 16"))
+            #expect(!run.transcript.contains("fifteen"))
+        }
+    }
+
     @Test func `what is for the command line is not on the port`() async throws {
         let admin = try await AdministeredProxy()
         for path in ["/token/api", "/why?method=GET&url=http://api.test/", "/login/api/x/y", "/logout"] {

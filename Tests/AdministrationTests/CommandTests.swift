@@ -47,9 +47,37 @@ struct CommandTests {
         ] {
             let run = try await admin.run("why", method, url)
             #expect(run.output.contains("answer \(status)"), "\(method) \(url): \(run.output)")
+            #expect(run.ending == .exited(3))
+            #expect(try await admin.run("why", "--exit-zero", method, url).ending == .exited(0))
         }
         #expect(origin.requests.isEmpty)
         #expect(admin.origin.requests.isEmpty)
+    }
+
+    @Test func `status and why exit with 3 where a client can't get a token, unless told not to`() async throws {
+        let admin = try await AdministeredProxy(TokenEndpoint([.error("invalid_scope")]))
+        try await eventuallyReady(admin)
+        for verb in [["status"], ["status", "--json"], ["why", "GET", "http://api.test/"]] {
+            let run = try await RunningProxy.run(verb + ["--socket", admin.socket])
+            #expect(run.ending == .exited(3), "\(run.transcript)")
+            #expect(run.errors.isEmpty && run.output.contains("invalid_scope"))
+            let calm = try await RunningProxy.run(verb + ["--exit-zero", "--socket", admin.socket])
+            #expect(calm.ending == .exited(0))
+            #expect(calm.output.contains("invalid_scope"))
+        }
+        let why = try await admin.run("why", "GET", "http://api.test/")
+        #expect(why.output.contains("answer       an error of the proxy, for want of a token\n"))
+        for verb in ["status", "why"] {
+            let help = try await RunningProxy.run([verb, "--help"]).output
+            #expect(help.contains("--exit-zero") && help.contains("3 when"))
+        }
+        let good = try await AdministeredProxy()
+        try await good.ready()
+        #expect(try await good.run("status").ending == .exited(0))
+        #expect(try await good.run("why", "GET", "http://api.test/").ending == .exited(0))
+        // Nobody to ask is another matter.
+        #expect(try await good.proxy.terminate() == .exited(0))
+        #expect(try await good.run("status", "--exit-zero").ending == .exited(1))
     }
 
     @Test func `exec gives a program the proxy, and not the secrets`() async throws {

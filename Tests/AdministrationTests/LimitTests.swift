@@ -1,5 +1,8 @@
+import Synchronization
 import TestSupport
 import Testing
+
+@testable import Administration
 
 @Suite("what one reader may cost", .timeLimit(.minutes(2)))
 struct LimitTests {
@@ -35,6 +38,86 @@ struct LimitTests {
         for client in [silent, half, bodyless, idle, socket] {
             _ = try await client.readToEnd(within: .seconds(40))
         }
+    }
+
+    /// All that keeps a connection without a request that could be answered.
+    @Test(arguments: [
+        "", "GET /status HTTP/1.1\r\nHost: loc",
+        "POST /refresh/api HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\na",
+        "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n", "\u{16}\u{3}\u{1}\u{2}\u{0}\u{1}\u{0}\u{1}\u{fc}\u{3}\u{3}",
+        "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\nGET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    ])
+    func `probes are answered beside hundreds that keep connections and ask nothing`(bytes: String) async throws {
+        let admin = try await AdministeredProxy()
+        try await admin.ready()
+        var idle: [RawClient] = []
+        for _ in 0..<400 {
+            let client = try await RawClient.connect(port: admin.adminPort)
+            if !bytes.isEmpty { try? await client.send(bytes) }
+            idle.append(client)
+        }
+        for path in ["/livez", "/readyz", "/metrics", "/healthz", "/status"] {
+            for _ in 0..<10 {
+                let begin = ContinuousClock.now
+                #expect(try await admin.get(path).status == 200, "\(path)")
+                #expect(begin.duration(to: .now) < .seconds(8))
+            }
+        }
+        withExtendedLifetime(idle) {}
+    }
+
+    @Test func `whoever reads no answers, and all readers of events, leave room for probes`() async throws {
+        let admin = try await AdministeredProxy()
+        try await admin.ready()
+        var clients: [RawClient] = []
+        for _ in 0..<40 {
+            let reader = try await RawClient.connect(port: admin.adminPort)
+            try await reader.send("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            clients.append(reader)
+        }
+        let many = String(repeating: "GET /page.css HTTP/1.1\r\nHost: localhost\r\n\r\n", count: 40)
+        for _ in 0..<300 {
+            let client = try await RawClient.connect(port: admin.adminPort)
+            try? await client.send(many)
+            clients.append(client)
+        }
+        for _ in 0..<20 { #expect(try await admin.get("/livez").status == 200) }
+        withExtendedLifetime(clients) {}
+    }
+
+    @Test func `those without a request make room, the oldest first; then those who take no answer; then nobody`() {
+        let room = ConnectionRoom()
+        let gone = Mutex<[Int]>([])
+        var ids: [UInt64] = []
+        func enter(_ number: Int) -> UInt64? { room.enter { gone.withLock { $0.append(number) } } }
+        for number in 0..<ConnectionRoom.capacity { ids.append(enter(number) ?? 0) }
+        #expect(Set(ids).count == ConnectionRoom.capacity && gone.withLock(\.isEmpty))
+        #expect(room.set(ids[0], .probe))
+        #expect(enter(1000) != nil)
+        #expect(gone.withLock { $0 } == [1])
+        // A turn of work puts it behind the others.
+        #expect(room.set(ids[2], .other) && room.set(ids[2], .waiting))
+        #expect(enter(1001) != nil)
+        #expect(gone.withLock { $0 } == [1, 3])
+        room.leave(ids[4])
+        #expect(enter(1002) != nil)
+        #expect(gone.withLock { $0 } == [1, 3])
+        #expect(room.count == ConnectionRoom.capacity)
+
+        let full = ConnectionRoom()
+        let places = (0..<ConnectionRoom.capacity).map { number in
+            full.enter { gone.withLock { $0.append(number) } } ?? 0
+        }
+        let others = ConnectionRoom.capacity - ConnectionRoom.keptForProbes
+        for place in places.prefix(others) { #expect(full.set(place, .other)) }
+        #expect(!full.set(places[others], .other), "the rest is for probes")
+        for place in places.dropFirst(others) { #expect(full.set(place, .probe)) }
+        #expect(full.enter {} == nil)
+        gone.withLock { $0 = [] }
+        #expect(full.set(places[7], .stalled))
+        #expect(full.enter {} != nil)
+        #expect(gone.withLock { $0 } == [7])
+        #expect(full.set(places[8], .waiting) && full.set(places[9], .other))
     }
 
     @Test func `so many readers of events, and no more`() async throws {

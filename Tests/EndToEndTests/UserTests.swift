@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -284,6 +285,70 @@ struct UserTests {
             proxy.log.split(separator: "\n").contains { $0.contains("method=CONNECT") && $0.contains("user=alice") }
         }
         #expect(!proxy.log.contains("SEKRET"))
+    }
+
+    private final class Answers: Sendable {
+        let statuses = Mutex<[Int]>([])
+    }
+
+    @Test func `guesses are slow, for requests and for tunnels, and those who know theirs never wait`() async throws {
+        let proxy = try await proxy(proxy: "connect: tunnel\ntunnels: [\"\(origin.authority)\"]")
+        let port = proxy.port
+        let answered = Answers()
+        let clock = ContinuousClock()
+        let begin = clock.now
+        let authority = origin.authority
+        await withTaskGroup(of: Void.self) { group in
+            for guesser in 0..<8 {
+                group.addTask {
+                    while begin.duration(to: clock.now) < .seconds(4) {
+                        let credentials = "alice:guess-\(Int.random(in: 0...999_999))".base64
+                        let (line, method) =
+                            guesser % 2 == 0
+                            ? ("CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)", "CONNECT")
+                            : ("GET http://api.test/ HTTP/1.1\r\nHost: api.test", "GET")
+                        let answer = try? await RawClient.exchange(
+                            port: port, "\(line)\r\nProxy-Authorization: Basic \(credentials)\r\n\r\n", method: method)
+                        if let answer { answered.statuses.withLock { $0.append(answer.status) } }
+                    }
+                }
+            }
+            for _ in 0..<20 {
+                try? await Task.sleep(for: .milliseconds(150))
+                let asked = clock.now
+                let good = try? await proxy.send("GET", "http://api.test/x", fields: [basic("alice:\(Self.password)")])
+                #expect(good?.status == 200)
+                #expect(asked.duration(to: clock.now) < .milliseconds(950))
+            }
+        }
+        let statuses = answered.statuses.withLock { $0 }
+        #expect(Set(statuses) == [407])
+        // Ten are free, then each of the eight gets one answer a second.
+        #expect(statuses.count >= 10 && statuses.count <= 10 + 8 * 6, "\(statuses.count)")
+        let lines = proxy.log.split(separator: "\n").filter { $0.contains("wrong passwords of proxy.users") }
+        #expect(lines.count >= 1 && lines.count <= 2, "\(lines)")
+        #expect(lines.allSatisfy { $0.contains("peer=127.0.0.1") && $0.contains("user=alice") })
+        #expect(!proxy.log.contains("guess-"))
+    }
+
+    @Test func `of many guesses at once only some wait; the others are cut off, and no place is lost`() async throws {
+        let proxy = try await proxy()
+        let credentials = "password-typed-as-name:x".base64
+        var clients: [RawClient] = []
+        for _ in 0..<300 {
+            let client = try await RawClient.connect(port: proxy.port)
+            try? await client.send(
+                "GET http://api.test/ HTTP/1.1\r\nHost: api.test\r\nProxy-Authorization: Basic \(credentials)\r\n\r\n")
+            clients.append(client)
+        }
+        let good = basic("alice:\(Self.password)")
+        #expect(try await proxy.send("GET", "http://api.test/x", fields: [good]).status == 200)
+        try await eventually("all of them are in the log") {
+            proxy.log.split(separator: "\n").filter { $0.contains("status=407") }.count == 300
+        }
+        #expect(proxy.log.contains("user=(unknown)") || proxy.log.contains("user=\"(unknown)\""))
+        #expect(!proxy.log.contains("password-typed"))
+        withExtendedLifetime(clients) {}
     }
 
     @Test func `metrics and status know nothing of them`() async throws {

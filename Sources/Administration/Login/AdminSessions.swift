@@ -6,8 +6,8 @@ import Synchronization
 final class AdminSessions: Sendable {
     static let lifetime = Duration.seconds(12 * 3600)
     private static let capacity = 64
-    /// Wrong tokens in a minute; more are not looked at.
-    static let patience = 10
+    /// Wrong tokens in a minute from one address; more are not looked at, whether they come by the form or in a field.
+    static let patience = GuessLimit.patience
 
     private struct Session {
         var token: Secret
@@ -16,7 +16,7 @@ final class AdminSessions: Sendable {
 
     private struct State {
         var sessions: [String: Session] = [:]
-        var failures: [ContinuousClock.Instant] = []
+        var guesses = GuessLimit()
     }
 
     enum Answer: Equatable {
@@ -31,14 +31,43 @@ final class AdminSessions: Sendable {
     /// Cookies are shared by all ports of a host.
     static func cookie(port: Int?) -> String { "heimdallr-session-\(port ?? 0)" }
 
-    func enter(_ offered: Secret, expected: Secret, now: ContinuousClock.Instant = .now) -> Answer {
-        state.withLock { state in
-            state.failures.removeAll { now - $0 > .seconds(60) }
-            guard state.failures.count < Self.patience else { return .tooMany }
-            guard !expected.isEmpty, offered == expected else {
-                state.failures.append(now)
-                return .wrong
+    /// What a look at a token came to.
+    enum Verdict: Equatable {
+        case right
+        /// - Parameter untold: how many wrong ones the log should hear of now; `nil`: none.
+        case wrong(untold: Int?)
+        case tooMany(untold: Int?)
+    }
+
+    /// Looks at a token, unless too many wrong ones have come from there.
+    /// - Parameter address: of the one who sent it.
+    func judge(
+        _ offered: Secret, expected: Secret, from address: String, now: ContinuousClock.Instant = .now
+    ) -> Verdict {
+        let name = GuessLimit.name(address: address)
+        return state.withLock { state in
+            guard !state.guesses.isExhausted(name, now: now) else {
+                return .tooMany(untold: state.guesses.refused(name, now: now))
             }
+            guard !expected.isEmpty, offered == expected else {
+                return .wrong(untold: state.guesses.failed(name, now: now))
+            }
+            return .right
+        }
+    }
+
+    func enter(
+        _ offered: Secret, expected: Secret, from address: String = "", now: ContinuousClock.Instant = .now,
+        told: (Verdict) -> Void = { _ in }
+    ) -> Answer {
+        let verdict = judge(offered, expected: expected, from: address, now: now)
+        told(verdict)
+        switch verdict {
+        case .right: break
+        case .wrong: return .wrong
+        case .tooMany: return .tooMany
+        }
+        return state.withLock { state in
             guard let id = try? RandomBytes.identifier() else { return .failed }
             state.sessions.makeRoom(of: Self.capacity, now: now, end: \.expiresAt)
             state.sessions[id] = Session(token: expected, expiresAt: now + Self.lifetime)

@@ -14,7 +14,19 @@ struct TokenGate: Sendable {
     func refusal(_ request: Request, _ context: AdminContext, asksInAForm: Bool) async -> Response? {
         guard let token else { return nil }
         guard let expected = await secret(token, context) else { return Self.unavailable }
-        if let offered = request.bearerToken, !expected.isEmpty, offered == expected { return nil }
+        if let offered = request.bearerToken {
+            let verdict = sessions.judge(offered, expected: expected, from: context.caller)
+            log(verdict, context)
+            switch verdict {
+            case .right: return nil
+            case .wrong: break
+            case .tooMany:
+                var response = Response.plain(
+                    .tooManyRequests, "Too many wrong tokens came from your address. Wait a minute, then try again.\n")
+                response.set("Retry-After", String(GuessLimit.window.components.seconds))
+                return response
+            }
+        }
         let cookie = request.cookies[AdminSessions.cookie(port: context.localAddress?.port)]
         if sessions.isKnown(cookie, expected: expected) { return nil }
         if asksInAForm, request.bearerToken == nil {
@@ -34,7 +46,10 @@ struct TokenGate: Sendable {
         else { return .page(.forbidden, StalePage.html, sendsForms: true) }
         guard let expected = await secret(token, context) else { return Self.unavailable }
         let next = Self.ownPath(fields["next"])
-        switch sessions.enter(Secret(fields["token"] ?? ""), expected: expected) {
+        let answer = sessions.enter(Secret(fields["token"] ?? ""), expected: expected, from: context.caller) {
+            log($0, context)
+        }
+        switch answer {
         case .welcome(let id):
             var response = Response.redirect(to: next)
             response.setCookie(
@@ -42,13 +57,28 @@ struct TokenGate: Sendable {
                 maxAge: Int(AdminSessions.lifetime.components.seconds))
             return response
         case .wrong:
-            context.logger.warning("a wrong admin.token was given at the page")
             return form(request, next: next, wrong: "That is not it. Look at what admin.token says.", .forbidden)
         case .tooMany:
             return form(
                 request, next: next, wrong: "Too many wrong tokens. Wait a minute, then try again.", .tooManyRequests)
         case .failed: return Self.unavailable
         }
+    }
+
+    /// Once in a while for each address, so that nobody fills the log.
+    private func log(_ verdict: AdminSessions.Verdict, _ context: AdminContext) {
+        let (untold, isLookedAt): (Int?, Bool)
+        switch verdict {
+        case .right: return
+        case .wrong(let count): (untold, isLookedAt) = (count, true)
+        case .tooMany(let count): (untold, isLookedAt) = (count, false)
+        }
+        guard let untold else { return }
+        context.logger.warning(
+            isLookedAt
+                ? "a wrong admin.token was given"
+                : "too many wrong values of admin.token: no more are looked at for up to a minute",
+            metadata: ["peer": "\(context.caller)", "wrong": "\(untold)"])
     }
 
     private func form(

@@ -60,6 +60,7 @@ extension ClientConnection {
         guard phase != .closed else { return }
         phase = .closed
         clearDeadline()
+        releaseGuess()
         waitNumber += 1
         socket.close()
         shard.connectionEnded(self)
@@ -97,6 +98,7 @@ extension ClientConnection {
         case .none: break
         case .idle, .linger: close()
         case .tunnelIdle: hangUp()
+        case .guess: refuseGuess()
         case .head:
             startRequest(length: 0)
             fail(.slowHead)

@@ -1,4 +1,5 @@
 import HTTPMessage
+import Heimdallr
 import Reactor
 
 // Who asks, where `proxy.users` wants to know. On every listener: whoever gets in can use the tokens.
@@ -10,7 +11,7 @@ extension ClientConnection {
         guard let credentials = offeredCredentials else { return refuseUser() }
         switch users.judge(credentials, now: shard.loop.now) {
         case .accepted: accept(credentials)
-        case .refused: refuseUser()
+        case .refused: refuse(credentials, users)
         case .outdated: waitForUsers(users, credentials)
         }
     }
@@ -18,6 +19,45 @@ extension ClientConnection {
     private func accept(_ credentials: BasicCredentials) {
         caller.user = credentials.user
         admitted()
+    }
+
+    /// Wrong ones are slow to be refused once many have come from the same place, and so few can be tried. Those who know
+    /// theirs never wait, wherever they are.
+    private func refuse(_ credentials: BasicCredentials, _ users: UserDirectory) {
+        let place = guessingPlace
+        let (waits, user, untold) = users.failed(credentials, from: place)
+        if let untold { shard.observer.userGuessed(place, user, untold) }
+        guard waits else { return refuseUser() }
+        guard shard.holdGuess(from: place) else {
+            status = Problem.userRequired.status
+            return hangUp()
+        }
+        heldGuess = place
+        phase = .awaitingToken
+        waitNumber += 1
+        setDeadline(.guess, after: Self.guessDelay)
+    }
+
+    static let guessDelay = Timeout(.seconds(1))
+
+    /// The wait is over.
+    func refuseGuess() {
+        releaseGuess()
+        guard phase == .awaitingToken else { return }
+        phase = .exchanging
+        refuseUser()
+        readHead()
+    }
+
+    func releaseGuess() {
+        guard let place = heldGuess else { return }
+        heldGuess = nil
+        shard.releaseGuess(from: place)
+    }
+
+    private var guessingPlace: String {
+        if let peer { return "uid \(peer.user)" }
+        return socket.peerAddress.map { GuessLimit.name(address: $0.host) } ?? "unknown"
     }
 
     /// Behind CONNECT and upgrades bytes may follow that are no request (RFC 9931, section 3): they are not read as one.
@@ -51,7 +91,7 @@ extension ClientConnection {
         if users.judge(credentials, now: .init(nanoseconds: 0)) == .accepted {
             accept(credentials)
         } else {
-            refuseUser()
+            refuse(credentials, users)
         }
         readHead()
     }

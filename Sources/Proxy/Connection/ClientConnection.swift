@@ -25,7 +25,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
 
     /// What happens when `deadline` passes.
     enum Deadline {
-        case none, idle, head, response, upstreamIdle, requestBody, clientStalled, linger, tunnelIdle
+        case none, idle, head, response, upstreamIdle, requestBody, clientStalled, linger, tunnelIdle, guess
     }
 
     /// Output that waits for the client; past this the upstream is paused.
@@ -46,6 +46,8 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     let address: SocketAddress?
     /// Whose request it is.
     var caller = Caller()
+    /// Where a wrong password came from whose refusal waits.
+    var heldGuess: String?
 
     var phase = Phase.readingHead
     var input = ByteBuffer()

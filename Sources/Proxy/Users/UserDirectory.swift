@@ -21,6 +21,7 @@ final class UserDirectory: Sendable {
         var reading: Task<Void, Never>?
         /// Whose secret could not be read.
         var lost: Set<String> = []
+        var guesses = GuessLimit()
     }
 
     private static let maxAge = Duration.seconds(5)
@@ -64,6 +65,21 @@ final class UserDirectory: Sendable {
             let fits = (state.secrets[credentials.user] ?? Self.nobody) == offered
             if fits { return .accepted }
             return isFixed || age < Self.minInterval ? .refused : .outdated
+        }
+    }
+
+    /// Credentials were refused.
+    /// - Parameter place: where they came from.
+    /// - Returns: whether so many wrong ones came from there lately that the answer has to wait; and how many the log
+    ///   should hear of now, for which user, who is named only where there is one: people type passwords there.
+    func failed(
+        _ credentials: BasicCredentials, from place: String
+    ) -> (waits: Bool, user: String?, untold: Int?) {
+        let user = providers[credentials.user] == nil ? nil : credentials.user
+        return state.withLock { state in
+            let now = ContinuousClock.now
+            let waits = state.guesses.isExhausted(place, now: now)
+            return (waits, user, state.guesses.failed(place, now: now))
         }
     }
 

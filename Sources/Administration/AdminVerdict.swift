@@ -1,0 +1,17 @@
+import Hummingbird
+
+/// What an answer comes to, beside its text: for the exit codes of the command line.
+public enum AdminVerdict {
+    public static let field = "Heimdallr-Verdict"
+    public static let bad = "bad"
+}
+
+extension Response {
+    /// Something is degraded, or would be refused.
+    func marked(bad: Bool) -> Response {
+        guard bad else { return self }
+        var response = self
+        response.set(AdminVerdict.field, AdminVerdict.bad)
+        return response
+    }
+}

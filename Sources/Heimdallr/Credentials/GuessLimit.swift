@@ -1,0 +1,93 @@
+/// Who has offered wrong secrets lately, so that nobody can try many of them. A plain value: whoever has it locks it.
+///
+/// Those who guess are told apart by a name, their address most likely. The table is bounded: while it is full of names
+/// that still count, all further ones share one entry.
+package struct GuessLimit: Sendable {
+    /// Wrong ones within `window` that a name has free.
+    package static let patience = 10
+    package static let window = Duration.seconds(60)
+    /// Names that are remembered at once.
+    package static let capacity = 1024
+    /// The log hears of each name no more often than this.
+    package static let linesApart = Duration.seconds(10)
+
+    private struct Guesser {
+        /// When, the last `patience` of them.
+        var failures: [ContinuousClock.Instant] = []
+        var toldAt: ContinuousClock.Instant?
+        var untold = 0
+
+        func isOver(_ now: ContinuousClock.Instant) -> Bool {
+            failures.last.map { $0 + GuessLimit.window <= now } ?? true
+        }
+    }
+
+    private static let everybodyElse = ""
+    private var guessers: [String: Guesser] = [:]
+
+    package init() {}
+
+    package var count: Int { guessers.count }
+
+    /// Whether that name has had its share of wrong ones.
+    package func isExhausted(_ name: String, now: ContinuousClock.Instant) -> Bool {
+        guard let guesser = guessers[name] ?? (isFull ? guessers[Self.everybodyElse] : nil) else { return false }
+        guard guesser.failures.count >= Self.patience, let first = guesser.failures.first else { return false }
+        return first + Self.window > now
+    }
+
+    /// One more was wrong.
+    /// - Returns: how many there were since the log was last told; `nil`: it was told a moment ago.
+    package mutating func failed(_ name: String, now: ContinuousClock.Instant) -> Int? {
+        let key = key(name, now)
+        var guesser = guessers[key] ?? Guesser()
+        if guesser.failures.count >= Self.patience { guesser.failures.removeFirst() }
+        guesser.failures.append(now)
+        defer { guessers[key] = guesser }
+        return Self.tell(&guesser, now)
+    }
+
+    /// One more was not even looked at.
+    /// - Returns: as `failed`.
+    package mutating func refused(_ name: String, now: ContinuousClock.Instant) -> Int? {
+        let key = key(name, now)
+        var guesser = guessers[key] ?? Guesser()
+        defer { guessers[key] = guesser }
+        return Self.tell(&guesser, now)
+    }
+
+    private static func tell(_ guesser: inout Guesser, _ now: ContinuousClock.Instant) -> Int? {
+        guesser.untold += 1
+        if let toldAt = guesser.toldAt, toldAt + linesApart > now { return nil }
+        defer { guesser.untold = 0 }
+        guesser.toldAt = now
+        return guesser.untold
+    }
+
+    /// One place is the shared entry's own.
+    private var isFull: Bool { guessers.count >= Self.capacity - 1 }
+
+    private mutating func key(_ name: String, _ now: ContinuousClock.Instant) -> String {
+        if guessers[name] != nil || !isFull { return name }
+        guessers = guessers.filter { !$0.value.isOver(now) }
+        return isFull ? Self.everybodyElse : name
+    }
+
+    /// What one holder of an address can't easily change: an IPv4 address whole, also in its IPv6 form, of an IPv6
+    /// address the first 64 bits.
+    /// - Parameter address: as inet_ntop(3) writes it; anything else stands for itself.
+    package static func name(address: String) -> String {
+        let address = address.prefix { $0 != "%" }
+        guard address.contains(":") else { return String(address) }
+        if let dot = address.firstIndex(of: "."), let colon = address[..<dot].lastIndex(of: ":") {
+            return address.hasPrefix("::ffff:") ? String(address[address.index(after: colon)...]) : "::/64"
+        }
+        var groups = address.split(separator: ":", omittingEmptySubsequences: false)
+        if let gap = address.firstRange(of: "::") {
+            let front = address[..<gap.lowerBound].split(separator: ":")
+            let back = address[gap.upperBound...].split(separator: ":")
+            groups = front + Array(repeating: "0", count: max(0, 8 - front.count - back.count)) + back
+        }
+        return groups.prefix(4).joined(separator: ":") + "::/64"
+    }
+}
