@@ -3,6 +3,7 @@ import Configuration
 import Heimdallr
 import Logging
 import Proxy
+import Reactor
 
 /// Joins the administration to what it administers.
 struct AdministrationAssembly {
@@ -44,15 +45,18 @@ struct AdministrationAssembly {
         let members = configuration.clients.compactMap { settings in
             clients[settings.name].map {
                 AdministrationSources.Client(
-                    $0, isUnattended: settings.isUnattended, redirectURI: settings.redirectURI)
+                    $0, isUnattended: settings.isUnattended, redirectURI: settings.redirectURI,
+                    issuer: settings.issuer ?? settings.tokenEndpoint.map { String($0.prefix { $0 != "?" }) })
             }
         }
-        return AdministrationSources(
+        var sources = AdministrationSources(
             version: Version.number, clients: members, pulse: { [server] in await server.pulse() },
             traffic: { [server] in TrafficReport(await server.traffic()) },
             route: { [configuration] method, url in
                 RouteReport(RouteExplanation(configuration, method: method, url: url), configuration)
             })
+        sources.rules = UpstreamExamples(configuration, addresses: server.addresses.map { $0.description }).rules
+        return sources
     }
 }
 

@@ -23,8 +23,11 @@ struct PageTests {
         #expect(page.contains("action=\"/refresh/api\""))
         #expect(!page.contains("SEKRET"))
         // Nothing inline, and nothing from elsewhere: the policy would not allow it.
-        for pattern in ["<script>", "<style", " style=", " onclick", "javascript:", "http://", "https://"] {
+        for pattern in ["<script>", "<style", " style=", " onclick", "javascript:"] {
             #expect(!page.contains(pattern), "\(pattern)")
+        }
+        for match in page.matches(of: /(?:src|href|action)="([^"]*)"/) {
+            #expect(match.1.hasPrefix("/") && !match.1.hasPrefix("//") || match.1.hasPrefix("#"), "\(match.0)")
         }
         let fragment = try await browser.get("/fragment").text
         #expect(page.contains("id=\"clients-title\"") && fragment.contains("id=\"clients-title\""))
@@ -135,7 +138,107 @@ struct PageTests {
         #expect(!admin.proxy.log.contains("wrong\n"))
     }
 
+    @Test func `it says where tokens and requests come from and go to, how fast, and how to use each upstream`()
+        async throws
+    {
+        let admin = try await AdministeredProxy(
+            TokenEndpoint([.token(accessToken)]),
+            more: """
+                  - {host: "*.wild.test", paths: [/v1/], methods: [POST]}
+                  - {host: own.test, listen: "127.0.0.1:0", url: "https://own.example.com/x"}
+                """)
+        try await admin.ready()
+        for _ in 0..<3 { _ = try await admin.proxy.get("http://api.test/") }
+        var browser = Browser(admin)
+        let page = try await browser.get("/").text
+        let port = admin.proxy.port
+        for text in [
+            "<span class=\"minor url\">\(admin.tokenEndpoint.url.prefix { $0 != "?" })</span>",
+            "→ \(admin.origin.url)</span>", "→ https://own.example.com/x</span>",
+            "<code>curl -x http://127.0.0.1:\(port) http://api.test/</code>",
+            "<code>curl -X POST -x http://127.0.0.1:\(port) http://any.wild.test/v1",
+        ] { #expect(page.contains(text), "\(text)\n\(page)") }
+        #expect(page.firstMatch(of: /<code>curl http:\/\/127\.0\.0\.1:[1-9][0-9]+\/<\/code>/) != nil)
+        #expect(page.firstMatch(of: /p50 [0-9.]+ m?s · p95 [0-9.]+ m?s/) != nil)
+        // What is copied works.
+        let line = try #require(page.firstMatch(of: /<code>(curl -x [^<]+http:\/\/api.test\/)<\/code>/)?.1)
+        let run = try await ChildProcess.run(
+            ["sh", "-c", "\(line) -sS -o /dev/null -w %{http_code}"], environment: ["no_proxy": nil])
+        #expect(run.output == "200", "\(run.transcript)")
+        #expect(try await admin.get("/status").text.contains("\"issuer\": \"\(admin.tokenEndpoint.url)"))
+    }
+
+    @Test func `a failed sign-out looks like one, and offers to forget the tokens here`() async throws {
+        let admin = try await AdministeredProxy.signedInAtABrowser()
+        var browser = Browser(admin)
+        let state = try #require(try await browser.begin()["state"])
+        _ = try await browser.get("/callback?code=x&state=\(state)", Browser.foreign)
+        try await admin.ready()
+        let failed = try await browser.press("/logout/api")
+        #expect(failed.status == 502)
+        #expect(failed.text.contains("<h1 class=\"bad\">Not signed out</h1>"))
+        #expect(failed.text.contains("Forget here</button>"))
+        #expect(failed.field("Referrer-Policy") == "same-origin")
+        #expect(try await admin.state() == "ready")
+        let token = try #require(failed.text.firstMatch(of: /name="csrf" value="([^"]+)"/)?.1)
+        #expect(try await browser.send("POST", "/logout/api", body: "csrf=x&local=true").status == 403)
+        let forgotten = try await browser.send("POST", "/logout/api", body: "csrf=\(token)&local=true")
+        #expect(forgotten.status == 200)
+        #expect(forgotten.text.contains("Forgotten here"))
+        #expect(try await admin.state() == "needs_authentication")
+    }
+
+    @Test func `the page on which a sign-in ended may be loaded again, by the same browser`() async throws {
+        let admin = try await AdministeredProxy.signedInAtABrowser()
+        var browser = Browser(admin)
+        let state = try #require(try await browser.begin()["state"])
+        #expect(try await browser.get("/callback?code=x&state=\(state)", Browser.foreign).text.contains("Signed in"))
+        // As our script leaves the address, and as it is without a script.
+        let again = try await browser.get("/callback?state=\(state)")
+        #expect(again.status == 200 && again.text.contains(">Signed in</h1>"), "\(again.text)")
+        let whole = try await browser.get("/callback?code=x&state=\(state)", Browser.foreign)
+        #expect(whole.status == 400 && whole.text.contains(">Signed in already</h1>"), "\(whole.text)")
+        var other = Browser(admin)
+        #expect(try await other.get("/callback?state=\(state)").status == 400)
+        #expect(try await browser.get("/callback?state=\(state)x").status == 400)
+        #expect(admin.tokenEndpoint.requests.count == 1)
+    }
+
     // MARK: Parts
+
+    @Test func `failures stand first, and in red; a sign-in that is wanted comes next`() {
+        func client(_ name: String, _ state: HeimdallrStatus.State, failed: Bool = false) -> Readiness.Client {
+            let error = HeimdallrError.clientRefused(
+                .refused(OAuthError(status: 400, code: .invalidClient, detail: "no", uri: nil)), retryAfter: .zero)
+            let status = HeimdallrStatus(
+                client: name, grantType: "x", loginMethod: nil, signedInAs: nil, scope: [], state: state,
+                expiresIn: nil, hasRefreshToken: false, refreshTokenExpiresIn: nil, sinceLastSuccess: nil,
+                lastError: failed ? error : nil, sinceLastError: .zero, nextAttemptIn: nil, waiters: 0, storeFault: nil,
+                hasSettled: true)
+            return Readiness.Client(
+                status: status, isUnattended: true, signIn: SignIn(client: name, method: .browser, url: nil))
+        }
+        func upstream(_ name: String, code: Int) -> TrafficReport.Upstream {
+            var upstream = TrafficReport.Upstream(name: name, client: nil, durations: Histogram(bounds: [1]))
+            upstream.requests = [(code: code, count: 1)]
+            return upstream
+        }
+        let page = StatusPage(
+            version: "0", uptime: .zero, isDraining: false,
+            clients: [
+                client("well", .ready), client("wanted", .needsAuthentication), client("warned", .ready, failed: true),
+                client("idle", .idle), client("broken", .backingOff, failed: true),
+            ],
+            traffic: TrafficReport(
+                upstreams: [upstream("good.test", code: 200), upstream("bad.test", code: 502)], inFlight: 0)
+        )
+        let html = PageMarkup.render(.page, OverviewModel(status: page, formToken: "t").values)
+        let names = html.matches(of: /<span class="name">([^<]+)</).map { String($0.1) }
+        #expect(names == ["warned", "broken", "wanted", "well", "idle", "bad.test", "good.test"])
+        #expect(html.matches(of: /<p class="bad"><strong>Last error/).count == 2)
+        #expect(html.contains("<span class=\"chip bad\">Degraded</span>"))
+        #expect(html.matches(of: /class="[^"]*failing/).count >= 5)
+    }
 
     @Test func `every template can be read`() {
         #expect(PageMarkup.missing == [])

@@ -39,12 +39,21 @@ final class LoginDesk: Sendable {
     private struct State {
         var attempts: [String: Attempt] = [:]
         var tickets: [String: Ticket] = [:]
+        /// Attempts that were finished, by `state`: their page may be loaded again.
+        var finished: [String: Finished] = [:]
         /// The device login that the page shows, by client.
         var shown: [String: String] = [:]
         /// From our own page at one of our names to the same page at another, which a browser calls another site.
         var passes: [String: ContinuousClock.Instant] = [:]
         /// When lines of the log told of answers that belong to no client, in the last minute.
         var toldAt: [ContinuousClock.Instant] = []
+    }
+
+    /// How an attempt at a browser came out.
+    private struct Finished {
+        var client: String
+        var cookie: Cookie
+        var expiresAt: ContinuousClock.Instant
     }
 
     /// One login as its beginner sees it.
@@ -110,7 +119,21 @@ final class LoginDesk: Sendable {
         }
         if case .failure(.foreign) = found { tell(.foreignBrowser, of: [key]) }
         let attempt = try found.get()
-        return Taken(attempt: attempt.attempt, client: attempt.client, ticket: attempt.ticket)
+        var taken = Taken(attempt: attempt.attempt, client: attempt.client, ticket: attempt.ticket)
+        if case .browser(let cookie) = attempt.holder { taken.cookie = cookie }
+        return taken
+    }
+
+    /// For whoever loads the page again on which a sign-in ended well.
+    /// - Returns: the client's name, to the browser that signed it in and to nobody else.
+    func finished(
+        state key: String, cookies: [String: String], now: ContinuousClock.Instant = .now
+    ) -> String? {
+        state.withLock { state in
+            guard let finished = state.finished[key], finished.expiresAt > now, finished.cookie.isAmong(cookies)
+            else { return nil }
+            return finished.client
+        }
     }
 
     /// An attempt that is nobody else's any more.
@@ -118,6 +141,7 @@ final class LoginDesk: Sendable {
         let attempt: LoginAttempt
         let client: Heimdallr
         fileprivate let ticket: String?
+        fileprivate var cookie: Cookie?
     }
 
     /// Whether the attempt's answer stands behind `#`, where only a script sees it.
@@ -166,6 +190,13 @@ final class LoginDesk: Sendable {
         }.value
         if let ticket = taken.ticket { settle(ticket, outcome) }
         try outcome.get()
+        guard let cookie = taken.cookie else { return }
+        let now = clock.now
+        state.withLock { state in
+            state.finished.makeRoom(of: Self.capacity, now: now, end: \.expiresAt)
+            state.finished[taken.attempt.state] = Finished(
+                client: taken.client.name, cookie: cookie, expiresAt: now + Self.lifetime)
+        }
     }
 
     private func keep(_ attempt: LoginAttempt, _ client: Heimdallr, _ holder: Holder, ticket: String?) {

@@ -47,6 +47,21 @@ enum LoginPage {
         return .page(status, PageMarkup.render(.message, values))
     }
 
+    /// The page on which a sign-in ended well was loaded again, answer of the server and all.
+    static func repeated(_ client: String) -> Response {
+        .page(
+            .badRequest,
+            PageMarkup.render(
+                .message,
+                [
+                    "title": "Signed in already", "kind": "callback", "tone": "good", "headline": "Signed in already",
+                    "lines": [
+                        "Client \(client) was signed in by this answer of the server the first time it came.",
+                        "It is not known here any more, so nothing was done now. You can close this window.",
+                    ],
+                ]))
+    }
+
     static func refusal(_ refusal: LoginDesk.Refusal) -> Response {
         switch refusal {
         case .unknown:

@@ -160,6 +160,13 @@ struct LoginRoutes: Sendable {
             taken = try office.logins.take(state: Self.state(in: told), cookies: request.cookies)
         } catch {
             if error == .unknown, let denial = await denial(told.dropFirst(), request, context) { return denial }
+            let state = Self.state(in: told)
+            if error == .unknown, let name = office.logins.finished(state: state, cookies: request.cookies),
+                let client = office.sources.client(named: name)?.heimdallr, client.hasAccessToken
+            {
+                // All that our script leaves of the address; with more it is the server's answer, which counts once.
+                return answer == "?state=" + state ? LoginPage.success(client.status()) : LoginPage.repeated(name)
+            }
             return LoginPage.refusal(error)
         }
         let name = taken.client.name

@@ -39,9 +39,11 @@ struct LatencyChart {
     var width: Int { bars.count * Self.step - 3 }
     var summary: String { "half in \(Self.text(seconds: median)), 95 % in \(Self.text(seconds: percentile95))" }
 
+    var quantiles: String { "p50 \(Self.text(seconds: median)) · p95 \(Self.text(seconds: percentile95))" }
+
     var values: [String: Any] {
         [
-            "width": width, "summary": summary, "label": "Latency: \(summary)",
+            "quantiles": quantiles, "width": width, "summary": summary, "label": "Latency: \(summary)",
             "bars": bars.map { bar in
                 [
                     "x": bar.x, "y": Self.height - bar.height, "height": bar.height,

@@ -7,12 +7,15 @@ struct OverviewModel {
     let formToken: String?
 
     var values: [String: Any] {
-        let upstreams = status.upstreams.map(Self.values)
+        let upstreams = Self.failuresFirst(status.upstreams) { StatusPage.counts($0).failed > 0 ? 0 : 1 }.map {
+            values($0)
+        }
+        let clients = Self.failuresFirst(status.clients) { Self.urgency($0.status) }.map { values($0) }
         return [
             "title": title, "kind": "overview", "reload": 30, "version": status.version,
             "overall": ["word": overall.word, "tone": overall.tone],
             "uptime": StatusPage.words(status.uptime), "inFlight": status.traffic.inFlight,
-            "hasClients": !status.clients.isEmpty, "clients": status.clients.map(values),
+            "hasClients": !clients.isEmpty, "clients": clients,
             "hasUpstreams": !upstreams.isEmpty, "upstreams": upstreams,
         ]
     }
@@ -20,7 +23,18 @@ struct OverviewModel {
     private var overall: (word: String, tone: String) {
         if status.isDraining { return ("Stopping", "warn") }
         if !status.isReady { return ("Not ready yet", "busy") }
-        return status.isDegraded ? ("Degraded", "warn") : ("Ready", "good")
+        guard status.isDegraded else { return ("Ready", "good") }
+        return ("Degraded", status.clients.contains { Self.urgency($0.status) == 0 } ? "bad" : "warn")
+    }
+
+    /// What needs somebody stands first; otherwise the order of the configuration stays.
+    private static func failuresFirst<Row>(_ rows: [Row], _ urgency: (Row) -> Int) -> [Row] {
+        rows.enumerated().sorted { (urgency($0.element), $0.offset) < (urgency($1.element), $1.offset) }.map(\.element)
+    }
+
+    private static func urgency(_ client: HeimdallrStatus) -> Int {
+        if client.state == .backingOff || client.lastError != nil || client.storeFault != nil { return 0 }
+        return client.state == .needsAuthentication ? 1 : 2
     }
 
     /// What a tab says while nobody looks at it.
@@ -39,7 +53,7 @@ struct OverviewModel {
             "name": client.client, "grant": GrantName.inWords(client.grantType), "word": word, "tone": tone,
             "hasScopes": !client.scope.isEmpty, "scopes": client.scope,
             "nobody": client.loginMethod == nil ? "by itself" : needsLogin ? "nobody" : "somebody",
-            "urgent": needsLogin,
+            "urgent": needsLogin, "failing": Self.urgency(client) == 0,
             "signIn": listed.signIn.url != nil && client.state != .stopped,
             "signInWord": needsLogin ? "Sign in" : "Sign in again",
             "canRefresh": client.loginMethod == nil && client.state != .stopped || client.hasRefreshToken,
@@ -47,6 +61,7 @@ struct OverviewModel {
         ]
         if let formToken { values["csrf"] = formToken }
         if let who = client.signedInAs { values["who"] = who }
+        if let issuer = listed.issuer { values["issuer"] = issuer }
         if let left = client.expiresIn {
             values["expires"] = StatusPage.words(left)
             values["seconds"] = left.components.seconds
@@ -79,7 +94,7 @@ struct OverviewModel {
         }
         var note: [String: Any] = also.isEmpty ? [:] : ["also": also.joined(separator: " ")]
         if let error = client.lastError {
-            note["tone"] = client.state == .ready ? "warn" : "bad"
+            note["tone"] = "bad"
             note["headline"] =
                 "Last error" + (client.sinceLastError.map { ", \(StatusPage.words($0)) ago:" } ?? ":")
             note["detail"] =
@@ -99,7 +114,7 @@ struct OverviewModel {
             return note
         }
         if client.storeFault != nil {
-            note["tone"] = "warn"
+            note["tone"] = "bad"
             note["headline"] = "Tokens are kept in memory only."
             return note
         }
@@ -110,11 +125,16 @@ struct OverviewModel {
 
     // MARK: An upstream
 
-    private static func values(_ upstream: TrafficReport.Upstream) -> [String: Any] {
+    private func values(_ upstream: TrafficReport.Upstream) -> [String: Any] {
         let (total, failed) = StatusPage.counts(upstream)
         var values: [String: Any] = [
             "name": upstream.name, "requests": total, "errors": failed, "failed": failed > 0,
         ]
+        let rules = status.rules.filter { $0.upstream == upstream.name && $0.client == upstream.client }
+        values["destinations"] = Self.distinct(rules.map { $0.destination ?? "https, the host that was asked for" })
+        let examples = Self.distinct(rules.map(\.example))
+        values["hasExamples"] = !examples.isEmpty
+        values["examples"] = examples
         if let client = upstream.client { values["client"] = client }
         let codes = upstream.requests.filter { $0.code >= 400 }.sorted { $0.count > $1.count }.prefix(4)
         if !codes.isEmpty {
@@ -122,6 +142,13 @@ struct OverviewModel {
         }
         if let chart = LatencyChart(upstream.durations) { values["chart"] = chart.values }
         return values
+    }
+
+    /// At most four: a rule for each path of a host need not fill the page.
+    private static func distinct(_ texts: [String]) -> [String] {
+        var kept: [String] = []
+        for text in texts where !kept.contains(text) && kept.count < 4 { kept.append(text) }
+        return kept
     }
 }
 

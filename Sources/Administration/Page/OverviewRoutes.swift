@@ -13,15 +13,18 @@ struct OverviewRoutes: Sendable {
     func addChanges(to group: some RouterMethods<AdminContext>) {
         group.get("fragment") { request, _ in await show(.fragment, request) }
         group.post("logout/:client") { request, context in
-            await change(request, context) { client in
-                let report = await client.heimdallr.logOut(locally: false)
+            await change(request, context) { client, fields in
+                let isLocal = fields["local"] == "true"
+                let report = await client.heimdallr.logOut(locally: isLocal)
+                let good = isLocal ? "Forgotten here" : "Signed out"
                 return Outcome(
-                    isGood: report.isComplete, headline: report.isComplete ? "Signed out" : "Not signed out",
-                    text: LogoutText.text(report, client: client.heimdallr.name))
+                    isGood: report.isComplete, headline: report.isComplete ? good : "Not signed out",
+                    text: LogoutText.text(report, client: client.heimdallr.name),
+                    forgets: report.isForgotten ? nil : client.heimdallr.name)
             }
         }
         group.post("refresh/:client") { request, context in
-            await change(request, context) { client in
+            await change(request, context) { client, _ in
                 client.heimdallr.refreshNow()
                 return Outcome(
                     isGood: true, headline: "Asked for a new token",
@@ -35,6 +38,8 @@ struct OverviewRoutes: Sendable {
         var isGood: Bool
         var headline: String
         var text: String
+        /// The client whose tokens can still be forgotten without the server.
+        var forgets: String?
     }
 
     private func show(_ template: PageMarkup.Template, _ request: Request) async -> Response {
@@ -48,7 +53,7 @@ struct OverviewRoutes: Sendable {
 
     private func change(
         _ request: Request, _ context: AdminContext,
-        _ act: @Sendable (AdministrationSources.Client) async -> Outcome
+        _ act: @Sendable (AdministrationSources.Client, [String: String]) async -> Outcome
     ) async -> Response {
         let fields = await request.form() ?? [:]
         guard forms.accepts(fields["csrf"], for: request.cookies[FormTokens.cookie]) else {
@@ -58,18 +63,18 @@ struct OverviewRoutes: Sendable {
         guard let client = office.client(context) else {
             return .plain(.notFound, "The configuration has no client of that name.\n")
         }
-        let outcome = await act(client)
+        let outcome = await act(client, fields)
         let status: HTTPResponse.Status = outcome.isGood ? .ok : .badGateway
         if request.wantsPlainText { return .plain(status, outcome.text) }
         let lines = outcome.text.split(separator: "\n").map(String.init)
-        return .page(
-            status,
-            PageMarkup.render(
-                .message,
-                [
-                    "title": outcome.headline, "headline": outcome.headline, "lines": lines,
-                    "tone": outcome.isGood ? "good" : "bad",
-                ]))
+        var values: [String: Any] = [
+            "title": outcome.headline, "headline": outcome.headline, "lines": lines,
+            "tone": outcome.isGood ? "good" : "bad",
+        ]
+        if !outcome.isGood, let name = outcome.forgets {
+            values["forget"] = ["name": name, "csrf": fields["csrf"] ?? ""]
+        }
+        return .page(status, PageMarkup.render(.message, values), sendsForms: true)
     }
 }
 

@@ -62,11 +62,44 @@ enum PageScript {
             const connection = byId("connection");
             // What one's own button did is not pushed away by the events that it caused.
             let heldUntil = 0;
-            const say = (text, holds) => {
+            const say = (text, holds, failed) => {
               if (!holds && performance.now() < heldUntil) return;
-              if (holds) heldUntil = performance.now() + 5000;
+              // What failed stays until something else is asked for.
+              if (holds) heldUntil = failed ? Infinity : performance.now() + 5000;
               notice.textContent = text;
+              notice.classList.toggle("bad", Boolean(failed));
             };
+            // Beside a sign-out that failed.
+            const offerForgetting = (form) => {
+              const again = form.cloneNode(true);
+              const local = document.createElement("input");
+              local.type = "hidden";
+              local.name = "local";
+              local.value = "true";
+              again.append(local);
+              const button = again.querySelector("button");
+              button.textContent = "Forget here";
+              button.className = "button main";
+              button.disabled = false;
+              button.removeAttribute("id");
+              button.setAttribute("aria-label", "Forget here: " + form.action.split("/").pop());
+              notice.append(again);
+            };
+            // Only a script can copy, so only a script shows the buttons.
+            const showCopying = () => {
+              if (!navigator.clipboard) return;
+              for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
+            };
+            showCopying();
+            document.addEventListener("click", async (event) => {
+              const button = event.target.closest ? event.target.closest("[data-copy]") : null;
+              if (!button) return;
+              try {
+                await navigator.clipboard.writeText(button.parentElement.querySelector("code").textContent);
+                button.textContent = "Copied";
+              } catch { button.textContent = "Select it"; }
+              setTimeout(() => { button.textContent = "Copy"; }, 1500);
+            });
             let running = false;
             let again = false;
             const refresh = async () => {
@@ -77,6 +110,7 @@ enum PageScript {
                 if (answer.status === 401) { location.reload(); return; }
                 if (answer.ok) {
                   take(`<div id="live">${await answer.text()}</div>`, "live");
+                  showCopying();
                   lost(false);
                 }
               } catch { lost(true); }
@@ -117,8 +151,10 @@ enum PageScript {
                 const answer = await fetch(form.action, {
                   method: "POST", headers: { Accept: "text/plain" }, body: new URLSearchParams(new FormData(form)),
                 });
-                say((await answer.text()).trim(), true);
-              } catch { say("The proxy can’t be reached; nothing is known of what you asked for.", true); }
+                say((await answer.text()).trim(), true, !answer.ok);
+                if (!answer.ok && answer.status !== 403 && new URL(form.action).pathname.startsWith("/logout/")
+                    && !form.querySelector("[name=local]")) offerForgetting(form);
+              } catch { say("The proxy can’t be reached; nothing is known of what you asked for.", true, true); }
               refresh();
             });
           }
@@ -145,7 +181,9 @@ enum PageScript {
             localTimes();
             const fragment = location.hash.slice(1);
             const target = location.pathname + location.search;
-            history.replaceState(null, "", location.pathname);
+            // The state is spent, and lets the page be loaded again.
+            const state = new URLSearchParams(fragment || location.search).get("state");
+            history.replaceState(null, "", location.pathname + (state ? "?state=" + encodeURIComponent(state) : ""));
             const handOver = byId("outcome").dataset.fragment !== undefined;
             if (!handOver) return;
             const outcome = byId("outcome");

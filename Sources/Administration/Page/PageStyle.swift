@@ -40,6 +40,8 @@ enum PageStyle {
         .connection { margin: 0; font-size: .875rem; color: var(--warn); background: var(--warn-ground);
           padding: .25rem .75rem; border-radius: 1rem; }
         .notice:empty { display: none; }
+        .notice.bad, .sheet .notice.bad { background: var(--bad-ground); color: var(--bad); font-weight: 500; }
+        .notice form { margin-top: .6rem; }
         .notice { background: var(--busy-ground); color: var(--ink); border-radius: .625rem; padding: .75rem 1rem;
           margin: 0 0 1.5rem; white-space: pre-line; overflow-wrap: anywhere; }
         .summary dl { display: flex; flex-wrap: wrap; gap: 1rem 3.5rem; margin: 0; }
@@ -52,19 +54,29 @@ enum PageStyle {
         thead th { font-size: .8125rem; font-weight: 500; color: var(--soft); padding-top: .7rem;
           padding-bottom: .6rem; white-space: nowrap; }
         tbody tr > * { border-top: 1px solid var(--line); }
-        tbody th { font-weight: 600; overflow-wrap: break-word; }
-        tbody th .minor { white-space: nowrap; }
+        tbody th { font-weight: 600; overflow-wrap: anywhere; }
+        tbody th .minor:not(.url) { white-space: nowrap; }
         th:first-child, td:first-child { padding-left: 1.25rem; }
         th:last-child, td:last-child { padding-right: 1.25rem; }
         .number { font-variant-numeric: tabular-nums; white-space: nowrap; }
         .minor { display: block; font-size: .8125rem; font-weight: 400; color: var(--soft); }
         td > .minor:only-child { font-size: inherit; }
-        .who { overflow-wrap: break-word; }
+        .who, .name, .url { overflow-wrap: anywhere; }
+        .clients th, .upstreams th { min-width: 9rem; }
+        .clients .who { display: inline-block; min-width: 6rem; max-width: 16rem; }
+        .scopes + .minor { overflow-wrap: anywhere; max-width: 15rem; }
+        tr.failing > :first-child { box-shadow: inset 4px 0 0 var(--bad); }
+        tr.use p { display: flex; flex-wrap: wrap; gap: .3rem .6rem; align-items: center; }
+        tr.use p.minor { display: block; }
+        tr.use code { user-select: all; background: var(--still-ground); color: var(--ink); border-radius: .3rem;
+          padding: .15rem .45rem; overflow-wrap: anywhere; }
+        .button.copy { padding: .05rem .5rem; font-size: .75rem; }
+        .button[hidden] { display: none; }
         .bad { color: var(--bad); font-weight: 600; }
         .empty { color: var(--soft); }
         .scopes { list-style: none; margin: 0; padding: 0; display: flex; flex-wrap: wrap; gap: .3rem; max-width: 15rem; }
         .scopes li { font-size: .8125rem; background: var(--still-ground); border-radius: .3rem; padding: .05rem .45rem;
-          overflow-wrap: break-word; max-width: 100%; }
+          overflow-wrap: anywhere; max-width: 100%; }
         .chip { display: inline-block; white-space: nowrap; margin: -.1rem 0; font-size: .8125rem; font-weight: 600; line-height: 1.35; border-radius: 1rem;
           padding: .2rem .7rem; color: var(--still); background: var(--still-ground); }
         .chip::before { content: ""; display: inline-block; width: .5rem; height: .5rem; border-radius: 50%;
@@ -130,23 +142,29 @@ enum PageStyle {
           .cards, .cards tbody, .cards tr, .cards th, .cards td { display: block; }
           .cards { border: 0; background: none; }
           .cards tbody tr { background: var(--sheet); border: 1px solid var(--line); border-radius: .75rem;
-            padding: .9rem 1.1rem; margin-bottom: .9rem; }
+            padding: .7rem .9rem; margin-bottom: .7rem; }
           .cards tbody tr.has-note { border-bottom: 0; border-radius: .75rem .75rem 0 0; margin-bottom: 0;
             padding-bottom: 0; }
           .cards tbody tr.note { border-top: 0; border-radius: 0 0 .75rem .75rem; padding-top: .25rem; }
           .cards tbody tr > * { border: 0; padding: .3rem 0; }
-          .cards td[data-label] { display: grid; grid-template-columns: 7.5rem 1fr;
-            gap: .15rem .75rem; align-items: baseline; }
-          .cards td.latency { align-items: start; }
+          .cards td[data-label] { display: flex; flex-wrap: wrap; gap: .1rem .5rem; align-items: baseline; }
           .cards td[data-label]::before { content: attr(data-label); font-size: .8125rem; color: var(--soft); }
-          .cards td[data-label] > :nth-child(n+2) { grid-column: 2; }
-          .cards td[data-label] > * { justify-self: start; }
           .cards .number { white-space: normal; }
-          .cards td.blank { display: none; }
-          .who, tbody th { overflow-wrap: anywhere; }
-          .cards td.actions { display: flex; flex-wrap: wrap; gap: .4rem; justify-content: flex-start; padding-top: .7rem; }
+          .cards td.blank, .cards td.nobody { display: none; }
+          /* A card: name and state on one line, what is counted side by side, buttons at the end. */
+          .cards tbody tr:not(.note) { display: flex; flex-wrap: wrap; gap: .1rem .9rem; position: relative; }
+          .cards tbody tr:not(.note) > * { flex: 0 0 100%; padding: .1rem 0; }
+          .cards tbody tr:not(.note) > td.number { flex: 0 1 auto; }
+          .cards td.state { position: absolute; top: .7rem; right: .9rem; }
+          .cards td.state::before { content: none; }
+          .clients .name { display: block; padding-right: 9.5rem; }
+          .clients .who { max-width: 100%; }
+          tbody th .minor:not(.url) { white-space: normal; }
+          .cards tbody tr.failing { border-left: 4px solid var(--bad); }
+          tr.failing > :first-child { box-shadow: none; }
+          .cards td.actions { display: flex; flex-wrap: wrap; gap: .4rem; justify-content: flex-start; padding-top: .4rem; }
           td.actions > * { margin: 0; }
-          td.actions .button { padding: .5rem .5rem; font-size: .8125rem; }
+          td.actions .button { padding: .35rem .6rem; font-size: .8125rem; }
           .scopes li { overflow-wrap: anywhere; }
           .card { margin: 1rem; padding: 1.5rem; }
           .summary dl { gap: .75rem 1.5rem; }

@@ -96,12 +96,13 @@ enum PageTemplates {
         """
 
     private static let client = """
-        <tr role="row" class="{{#note}}has-note{{/note}}">
+        <tr role="row" class="{{#note}}has-note{{/note}}{{#failing}} failing{{/failing}}">
         <th role="rowheader" scope="row"><span class="name">{{name}}</span>
-        <span class="minor">{{grant}}</span></th>
-        <td role="cell" data-label="State"><span class="chip {{tone}}">{{word}}</span>{{#waiters}}
+        <span class="minor">{{grant}}</span>{{#issuer}}
+        <span class="minor url">{{issuer}}</span>{{/issuer}}</th>
+        <td role="cell" data-label="State" class="state"><span class="chip {{tone}}">{{word}}</span>{{#waiters}}
         <span class="minor">{{waiters}}</span>{{/waiters}}</td>
-        <td role="cell" data-label="Signed in">{{#who}}<span class="who">{{who}}</span>{{/who}}{{^who}}<span class="minor">{{nobody}}</span>{{/who}}</td>
+        <td role="cell" data-label="Signed in"{{^who}} class="nobody"{{/who}}>{{#who}}<span class="who">{{who}}</span>{{/who}}{{^who}}<span class="minor">{{nobody}}</span>{{/who}}</td>
         <td role="cell" data-label="Scopes"{{^hasScopes}} class="blank"{{/hasScopes}}>{{#hasScopes}}<ul class="scopes">{{#scopes}}<li>{{.}}</li>{{/scopes}}</ul>{{/hasScopes}}{{^hasScopes}}<span class="minor">–</span>{{/hasScopes}}{{#notGranted}}
         <span class="minor">{{notGranted}}</span>{{/notGranted}}</td>
         <td role="cell" data-label="Expires in" class="number{{^expires}} blank{{/expires}}">{{#expires}}<span data-countdown="{{seconds}}">{{expires}}</span>{{/expires}}{{^expires}}<span class="minor">–</span>{{/expires}}{{#refreshEnds}}
@@ -113,7 +114,7 @@ enum PageTemplates {
         {{#canSignOut}}<form method="post" action="/logout/{{name}}">{{#csrf}}<input type="hidden" name="csrf" value="{{csrf}}">{{/csrf}}<button class="button quiet" id="out-{{name}}" aria-label="Sign out: {{name}}">Sign out</button></form>{{/canSignOut}}
         </td>
         </tr>
-        {{#note}}<tr role="row" class="note"><td role="cell" colspan="7"><p class="{{tone}}"><strong>{{headline}}</strong> {{detail}}</p>{{#todo}}<p>What to do: {{todo}}</p>{{/todo}}{{#also}}<p>{{also}}</p>{{/also}}{{#command}}<p>Run: <code>{{command}}</code></p>{{/command}}</td></tr>{{/note}}
+        {{#note}}<tr role="row" class="note{{#failing}} failing{{/failing}}"><td role="cell" colspan="7"><p class="{{tone}}"><strong>{{headline}}</strong> {{detail}}</p>{{#todo}}<p>What to do: {{todo}}</p>{{/todo}}{{#also}}<p>{{also}}</p>{{/also}}{{#command}}<p>Run: <code>{{command}}</code></p>{{/command}}</td></tr>{{/note}}
 
         """
 
@@ -122,7 +123,7 @@ enum PageTemplates {
         <h2 id="upstreams-title">Upstreams</h2>
         {{^hasUpstreams}}<p class="empty">The configuration has no upstreams.</p>{{/hasUpstreams}}
         {{#hasUpstreams}}
-        <table class="cards" role="table">
+        <table class="cards upstreams" role="table">
         <caption class="unseen">Upstreams, with what was asked of them since the proxy started</caption>
         <thead role="rowgroup"><tr role="row">
         <th role="columnheader" scope="col">Upstream</th>
@@ -132,15 +133,18 @@ enum PageTemplates {
         <th role="columnheader" scope="col">Latency</th>
         </tr></thead>
         <tbody role="rowgroup">
-        {{#upstreams}}<tr role="row">
-        <th role="rowheader" scope="row"><span class="name">{{name}}</span></th>
+        {{#upstreams}}<tr role="row" class="{{#hasExamples}}has-note{{/hasExamples}}{{#failed}} failing{{/failed}}">
+        <th role="rowheader" scope="row"><span class="name">{{name}}</span>{{#destinations}}
+        <span class="minor url">→ {{.}}</span>{{/destinations}}</th>
         <td role="cell" data-label="Client">{{#client}}{{client}}{{/client}}{{^client}}<span class="minor">unsigned</span>{{/client}}</td>
         <td role="cell" data-label="Requests" class="number">{{requests}}</td>
         <td role="cell" data-label="Errors" class="number">{{#failed}}<span class="bad">{{errors}}</span>{{/failed}}{{^failed}}{{errors}}{{/failed}}{{#codes}}
         <span class="minor">{{codes}}</span>{{/codes}}</td>
         <td role="cell" data-label="Latency" class="latency{{^chart}} blank{{/chart}}">{{#chart}}<svg role="img" viewBox="0 0 {{width}} 32" width="{{width}}" height="32" aria-label="{{label}}">{{#bars}}<rect class="{{tone}}" x="{{x}}" y="{{y}}" width="9" height="{{height}}" rx="1.5"><title>{{title}}</title></rect>{{/bars}}</svg>
-        <span class="minor">{{summary}}</span>{{/chart}}{{^chart}}<span class="minor">–</span>{{/chart}}</td>
+        <span class="minor">{{quantiles}}</span>{{/chart}}{{^chart}}<span class="minor">–</span>{{/chart}}</td>
         </tr>
+        {{#hasExamples}}<tr role="row" class="note use{{#failed}} failing{{/failed}}"><td role="cell" colspan="5"><p class="minor">Use it like this:</p>{{#examples}}
+        <p class="example"><code>{{.}}</code> <button type="button" class="button copy" data-copy hidden>Copy</button></p>{{/examples}}</td></tr>{{/hasExamples}}
         {{/upstreams}}
         </tbody>
         </table>
@@ -161,6 +165,8 @@ enum PageTemplates {
         {{/shortfall}}
         {{#quote}}<blockquote><p>{{quote}}</p></blockquote>{{/quote}}
         </div>
+        {{#forget}}<form method="post" action="/logout/{{name}}"><p>Or forget the tokens here alone; the server may go on taking them until they expire.</p>
+        <input type="hidden" name="csrf" value="{{csrf}}"><input type="hidden" name="local" value="true"><button class="button main">Forget here</button></form>{{/forget}}
         <p class="ways">{{#again}}<a class="button main" href="{{again}}">Try again</a>{{/again}} <a class="button" href="/">To the overview</a></p>
         </main>
         {{>foot}}

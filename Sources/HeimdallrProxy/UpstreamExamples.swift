@@ -1,0 +1,96 @@
+import Administration
+import Configuration
+
+/// For each upstream a command that uses it, ready to be copied.
+struct UpstreamExamples {
+    private let configuration: Configuration
+    /// Of `proxy.listen`, then of the upstreams' own, as programs reach them.
+    private let forward: [String]
+    private let own: [Int: String]
+
+    /// - Parameter addresses: where the proxy really listens, in the same order; looked at where the configuration leaves
+    ///   the port to the system.
+    init(_ configuration: Configuration, addresses: [String]) {
+        self.configuration = configuration
+        let wanted =
+            configuration.proxy.listen.map { ($0, -1) }
+            + configuration.upstreams.enumerated().compactMap { index, upstream in upstream.listen.map { ($0, index) } }
+        var forward: [String] = []
+        var own: [Int: String] = [:]
+        for (position, (address, index)) in wanted.enumerated() {
+            // A name can stand for several addresses; then there are more than were asked for.
+            let real = addresses.count == wanted.count ? addresses[position] : address.description
+            let text = Self.reachable(address, real)
+            if index < 0 { forward.append(text) } else { own[index] = text }
+        }
+        self.forward = forward
+        self.own = own
+    }
+
+    var rules: [AdministrationSources.Rule] {
+        configuration.upstreams.enumerated().map { index, upstream in
+            AdministrationSources.Rule(
+                upstream: upstream.host.description, client: upstream.client,
+                destination: destination(upstream), example: example(upstream, index))
+        }
+    }
+
+    private func destination(_ upstream: UpstreamSettings) -> String? {
+        upstream.url?.description ?? (upstream.host.wildcard ? nil : "https://\(upstream.host)")
+    }
+
+    private func example(_ upstream: UpstreamSettings, _ index: Int) -> String {
+        var words = ["curl"]
+        if !upstream.methods.isEmpty, !upstream.methods.contains("GET"), let method = upstream.methods.first {
+            words += method == "HEAD" ? ["--head"] : ["-X", method]
+        }
+        let path = upstream.paths.first.map { $0.hasPrefix("/") ? $0 : "/" + $0 } ?? "/"
+        if !configuration.proxy.users.isEmpty { words += ["--proxy-user", "NAME"] }
+        if let address = own[index] {
+            // There the credential is a field of the request, for nobody takes it for a proxy.
+            if !configuration.proxy.users.isEmpty {
+                words.removeLast(2)
+                words += ["-H", "Proxy-Authorization: Basic …"]
+            }
+            words +=
+                Self.unixPath(address).map { ["--unix-socket", $0, "http://localhost\(path)"] }
+                ?? ["http://\(address)\(path)"]
+        } else {
+            let host = upstream.host.description.replacing("*.", with: "any.", maxReplacements: 1)
+            // curl knows no proxy on a Unix socket, but the origin form is routed by Host there too.
+            let address = forward.first { Self.unixPath($0) == nil } ?? forward.first ?? ""
+            words += Self.unixPath(address).map { ["--unix-socket", $0] } ?? ["-x", "http://\(address)"]
+            words.append("http://\(host)\(path)")
+        }
+        return words.map(Self.quoted).joined(separator: " ")
+    }
+
+    private static func unixPath(_ address: String) -> String? {
+        address.hasPrefix("unix:") ? String(address.dropFirst("unix:".count)) : nil
+    }
+
+    /// To connect to every address is to connect to none.
+    private static func reachable(_ address: ListenAddress, _ real: String) -> String {
+        guard case .tcp(let host, let port) = address else { return address.description }
+        let number = port == 0 ? String(real.split(separator: ":").last ?? "0") : String(port)
+        switch host {
+        case "0.0.0.0", "": return "127.0.0.1:\(number)"
+        case "::": return "[::1]:\(number)"
+        default: return host.contains(":") ? "[\(host)]:\(number)" : "\(host):\(number)"
+        }
+    }
+
+    /// As a shell reads it.
+    private static func quoted(_ word: String) -> String {
+        let isPlain = word.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+                UInt8(ascii: "/"), UInt8(ascii: ":"), UInt8(ascii: "%"), UInt8(ascii: "+"), UInt8(ascii: ","):
+                true
+            default: false
+            }
+        }
+        return isPlain && !word.isEmpty ? word : "'" + word.replacing("'", with: "'\\''") + "'"
+    }
+}
