@@ -84,11 +84,29 @@ public final class Heimdallr: Sendable {
         return apply { $0.use(now: $1, random: clock.random) }
     }
 
+    /// The token to use now for `resource`, or `nil`: none, expired, or suspect there and about to be replaced. Never
+    /// waits.
+    /// - Parameter resource: whatever the caller calls it by, the same text each time; from a small set.
+    public func currentToken(for resource: String) -> AccessToken? {
+        let now = clock.now()
+        if let token = state.withLock({ $0.lifeCycle.tokenInUse(for: resource, now: now) }) { return token }
+        return apply { $0.use(for: resource, now: $1, random: clock.random) }
+    }
+
     /// The token to use now, waiting for one if need be. The wait ends at `deadline` at the latest, with exactly one
     /// outcome; the token request goes on without it.
     /// - Throws: `HeimdallrError`
     public func accessToken(before deadline: ContinuousClock.Instant) async throws(HeimdallrError) -> AccessToken {
         if let token = currentToken() { return token }
+        return try await waiting { life, id, now in
+            life.wait(id, until: deadline, now: now, random: self.clock.random)
+        }
+    }
+
+    /// Waits for what `begin` says, with exactly one outcome.
+    func waiting(
+        _ begin: (inout TokenLifeCycle, UInt64, ContinuousClock.Instant) -> Void
+    ) async throws(HeimdallrError) -> AccessToken {
         let id = state.withLock { state in
             state.nextWaiter += 1
             return state.nextWaiter
@@ -96,7 +114,7 @@ public final class Heimdallr: Sendable {
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 state.withLock { $0.continuations[id] = continuation }
-                apply { $0.wait(id, until: deadline, now: $1, random: clock.random) }
+                apply { begin(&$0, id, $1) }
                 // A cancellation that came before the waiter was there has found nobody.
                 if Task.isCancelled { apply { life, _ in life.leave(id) } }
             }

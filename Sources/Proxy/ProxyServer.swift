@@ -84,6 +84,26 @@ public final class ProxyServer: Sendable {
             }
             shards.withLock { $0.append(shard) }
         }
+        for client in clients.values { watch(client) }
+    }
+
+    /// What was made of a token for requests is wiped when the token goes, and not only when the next one comes.
+    private func watch(_ client: Heimdallr) {
+        let events = client.events()
+        Task { [weak self] in
+            for await event in events {
+                switch event.kind {
+                case .tokenLost, .tokenRefreshed, .tokenAcquired: self?.forgetCredentials()
+                default: break
+                }
+            }
+        }
+    }
+
+    private func forgetCredentials() {
+        for shard in currentShards {
+            shard.loop.execute { for upstream in shard.value.upstreams { upstream.forgetCredential() } }
+        }
     }
 
     /// Stops accepting, lets requests finish for `drain_timeout`, then ends the rest. Idle connections close at once.

@@ -29,6 +29,10 @@ final class Upstream {
 
     private var credential: RequestCredential?
     private var credentialGeneration: UInt64 = 0
+    /// What the client's token is judged by here.
+    let resource: String
+    /// The newest token that was taken, as this loop has seen it.
+    private var acceptedGeneration: UInt64 = 0
 
     /// What is dialled and what the Host field says.
     struct Destination {
@@ -59,6 +63,7 @@ final class Upstream {
         idleTimeout = Timeout(settings.idleTimeout)
         self.client = client
         name = settings.host.description
+        resource = "\(index) \(name)"
         var options = PoolOptions()
         options.connectTimeout = settings.connectTimeout
         options.maxConnections = settings.maxConnections
@@ -104,6 +109,7 @@ final class Upstream {
         idleTimeout = Timeout(settings.idleTimeout)
         name = "unmatched"
         client = nil
+        resource = name
         authenticator = ResourceRequestAuthenticatorHTTPHeader()
         fixed = nil
         pathPrefix = []
@@ -138,6 +144,26 @@ final class Upstream {
             asked: asked, destination: destination, host: host, prefix: pathPrefix, keepsHost: settings.keepsHost,
             changesCookies: index != nil)
     }
+
+    /// The client's token, unless it is suspect here. Never waits.
+    func currentToken() -> AccessToken? { client?.currentToken(for: resource) }
+
+    /// A 401 came with it.
+    /// - Returns: whether a newer one is to be had, and the request worth another try.
+    func refused(_ token: AccessToken, saysInvalid: Bool, isReplay: Bool) -> Bool {
+        client?.refused(token, by: resource, saysInvalid: saysInvalid, isReplay: isReplay) ?? false
+    }
+
+    func accepted(_ token: AccessToken, isReplay: Bool) {
+        guard acceptedGeneration != token.generation || isReplay else { return }
+        acceptedGeneration = token.generation
+        client?.accepted(token, by: resource, isReplay: isReplay)
+    }
+
+    /// Nothing of a token that has gone stays here.
+    func forgetCredential() { credential = nil }
+
+    var hasCredential: Bool { credential != nil }
 
     /// The token as it goes onto a request, made once per token.
     func credential(for token: AccessToken) -> RequestCredential {

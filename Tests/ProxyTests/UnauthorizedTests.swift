@@ -1,4 +1,5 @@
 import Configuration
+import Heimdallr
 import TestSupport
 import Testing
 
@@ -177,12 +178,33 @@ struct UnauthorizedTests {
         #expect(ground.origin.requests.count == 60)
     }
 
-    @Test func `no new token to be had: the program is told`() async throws {
+    @Test(arguments: [TokenEndpointAnswer.status(500), .error("invalid_client"), .silence, .token("no token")])
+    func `no new token to be had: the 401 passes as it came, and the old token stays`(
+        answer: TokenEndpointAnswer
+    ) async throws {
         let ground = try await Ground(
-            endpoint: try TokenEndpoint([.token("T1"), .status(500)]), answer: Self.refusing("Bearer")
-        ) { $0.upstreams[0].tokenWait = .milliseconds(300) }
-        let response = try await ground.request()
-        try expectProblem(response, 503, "proxy_internal_response", "no-token")
-        #expect(response.field("Retry-After") != nil)
+            endpoint: try TokenEndpoint([.token("T1"), answer]), answer: Self.refusing("Bearer realm=\"a\"")
+        ) { $0.upstreams[0].tokenWait = .milliseconds(1500) }
+        for body in [nil, "the body"] {
+            let response = try await ground.request("POST", body: body)
+            #expect(response.status == 401)
+            #expect(response.text == "no \(body ?? "")")
+            #expect(response.field("WWW-Authenticate") == "Bearer realm=\"a\"")
+            #expect(ground.client.currentToken()?.value == Secret("T1"))
+        }
+    }
+
+    @Test func `a chunked 401 passes whole, trailers too, and the connection goes on`() async throws {
+        let ground = try await Ground(endpoint: try TokenEndpoint([.token("T1"), .status(500)])) { exchange in
+            try exchange.send(
+                "HTTP/1.1 401 No\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\nX-End: 1\r\n\r\n")
+        }
+        let client = try await ground.connect()
+        for _ in 0..<2 {
+            try await client.send(message())
+            let response = try await client.response()
+            #expect(response.status == 401)
+            #expect(response.text == "abcde")
+        }
     }
 }

@@ -128,7 +128,7 @@ extension TokenLifeCycle {
             self.fetch = nil
             succeeded(now: now)
             takeUp(record, now: now, wallClock: wallClock, random: random)
-            if token == nil { wantToken(now: now) }
+            if token == nil || !waiters.isEmpty { wantToken(now: now) }
         case .seedSpent:
             self.fetch = nil
             failAuthentication(now: now, random: random)
@@ -248,6 +248,7 @@ extension TokenLifeCycle {
         fetchDue = retryAt
         let error = error(for: failure, now: now)
         if kind != .needsAuthentication { act(.emit(.tokenFailed(error))) }
+        if !isRefusalInDoubt { resumeReplacing(error) }
         if keepsWaiters {
             // One refresh for each request: a server that hands out expired tokens is not asked again for the same one.
             let isFutile = kind == .unavailable(.answer(.alreadyExpired))
@@ -271,7 +272,10 @@ extension TokenLifeCycle {
             announcedNeed = true
             act(.emit(.needsAuthentication))
         }
-        if fetch == nil { resumeAll(.failure(.needsAuthentication)) }
+        if fetch == nil {
+            suspicions.giveUp()
+            resumeAll(.failure(.needsAuthentication))
+        }
     }
 
     private enum Verdict {

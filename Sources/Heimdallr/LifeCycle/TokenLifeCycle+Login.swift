@@ -56,6 +56,7 @@ extension TokenLifeCycle {
         rejectionsInARow = 0
         rejectedUntil = nil
         storedGeneration = nil
+        suspicions = Suspicions()
         succeeded(now: now)
         announcedNeed = false
         if login.token.isExpired(at: now) {

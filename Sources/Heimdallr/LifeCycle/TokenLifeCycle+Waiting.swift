@@ -1,19 +1,23 @@
 extension TokenLifeCycle {
     /// Somebody wants a token and waits for it until `deadline`. Resumed exactly once, perhaps at once.
-    mutating func wait(_ id: WaiterID, until deadline: Instant, now: Instant, random: () -> Double) {
-        if let token = use(now: now, random: random) {
+    /// - Parameter unwanted: a token that is no newer than this one is of no use to them.
+    mutating func wait(
+        _ id: WaiterID, insteadOf unwanted: UInt64? = nil, until deadline: Instant, now: Instant,
+        random: () -> Double
+    ) {
+        if let token = use(now: now, random: random), unwanted.map({ token.generation > $0 }) ?? true {
             act(.resume(id, .success(token)))
             return
         }
         if let error = refusal(now: now) {
-            if error == .needsAuthentication {
+            if error == .needsAuthentication, token == nil {
                 needAuthentication()
                 lookAgain(now: now)
             }
             act(.resume(id, .failure(error)))
             return
         }
-        waiters[id] = Waiter(deadline: deadline)
+        waiters[id] = Waiter(deadline: deadline, unwanted: unwanted)
         earliestDeadline = min(earliestDeadline ?? deadline, deadline)
         switch stage {
         case .new:

@@ -90,6 +90,8 @@ struct TokenLifeCycle: Sendable {
 
     struct Waiter: Sendable {
         var deadline: Instant
+        /// A token that is no newer than this one is of no use to them.
+        var unwanted: UInt64?
     }
 
     let settings: Settings
@@ -115,6 +117,9 @@ struct TokenLifeCycle: Sendable {
     var lookedAt: Instant?
     /// The last refresh token that was refused.
     var spentRefreshToken: Secret?
+
+    /// Which resources doubt it.
+    var suspicions = Suspicions()
 
     // Fetching.
     var fetch: Fetch?
@@ -226,6 +231,7 @@ struct TokenLifeCycle: Sendable {
         isRefreshTokenDoubtful = false
         rejectionsInARow = 0
         rejectedUntil = nil
+        suspicions = Suspicions()
         if stage == .new || stage == .loading { stage = .running }
         if !waiters.isEmpty { wantToken(now: now) }
         tick(now: now, random: random)

@@ -23,12 +23,8 @@ extension ClientConnection: TransferDelegate {
     }
 
     private func takeHead() -> Bool {
-        let isRefused = answer.status == 401 && token != nil && isTokenRefused
-        if let token {
-            if isRefused { upstream?.client?.reject(token) } else if answer.status >= 200 { token.noteAccepted() }
-        }
         let verdict = exchange.judge(
-            status: answer.status, isInterim: answer.isInterim, isTokenRefused: isRefused,
+            status: answer.status, isInterim: answer.isInterim, isTokenRefused: isTokenSuspect(),
             canSendAgain: !body.isSpent)
         switch verdict {
         case .forward:
@@ -47,9 +43,10 @@ extension ClientConnection: TransferDelegate {
             return true
         case .discard:
             isAnswerHeadComplete = true
-            discarded = 0
+            held = HeldBody()
             // The rest of the body would go to an upstream that has refused it, and could not be sent again.
             guard exchange.isRequestComplete else {
+                held?.isWhole = exchange.isHead || answer.framing == .none || answer.framing == .length(0)
                 stopTransfer()
                 ended(nil)
                 return false
@@ -76,15 +73,35 @@ extension ClientConnection: TransferDelegate {
         return false
     }
 
+    /// Tells the token's keeper what the answer says of it.
+    /// - Returns: whether it is a 401 that a newer token may cure.
+    private func isTokenSuspect() -> Bool {
+        guard let token, let upstream else { return false }
+        let isReplay = exchange.isReplayed
+        switch answer.status {
+        case 401:
+            guard let saysInvalid = tokenRefusal else { return false }
+            return upstream.refused(token, saysInvalid: saysInvalid, isReplay: isReplay)
+        case 101, 200..<500: upstream.accepted(token, isReplay: isReplay)
+        // What comes before a server has looked at the token says nothing.
+        default: break
+        }
+        return false
+    }
+
     /// Rule 7: no challenge at all, or a Bearer one without an error or with `invalid_token` (RFC 6750, section 3.1).
-    private var isTokenRefused: Bool {
+    /// `nil`: something else is amiss; else whether it says `invalid_token`.
+    private var tokenRefusal: Bool? {
         let line = answer.bytes
         let bytes = line.span
         var values: [[UInt8]] = []
         for field in answer.fields where field.known == .wwwAuthenticate {
             values.append(Array(bytes[field.value].text.utf8))
         }
-        return Challenge.refuseToken(values)
+        guard Challenge.refuseToken(values) else { return nil }
+        return (Challenge.parse(values) ?? []).contains { challenge in
+            challenge.scheme == "bearer" && challenge.value(of: "error") == "invalid_token"
+        }
     }
 
     /// The answer must not reach the client: ends the transfer and says so instead.
@@ -125,9 +142,7 @@ extension ClientConnection: TransferDelegate {
         if exchange.isSwitched { return passOn(body) }
         if exchange.isDiscardingAnswer {
             guard hasShareLeft else { return waitForTurn() }
-            discarded += body.count
-            // Nobody sees it; a long one is not worth keeping the connection for.
-            return discarded <= 1 << 20 ? .taken : .abort
+            return held?.append(body) ?? false ? .taken : .abort
         }
         if output.count > Self.highWater {
             isPaused = true
@@ -136,25 +151,28 @@ extension ClientConnection: TransferDelegate {
         }
         guard hasShareLeft else { return waitForTurn() }
         setDeadline(.upstreamIdle, after: upstream?.idleTimeout ?? .off)
-        if answer.framing == .chunked { return takeChunks(body, transfer) }
-        return pass(body) ? .taken : .abort
+        return takeBody(body) ? .taken : .abort
+    }
+
+    private func takeBody(_ body: Span<UInt8>) -> Bool {
+        answer.framing == .chunked ? takeChunks(body) : pass(body)
     }
 
     /// Reads what libcurl has only counted: it takes sizes with spaces behind them, lines that end in a bare LF, and
     /// throws away what follows the last chunk.
-    private func takeChunks(_ bytes: Span<UInt8>, _ transfer: Transfer) -> BodyStep {
+    private func takeChunks(_ bytes: Span<UInt8>) -> Bool {
         var index = 0
         while true {
             let step: ChunkedDecoder.Step
-            do throws(MessageError) { step = try answerDecoder.next(bytes, from: index) } catch { return .abort }
+            do throws(MessageError) { step = try answerDecoder.next(bytes, from: index) } catch { return false }
             switch step {
-            case .needMore: return .taken
+            case .needMore: return true
             case .data(let range, let consumed):
-                guard pass(bytes[range]) else { return .abort }
+                guard pass(bytes[range]) else { return false }
                 index = consumed
             case .end(let consumed):
-                if consumed < bytes.count { transfer.forbidReuse() }
-                return .taken
+                if consumed < bytes.count { transfer?.forbidReuse() }
+                return true
             }
         }
     }
@@ -255,16 +273,13 @@ extension ClientConnection: TransferDelegate {
 
     private func ended(_ error: TransportError?) {
         switch exchange.ended(error, isHeadComplete: isAnswerHeadComplete) {
-        case .complete:
-            if answer.framing == .chunked, !takeDecodedTrailers() { return cut() }
-            if exchange.answerFraming == .chunked {
-                output.append("0\r\n")
-                output.append(trailers.bytes)
-                output.append("\r\n")
-            }
-            finishRequest(keeping: exchange.keepsConnection)
+        case .complete: finishAnswer()
         case .resend: sendAgain()
-        case .replay, .renew:
+        case .replay:
+            guard let upstream, let client = upstream.client else { return fail(.internalError) }
+            if error != nil { held?.isWhole = false }
+            waitForToken(client, upstream, insteadOf: token)
+        case .renew:
             guard let upstream, let client = upstream.client else { return fail(.internalError) }
             waitForToken(client, upstream)
         case .problem(let problem): fail(problem)
@@ -272,11 +287,30 @@ extension ClientConnection: TransferDelegate {
         }
     }
 
+    /// The answer is whole, as far as anybody has looked.
+    private func finishAnswer() {
+        if answer.framing == .chunked, !takeDecodedTrailers() { return cut() }
+        if exchange.answerFraming == .chunked {
+            output.append("0\r\n")
+            output.append(trailers.bytes)
+            output.append("\r\n")
+        }
+        finishRequest(keeping: exchange.keepsConnection)
+    }
+
+    /// No new token is to be had, so the 401 that was held back is the answer after all.
+    func passHeldAnswer(_ held: HeldBody) {
+        self.held = nil
+        writeHead()
+        guard held.bytes.isEmpty || takeBody(held.bytes.span) else { return cut() }
+        finishAnswer()
+    }
+
     /// On a fresh connection. The first try took its time: a token that has expired or been rejected meanwhile is not
     /// sent again (rule 1).
     private func sendAgain() {
         if token != nil, let upstream, let client = upstream.client {
-            guard let current = client.currentToken() else { return waitForToken(client, upstream) }
+            guard let current = upstream.currentToken() else { return waitForToken(client, upstream) }
             token = current
         }
         do throws(Problem) { try send(fresh: true) } catch { fail(error) }

@@ -157,7 +157,7 @@ extension ClientConnection {
             injection = .kept
             return try send()
         }
-        if let token = client.currentToken() {
+        if let token = upstream.currentToken() {
             self.token = token
             injection = .injected
             return try send()
@@ -165,18 +165,25 @@ extension ClientConnection {
         waitForToken(client, upstream)
     }
 
+    /// Whoever has a token that is only suspect waits no longer than this for a new one.
+    private static let suspectWait = Duration.seconds(2)
+
     /// The wait is a task of its own: the loop goes on, and a client that leaves cancels nothing but its place.
-    func waitForToken(_ client: Heimdallr, _ upstream: Upstream) {
+    /// - Parameter refused: a 401 came with this one.
+    func waitForToken(_ client: Heimdallr, _ upstream: Upstream, insteadOf refused: AccessToken? = nil) {
         phase = .awaitingToken
         clearDeadline()
         waitNumber += 1
         let number = waitNumber
         let me = LoopBound(self, on: shard.loop)
-        let limit = ContinuousClock.now + upstream.settings.tokenWait
+        var patience = upstream.settings.tokenWait
+        if refused == nil, client.currentToken() != nil { patience = min(patience, Self.suspectWait) }
+        let limit = ContinuousClock.now + patience
+        let resource = upstream.resource
         Task {
             let result: Result<AccessToken, HeimdallrError>
             do throws(HeimdallrError) {
-                result = .success(try await client.accessToken(before: limit))
+                result = .success(try await client.accessToken(for: resource, insteadOf: refused, before: limit))
             } catch {
                 result = .failure(error)
             }
@@ -187,6 +194,15 @@ extension ClientConnection {
     private func tokenArrived(_ result: Result<AccessToken, HeimdallrError>, _ number: Int) {
         guard phase == .awaitingToken, number == waitNumber, let upstream else { return }
         phase = .exchanging
+        var result = result
+        if case .failure = result {
+            // Nobody's request fails because a token was doubted.
+            if let held, held.isWhole {
+                passHeldAnswer(held)
+                return readHead()
+            }
+            if !exchange.isReplayed, let token = upstream.client?.currentToken() { result = .success(token) }
+        }
         switch result {
         case .success(let token):
             self.token = token
@@ -228,6 +244,7 @@ extension ClientConnection {
                 throw error
             }
             self.transfer = transfer
+            held = nil
             answer.reset(requestWasHead: exchange.isHead)
             isAnswerHeadComplete = false
             answerDecoder.reset()

@@ -67,6 +67,8 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     var head = RequestHead()
     var headBytes = ByteBuffer()
     var exchange = Exchange()
+    /// Of a 401 that the client sees only if no new token is to be had.
+    var held: HeldBody?
     var upstream: Upstream?
     var destination: Upstream.Destination?
     /// The address that the program used for it.
@@ -225,6 +227,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
         body = RequestBody()
         isUploadWaiting = false
         isAnswerHeadComplete = false
+        held = nil
         interimCount = 0
         answerTaken = 0
         isPaused = false

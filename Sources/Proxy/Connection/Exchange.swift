@@ -28,7 +28,7 @@ struct Exchange {
     /// How often its token expired before it could be sent.
     private var renewals = 0
     private static let maxRenewals = 3
-    /// The answer is a 401 that the client won't see.
+    /// The answer is a 401 that the client sees only if no new token is to be had.
     private(set) var isDiscardingAnswer = false
     /// The upstream has agreed to an upgrade: bytes pass both ways, and mean nothing to us.
     private(set) var isSwitched = false
@@ -79,7 +79,7 @@ struct Exchange {
         /// Passed to the client before the answer proper.
         case forwardInterim
         case dropInterim
-        /// A 401 that a new token may cure: the client does not see it.
+        /// A 401 that a new token may cure: the client does not see it yet.
         case discard
         /// 101: from here on it is another protocol.
         case switchProtocols
@@ -87,7 +87,7 @@ struct Exchange {
     }
 
     /// - Parameters:
-    ///   - isTokenRefused: a 401 that says the token is at fault (rule 7).
+    ///   - isTokenRefused: a 401 that a newer token may cure (rule 7).
     ///   - canSendAgain: the body so far is still at hand.
     mutating func judge(status: Int, isInterim: Bool, isTokenRefused: Bool, canSendAgain: Bool) -> Verdict {
         if isInterim { return isHTTP10 ? .dropInterim : .forwardInterim }

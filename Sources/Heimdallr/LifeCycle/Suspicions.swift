@@ -1,0 +1,135 @@
+/// What 401s say about one client's token, decided purely: which resource doubts which issue of it, and when one that
+/// doubted without reason may have another token fetched.
+///
+/// A 401 makes a token suspect for that resource, and one new token is fetched. When the new one is refused there as
+/// well, the token is not at fault: 401s of this resource start no token request for a time that doubles. A resource is
+/// whatever the caller calls by one name.
+struct Suspicions: Sendable {
+    typealias Instant = ContinuousClock.Instant
+    typealias Generation = UInt64
+
+    /// One resource's record. Generations only grow.
+    private struct Record {
+        /// Refused here, and a new one is on its way.
+        var suspect: Generation?
+        /// The newest that was taken here.
+        var accepted: Generation?
+        /// The newest that was refused here.
+        var refused: Generation?
+        /// Until then its 401s start no token request.
+        var quietUntil: Instant?
+        /// Doubts in a row that have not proved right.
+        var doubts = 0
+        /// The last doubt has had no verdict yet.
+        var isOpen = false
+        /// So many issues in a row were never taken here and called `invalid_token`; and when the next may be doubted.
+        var invalid = (count: 0, until: Instant?.none)
+    }
+
+    private var records: [String: Record] = [:]
+    /// The newest that is suspect anywhere.
+    private var newestSuspect: Generation?
+
+    /// The first pause; each further one is twice as long.
+    static let pause = Duration.seconds(4)
+    /// For tokens that a resource never took and calls invalid: a wrong audience is no token request per request.
+    static let invalidBackoff = Backoff.rejection
+
+    /// A token was refused at `resource`.
+    struct Refusal {
+        var generation: Generation
+        var resource: String
+        /// The challenge says `invalid_token`.
+        var saysInvalid: Bool
+        /// The request had been refused with an older token.
+        var isReplay: Bool
+        /// From its issue to its expiry.
+        var life: Duration
+        /// It was taken up from a store: nobody knows how long it had been of no use.
+        var isStored: Bool
+    }
+
+    /// Judges a 401 to a request with the token that is in use.
+    /// - Returns: whether the token is suspect, and a new one worth asking for.
+    mutating func refused(_ refusal: Refusal, now: Instant) -> Bool {
+        var record = records[refusal.resource] ?? Record()
+        defer { records[refusal.resource] = record }
+        let isNew = record.refused != refusal.generation
+        record.refused = refusal.generation
+        let wasAccepted = record.accepted == refusal.generation
+        if wasAccepted {
+            record.invalid = (0, nil)
+        } else if isNew, refusal.saysInvalid, !refusal.isStored {
+            let count = record.invalid.count + 1
+            let pause = count < 2 ? .zero : Self.invalidBackoff.ceiling(attempt: count - 1)
+            record.invalid = (count, now + pause)
+        }
+        if refusal.isReplay {
+            acquit(&record, refusal, isNew: isNew, now)
+            return false
+        }
+        if record.suspect == refusal.generation { return true }
+        if let until = record.quietUntil, now < until {
+            guard refusal.saysInvalid, !wasAccepted, record.invalid.until.map({ now >= $0 }) ?? true else {
+                return false
+            }
+        }
+        record.suspect = refusal.generation
+        newestSuspect = refusal.generation
+        // Where nothing is replayed, no verdict may ever come.
+        doubt(&record, refusal.life, now)
+        record.isOpen = true
+        return true
+    }
+
+    /// Also the new token is refused here. Many requests are replayed with one: that is one acquittal.
+    private func acquit(_ record: inout Record, _ refusal: Refusal, isNew: Bool, _ now: Instant) {
+        guard isNew || record.isOpen else { return }
+        record.suspect = nil
+        if refusal.isStored {
+            // Another process had it, and it may have been of no use for as long as the one before.
+            record.quietUntil = nil
+        } else if record.isOpen {
+            record.quietUntil = now + Self.length(record.doubts, refusal.life)
+        } else {
+            doubt(&record, refusal.life, now)
+        }
+        record.isOpen = false
+    }
+
+    private func doubt(_ record: inout Record, _ life: Duration, _ now: Instant) {
+        // It has been content for long.
+        if let until = record.quietUntil, now - until > Self.length(record.doubts, life) { record.doubts = 0 }
+        record.doubts += 1
+        record.quietUntil = now + Self.length(record.doubts, life)
+    }
+
+    private static func length(_ doubts: Int, _ life: Duration) -> Duration {
+        min(max(life, .seconds(1)), pause * (1 << min(max(doubts, 1) - 1, 24)))
+    }
+
+    /// A request with this token was answered as one with a good token is.
+    /// - Parameter isReplay: it had been refused with an older token: the doubt was right.
+    mutating func accepted(_ generation: Generation, at resource: String, isReplay: Bool) {
+        var record = records[resource] ?? Record()
+        record.accepted = max(record.accepted ?? 0, generation)
+        record.invalid = (0, nil)
+        if isReplay {
+            record.doubts = 0
+            record.quietUntil = nil
+            record.isOpen = false
+        }
+        records[resource] = record
+    }
+
+    /// Whether a request to `resource` had better wait for the next token.
+    func isSuspect(_ generation: Generation, at resource: String) -> Bool {
+        newestSuspect == generation && records[resource]?.suspect == generation
+    }
+
+    /// No new token could be had: everybody goes on with the old one.
+    mutating func giveUp() {
+        for resource in records.keys { records[resource]?.suspect = nil }
+        newestSuspect = nil
+    }
+}

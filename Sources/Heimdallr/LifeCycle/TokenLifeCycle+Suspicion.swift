@@ -1,0 +1,62 @@
+// What protected resources say about the token (RFC 6750 section 3.1), one resource apart from the others.
+extension TokenLifeCycle {
+    /// A resource answered 401 to a request that really carried this issue of the token. The token stays in use for
+    /// everybody else; a new one is fetched where that may help.
+    /// - Returns: whether to wait for a newer token and send the request once more; else the 401 stands.
+    mutating func refused(
+        _ generation: UInt64, by resource: String, saysInvalid: Bool, isReplay: Bool, now: Instant,
+        random: () -> Double
+    ) -> Bool {
+        guard stage == .running else { return false }
+        guard let token, token.generation == generation, !token.isExpired(at: now) else { return !isReplay }
+        let refusal = Suspicions.Refusal(
+            generation: generation, resource: resource, saysInvalid: saysInvalid, isReplay: isReplay,
+            life: token.issuedAt.duration(to: token.expiresAt), isStored: generation == storedGeneration)
+        guard suspicions.refused(refusal, now: now) else { return false }
+        if fetch != nil { return true }
+        // Whoever can't have a new one goes on with the old one.
+        guard self.refusal(now: now) == nil else {
+            suspicions.giveUp()
+            return false
+        }
+        wantToken(now: now)
+        tick(now: now, random: random)
+        return true
+    }
+
+    /// The token for one resource, where it is not suspect there. Without any effect.
+    func tokenInUse(for resource: String, now: Instant) -> AccessToken? {
+        guard let token = tokenInUse(now: now), !suspicions.isSuspect(token.generation, at: resource) else {
+            return nil
+        }
+        return token
+    }
+
+    /// The same, with the effects of `use`.
+    mutating func use(for resource: String, now: Instant, random: () -> Double) -> AccessToken? {
+        guard let token = use(now: now, random: random), !suspicions.isSuspect(token.generation, at: resource) else {
+            return nil
+        }
+        return token
+    }
+
+    /// Somebody waits for a token for `resource`: the one in use, unless it is suspect there or no newer than `refused`.
+    mutating func wait(
+        _ id: WaiterID, for resource: String, insteadOf refused: UInt64?, until deadline: Instant, now: Instant,
+        random: () -> Double
+    ) {
+        var unwanted = refused
+        if let token, suspicions.isSuspect(token.generation, at: resource) { unwanted = token.generation }
+        wait(id, insteadOf: unwanted, until: deadline, now: now, random: random)
+    }
+
+    /// Those who wait for another token than the one in use: they can do without.
+    mutating func resumeReplacing(_ error: HeimdallrError) {
+        suspicions.giveUp()
+        for (id, waiter) in waiters where waiter.unwanted != nil {
+            waiters[id] = nil
+            act(.resume(id, .failure(error)))
+        }
+        earliestDeadline = waiters.values.map(\.deadline).min()
+    }
+}

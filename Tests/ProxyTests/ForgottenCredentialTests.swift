@@ -1,0 +1,31 @@
+import Heimdallr
+import Reactor
+import TestSupport
+import Testing
+
+@testable import Proxy
+
+@Suite("a token that has gone leaves nothing with the loops", .grounds, .timeLimit(.minutes(1)))
+struct ForgottenCredentialTests {
+    @Test(arguments: [1, 2])
+    func `what was made of it for requests is wiped`(threads: Int) async throws {
+        let ground = try await Ground(threads: threads)
+        for _ in 0..<10 { #expect(try await ground.request().status == 200) }
+        #expect(try await holders(ground) >= 1)
+        try await ground.client.clearAccessToken()
+        let deadline = ContinuousClock.now + .seconds(10)
+        while try await holders(ground) > 0 {
+            guard ContinuousClock.now < deadline else { throw TestFailure("the credential is still there") }
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        #expect(try await ground.request().status == 200)
+    }
+
+    private func holders(_ ground: Ground) async throws -> Int {
+        var count = 0
+        for shard in ground.server.currentShards {
+            count += try await shard.loop.run { shard.value.upstreams.filter(\.hasCredential).count }
+        }
+        return count
+    }
+}
