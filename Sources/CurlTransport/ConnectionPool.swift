@@ -359,6 +359,20 @@ import Reactor
         Int(descriptor) < sockets.count ? sockets[Int(descriptor)] : nil
     }
 
+    /// Whether an exchange is under way on it after all. libcurl says so with its first wish to read or write; an
+    /// exchange on a kept connection can be answered, and paused, before it has one.
+    func isTaken(_ socket: CurlSocket) -> Bool {
+        guard let own = SocketAddress(own: socket.descriptor), let peer = SocketAddress(peer: socket.descriptor) else {
+            return false
+        }
+        for transfer in running.values where transfer.socket == nil && transfer.isSpoken(from: own, to: peer) {
+            transfer.socket = socket
+            socket.owner = transfer
+            return true
+        }
+        return false
+    }
+
     private func keep(_ socket: CurlSocket) {
         while sockets.count <= Int(socket.descriptor) { sockets.append(nil) }
         sockets[Int(socket.descriptor)] = socket

@@ -28,7 +28,7 @@ final class CurlSocket: ReadinessHandler, NextTurnHandler {
 
     func ready(_ readiness: Readiness) {
         guard wanted != 0 else {
-            if owner != nil {
+            if owner != nil || pool.isTaken(self) {
                 missed.formUnion(readiness)
             } else if !maySpeakWhenIdle, !readiness.isDisjoint(with: [.readable, .peerClosed, .failed]) {
                 retire()

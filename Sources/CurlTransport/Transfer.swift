@@ -269,6 +269,22 @@ public enum UploadLength: Sendable, Equatable {
         if !setForbidsReuse { set(forbidsReuse: true) }
     }
 
+    /// Whether its request was sent over the connection between these two addresses.
+    func isSpoken(from own: SocketAddress, to peer: SocketAddress) -> Bool {
+        // What libcurl tells before that may be of the handle's last connection.
+        guard sends > 0 else { return false }
+        var ports = (own: 0, peer: 0)
+        var address: UnsafeMutableRawPointer?
+        let handle = unsafe easy.pointer
+        guard unsafe heimdallr_easy_get_long(handle, CURLINFO_LOCAL_PORT, &ports.own) == CURLE_OK,
+            unsafe heimdallr_easy_get_long(handle, CURLINFO_PRIMARY_PORT, &ports.peer) == CURLE_OK,
+            unsafe heimdallr_easy_get_pointer(handle, CURLINFO_PRIMARY_IP, &address) == CURLE_OK,
+            ports.own == own.port, ports.peer == peer.port, let address = unsafe address
+        else { return false }
+        let text = unsafe String(cString: address.assumingMemoryBound(to: CChar.self))
+        return SocketAddress(numericHost: text, port: peer.port)?.kind == peer.kind
+    }
+
     /// Passes the end of an upgraded connection's bytes on, where a connection can end on one side alone: not in TLS, as
     /// libcurl does it.
     /// - Returns: whether it could.

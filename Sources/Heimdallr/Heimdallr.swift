@@ -153,6 +153,9 @@ public final class Heimdallr: Sendable {
         return state.withLock { $0.lifeCycle.token.map { !$0.isExpired(at: now) } ?? false }
     }
 
+    /// A new token can't be had before somebody signs in; the one in use may still serve.
+    public var awaitsPerson: Bool { state.withLock { $0.lifeCycle.announcedNeed } }
+
     /// The access token counts as expired from now on; the refresh token stays.
     public func invalidateAccessToken() {
         apply { $0.invalidate(now: $1, random: clock.random) }

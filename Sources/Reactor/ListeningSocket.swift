@@ -23,7 +23,7 @@ public struct ListeningSocket: Sendable {
             let bound = try unsafe address.withKernelForm { unsafe bind(descriptor, $0, $1) }
             try check("bind", bound)
             try check("listen", listen(descriptor, 4096))
-            return ListeningSocket(descriptor: descriptor, address: boundAddress(descriptor) ?? address)
+            return ListeningSocket(descriptor: descriptor, address: SocketAddress(own: descriptor) ?? address)
         } catch {
             Glibc.close(descriptor)
             throw error
@@ -73,17 +73,6 @@ public struct ListeningSocket: Sendable {
         try check(
             "setsockopt",
             unsafe setsockopt(descriptor, SOL_SOCKET, option, &one, socklen_t(MemoryLayout<Int32>.size)))
-    }
-
-    private static func boundAddress(_ descriptor: Int32) -> SocketAddress? {
-        var storage = sockaddr_storage()
-        return unsafe withUnsafeMutablePointer(to: &storage) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-                guard unsafe getsockname(descriptor, pointer, &length) == 0 else { return nil }
-                return unsafe SocketAddress(UnsafePointer(pointer))
-            }
-        }
     }
 }
 

@@ -51,6 +51,28 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
+    /// Where a socket is bound (getsockname(2)); `nil` for a Unix socket, and where there is none.
+    public init?(own descriptor: Int32) { unsafe self.init(of: descriptor, getsockname) }
+
+    /// Who is at the other end of a socket (getpeername(2)); `nil` for a Unix socket, and where there is nobody.
+    public init?(peer descriptor: Int32) { unsafe self.init(of: descriptor, getpeername) }
+
+    private init?(
+        of descriptor: Int32,
+        _ ask: (Int32, UnsafeMutablePointer<sockaddr>?, UnsafeMutablePointer<socklen_t>?) -> Int32
+    ) {
+        var storage = sockaddr_storage()
+        let address = unsafe withUnsafeMutablePointer(to: &storage) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer -> SocketAddress? in
+                var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+                guard unsafe ask(descriptor, pointer, &length) == 0 else { return nil }
+                return unsafe SocketAddress(UnsafePointer(pointer))
+            }
+        }
+        guard let address else { return nil }
+        self = address
+    }
+
     /// 0 for a path.
     public var port: UInt16 {
         switch kind {

@@ -54,17 +54,7 @@ public final class StreamSocket {
     }
 
     /// Who is at the other end (getpeername(2)); `nil` for a Unix socket, and when the connection is gone.
-    public var peerAddress: SocketAddress? {
-        guard isOpen else { return nil }
-        var storage = sockaddr_storage()
-        return unsafe withUnsafeMutablePointer(to: &storage) { pointer in
-            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-                guard unsafe getpeername(descriptor, pointer, &length) == 0 else { return nil }
-                return unsafe SocketAddress(UnsafePointer(pointer))
-            }
-        }
-    }
+    public var peerAddress: SocketAddress? { isOpen ? SocketAddress(peer: descriptor) : nil }
 
     /// How many bytes that were written the kernel still holds, because the other side has not taken them.
     public var unacknowledged: Int { isOpen ? Int(heimdallr_unacknowledged(descriptor)) : 0 }

@@ -194,13 +194,13 @@ struct PageTests {
         let state = try #require(try await browser.begin()["state"])
         #expect(try await browser.get("/callback?code=x&state=\(state)", Browser.foreign).text.contains("Signed in"))
         // As our script leaves the address, and as it is without a script.
-        let again = try await browser.get("/callback?state=\(state)")
+        let again = try await browser.get("/callback?done=\(state)")
         #expect(again.status == 200 && again.text.contains(">Signed in</h1>"), "\(again.text)")
         let whole = try await browser.get("/callback?code=x&state=\(state)", Browser.foreign)
         #expect(whole.status == 400 && whole.text.contains(">Signed in already</h1>"), "\(whole.text)")
         var other = Browser(admin)
-        #expect(try await other.get("/callback?state=\(state)").status == 400)
-        #expect(try await browser.get("/callback?state=\(state)x").status == 400)
+        #expect(try await other.get("/callback?done=\(state)").status == 400)
+        #expect(try await browser.get("/callback?done=\(state)x").status == 400)
         #expect(admin.tokenEndpoint.requests.count == 1)
     }
 

@@ -65,7 +65,6 @@ struct ListenerRuleTests {
             "{listen: {unix: /tmp/h.sock, mode: 0999}}", "methods: [GET]",
             "proxy.listen.mode: write permissions in octal"
         ),
-        ("{}", "browsers: true", "this is about the upstream's own listener: write `listen` too"),
         ("{}", "callers: {uids: [0]}", "`uids` are known on Unix sockets only: add one, such as unix:/run/"),
     ])
     func `what can't be is an error that says what to do`(proxy: String, upstream: String, message: String) async throws

@@ -71,10 +71,12 @@ struct LoadTests {
         let fourth = try await RawClient.connect(port: place.proxy.port)
         try await fourth.send(Self.request)
         await #expect(throws: TestFailure.self) { try await fourth.response(within: .seconds(2)) }
-        busy[0].close()
+        // One that only ends its side still gets its answer, and keeps its place.
+        busy[0].resetOnClose()
+        busy.removeFirst()
         #expect(try await fourth.response().status == 200)
         gate.open()
-        for client in busy.dropFirst() { #expect(try await client.response().text == "late") }
+        for client in busy { #expect(try await client.response().text == "late") }
     }
 
     @Test func `started with few file descriptors, clients wait instead of failing`() async throws {

@@ -28,6 +28,14 @@ struct OrderTests {
         #expect(ground.origin.requests[1].text == "hello")
     }
 
+    @Test func `large answers on kept connections are whole, however often they pause`() async throws {
+        let body = String(repeating: "x", count: 300_000)
+        let ground = try await Ground { try $0.respond(body: body) }
+        let client = try await ground.connect()
+        try await client.send((0..<40).map { message("GET", "http://api.test/\($0)") }.joined())
+        for _ in 0..<40 { #expect(try await client.response().body.count == body.utf8.count) }
+    }
+
     @Test func `five hundred pipelined requests, whose sender reads only afterwards`() async throws {
         let ground = try await Ground { try $0.respond(body: String(repeating: $0.head.target, count: 100)) }
         let client = try await ground.connect(receiveBuffer: 4096)

@@ -116,6 +116,7 @@ struct LoginRoutes: Sendable {
     private func answer(_ request: Request, _ context: AdminContext) async -> Response {
         guard request.method == .get else { return .plain(.ok, "") }
         let query = request.uri.query ?? ""
+        if query.hasPrefix(Self.done) { return again(request, state: String(query.dropFirst(Self.done.count))) }
         guard !mayHaveFragment(beside: query) else {
             // The implicit grant's answer stands behind `#`, where only a script sees it.
             return .page(
@@ -131,6 +132,17 @@ struct LoginRoutes: Sendable {
                     ]))
         }
         return await finish(request, context, answer: "?" + query)
+    }
+
+    /// What our script leaves of an answer in the address bar, and the state behind it.
+    private static let done = "done="
+
+    /// The page of a sign-in that ended well is loaded again.
+    private func again(_ request: Request, state: String) -> Response {
+        guard let name = office.logins.finished(state: state, cookies: request.cookies),
+            let client = office.sources.client(named: name)?.heimdallr, client.hasAccessToken
+        else { return LoginPage.refusal(.unknown) }
+        return LoginPage.success(client.status())
     }
 
     /// Whether the answer may stand behind `#`, whatever a server or the redirect URI puts into the query beside it.
@@ -160,12 +172,12 @@ struct LoginRoutes: Sendable {
             taken = try office.logins.take(state: Self.state(in: told), cookies: request.cookies)
         } catch {
             if error == .unknown, let denial = await denial(told.dropFirst(), request, context) { return denial }
-            let state = Self.state(in: told)
-            if error == .unknown, let name = office.logins.finished(state: state, cookies: request.cookies),
-                let client = office.sources.client(named: name)?.heimdallr, client.hasAccessToken
+            if error == .unknown,
+                let name = office.logins.finished(state: Self.state(in: told), cookies: request.cookies),
+                office.sources.client(named: name)?.heimdallr.hasAccessToken == true
             {
-                // All that our script leaves of the address; with more it is the server's answer, which counts once.
-                return answer == "?state=" + state ? LoginPage.success(client.status()) : LoginPage.repeated(name)
+                // The server's answer counts once.
+                return LoginPage.repeated(name)
             }
             return LoginPage.refusal(error)
         }

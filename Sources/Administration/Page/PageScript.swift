@@ -181,9 +181,9 @@ enum PageScript {
             localTimes();
             const fragment = location.hash.slice(1);
             const target = location.pathname + location.search;
-            // The state is spent, and lets the page be loaded again.
+            // Lets the page be loaded again.
             const state = new URLSearchParams(fragment || location.search).get("state");
-            history.replaceState(null, "", location.pathname + (state ? "?state=" + encodeURIComponent(state) : ""));
+            history.replaceState(null, "", location.pathname + (state ? "?done=" + encodeURIComponent(state) : ""));
             const handOver = byId("outcome").dataset.fragment !== undefined;
             if (!handOver) return;
             const outcome = byId("outcome");

@@ -23,8 +23,12 @@ extension ClientConnection: TransferDelegate {
     }
 
     private func takeHead() -> Bool {
+        let isSuspect = isTokenSuspect()
+        if answer.status == 401, !isSuspect, isPersonNeeded {
+            return refuse(Problem(.needsAuthentication, client: clientName, signIn: shard.observer.signIn))
+        }
         let verdict = exchange.judge(
-            status: answer.status, isInterim: answer.isInterim, isTokenRefused: isTokenSuspect(),
+            status: answer.status, isInterim: answer.isInterim, isTokenRefused: isSuspect,
             canSendAgain: !body.isSpent)
         switch verdict {
         case .forward:
@@ -88,6 +92,14 @@ extension ClientConnection: TransferDelegate {
         }
         return false
     }
+
+    /// The token is refused, and its session is over: nobody is helped by the 401 who can be told to sign in.
+    private var isPersonNeeded: Bool {
+        guard token != nil, exchange.replaysUnauthorized, upstream?.client?.awaitsPerson == true else { return false }
+        return tokenRefusal != nil
+    }
+
+    private var clientName: String { upstream?.settings.client ?? "" }
 
     /// Rule 7: no challenge at all, or a Bearer one without an error or with `invalid_token` (RFC 6750, section 3.1).
     /// `nil`: something else is amiss; else whether it says `invalid_token`.

@@ -195,8 +195,8 @@ extension ClientConnection {
         guard phase == .awaitingToken, number == waitNumber, let upstream else { return }
         phase = .exchanging
         var result = result
-        if case .failure = result {
-            // Nobody's request fails because a token was doubted.
+        if case .failure(let error) = result, held == nil || error != .needsAuthentication {
+            // Nobody's request fails because a token was doubted; but where a sign-in is wanted, it is asked for.
             if let held, held.isWhole {
                 passHeldAnswer(held)
                 return readHead()

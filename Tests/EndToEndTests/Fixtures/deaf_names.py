@@ -84,7 +84,7 @@ threading.Thread(target=origin, args=(listener,), daemon=True).start()
 
 (FOLDER / "config.yaml").write_text("""
 proxy: {listen: 127.0.0.1:8080, unmatched: forward, connect: tunnel, tunnels: ["*"]}
-admin: {listen: 127.0.0.1:8081}
+admin: {listen: 127.0.0.1:8081, socket: "ADMIN_SOCKET"}
 clients:
   deaf: {token_endpoint: "http://tokens.deaf.test/", client_id: a, client_secret: b, allow_plaintext: true}
 upstreams:
@@ -92,7 +92,7 @@ upstreams:
   - {host: deaf.test, url: "http://deaf.test:9000", connect_timeout: 2s, allow_plaintext: true}
   - {host: round.test, url: "http://me.test:8081", allow_plaintext: true}
   - {host: signed.test, url: "http://good.test:9000", client: deaf, allow_plaintext: true}
-""")
+""".replace("ADMIN_SOCKET", str(FOLDER / "admin.sock")))
 proxy = subprocess.Popen(
     [EXECUTABLE, "serve", "--config", str(FOLDER / "config.yaml")], stderr=subprocess.PIPE, text=True)
 results = {}
