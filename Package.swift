@@ -53,6 +53,7 @@ let package = Package(
         .target(name: "CurlTransport", dependencies: ["CLibcurl", "Reactor"], swiftSettings: strict),
         .target(name: "HTTPMessage", swiftSettings: strict),
         .target(name: "Configuration", dependencies: ["HTTPMessage", "CLibyaml"], swiftSettings: strict),
+        .target(name: "HTTPServer", dependencies: ["Reactor", "HTTPMessage"], swiftSettings: strict),
         .target(
             name: "Proxy", dependencies: ["Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration"],
             swiftSettings: strict),
@@ -106,6 +107,9 @@ let package = Package(
                 "CurlTransport", "Reactor", "StoreContender", "TestSupport",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "HTTPServerTests", dependencies: ["HTTPServer", "HTTPMessage", "Reactor", "TestSupport"],
             swiftSettings: strict),
         .testTarget(name: "ReactorTests", dependencies: ["Reactor", "TestSupport"], swiftSettings: strict),
         .testTarget(

@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "CurlTransport": {"CLibcurl", "Reactor"},
     "Configuration": {"HTTPMessage", "CLibyaml"},
     "HTTPMessage": set(),
+    "HTTPServer": {"Reactor", "HTTPMessage"},
     "Proxy": {"Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration"},
     "Administration": {
         "Cryptography", "Heimdallr", "Configuration", "QRCode", "Hummingbird", "Mustache", "Logging", "Metrics",

@@ -56,6 +56,9 @@ public final class StreamSocket {
     /// Who is at the other end (getpeername(2)); `nil` for a Unix socket, and when the connection is gone.
     public var peerAddress: SocketAddress? { isOpen ? SocketAddress(peer: descriptor) : nil }
 
+    /// Our own end (getsockname(2)); `nil` for a Unix socket, and when the connection is gone.
+    public var localAddress: SocketAddress? { isOpen ? SocketAddress(own: descriptor) : nil }
+
     /// How many bytes that were written the kernel still holds, because the other side has not taken them.
     public var unacknowledged: Int { isOpen ? Int(heimdallr_unacknowledged(descriptor)) : 0 }
 

@@ -1,0 +1,229 @@
+import HTTPMessage
+import Reactor
+
+/// Answers requests by an `async` function: gathers each request, runs the function in a task of its own, and sends what
+/// it answers. Loop's thread only.
+///
+/// A client that leaves cancels the task. A stream's next piece is asked for when the client has taken most of the last.
+public final class AsyncExchange: ConnectionHandler {
+    public typealias Handler = @Sendable (ServerRequest) async -> ServerResponse
+
+    private enum State {
+        case idle
+        case gathering(ServerRequest)
+        /// `number` tells an answer to an earlier request from the current one.
+        case answering(number: UInt64, task: Task<Void, Never>)
+        case streaming(number: UInt64, task: Task<Void, Never>, isChunked: Bool)
+    }
+
+    private let respond: Handler
+    private let maxBodyBytes: Int
+    private var state = State.idle
+    private var number: UInt64 = 0
+    private var isHead = false
+    private var isHTTP10 = false
+    private var keepsOpen = false
+    private var body: [UInt8] = []
+    private var room: CheckedContinuation<Bool, Never>?
+    private unowned let connection: ServerConnection
+
+    /// - Parameter maxBodyBytes: a longer request gets 413.
+    public init(_ connection: ServerConnection, maxBodyBytes: Int, respond: @escaping Handler) {
+        self.connection = connection
+        self.maxBodyBytes = maxBodyBytes
+        self.respond = respond
+    }
+
+    // MARK: The request
+
+    public func requestBegan(_ connection: ServerConnection) {
+        let head = connection.head
+        isHead = head.methodKind == .head
+        isHTTP10 = head.version == .http10
+        keepsOpen = head.keepAlive && !head.upgradeRequested
+        body = []
+        do throws(MessageError) {
+            let request = try ServerRequest(connection)
+            if case .length(let length) = head.framing, length > UInt64(maxBodyBytes) { throw Self.tooLarge }
+            try connection.checkBody()
+            if head.expectsContinue { connection.write { $0.append("HTTP/1.1 100 Continue\r\n\r\n") } }
+            state = .gathering(request)
+            try gather()
+        } catch {
+            refuse(error)
+        }
+    }
+
+    public func requestRefused(_ connection: ServerConnection, _ error: MessageError) {
+        isHead = false
+        isHTTP10 = false
+        refuse(error)
+    }
+
+    public func bodyArrived(_ connection: ServerConnection) {
+        do throws(MessageError) { try gather() } catch { refuse(error) }
+    }
+
+    private static let tooLarge = MessageError(status: 413, detail: "The body is too large.")
+
+    private func gather() throws(MessageError) {
+        guard case .gathering(var request) = state else { return }
+        while true {
+            var piece: InlineArray<4096, UInt8> = .init(repeating: 0)
+            var span = piece.mutableSpan
+            switch try connection.takeBody(into: &span) {
+            case .bytes(let count):
+                guard body.count + count <= maxBodyBytes else { throw Self.tooLarge }
+                for index in 0..<count { body.append(piece[index]) }
+            case .wait: return connection.setDeadline(after: connection.server.settings.idleTimeout)
+            case .end:
+                connection.clearDeadline()
+                request.body = body
+                body = []
+                return answer(request)
+            case .cut:
+                state = .idle
+                return connection.cut()
+            case .gone: return
+            }
+        }
+    }
+
+    public func deadlinePassed(_ connection: ServerConnection) {
+        guard case .gathering = state else { return }
+        refuse(MessageError(status: 408, detail: "The body of the request stalled."))
+    }
+
+    // MARK: The answer
+
+    private func answer(_ request: ServerRequest) {
+        number &+= 1
+        let (number, respond, me) = (number, respond, LoopBound(self, on: connection.loop))
+        let task = Task {
+            let response = await respond(request)
+            me.loop.execute { me.value.send(response, number) }
+        }
+        state = .answering(number: number, task: task)
+    }
+
+    private func send(_ response: ServerResponse, _ number: UInt64) {
+        guard case .answering(number, _) = state else { return }
+        switch response.body {
+        case .whole(let bytes):
+            writeHead(response, length: bytes.count)
+            // Never more than the handler made; the client's pace is the kernel's and the idle timeout's business.
+            if !isHead, connection.write(body: bytes.span) == false { return }
+            finish()
+        case .pieces(let pieces):
+            if isHTTP10 { keepsOpen = false }
+            writeHead(response, length: nil)
+            guard !isHead else { return finish() }
+            stream(pieces, number)
+        }
+    }
+
+    private func stream(_ pieces: AsyncStream<[UInt8]>, _ number: UInt64) {
+        let me = LoopBound(self, on: connection.loop)
+        let task = Task {
+            for await piece in pieces {
+                let isThere = await withCheckedContinuation { continuation in
+                    me.loop.execute { me.value.write(piece, number, continuation) }
+                }
+                guard isThere else { return }
+            }
+            me.loop.execute { me.value.streamEnded(number) }
+        }
+        state = .streaming(number: number, task: task, isChunked: !isHTTP10)
+    }
+
+    /// `continuation` is told, once there is room for the next piece, whether somebody still reads.
+    private func write(_ piece: [UInt8], _ number: UInt64, _ continuation: CheckedContinuation<Bool, Never>) {
+        guard case .streaming(number, _, let isChunked) = state else { return continuation.resume(returning: false) }
+        guard !piece.isEmpty else { return continuation.resume(returning: true) }
+        connection.write { output in
+            if isChunked {
+                output.append(hexadecimal: UInt64(piece.count))
+                output.append("\r\n")
+            }
+            output.append(piece)
+            if isChunked { output.append("\r\n") }
+        }
+        guard connection.isFull else { return continuation.resume(returning: true) }
+        room = continuation
+        connection.waitForRoom()
+    }
+
+    public func outputDrained(_ connection: ServerConnection) {
+        room?.resume(returning: true)
+        room = nil
+    }
+
+    private func streamEnded(_ number: UInt64) {
+        guard case .streaming(number, _, let isChunked) = state else { return }
+        if isChunked { connection.write { $0.append("0\r\n\r\n") } }
+        finish()
+    }
+
+    private func finish() {
+        state = .idle
+        connection.finish(keepsOpen: keepsOpen && !connection.mustClose)
+    }
+
+    public func clientLeft(_ connection: ServerConnection) {
+        switch state {
+        case .answering(_, let task), .streaming(_, let task, _): task.cancel()
+        case .idle, .gathering: break
+        }
+        state = .idle
+        room?.resume(returning: false)
+        room = nil
+    }
+
+    private func refuse(_ error: MessageError) {
+        keepsOpen = false
+        writeHead(.plain(error.status, ""), length: error.detail.utf8.count + 1)
+        if !isHead {
+            connection.write {
+                $0.append(Array(error.detail.utf8))
+                $0.append("\n")
+            }
+        }
+        state = .idle
+        connection.finish(keepsOpen: false)
+    }
+
+    /// - Parameter length: `nil`: not known.
+    private func writeHead(_ response: ServerResponse, length: Int?) {
+        if connection.mustClose || !connection.isRequestComplete { keepsOpen = false }
+        let hasContent = response.status != 204 && response.status != 304
+        connection.write { output in
+            output.append("HTTP/1.1 ")
+            output.append(decimal: UInt64(max(200, min(599, response.status))))
+            output.append(" ")
+            output.append(ServerResponse.reason(response.status))
+            output.append("\r\n")
+            for (name, value) in response.fields where Self.isSafe(name) && Self.isSafe(value) {
+                output.append(Array(name.utf8))
+                output.append(": ")
+                output.append(Array(value.utf8))
+                output.append("\r\n")
+            }
+            if let length, hasContent {
+                output.append("Content-Length: ")
+                output.append(decimal: UInt64(length))
+                output.append("\r\n")
+            } else if hasContent, !isHTTP10 {
+                output.append("Transfer-Encoding: chunked\r\n")
+            }
+            if !keepsOpen {
+                output.append("Connection: close\r\n")
+            } else if isHTTP10 {
+                output.append("Connection: keep-alive\r\n")
+            }
+            output.append("\r\n")
+        }
+    }
+
+    /// No octet that could end a line (RFC 9110, section 5.5).
+    private static func isSafe(_ text: String) -> Bool { text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 9 } }
+}

@@ -1,0 +1,28 @@
+import HTTPMessage
+import Reactor
+
+/// Answers the requests of one connection, one after the other: one object for as long as the connection lives.
+///
+/// Called on the loop's thread; must return at once. Each request that begins is ended by exactly one of
+/// `ServerConnection.finish`, `cut`, or `clientLeft`.
+public protocol ConnectionHandler: AnyObject {
+    /// The head of a request stands in `connection.head`.
+    func requestBegan(_ connection: ServerConnection)
+    /// What should be a head can't be taken, or came too slowly. To be answered with `error`; the connection ends behind
+    /// the answer.
+    func requestRefused(_ connection: ServerConnection, _ error: MessageError)
+    /// More of the request's body may be there than `takeBody` found last, or its end.
+    func bodyArrived(_ connection: ServerConnection)
+    /// There is room for more output, after `waitForRoom`.
+    func outputDrained(_ connection: ServerConnection)
+    /// The client is gone, or was cut off for not reading: nothing of an answer can reach it any more.
+    func clientLeft(_ connection: ServerConnection)
+    /// The handler's own deadline has passed.
+    func deadlinePassed(_ connection: ServerConnection)
+    /// After `handOver`: what its socket is ready for.
+    func ready(_ connection: ServerConnection, _ readiness: Readiness)
+}
+
+extension ConnectionHandler {
+    public func ready(_ connection: ServerConnection, _ readiness: Readiness) {}
+}

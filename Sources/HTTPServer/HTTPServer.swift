@@ -1,0 +1,44 @@
+public import Reactor
+
+/// A server of `async` handlers on one loop, the same engine that serves programs. May be used from any thread.
+public final class HTTPServer: Sendable {
+    public let loop: EventLoop
+    /// Where it listens, in the order of the sockets that were given.
+    public let addresses: [SocketAddress]
+    private let bound: LoopBound<ServerLoop>
+
+    /// Starts to accept on `sockets`, which it closes when it is drained.
+    ///
+    /// - Parameters:
+    ///   - maxBodyBytes: a longer request gets 413.
+    ///   - acceptFailed: told on the loop, not each time, that nobody can be accepted.
+    /// - Throws: `SystemError` when a socket can't be watched.
+    public init(
+        _ sockets: [ListeningSocket], on loop: EventLoop, settings: ServerSettings = ServerSettings(),
+        maxBodyBytes: Int = 64 * 1024, acceptFailed: @escaping @Sendable (SystemError) -> Void = { _ in },
+        respond: @escaping AsyncExchange.Handler
+    ) async throws {
+        self.loop = loop
+        addresses = sockets.map(\.address)
+        bound = try await loop.run {
+            let server = ServerLoop(settings, on: loop, acceptFailed: acceptFailed) { connection in
+                AsyncExchange(connection, maxBodyBytes: maxBodyBytes, respond: respond)
+            }
+            for (index, socket) in sockets.enumerated() { try server.listen(socket, listener: index) }
+            return LoopBound(server, on: loop)
+        }
+    }
+
+    /// Stops accepting, lets answers finish for `limit`, then ends the rest.
+    public func drain(within limit: Duration) async {
+        let bound = bound
+        let timer = Task {
+            try await Task.sleep(for: limit)
+            bound.loop.execute { bound.value.stop() }
+        }
+        await withCheckedContinuation { continuation in
+            bound.loop.execute { bound.value.drain { continuation.resume() } }
+        }
+        timer.cancel()
+    }
+}

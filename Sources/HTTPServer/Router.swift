@@ -1,0 +1,103 @@
+/// Which function answers which path: a table, and nothing else. The paths that are taken are those in it.
+public struct Router: Sendable {
+    public typealias Handler = @Sendable (ServerRequest, Parameters) async -> ServerResponse
+    /// What stood in the path where a route has a name in braces, percent signs decoded.
+    public typealias Parameters = [String: String]
+
+    struct Route: Sendable {
+        let method: String
+        let segments: [Segment]
+        let handler: Handler
+    }
+
+    enum Segment: Sendable, Equatable {
+        case literal(String)
+        case parameter(String)
+    }
+
+    private(set) var routes: [Route] = []
+
+    public init() {}
+
+    /// - Parameters:
+    ///   - method: `GET` answers HEAD, too.
+    ///   - pattern: segments behind slashes, a name in braces for what may be anything: `/login/{client}`.
+    public mutating func on(_ method: String, _ pattern: String, _ handler: @escaping Handler) {
+        routes.append(Route(method: method, segments: Self.segments(of: pattern), handler: handler))
+    }
+
+    /// The first segment of every route that begins with a literal one: what nobody else may use.
+    public var reservedNames: Set<String> {
+        var names: Set<String> = []
+        for route in routes { if case .literal(let name) = route.segments.first { names.insert(name) } }
+        return names
+    }
+
+    /// 404 for a path that no route has, 405 for a method that it has not.
+    public func respond(_ request: ServerRequest) async -> ServerResponse {
+        var allowed: [String] = []
+        for route in routes {
+            guard let parameters = Self.match(route.segments, request.path) else { continue }
+            if route.method == request.method || route.method == "GET" && request.method == "HEAD" {
+                return await route.handler(request, parameters)
+            }
+            for method in route.method == "GET" ? ["GET", "HEAD"] : [route.method] where !allowed.contains(method) {
+                allowed.append(method)
+            }
+        }
+        guard !allowed.isEmpty else { return .plain(404, "There is nothing at this address.\n") }
+        var response = ServerResponse.plain(405, "This address does not know that method.\n")
+        response.set("Allow", allowed.joined(separator: ", "))
+        return response
+    }
+
+    private static func segments(of pattern: String) -> [Segment] {
+        pattern.split(separator: "/").map { part in
+            part.hasPrefix("{") && part.hasSuffix("}")
+                ? .parameter(String(part.dropFirst().dropLast())) : .literal(String(part))
+        }
+    }
+
+    private static func match(_ segments: [Segment], _ path: String) -> Parameters? {
+        guard path.first == "/" else { return nil }
+        // Exactly as many segments: no empty one is passed over.
+        let parts = path == "/" ? [] : path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count == segments.count else { return nil }
+        var parameters: Parameters = [:]
+        for (segment, part) in zip(segments, parts) {
+            switch segment {
+            case .literal(let name): guard part == name else { return nil }
+            case .parameter(let name):
+                guard !part.isEmpty, let value = decoded(part) else { return nil }
+                parameters[name] = value
+            }
+        }
+        return parameters
+    }
+
+    /// `nil` for a percent sign without two hexadecimal digits, and for what is no UTF-8.
+    private static func decoded(_ part: Substring) -> String? {
+        var bytes: [UInt8] = []
+        var rest = part.utf8[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            guard let high = rest.popFirst().flatMap(digit), let low = rest.popFirst().flatMap(digit) else {
+                return nil
+            }
+            bytes.append(high << 4 | low)
+        }
+        return String(validating: bytes, as: UTF8.self)
+    }
+
+    private static func digit(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case 0x30...0x39: byte - 0x30
+        case 0x41...0x46: byte - 0x37
+        case 0x61...0x66: byte - 0x57
+        default: nil
+        }
+    }
+}

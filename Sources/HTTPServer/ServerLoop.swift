@@ -1,0 +1,164 @@
+import Reactor
+
+/// What of one HTTP server lives on one loop: its listeners, and the connections of its clients. Loop's thread only.
+public final class ServerLoop {
+    /// Shortest time between two looks at the clients' deadlines.
+    private static let sweepInterval = Duration.milliseconds(50)
+
+    public let loop: EventLoop
+    public let settings: ServerSettings
+    public private(set) var isDraining = false
+    private let makeHandler: (ServerConnection) -> any ConnectionHandler
+    private let acceptFailed: (SystemError) -> Void
+    private var acceptors: [Acceptor] = []
+    private var connections: [ObjectIdentifier: ServerConnection] = [:]
+    private var room = Room()
+    private var roomTimer: LoopTimer?
+    private var sweep: LoopTimer?
+    private var nextSweep = LoopTime(nanoseconds: .max)
+    private var whenEmpty: (() -> Void)?
+
+    /// - Parameters:
+    ///   - acceptFailed: told, not each time, that nobody can be accepted: for want of a descriptor most likely. It is
+    ///     tried again.
+    ///   - makeHandler: called for each connection.
+    public init(
+        _ settings: ServerSettings, on loop: EventLoop, acceptFailed: @escaping (SystemError) -> Void,
+        makeHandler: @escaping (ServerConnection) -> any ConnectionHandler
+    ) {
+        self.settings = settings
+        self.loop = loop
+        self.acceptFailed = acceptFailed
+        self.makeHandler = makeHandler
+        sweep = LoopTimer(on: loop) { [unowned self] in sweepDeadlines() }
+        roomTimer = LoopTimer(on: loop) { [unowned self] in makeRoom() }
+    }
+
+    /// Starts to accept. `listener` is what its connections are told they came in at.
+    public func listen(_ socket: ListeningSocket, listener: Int) throws(SystemError) {
+        acceptors.append(
+            try Acceptor(
+                socket, on: loop, accepted: { [unowned self] in accepted($0, listener) },
+                failed: { [unowned self] in failed($0) }))
+    }
+
+    public var count: Int { connections.count }
+
+    // MARK: Clients
+
+    private func accepted(_ socket: StreamSocket, _ listener: Int) {
+        let connection = ServerConnection(socket, listener: listener, server: self)
+        do throws(SystemError) {
+            try connection.begin(makeHandler(connection))
+        } catch {
+            failed(error)
+            return
+        }
+        connections[ObjectIdentifier(connection)] = connection
+        if connections.count >= settings.places {
+            for acceptor in acceptors { acceptor.pause() }
+            roomTimer?.schedule(after: Room.interval)
+        }
+    }
+
+    func connectionEnded(_ connection: ServerConnection) {
+        guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
+        if isDraining {
+            if connections.isEmpty { finishDraining() }
+        } else if connections.count == settings.places - 1 {
+            for acceptor in acceptors { acceptor.resume() }
+        }
+    }
+
+    private func failed(_ error: SystemError) {
+        if room.isWorthSaying(at: loop.now) { acceptFailed(error) }
+        makeRoom()
+    }
+
+    /// Ends the connections that have been idle longest, while others wait for their places.
+    private func makeRoom() {
+        guard !isDraining else { return }
+        let count = room.share(isAwaited: acceptors.contains(where: \.isAwaited))
+        if count > 0 {
+            let idle = connections.values.compactMap { connection in
+                connection.idleSince.map { (connection: connection, since: $0) }
+            }
+            let longest = idle.filter { $0.since + settings.shortIdle <= loop.now }.sorted { $0.since < $1.since }
+            for (connection, _) in longest.prefix(count) { connection.close() }
+        }
+        if connections.count >= settings.places { roomTimer?.schedule(after: Room.interval) }
+    }
+
+    // MARK: Deadlines
+
+    /// A client has a new deadline. They are looked at together: a request moves its client's several times, and that
+    /// must cost nothing.
+    func noteDeadline(_ deadline: LoopTime) {
+        guard deadline < nextSweep else { return }
+        nextSweep = max(deadline, loop.now + Self.sweepInterval)
+        sweep?.schedule(at: nextSweep)
+    }
+
+    private func sweepDeadlines() {
+        nextSweep = LoopTime(nanoseconds: .max)
+        let now = loop.now
+        var next = LoopTime(nanoseconds: .max)
+        for connection in connections.values {
+            if connection.deadline <= now { connection.deadlinePassed() }
+            if connection.deadline < next { next = connection.deadline }
+        }
+        if next.nanoseconds != .max { noteDeadline(next) }
+    }
+
+    // MARK: Stopping
+
+    /// Stops accepting, lets requests finish; `done` is called when the last client is gone, perhaps at once.
+    public func drain(_ done: @escaping () -> Void) {
+        isDraining = true
+        whenEmpty = done
+        for acceptor in acceptors { acceptor.close() }
+        acceptors = []
+        for connection in connections.values { connection.drain() }
+        if connections.isEmpty { finishDraining() }
+    }
+
+    /// Ends what is still there.
+    public func stop() {
+        for connection in connections.values { connection.stop() }
+        if connections.isEmpty { finishDraining() }
+    }
+
+    private func finishDraining() {
+        let done = whenEmpty
+        whenEmpty = nil
+        done?()
+    }
+}
+
+/// When more clients come than there are places: what connections that only wait for a request owe to those who wait
+/// for a place.
+struct Room {
+    /// How often it is looked at while all places are taken.
+    static let interval = Duration.milliseconds(100)
+    private static let complaintInterval = Duration.seconds(10)
+
+    private var count = 1
+    private var nextComplaint = LoopTime(nanoseconds: 0)
+
+    /// How many to end at this look: more from one to the next while the crowd stays.
+    mutating func share(isAwaited: Bool) -> Int {
+        guard isAwaited else {
+            count = 1
+            return 0
+        }
+        defer { count = min(count * 2, 1 << 16) }
+        return count
+    }
+
+    /// Whether to say that nobody can be accepted: not each time.
+    mutating func isWorthSaying(at now: LoopTime) -> Bool {
+        guard now >= nextComplaint else { return false }
+        nextComplaint = now + Self.complaintInterval
+        return true
+    }
+}

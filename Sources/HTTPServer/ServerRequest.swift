@@ -1,0 +1,71 @@
+import HTTPMessage
+import Reactor
+
+/// A whole request, for handlers that answer in their own time.
+public struct ServerRequest: Sendable {
+    /// Case-sensitive, as received.
+    public let method: String
+    /// What stands in front of the query, percent signs as received; begins with `/`, or is `*`.
+    public let path: String
+    /// What stands behind the first `?`; `nil` without one.
+    public let query: String?
+    /// The authority that was asked for: of an absolute target, else the Host field (RFC 9112, section 3.3). Empty where
+    /// HTTP/1.0 says none.
+    public let authority: String
+    /// Names as received.
+    public let fields: [(name: String, value: String)]
+    public var body: [UInt8] = []
+    /// Which of the server's listeners it came in at.
+    public let listener: Int
+    /// Who called, on a Unix socket.
+    public let peer: PeerCredentials?
+    /// From where, over TCP.
+    public let peerAddress: SocketAddress?
+    /// Where it came in: of a listener for every address, the one that was dialled.
+    public let localAddress: SocketAddress?
+
+    /// The values of every field of this name, in any case, in order.
+    public func values(_ name: String) -> [String] {
+        let lowercased = name.lowercased()
+        return fields.compactMap { $0.name.lowercased() == lowercased ? $0.value : nil }
+    }
+
+    /// The value of the only field of this name; `nil` when there is none, or more than one.
+    public func value(_ name: String) -> String? {
+        let values = values(name)
+        return values.count == 1 ? values[0] : nil
+    }
+
+    init(_ connection: ServerConnection) throws(MessageError) {
+        let head = connection.head
+        self = try connection.withHead { bytes throws(MessageError) in try ServerRequest(head, bytes, connection) }
+    }
+
+    /// - Throws: for a target that only a proxy could do something with.
+    private init(_ head: RequestHead, _ bytes: Span<UInt8>, _ connection: ServerConnection) throws(MessageError) {
+        var asked = head.host
+        var pathAndQuery: ByteRange
+        switch try RequestTarget(parsing: bytes, head: head) {
+        case .origin(let range): pathAndQuery = range
+        case .absolute(_, let named, let range):
+            asked = named
+            pathAndQuery = range
+        case .asterisk: pathAndQuery = head.target
+        case .authority: throw MessageError(status: 501, detail: "This is no proxy: CONNECT leads nowhere.")
+        }
+        var target = pathAndQuery.string(in: bytes)
+        if target.first != "/", target != "*" { target = "/" + target }
+        let question = target.utf8.firstIndex(of: UInt8(ascii: "?"))
+        path = question.map { String(target[..<$0]) } ?? target
+        query = question.map { String(target[target.index(after: $0)...]) }
+        method = head.method.string(in: bytes)
+        authority = asked.string(in: bytes)
+        var fields: [(name: String, value: String)] = []
+        for field in head.fields { fields.append((field.name.string(in: bytes), field.value.string(in: bytes))) }
+        self.fields = fields
+        listener = connection.listener
+        peer = connection.peer
+        peerAddress = connection.peerAddress
+        localAddress = connection.localAddress
+    }
+}

@@ -1,0 +1,80 @@
+/// An answer of a handler.
+public struct ServerResponse: Sendable {
+    public enum Body: Sendable {
+        case whole([UInt8])
+        /// Pieces, each sent when it comes; the next is asked for when the client has room. Ends when the sequence does.
+        case pieces(AsyncStream<[UInt8]>)
+    }
+
+    /// 200 to 599.
+    public var status: Int
+    /// In order. Framing and `Connection` are the server's to write. Names and values with control characters are left
+    /// out.
+    public var fields: [(name: String, value: String)]
+    public var body: Body
+
+    public init(status: Int, fields: [(name: String, value: String)] = [], body: Body = .whole([])) {
+        self.status = status
+        self.fields = fields
+        self.body = body
+    }
+
+    public init(status: Int, type: String, _ text: String) {
+        self.init(status: status, fields: [("Content-Type", type)], body: .whole(Array(text.utf8)))
+    }
+
+    /// A sentence for people.
+    public static func plain(_ status: Int, _ text: String) -> ServerResponse {
+        ServerResponse(status: status, type: "text/plain; charset=utf-8", text)
+    }
+
+    /// Replaces every field of this name.
+    public mutating func set(_ name: String, _ value: String) {
+        let lowercased = name.lowercased()
+        fields.removeAll { $0.name.lowercased() == lowercased }
+        fields.append((name, value))
+    }
+
+    public mutating func append(_ name: String, _ value: String) { fields.append((name, value)) }
+
+    /// The first value of this name.
+    public func value(_ name: String) -> String? {
+        let lowercased = name.lowercased()
+        return fields.first { $0.name.lowercased() == lowercased }?.value
+    }
+
+    /// The standard phrase (RFC 9110, section 15, and RFC 6585).
+    static func reason(_ status: Int) -> StaticString {
+        switch status {
+        case 200: "OK"
+        case 201: "Created"
+        case 202: "Accepted"
+        case 204: "No Content"
+        case 302: "Found"
+        case 303: "See Other"
+        case 304: "Not Modified"
+        case 307: "Temporary Redirect"
+        case 400: "Bad Request"
+        case 401: "Unauthorized"
+        case 403: "Forbidden"
+        case 404: "Not Found"
+        case 405: "Method Not Allowed"
+        case 408: "Request Timeout"
+        case 409: "Conflict"
+        case 413: "Content Too Large"
+        case 414: "URI Too Long"
+        case 415: "Unsupported Media Type"
+        case 417: "Expectation Failed"
+        case 422: "Unprocessable Content"
+        case 429: "Too Many Requests"
+        case 431: "Request Header Fields Too Large"
+        case 500: "Internal Server Error"
+        case 501: "Not Implemented"
+        case 502: "Bad Gateway"
+        case 503: "Service Unavailable"
+        case 504: "Gateway Timeout"
+        case 505: "HTTP Version Not Supported"
+        default: "Status"
+        }
+    }
+}

@@ -1,0 +1,42 @@
+import HTTPServer
+import Reactor
+import TestSupport
+
+/// A server of an `async` function, on a loop and a port of its own, for the time of `body`.
+func withServer(
+    settings: ServerSettings = ServerSettings(), maxBodyBytes: Int = 64 * 1024,
+    respond: @escaping @Sendable (ServerRequest) async -> ServerResponse,
+    _ body: (UInt16) async throws -> Void
+) async throws {
+    let loop = try EventLoop.start(name: "test-server")
+    let socket = try ListeningSocket.open(
+        SocketAddress(.ipv4(address: 0x7F00_0001, port: 0)), sharesPort: false)
+    let server = try await HTTPServer(
+        [socket], on: loop, settings: settings, maxBodyBytes: maxBodyBytes, respond: respond)
+    do {
+        try await body(server.addresses[0].port)
+    } catch {
+        await server.drain(within: .zero)
+        loop.stop()
+        throw error
+    }
+    await server.drain(within: .zero)
+    loop.stop()
+}
+
+/// Says what it received.
+@Sendable func echo(_ request: ServerRequest) async -> ServerResponse {
+    .plain(200, "\(request.method) \(request.path) \(request.query ?? "-") \(request.body.count)")
+}
+
+/// Given once, waited for by one task.
+struct Signal: Sendable {
+    private let stream: AsyncStream<Void>
+    private let continuation: AsyncStream<Void>.Continuation
+
+    init() { (stream, continuation) = AsyncStream.makeStream() }
+
+    func give() { continuation.finish() }
+
+    func wait() async { for await _ in stream {} }
+}
