@@ -2,7 +2,7 @@ import HTTPTypes
 import NIOCore
 import NIOHTTPTypes
 
-/// Keeps one connection from costing more than its share: a whole request within 10 s of the connection or of the last
+/// Keeps one connection from costing more than its share: one request at a time, a whole request within 10 s of the connection or of the last
 /// answer, at most 64 KiB of body, an answer that the client takes off our hands, and a place in the listener's room only
 /// as long as nobody needs it more.
 final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
@@ -18,13 +18,15 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     private let requestTimeout: TimeAmount
     private var requestDeadline: Scheduled<Void>?
     private var stallDeadline: Scheduled<Void>?
-    private var unanswered = 0
+    private let gate = RequestGate()
+    /// A whole request is there, and its answer is not yet.
+    private var isBusy = false
     private var bodySize = 0
     private let room: ConnectionRoom
     private var place: UInt64?
     private var isProbe = false
     private var pending: [HTTPRequestPart] = []
-    /// A request was turned away, and nothing that follows it is read.
+    /// A request was turned away or was to be the last, and nothing that follows it is read.
     private var isOver = false
 
     init(_ room: ConnectionRoom, requestTimeout: TimeAmount = ConnectionGuard.requestTimeout) {
@@ -36,6 +38,15 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         let channel = context.channel
         place = room.enter { channel.close(promise: nil) }
         guard place != nil else { return channel.close(promise: nil) }
+        do {
+            try context.pipeline.syncOperations.addHandler(gate, position: .first)
+            let options = channel.syncOptions
+            try options?.setOption(
+                .recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: RequestGate.readSize))
+            try options?.setOption(.maxMessagesPerRead, value: 1)
+        } catch {
+            return channel.close(promise: nil)
+        }
         expectRequest(context)
     }
 
@@ -51,17 +62,17 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         switch part {
         case .head(let head):
             bodySize = 0
-            if unanswered == 0 { isProbe = Self.isProbe(head) }
+            isProbe = Self.isProbe(head)
             expectRequest(context)
         case .body(let part):
             bodySize += part.readableBytes
             guard bodySize <= Self.maxBody else { return context.close(promise: nil) }
         case .end:
-            unanswered += 1
+            isBusy = true
+            gate.shut()
             requestDeadline?.cancel()
             requestDeadline = nil
-            // Of several requests at once the first decides.
-            if unanswered == 1, let place, !room.set(place, isProbe ? .probe : .other) { return turnAway(context) }
+            if let place, !room.set(place, isProbe ? .probe : .other) { return turnAway(context) }
         }
         // Whoever answers begins with the head, and a request that is not whole yet shall keep nobody busy.
         pending.append(part)
@@ -78,6 +89,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     private func turnAway(_ context: ChannelHandlerContext) {
         isOver = true
         pending.removeAll()
+        expectRequest(context)
         let text = ByteBuffer(string: "Too many requests are under way. Try again in a moment.\n")
         let head = HTTPResponse(
             status: .serviceUnavailable,
@@ -91,19 +103,31 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         context.writeAndFlush(wrapOutboundOut(.end(nil))).whenComplete { _ in channel.close(promise: nil) }
     }
 
+    /// After the last answer the client has as long to go as it would have for a request.
+    func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+        if mode == .output {
+            isOver = true
+            isBusy = false
+            pending.removeAll()
+            gate.endRequests()
+            expectRequest(context)
+            if let place { room.set(place, .waiting) }
+        }
+        context.close(mode: mode, promise: promise)
+    }
+
     private func leave() {
         if let place { room.leave(place) }
         place = nil
     }
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-        if case .end = unwrapOutboundIn(data) {
-            unanswered -= 1
-            if unanswered <= 0 {
-                expectRequest(context)
-                if let place { room.set(place, .waiting) }
-            }
-        }
+        guard case .end = unwrapOutboundIn(data) else { return context.write(data, promise: promise) }
+        isBusy = false
+        expectRequest(context)
+        if let place { room.set(place, .waiting) }
+        let promise = promise ?? context.eventLoop.makePromise()
+        promise.futureResult.assumeIsolated().whenSuccess { [gate] in gate.open() }
         context.write(data, promise: promise)
     }
 
@@ -112,10 +136,10 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
             stallDeadline?.cancel()
             stallDeadline = nil
             // It was there before, so it is not turned away now.
-            if unanswered > 0, let place { room.set(place, isProbe ? .probe : .other) }
+            if isBusy, let place { room.set(place, isProbe ? .probe : .other) }
         } else if stallDeadline == nil {
             stallDeadline = closing(context, in: Self.stallTimeout)
-            if unanswered > 0, let place { room.set(place, .stalled) }
+            if isBusy, let place { room.set(place, .stalled) }
         }
         context.fireChannelWritabilityChanged()
     }

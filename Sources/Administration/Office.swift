@@ -11,6 +11,8 @@ final class Office: Sendable {
     let addresses: LoginAddresses
     private let begin = ContinuousClock.now
     private let draining = Atomic(false)
+    private let statusRendering = SharedRendering<StatusTexts>()
+    private let metricsRendering = SharedRendering<String>()
 
     init(
         sources: AdministrationSources, tokens: TokenMetrics,
@@ -84,9 +86,25 @@ final class Office: Sendable {
             clients: clients, traffic: await sources.traffic(), rules: sources.rules)
     }
 
+    /// `/status` as it is sent.
+    struct StatusTexts: Sendable {
+        let json: String
+        let plain: String
+        let isUnwell: Bool
+    }
+
+    func statusTexts() async -> StatusTexts {
+        await statusRendering.page { [self] in
+            let page = await status()
+            return StatusTexts(json: page.json.document, plain: page.text, isUnwell: page.isUnwell)
+        }
+    }
+
     func metrics() async -> String {
-        MetricsPage(
-            traffic: await sources.traffic(), clients: clients.map(\.status), tokens: tokens, now: Date()
-        ).text
+        await metricsRendering.page { [self] in
+            MetricsPage(
+                traffic: await sources.traffic(), clients: clients.map(\.status), tokens: tokens, now: Date()
+            ).text
+        }
     }
 }

@@ -41,11 +41,11 @@ enum PageRoutes {
 
     static func addReading(to group: some RouterMethods<AdminContext>, _ office: Office) {
         group.get("status") { request, _ in
-            let status = await office.status()
+            let status = await office.statusTexts()
             let response =
                 request.uri.queryParameters["format"] == "text"
-                ? Response.plain(.ok, status.text)
-                : Response.content(.ok, "application/json", status.json.document)
+                ? Response.plain(.ok, status.plain)
+                : Response.content(.ok, "application/json", status.json)
             return response.marked(bad: status.isUnwell)
         }
         group.get("events") { _, _ in events(office) }

@@ -46,6 +46,7 @@ struct LimitTests {
         "POST /refresh/api HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\na",
         "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n", "\u{16}\u{3}\u{1}\u{2}\u{0}\u{1}\u{0}\u{1}\u{fc}\u{3}\u{3}",
         "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\nGET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        "GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\nGET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n",
     ])
     func `probes are answered beside hundreds that keep connections and ask nothing`(bytes: String) async throws {
         let admin = try await AdministeredProxy()
