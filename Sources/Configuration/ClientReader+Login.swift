@@ -79,7 +79,9 @@ extension ClientReader {
         let segments = url[start...].split(separator: "/", omittingEmptySubsequences: false)
         guard let index = segments.firstIndex(of: ".well-known") else { return nil }
         // What stands behind the document's name is the issuer's own path, with the slash that it may end in.
-        let path = segments[..<index] + segments[index...].dropFirst(2)
+        var rest = segments[index...].dropFirst(2)
+        if rest.elementsEqual([""]) { rest = [] }
+        let path = segments[..<index] + rest
         return url[..<start] + path.joined(separator: "/")
     }
 

@@ -16,7 +16,7 @@ extension ClientConnection {
                 while end < path.count, path[end] != UInt8(ascii: "?") { end += 1 }
                 record.path = Array(path.extracting(0..<end).text.utf8)
             }
-            record.host = destination?.host ?? Array(bytes[askedAuthority(bytes)].text.utf8)
+            record.host = (isSent ? destination?.host : nil) ?? Array(bytes[askedAuthority(bytes)].text.utf8)
         }
         record.status = wasCut ? 0 : status != 0 ? status : 499
         record.reason = refusal

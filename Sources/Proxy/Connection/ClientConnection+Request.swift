@@ -254,6 +254,7 @@ extension ClientConnection {
             isUploadWaiting = false
             setDeadline(.response, after: upstream.responseTimeout)
             handedOver = shard.loop.now
+            isSent = true
             try transfer.start(delegate: self, fresh: fresh)
         } catch {
             transfer = nil

@@ -113,6 +113,8 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     /// Its number on this loop, where the program gave it no name.
     var requestNumber: UInt64?
     var started = LoopTime(nanoseconds: 0)
+    /// It was handed on to its destination.
+    var isSent = false
     var status = 0
     var wasCut = false
     var bytesSent: UInt64 = 0
@@ -235,6 +237,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
         trailers.removeAll()
         trailerBytes = 0
         started = shard.loop.now
+        isSent = false
         status = 0
         refusal = nil
         requestNumber = nil
