@@ -5,8 +5,10 @@ extension PathRules {
     /// Whether some server could take the path out of the folder that it is put behind:
     ///
     /// - `..` as a segment, plain or escaped, once or several times over, in overlong UTF-8 or as `%u002e`; behind an
-    ///   escaped slash; with what some servers cut off: parameters (`..;x`), a question mark, a hash or NUL behind it in
-    ///   escaped form, spaces and controls;
+    ///   escaped slash; with what some servers cut off: parameters (`..;x`), a question mark, a hash, NUL or another
+    ///   control behind it in escaped form;
+    /// - dots with nothing between and around them but what some servers drop (spaces of any script, controls, bytes that
+    ///   are no UTF-8), and other characters that normalization makes dots or slashes of (`%ef%bc%8e`);
     /// - a backslash, plain or escaped: some take it for a slash.
     ///
     /// Unlike `isAmbiguous`, it lets pass what merely could be read in two ways below that folder: `%2f`, `//`, `;`.
@@ -38,23 +40,43 @@ extension PathRules {
     private static func leadsUp(_ path: [UInt8]) -> Bool {
         if path.contains(ASCII.backslash) || isOverlong(path) { return true }
         return path.split(separator: ASCII.slash).contains { segment in
-            let kept = segment.prefix { byte in
-                switch byte {
-                case ASCII.semicolon, ASCII.question, ASCII.hash, 0: false
-                default: true
-                }
-            }
-            // Some drop spaces and controls at either end.
-            let name = kept.filter { $0 > ASCII.space && $0 != 0x7F }
-            return name.count >= 2 && name.allSatisfy { $0 == ASCII.dot }
+            let kept = segment.prefix { $0 != ASCII.semicolon && $0 != ASCII.question && $0 != ASCII.hash }
+            // Some end a name at a control, some drop it.
+            return isDots(kept) || isDots(kept.prefix { $0 >= ASCII.space && $0 != 0x7F })
         }
     }
 
-    /// Longer UTF-8 than the character needs (RFC 3629, section 10): `%c0%ae` is a dot to a lax reader.
+    /// Whether dots are all that is left of it, two or more, for somebody who drops what can't be seen.
+    private static func isDots(_ name: ArraySlice<UInt8>) -> Bool {
+        var dots = 0
+        for scalar in String(decoding: name, as: UTF8.self).unicodeScalars {
+            switch scalar.value {
+            // The ideographic ones are dots in names of hosts (RFC 3490, section 3.1).
+            case 0x2E, 0x2024, 0x3002, 0xFE12, 0xFE52, 0xFF61: dots += 1
+            case 0x2025, 0xFE30: dots += 2
+            case 0x2026, 0xFE19: dots += 3
+            case 0x20, 0xFFFD: break
+            default: guard isInvisible(scalar) else { return false }
+            }
+        }
+        return dots >= 2
+    }
+
+    private static func isInvisible(_ scalar: Unicode.Scalar) -> Bool {
+        if scalar.properties.isDefaultIgnorableCodePoint { return true }
+        switch scalar.properties.generalCategory {
+        case .control, .format, .spaceSeparator, .lineSeparator, .paragraphSeparator: return true
+        default: return false
+        }
+    }
+
+    /// Longer UTF-8 than the character needs (RFC 3629, section 10), as `%c0%ae` for a dot, or of five and six bytes, as
+    /// it once was.
     private static func isOverlong(_ path: [UInt8]) -> Bool {
         for (first, second) in zip(path, path.dropFirst()) {
             switch (first, second) {
-            case (0xC0...0xC1, 0x80...0xBF), (0xE0, 0x80...0x9F), (0xF0, 0x80...0x8F): return true
+            case (0xC0...0xC1, 0x80...0xBF), (0xE0, 0x80...0x9F), (0xF0, 0x80...0x8F), (0xF8...0xFD, 0x80...0xBF):
+                return true
             default: break
             }
         }
@@ -66,9 +88,16 @@ extension PathRules {
         var decoded: [UInt8] = []
         var index = 0
         while index < path.count {
-            if let (value, length) = escape(path[index...]) {
+            let rest = path[index...]
+            if let (value, length) = escape(rest) {
                 decoded.append(value)
                 index += length
+            } else if let scalar = wideEscape(rest) {
+                decoded.append(contentsOf: Array(String(scalar).utf8))
+                index += 6
+            } else if let value = fullWidth(rest) {
+                decoded.append(value)
+                index += 3
             } else {
                 decoded.append(path[index])
                 index += 1
@@ -77,16 +106,32 @@ extension PathRules {
         return decoded
     }
 
-    /// `%xx`, or `%uxxxx` as some servers read it: of that only what stands for ASCII matters here.
+    /// `%xx`
     private static func escape(_ bytes: ArraySlice<UInt8>) -> (value: UInt8, length: Int)? {
         guard bytes.first == ASCII.percent else { return nil }
-        let behind = bytes.dropFirst()
-        if behind.first.map({ $0 | 0x20 }) == UInt8(ascii: "u") {
-            let digits = behind.dropFirst().prefix(4).compactMap { ASCII.hexValue($0) }
-            guard digits.count == 4, digits[0] == 0, digits[1] == 0 else { return nil }
-            return (digits[2] << 4 | digits[3], 6)
-        }
-        let digits = behind.prefix(2).compactMap { ASCII.hexValue($0) }
+        let digits = bytes.dropFirst().prefix(2).compactMap { ASCII.hexValue($0) }
         return digits.count == 2 ? (digits[0] << 4 | digits[1], 3) : nil
+    }
+
+    /// `%uxxxx`, as some servers read it; half a surrogate pair is a character that nobody can show.
+    private static func wideEscape(_ bytes: ArraySlice<UInt8>) -> Unicode.Scalar? {
+        guard bytes.first == ASCII.percent, bytes.dropFirst().first.map({ $0 | 0x20 }) == UInt8(ascii: "u") else {
+            return nil
+        }
+        let digits = bytes.dropFirst(2).prefix(4).compactMap { ASCII.hexValue($0) }
+        guard digits.count == 4 else { return nil }
+        let value = digits.reduce(UInt32(0)) { $0 << 4 | UInt32($1) }
+        return Unicode.Scalar(value) ?? "\u{FFFD}"
+    }
+
+    /// U+FF01 to U+FF5E, which normalization makes ASCII of (Unicode, NFKC).
+    private static func fullWidth(_ bytes: ArraySlice<UInt8>) -> UInt8? {
+        let start = bytes.startIndex
+        guard bytes.count >= 3, bytes[start] == 0xEF else { return nil }
+        switch (bytes[start + 1], bytes[start + 2]) {
+        case (0xBC, 0x81...0xBF): return bytes[start + 2] - 0x60
+        case (0xBD, 0x80...0x9E): return bytes[start + 2] - 0x20
+        default: return nil
+        }
     }
 }

@@ -9,28 +9,31 @@ public enum PathRules {
     /// - encoded letters, digits, `.`, `-` and `_`: equal to the plain character (RFC 3986 6.2.2.2), but not to every
     ///   server, and nobody honest encodes them (`%7E` is common and fine);
     /// - `%25` in front of two hexadecimal digits, which a second decoding turns into an escape;
-    /// - overlong UTF-8 (`%c0%ae`).
+    /// - overlong UTF-8 (`%c0%ae`);
+    /// - with escapes in it, whatever `climbs` says leads up.
     ///
     /// - Parameter path: path, or path and query; the query is not looked at. Empty counts as `/`.
     public static func isAmbiguous(_ path: Span<UInt8>) -> Bool {
         var index = 0
         var segmentStart = 0
+        var hasEscapes = false
         while index < path.count {
             let byte = path[index]
             switch byte {
-            case ASCII.question: return endsBadly(path, segmentStart, index)
+            case ASCII.question: return endsBadly(path, segmentStart, index) || hasEscapes && climbs(path)
             case ASCII.slash:
                 if index > 0, segmentStart == index || isDots(path, segmentStart, index) { return true }
                 segmentStart = index + 1
             case ASCII.percent:
                 if isAmbiguousEscape(path, index) { return true }
+                hasEscapes = true
                 index += 2
             case ASCII.semicolon, ASCII.backslash, ...ASCII.space, 0x7F...: return true
             default: break
             }
             index += 1
         }
-        return endsBadly(path, segmentStart, path.count)
+        return endsBadly(path, segmentStart, path.count) || hasEscapes && climbs(path)
     }
 
     /// The last segment may be empty, unlike the others.
