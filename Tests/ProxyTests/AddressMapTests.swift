@@ -97,6 +97,9 @@ struct AddressMapTests {
         ("https://api.test/t/x", "http://HOST/x"),
         // Never the address of somebody else.
         ("/t//evil.test/x", "http://HOST//evil.test/x"), ("/t/\\evil.test/x", "http://HOST/\\evil.test/x"),
+        ("/t/\t/evil.test", "http://HOST/\t/evil.test"), ("/t/\t\t\\evil.test", "http://HOST/\t\t\\evil.test"),
+        ("/t/ /evil.test", "http://HOST/ /evil.test"), ("/t/\u{7F}/evil.test", "http://HOST/\u{7F}/evil.test"),
+        ("/t/\tx/evil.test", "/\tx/evil.test"), ("/t/%09/evil.test", "/%09/evil.test"),
         // Outside of the prefix.
         ("https://inner.test:8443/", "https://inner.test:8443/"),
         ("https://inner.test:8443", "https://inner.test:8443"),
@@ -139,6 +142,11 @@ struct AddressMapTests {
     ])
     func `who named no host gets a path`(value: String, expected: String) throws {
         #expect(Self.reference(value, try Self.map(nil, isBaseURL: true)) == expected)
+    }
+
+    @Test(arguments: ["/t//evil.test", "/t/\t/evil.test", "/t/\\evil.test"])
+    func `and never a host instead`(value: String) throws {
+        #expect(Self.reference(value, try Self.map(nil, url: "https://inner.test/t", isBaseURL: true)) == value)
     }
 
     @Test(arguments: [

@@ -51,8 +51,7 @@ struct AddressMap {
         guard let start = pathStart(of: reference, value) else { return output.append(value) }
         let rest = value.extracting(start...)
         let startsPath = !rest.isEmpty && rest[0] == UInt8(ascii: "/")
-        // Two slashes, or what is read as two, would make the next word a host.
-        let looksLikeHost = startsPath && rest.count > 1 && Self.isSlash(rest[1])
+        let looksLikeHost = startsPath && Self.beginsWithTwoSlashes(rest)
         if reference.hasAuthority || looksLikeHost {
             if let authority = asked.authority {
                 if reference.scheme != nil || !reference.hasAuthority {
@@ -144,6 +143,14 @@ struct AddressMap {
         output.append(prefix)
         if path.isEmpty { output.append(byte: UInt8(ascii: "/")) }
         output.append(value.extracting(path.lowerBound...))
+    }
+
+    /// Two slashes, or what is read as two, would make the next word a host: readers of URLs drop tabs wherever they
+    /// stand (URL Standard, section 4.4), and some drop other controls and spaces.
+    private static func beginsWithTwoSlashes(_ path: Span<UInt8>) -> Bool {
+        var index = 1
+        while index < path.count, path[index] <= 0x20 || path[index] == 0x7F { index += 1 }
+        return index < path.count && isSlash(path[index])
     }
 
     private static func isSlash(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "/") || byte == UInt8(ascii: "\\") }
