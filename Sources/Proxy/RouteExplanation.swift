@@ -55,6 +55,7 @@ public enum RouteExplanation: Sendable, Equatable {
         _ index: Int?, _ asked: Asked, _ climbs: Bool, _ configuration: Configuration
     ) -> RouteExplanation {
         guard let index else { return RouteExplanation(.notForCaller) }
+        if asked.isWholeServer, configuration.upstreams[index].isLimited { return RouteExplanation(.wholeServer) }
         if climbs, configuration.upstreams[index].isConfined { return RouteExplanation(.climbingPath) }
         if let url = configuration.upstreams[index].url {
             if asked.scheme == .https, url.scheme != .https { return RouteExplanation(.schemeNotSupported) }
@@ -74,6 +75,8 @@ public enum RouteExplanation: Sendable, Equatable {
         var scheme: Scheme
         var authority: Authority
         var path: ByteRange
+        /// RFC 9112, section 3.2.4.
+        var isWholeServer: Bool
     }
 
     private static func parse(_ bytes: [UInt8], maxBytes: Int) throws(Problem) -> Asked {
@@ -84,7 +87,8 @@ public enum RouteExplanation: Sendable, Equatable {
                 case .absolute(let scheme, let range, let path) = try RequestTarget(parsing: bytes.span, head: head)
             else { throw MessageError(detail: "Give a method and an absolute URL: GET http://HOST/PATH.") }
             return Asked(
-                method: head.method, scheme: scheme, authority: try Authority(parsing: bytes.span, range), path: path)
+                method: head.method, scheme: scheme, authority: try Authority(parsing: bytes.span, range), path: path,
+                isWholeServer: head.methodKind == .options && path.isEmpty)
         } catch {
             throw Problem(error)
         }

@@ -178,6 +178,9 @@ final class Upstream {
 extension UpstreamSettings {
     /// Requests stay below the path of `url`.
     var isConfined: Bool { url?.path.utf8.contains { $0 != UInt8(ascii: "/") } ?? false }
+
+    /// It is not for the whole of its server.
+    var isLimited: Bool { isConfined || !paths.isEmpty }
 }
 
 extension PoolOptions.NextProxy {

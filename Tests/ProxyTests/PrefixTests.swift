@@ -51,9 +51,37 @@ struct PrefixTests {
         }
     }
 
-    private static func explain(_ url: String, _ path: String) throws -> RouteExplanation {
+    @Test(arguments: [("", "/tenant-a"), ("paths: [/]", ""), ("paths: [/]", "/tenant-a")])
+    func `a request for the whole server does not leave`(more: String, url: String) async throws {
+        let ground = try await Ground(upstream: more, url: url)
+        for target in ["*", "http://api.test"] {
+            let response = try await ground.send(
+                "OPTIONS \(target) HTTP/1.1\r\nHost: api.test\r\n\r\n", method: "OPTIONS")
+            try expectProblem(response, 400, "http_request_error", "whole-server", upstream: "api.test")
+        }
+        #expect(ground.origin.connections.isEmpty)
+        #expect(ground.endpoint.requests.isEmpty)
+        #expect(try await ground.request("OPTIONS", "http://api.test/").status == 200)
+        #expect(ground.origin.requests.map(\.target) == ["\(url)/"])
+    }
+
+    @Test func `why says so, too`() throws {
+        guard case .refused(400, let detail) = try Self.explain("https://far.example/a", "", method: "OPTIONS") else {
+            Issue.record("why says otherwise")
+            return
+        }
+        #expect(detail.contains("OPTIONS *"))
+        for (url, path) in [("https://far.example/", ""), ("https://far.example/a", "/")] {
+            guard case .upstream(0, _) = try Self.explain(url, path, method: "OPTIONS") else {
+                Issue.record("why says otherwise")
+                return
+            }
+        }
+    }
+
+    private static func explain(_ url: String, _ path: String, method: String = "GET") throws -> RouteExplanation {
         let text = "proxy: {listen: 127.0.0.1:0}\nupstreams: [{host: api.test, url: \"\(url)\"}]\n"
         let (configuration, _) = try Configuration.parse(yaml: text, file: "test.yaml", environment: [:])
-        return RouteExplanation(configuration, method: "GET", url: "http://api.test\(path)")
+        return RouteExplanation(configuration, method: method, url: "http://api.test\(path)")
     }
 }

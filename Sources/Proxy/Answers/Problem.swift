@@ -104,6 +104,10 @@ extension Problem {
         400, "http_request_error", "ambiguous-path", "The path can be read in more than one way",
         "The upstream's url has a path, and this one could lead out of it: it holds `..`, a backslash or an escape of "
             + "one of them. Send the path in its plain form.")
+    static let wholeServer = Problem(
+        400, "http_request_error", "whole-server", "The request is for the whole server",
+        "The upstream is limited to some paths, by `paths` or by a path in its url, and `OPTIONS *` is for all of its "
+            + "server. Ask for OPTIONS and a path.")
     static let foreignHost = Problem(
         403, "http_request_denied", "foreign-host", "This listener does not answer to that host",
         "Ask for localhost, or list the name under the upstream's `hosts`.", closes: true)

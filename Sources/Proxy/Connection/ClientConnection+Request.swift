@@ -132,8 +132,11 @@ extension ClientConnection {
         case .upstream(let index):
             let upstream = shard.upstreams[index]
             self.upstream = upstream
-            guard upstream.settings.isConfined, case .path(let path) = target else { break }
-            if headBytes.withBytes({ PathRules.climbs($0[path]) }) { throw .climbingPath }
+            guard case .path(let path) = target else {
+                if upstream.settings.isLimited { throw .wholeServer }
+                break
+            }
+            if upstream.settings.isConfined, headBytes.withBytes({ PathRules.climbs($0[path]) }) { throw .climbingPath }
         case .notCovered: throw .notCovered
         case .notForCaller: throw .notForCaller
         case .ambiguousPath: throw .ambiguousPath
