@@ -6,6 +6,8 @@ struct OverrideTests {
     @Test(arguments: [
         "X-HTTP-Method-Override: DELETE", "x-http-method: PUT", "X-Method-Override: DELETE",
         "X_HTTP_Method_Override: DELETE", "X-HTTP-Method-Override: GET", "X-HTTP-Method-Override:",
+        "X-HTTP-MethodOverride: DELETE", "x-http-verb: DELETE", "X-Original-Method: PUT", "_method: PUT",
+        "X.HTTP.Method.Override: PUT", "_METHOD: PUT", "Method-Override: PUT",
     ])
     func `a method in a field is refused where there are methods`(field: String) async throws {
         let limited = try await Ground(upstream: "methods: [GET, POST]")
@@ -18,7 +20,14 @@ struct OverrideTests {
         #expect(try await open.request("POST", fields: [field], body: "x").status == 200)
     }
 
-    @Test(arguments: ["/?_method=DELETE", "/x?a=b&_method=put", "/?%5fmethod=DELETE", "/?a;_method=DELETE"])
+    @Test(arguments: [
+        "/?_method=DELETE", "/x?a=b&_method=put", "/?%5fmethod=DELETE", "/?a;_method=DELETE",
+        "/?.method=PUT", "/?+_method=PUT", "/?%20_method=PUT", "/?%20method=PUT", "/?_METHOD=PUT", "/?_Method=PUT",
+        "/?_method[]=PUT", "/?_method%5B%5D=PUT", "/?_method[a]=PUT", "/?[method=PUT", "/?_method%00=PUT",
+        "/?_method%00x=PUT", "/?X-HTTP-Method-Override=PUT", "/?x_http_method=PUT", "/?$httpMethod=PUT",
+        "/?%24httpMethod=PUT", "/?_method%3dPUT", "/?%255Fmethod=PUT", "/?%u005fmethod=PUT", "/?a=b&_method",
+        "/?x%2Dhttp%2Dverb=PUT", "/?&&_m%65thod=PUT",
+    ])
     func `a method in the query, too`(target: String) async throws {
         let limited = try await Ground(upstream: "methods: [GET, POST]")
         try expectProblem(
@@ -32,13 +41,18 @@ struct OverrideTests {
         let ground = try await Ground(upstream: "methods: [GET]")
         #expect(
             try await ground.request(
-                "GET", "http://api.test/_method?method=x&x_method=y",
-                fields: ["Connection: X-HTTP-Method", "X-HTTP-Method: PUT", "X-HTTP-Methods: PUT"]
+                "GET",
+                "http://api.test/_method?method=x&x_method=y&httpMethod=z&a[_method]=b&_methods=c&q=_method=d&%u=&%",
+                fields: ["Connection: X-HTTP-Method", "X-HTTP-Method: PUT", "X-HTTP-Methods: PUT", "Method: PUT"]
             ).status == 200)
         #expect(ground.origin.requests.first?.values("X-HTTP-Method") == [])
     }
 
-    @Test(arguments: ["X-Original-URL: /admin", "x-rewrite-url: /admin", "X_Original_Url: /admin"])
+    @Test(arguments: [
+        "X-Original-URL: /admin", "x-rewrite-url: /admin", "X_Original_Url: /admin", "X-Forwarded-Uri: /admin",
+        "X-Original-URI: /admin", "x-override-url: /admin", "X-Forwarded-Prefix: /admin", "X_FORWARDED_PREFIX: /",
+        "X-Script-Name: /admin",
+    ])
     func `a path in a field is refused where there are paths, or a path in the url`(field: String) async throws {
         for ground in [try await Ground(upstream: "paths: [/v1/]"), try await Ground(url: "/v1")] {
             try expectProblem(

@@ -23,22 +23,20 @@ extension ClientConnection {
 
     /// Frameworks take the method from a field or a parameter instead, and the rule would be one on paper.
     private func refuseMethodOverride() throws(Problem) {
-        if names(anyOf: Overrides.methods) { throw .methodOverride }
+        if hasField(where: Overrides.isMethod) { throw .methodOverride }
         guard case .path(let path) = target else { return }
-        let isOverridden = headBytes.withBytes { QueryInjection.contains(Overrides.methodParameter, in: $0[path]) }
-        if isOverridden { throw .methodOverride }
+        if headBytes.withBytes({ Overrides.hasMethodParameter($0[path]) }) { throw .methodOverride }
     }
 
     /// The same for the path.
     private func refusePathOverride() throws(Problem) {
-        if names(anyOf: Overrides.paths) { throw .pathOverride }
+        if hasField(where: Overrides.isPath) { throw .pathOverride }
     }
 
-    private func names(anyOf names: [[UInt8]]) -> Bool {
+    private func hasField(where isOverride: (Span<UInt8>) -> Bool) -> Bool {
         headBytes.withBytes { bytes in
             for field in head.fields where field.known == .other && !field.isHopByHop {
-                let name = bytes[field.name]
-                if names.contains(where: { name.namesField($0) }) { return true }
+                if isOverride(bytes[field.name]) { return true }
             }
             return false
         }
@@ -76,11 +74,5 @@ extension ClientConnection {
         if PathRules.isAmbiguous(path) { throw .destinationNotCovered }
         for prefix in prefixes where PathRules.matches(prefix: Array(prefix.utf8), path: path) { return }
         throw .destinationNotCovered
-    }
-
-    private enum Overrides {
-        static let methods = ["x-http-method-override", "x-http-method", "x-method-override"].map { Array($0.utf8) }
-        static let methodParameter = Array("_method".utf8)
-        static let paths = ["x-original-url", "x-rewrite-url"].map { Array($0.utf8) }
     }
 }

@@ -1,0 +1,122 @@
+import HTTPMessage
+
+/// The names of fields and parameters that servers take another method or path from. Pure.
+///
+/// Names compare by their letters and digits alone: CGI and PHP write `_` for nearly everything else, and frameworks
+/// look for what comes out.
+enum Overrides {
+    /// Whether the field gives a request another method.
+    static func isMethod(field name: Span<UInt8>) -> Bool {
+        isMethod(name)
+    }
+
+    /// Whether the field gives a request another path.
+    static func isPath(field name: Span<UInt8>) -> Bool {
+        isOne(of: paths, name)
+    }
+
+    /// Whether the query of a target has a parameter that gives it another method.
+    static func hasMethodParameter(_ target: Span<UInt8>) -> Bool {
+        var start = 0
+        while start < target.count, target[start] != UInt8(ascii: "?") { start += 1 }
+        guard start < target.count else { return false }
+        start += 1
+        var name: [UInt8] = []
+        while start <= target.count {
+            var index = start
+            name.removeAll(keepingCapacity: true)
+            var isName = true
+            // Some servers take a semicolon for a separator, too (HTML 4.01, B.2.2).
+            while index < target.count, target[index] != UInt8(ascii: "&"), target[index] != UInt8(ascii: ";") {
+                if target[index] == UInt8(ascii: "=") { isName = false }
+                if isName { append(target[index], to: &name) }
+                index += 1
+            }
+            if isMethod(parameter: name) { return true }
+            start = index + 1
+        }
+        return false
+    }
+
+    /// Decodes as it goes, also what was encoded more than once.
+    private static func append(_ byte: UInt8, to name: inout [UInt8]) {
+        name.append(byte)
+        while true {
+            let count = name.count
+            if count >= 6, name[count - 6] == UInt8(ascii: "%"), name[count - 5] | 0x20 == UInt8(ascii: "u"),
+                let page = value(name[count - 4], name[count - 3]), let low = value(name[count - 2], name[count - 1])
+            {
+                name.removeLast(6)
+                name.append(page == 0 ? low : 0xFF)
+            } else if count >= 3, name[count - 3] == UInt8(ascii: "%"),
+                let byte = value(name[count - 2], name[count - 1])
+            {
+                name.removeLast(3)
+                name.append(byte)
+            } else {
+                return
+            }
+        }
+    }
+
+    private static func value(_ high: UInt8, _ low: UInt8) -> UInt8? {
+        guard let high = ASCII.hexValue(high), let low = ASCII.hexValue(low) else { return nil }
+        return high << 4 | low
+    }
+
+    /// - Parameter name: decoded.
+    private static func isMethod(parameter name: [UInt8]) -> Bool {
+        var end = 0
+        // `_method[]` is `_method` to PHP; a name ends at NUL, and in a decoded one an equals sign may end it, too.
+        while end < name.count, name[end] != 0, name[end] != UInt8(ascii: "=") {
+            if end > 0, name[end] == UInt8(ascii: "[") { break }
+            end += 1
+        }
+        return isMethod(name.span.extracting(0..<end))
+    }
+
+    private static func isMethod(_ name: Span<UInt8>) -> Bool {
+        if isOne(of: methods, name) { return true }
+        // `_method` and `$httpMethod` are such names, `method` and `httpMethod` may be anything.
+        guard !name.isEmpty, !isAlphanumeric(name[0]) else { return false }
+        return isOne(of: markedMethods, name)
+    }
+
+    private static func isOne(of names: [[UInt8]], _ name: Span<UInt8>) -> Bool {
+        for candidate in names where isSame(name, candidate) { return true }
+        return false
+    }
+
+    /// - Parameter wanted: lower-case letters and digits.
+    private static func isSame(_ name: Span<UInt8>, _ wanted: [UInt8]) -> Bool {
+        guard name.count >= wanted.count else { return false }
+        var matched = 0
+        for index in name.indices {
+            let byte = name[index]
+            guard isAlphanumeric(byte) else { continue }
+            let lower = byte >= 65 && byte <= 90 ? byte | 0x20 : byte
+            guard matched < wanted.count, lower == wanted[matched] else { return false }
+            matched += 1
+        }
+        return matched == wanted.count
+    }
+
+    private static func isAlphanumeric(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"):
+            true
+        default: false
+        }
+    }
+
+    private static let methods = [
+        "xhttpmethodoverride", "xhttpmethod", "xmethodoverride", "xhttpverb", "xhttpverboverride", "xoriginalmethod",
+        "xrewritemethod", "xforwardedmethod", "httpmethodoverride", "methodoverride",
+    ].map { Array($0.utf8) }
+    private static let markedMethods = ["method", "httpmethod"].map { Array($0.utf8) }
+    private static let paths = [
+        "xoriginalurl", "xoriginaluri", "xrewriteurl", "xrewriteuri", "xoverrideurl", "xoverrideuri", "xforwardeduri",
+        "xforwardedurl", "xforwardedpath", "xforwardedprefix", "xoriginalpath", "xscriptname",
+    ].map { Array($0.utf8) }
+}
