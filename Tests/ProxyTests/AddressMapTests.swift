@@ -163,6 +163,61 @@ struct AddressMapTests {
         #expect(Self.destination(value, map) == expected)
     }
 
+    private static func covers(_ value: String, _ map: AddressMap, paths: [String] = [], isRewritten: Bool = true)
+        -> Bool
+    {
+        let bytes = Array(value.utf8)
+        return map.covers(destination: bytes.span, paths: paths, isRewritten: isRewritten)
+    }
+
+    @Test(arguments: [
+        "", "x", "../v2/x", "./x", "?x", "http://u@127.0.0.1:21080/t/x", "http://u@other.test/x", "http:/tenant-b/x",
+        "http:tenant-b", "http:///x", "http://", "https:/x", "ftp://other.test/x", "file:///x", "//127.0.0.1:21080/t/x",
+        "//other.test/x", "///x", "/\\127.0.0.1/x", "\\\\127.0.0.1\\x", "http:\\\\127.0.0.1\\x",
+        "http://127.0.0.1\\@x/y", "\"/t/x\"", "</t/x>", "<http://other.test/x>", "\"http://other.test/x\"",
+        "http://127.1:21080/t/x", "http://0x7f000001:21080/t/x", "http://0x7f.1/x", "http://2130706433/x",
+        "http://0177.0.0.1/x", "http://localhost:21080/t/x", "http://LOCALHOST./x", "http://a.localhost/x",
+        "http://localhost.localdomain/x", "http://[::1]/x", "http://[::ffff:127.0.0.1]:21080/t/x", "http://0.0.0.0/x",
+        "http://[::]/x", "http://127.0.0.2/x", "http://127.0.0.1:021080/t/x", "http://127.0.0.1.:21080/tenant-b",
+        "http://127.0.0.1:21081/t/x", "http://127.0.0.1/t/x", "http://api.test:81/x", "http://%61pi.test/x",
+        "http://\u{ff41}pi.test/x", " /x", "/x y", "/x\t", "/x#y", "/\u{e9}", "/x?/../../y", "/x?../y", "/.%00./x",
+        "http://api.test/../x", "http://127.0.0.1:21080/tenant-b", "http://127.0.0.1:21080/t/../x",
+        "http://127.0.0.1:21080/tx",
+    ])
+    func `a Destination that can be read in another way is not covered`(value: String) throws {
+        let map = try Self.map("api.test", url: "http://127.0.0.1:21080/t")
+        #expect(!Self.covers(value, map))
+        #expect(!Self.covers(value, map, isRewritten: false))
+        #expect(!Self.covers(value, map, paths: ["/"]))
+    }
+
+    @Test(arguments: [
+        "/", "/x", "/x%20y", "http://api.test", "http://api.test/x", "HTTP://API.test:80/x", "http://api.test./x?y=/z",
+        "http://127.0.0.1:21080/t", "http://127.0.0.1:21080/t/x", "http://other.test/x", "https://other.test:8443/x",
+        "http://10.1.2.3/x",
+    ])
+    func `a plain one is`(value: String) throws {
+        let map = try Self.map("api.test", url: "http://127.0.0.1:21080/t")
+        #expect(Self.covers(value, map))
+        #expect(Self.covers(value, map, paths: ["/"]))
+        let isElsewhere = value.contains("other") || value.contains("10.1")
+        #expect(Self.covers(value, map, paths: ["/v1"]) == isElsewhere)
+    }
+
+    @Test func `without rewriting, a Destination has to be the upstream's own`() throws {
+        let map = try Self.map("api.test", url: "http://127.0.0.1:21080/t")
+        for value in ["/x", "http://api.test/x", "/tx"] { #expect(!Self.covers(value, map, isRewritten: false)) }
+        for value in ["/t", "/t/x", "http://api.test/t/x", "http://other.test/x"] {
+            #expect(Self.covers(value, map, isRewritten: false))
+        }
+    }
+
+    @Test func `any address may be a name's`() throws {
+        let map = try Self.map("api.test", url: "https://inner.test/t")
+        for value in ["http://10.1.2.3/x", "http://[2001:db8::1]/x"] { #expect(!Self.covers(value, map)) }
+        #expect(Self.covers("http://other.test/x", map))
+    }
+
     @Test(arguments: [
         ("a=b", "a=b"), ("a=b; Secure", "a=b"), ("a=b;secure;HttpOnly", "a=b;HttpOnly"),
         ("a=b; SECURE ; SameSite=None; Partitioned; Max-Age=5", "a=b; Max-Age=5"),
@@ -208,6 +263,7 @@ struct AddressMapTests {
             for map in maps {
                 _ = Self.text { map.append(reference: value.span, to: &$0) }
                 _ = Self.text { map.append(destination: value.span, to: &$0) }
+                _ = map.covers(destination: value.span, paths: ["/t"], isRewritten: true)
                 let cookie = Self.text { map.append(cookie: value.span, to: &$0) }
                 #expect(!cookie.utf8.contains(13) && !cookie.utf8.contains(10))
             }

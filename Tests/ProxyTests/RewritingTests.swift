@@ -50,9 +50,15 @@ struct RewritingTests {
     @Test func `rewrite: false leaves all of it alone`() async throws {
         let ground = try await ground("rewrite: false")
         let own = ground.origin.authority
-        let response = try await ground.request(fields: ["Destination: http://api.test/x"])
+        let response = try await ground.request(fields: ["Destination: http://api.test/t/x"])
         #expect(fields(response) == Self.everything.map { "\($0.0): \($0.1.replacing("ORIGIN", with: own))" })
-        #expect(ground.origin.requests.first?.values("Destination") == ["http://api.test/x"])
+        #expect(ground.origin.requests.first?.values("Destination") == ["http://api.test/t/x"])
+        // The path goes as it is, so it has to be the upstream's.
+        for value in ["http://api.test/x", "/x", "http://\(own)/x"] {
+            try expectProblem(
+                try await ground.request("COPY", fields: ["Destination: \(value)"]), 403, "http_request_denied",
+                "destination-not-covered")
+        }
     }
 
     @Test func `Host is the url's authority, or the program's own`() async throws {
@@ -91,6 +97,8 @@ struct RewritingTests {
         ("", "http://api.test/../b"), ("", "/%2e%2e/b"), ("", "http://ORIGIN/other"), ("", "http://ORIGIN/t/../b"),
         ("paths: [/v1/]", "http://api.test/v2"), ("paths: [/v1/]", "/v1/..;/b"),
         ("paths: [/v1/]", "http://ORIGIN/t/v2"),
+        ("", "http://u@ORIGIN/tenant-b/x"), ("", "../tenant-b/x"), ("paths: [/v1/]", "v2"), ("", "http:/tenant-b/x"),
+        ("", "<http://ORIGIN/t/x>"), ("", "http://127.1/tenant-b"), ("", "http://localhost/tenant-b"),
     ])
     func `Destination does not lead out of the upstream's paths`(more: String, destination: String) async throws {
         let ground = try await ground(more)

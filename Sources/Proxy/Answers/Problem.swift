@@ -130,7 +130,7 @@ extension Problem {
     static let destinationNotCovered = Problem(
         403, "http_request_denied", "destination-not-covered", "No rule for what Destination names",
         "The upstream is limited to some paths, and the path in the Destination field is not below them, or can be read "
-            + "in more than one way.")
+            + "in more than one way. Send a plain http:// or https:// URL, or a path from the root.")
     static let queryNeeded = Problem(
         400, "http_request_error", "no-query", "A request for * has no query to carry the token",
         "The upstream takes its token in the query (`inject: {query: …}`), and `OPTIONS *` has none. Ask for "

@@ -50,29 +50,12 @@ extension ClientConnection {
             keepsHost: upstream.settings.keepsHost)
         try headBytes.withBytes { bytes throws(Problem) in
             for field in head.fields where field.known == .destination && !field.isHopByHop {
-                try Self.judge(bytes[field.value], map, upstream)
+                guard
+                    map.covers(
+                        destination: bytes[field.value], paths: upstream.settings.paths,
+                        isRewritten: upstream.settings.rewrite)
+                else { throw .destinationNotCovered }
             }
         }
-    }
-
-    private static func judge(_ value: Span<UInt8>, _ map: AddressMap, _ upstream: Upstream) throws(Problem) {
-        var path: Span<UInt8>
-        switch map.target(of: value) {
-        case .elsewhere: return
-        case .asked(let range): path = value.extracting(range)
-        case .upstream(let range):
-            path = value.extracting(range)
-            if PathRules.hasDotSegment(path) { throw .destinationNotCovered }
-            guard let length = PathRules.length(of: upstream.pathPrefix, in: path) else {
-                throw .destinationNotCovered
-            }
-            path = path.extracting(length...)
-        }
-        if PathRules.hasDotSegment(path) || PathRules.climbs(path) { throw .destinationNotCovered }
-        let prefixes = upstream.settings.paths
-        guard !prefixes.isEmpty else { return }
-        if PathRules.isAmbiguous(path) { throw .destinationNotCovered }
-        for prefix in prefixes where PathRules.matches(prefix: Array(prefix.utf8), path: path) { return }
-        throw .destinationNotCovered
     }
 }

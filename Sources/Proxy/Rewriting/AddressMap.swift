@@ -106,6 +106,8 @@ struct AddressMap {
     enum Target {
         /// Nothing of the upstream's.
         case elsewhere
+        /// No address that can be read in one way only, or perhaps the upstream by another name.
+        case unclear
         /// The upstream, as the program knows it; the path as the program knows it.
         case asked(path: Range<Int>)
         /// The upstream by its own address, where that differs; the whole path.
@@ -113,9 +115,9 @@ struct AddressMap {
     }
 
     func target(of value: Span<UInt8>) -> Target {
-        guard let reference = Reference(value) else { return .elsewhere }
+        guard let reference = Reference(value) else { return .unclear }
         guard reference.hasAuthority else { return .asked(path: reference.path) }
-        guard let authority = reference.authority(in: value) else { return .elsewhere }
+        guard let authority = reference.authority(in: value) else { return .unclear }
         let scheme = reference.scheme ?? asked.scheme
         if let own = asked.authority, own.host == authority.host,
             Self.means(own.port, authority.port(for: scheme))
@@ -123,7 +125,28 @@ struct AddressMap {
         {
             return .asked(path: reference.path)
         }
-        return isUpstream(scheme, authority) ? .upstream(path: reference.path) : .elsewhere
+        if isUpstream(scheme, authority) { return .upstream(path: reference.path) }
+        return isAnother(authority.host) ? .elsewhere : .unclear
+    }
+
+    /// Whether this host is surely not the upstream's. The port does not tell: servers may not look at it.
+    private func isAnother(_ host: Authority.Host) -> Bool {
+        if host == destination.authority.host || host == asked.authority?.host { return false }
+        if aliases.contains(where: { $0.host == host }) || Self.isOwnMachine(host) { return false }
+        switch (host, destination.authority.host) {
+        case (.name, _), (.ipv4, .ipv4), (.ipv6, .ipv6): return true
+        // A name may stand for any address, and a machine have one of either kind.
+        default: return false
+        }
+    }
+
+    /// What every server takes for itself.
+    private static func isOwnMachine(_ host: Authority.Host) -> Bool {
+        switch host {
+        case .name(let name): host.isLoopback || name.hasPrefix("localhost.")
+        case .ipv4(let address): host.isLoopback || address >> 24 == 0
+        case .ipv6(let high, let low): host.isLoopback || high == 0 && low == 0
+        }
     }
 
     /// Writes a reference of a request as the upstream will understand it.
