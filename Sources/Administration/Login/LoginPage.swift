@@ -16,7 +16,8 @@ enum LoginPage {
             "title": "Signed in", "kind": "callback", "tone": "good", "headline": "Signed in", "lines": lines,
             "shortfall": shortfall.sentences,
         ]
-        if shortfall.sentences.isEmpty { values["goHome"] = 3 }
+        // What the server did not grant should be read; the overview says it, too.
+        values["goHome"] = shortfall.sentences.isEmpty ? 3 : 10
         if let until = shortfall.until { values["until"] = until.timestamp }
         return .page(.ok, PageMarkup.render(.message, values))
     }

@@ -197,8 +197,9 @@ enum PageScript {
               byId("content").replaceChildren(...page.getElementById("content").childNodes);
               byId("content").focus();
               localTimes();
-              // What the server did not grant should be read.
-              if (answer.ok && !byId("content").querySelector(".warn")) setTimeout(() => location.replace("/"), 2500);
+              // What the server did not grant should be read; the overview says it, too.
+              const patience = byId("content").querySelector(".warn") ? 10000 : 2500;
+              if (answer.ok) setTimeout(() => location.replace("/"), patience);
             } catch { outcome.textContent = "The proxy can’t be reached. Sign in again."; }
           }
         })();
