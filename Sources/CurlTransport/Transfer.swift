@@ -285,6 +285,12 @@ public enum UploadLength: Sendable, Equatable {
         return SocketAddress(numericHost: text, port: peer.port)?.kind == peer.kind
     }
 
+    /// The exchange that has ended was on a connection that was there before.
+    public var wasReused: Bool {
+        var made = 0
+        return unsafe heimdallr_easy_get_long(easy.pointer, CURLINFO_NUM_CONNECTS, &made) == CURLE_OK && made == 0
+    }
+
     /// Passes the end of an upgraded connection's bytes on, where a connection can end on one side alone: not in TLS, as
     /// libcurl does it.
     /// - Returns: whether it could.

@@ -22,8 +22,8 @@ final class ProxyShard {
     /// Requests that the program gave no name are counted from here.
     let requestsBegin = UInt32.random(in: .min ... .max)
     private var requestCount: UInt64 = 0
-    /// For building one request's target.
-    var target = ByteBuffer(capacity: 1024)
+    /// Exchanges with upstreams.
+    let rack: ExchangeRack
 
     /// Upstreams' own.
     private var baseURLs: [UpstreamListener] = []
@@ -56,6 +56,7 @@ final class ProxyShard {
 
     init(_ plan: ProxyPlan, listeners: [ProxyPlan.Listener], loop: EventLoop) throws {
         self.loop = loop
+        rack = ExchangeRack(loop: loop)
         settings = plan.configuration.proxy
         headerTimeout = Timeout(settings.headerTimeout)
         idleTimeout = Timeout(settings.idleTimeout)

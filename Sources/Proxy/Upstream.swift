@@ -12,7 +12,16 @@ final class Upstream {
     let index: Int?
     /// In logs, metrics and answers.
     let name: String
-    let pool: ConnectionPool
+    /// Who carries its requests.
+    enum Engine {
+        /// We speak HTTP/1.1 on connections that libcurl makes.
+        case carriers(CarrierPool)
+        /// libcurl's own engine, for HTTP/2.
+        ///
+        /// - Parameter readsTarget: a proxy without a tunnel is in between.
+        case transfers(ConnectionPool, readsTarget: Bool)
+    }
+    let engine: Engine
     let client: Heimdallr?
     private let authenticator: any ResourceRequestAuthenticator
     /// `nil`: the authority that was asked for, by https (a wildcard without `url`).
@@ -21,8 +30,6 @@ final class Upstream {
     let idleTimeout: Timeout
     /// Put in front of every path.
     let pathPrefix: [UInt8]
-    /// Asked for by absolute-form, because a proxy without a tunnel is in between.
-    let needsAbsoluteForm: Bool
     /// Lower-case name of the field that carries the token; empty for a query parameter.
     let injectedField: [UInt8]
     let injectedParameter: [UInt8]
@@ -74,19 +81,20 @@ final class Upstream {
         options.certificateFile = settings.tls.certFile
         options.keyFile = settings.tls.keyFile
         options.addressPolicy.own = own
-        options.keepsChunks = true
-        pool = try ConnectionPool(options: options, loop: loop)
+        if settings.http2 {
+            options.keepsChunks = true
+            var readsTarget = false
+            if case .url = settings.proxy { readsTarget = settings.url?.scheme == .http }
+            engine = .transfers(try ConnectionPool(options: options, loop: loop), readsTarget: readsTarget)
+        } else {
+            engine = .carriers(CarrierPool(options: options, loop: loop))
+        }
         fixed = settings.url.map { url in
             Destination(
                 scheme: url.scheme == .https ? .https : .http, authority: url.authority,
                 serverName: settings.tls.serverName)
         }
         pathPrefix = Array((settings.url?.path ?? "").utf8)
-        if case .url = settings.proxy {
-            needsAbsoluteForm = settings.url?.scheme == .http
-        } else {
-            needsAbsoluteForm = false
-        }
         switch settings.injection {
         case .header(let name, let scheme):
             authenticator = ResourceRequestAuthenticatorHTTPHeader(name: name, scheme: scheme)
@@ -113,16 +121,14 @@ final class Upstream {
         authenticator = ResourceRequestAuthenticatorHTTPHeader()
         fixed = nil
         pathPrefix = []
-        needsAbsoluteForm = false
         injectedField = []
         injectedParameter = []
         var options = PoolOptions()
         options.trustAnchors = .init(own: nil, extra: trustAnchors)
         options.addressPolicy.own = own
-        options.keepsChunks = true
         options.addressPolicy.publicOnly = true
         options.addressPolicy.exceptions = proxy.privateNetworks.compactMap { AddressPolicy.Block($0) }
-        pool = try ConnectionPool(options: options, loop: loop)
+        engine = .carriers(CarrierPool(options: options, loop: loop))
     }
 
     /// Where a request for `authority` goes.

@@ -1,6 +1,9 @@
 import CurlTransport
+import Foundation
 import TestSupport
 import Testing
+
+@testable import Reactor
 
 @Suite("past max_connections carriers are waited for, and every wait can be given up", .timeLimit(.minutes(1)))
 struct CarrierQueueTests {
@@ -76,9 +79,13 @@ struct CarrierQueueTests {
     }
 
     @Test func `given up while the name is looked up`() async throws {
-        let stand = try await CarrierStand()
+        let names = NameResolver(lookUp: { _ in
+            Thread.sleep(forTimeInterval: 3)
+            return .success([])
+        })
+        let stand = try await CarrierStand { $0.names = names }
         for _ in 0..<5 {
-            let user = try await stand.connect(.plain(80, host: "does-not-exist.invalid"))
+            let user = try await stand.connect(.plain(80, host: "slow.test"))
             let began = ContinuousClock.now
             try await user.cancel()
             #expect(ContinuousClock.now - began < .seconds(1))

@@ -17,18 +17,25 @@ struct ExchangeTests {
 
     private static let lost = TransportError(.connectionLost, message: "")
 
-    @Test func `a lost connection is tried again once, for idempotent requests without a body`() {
+    @Test func `a lost connection is tried again once, where that can do no harm`() {
+        func end(_ exchange: inout Exchange, canSendAgain: Bool = true) -> Exchange.Ending {
+            exchange.ended(Self.lost, isHeadComplete: false, canSendAgain: canSendAgain)
+        }
         var plain = exchange()
-        #expect(plain.ended(Self.lost, isHeadComplete: false) == .resend)
-        #expect(plain.ended(Self.lost, isHeadComplete: false) == .problem(Problem(Self.lost)))
+        #expect(end(&plain) == .resend)
+        #expect(end(&plain) == .problem(Problem(Self.lost)))
         var post = exchange { $0.isIdempotent = false }
-        #expect(post.ended(Self.lost, isHeadComplete: false) == .problem(Problem(Self.lost)))
+        #expect(end(&post) == .problem(Problem(Self.lost)))
         var put = exchange { $0.hasBody = true }
-        #expect(put.ended(Self.lost, isHeadComplete: false) == .problem(Problem(Self.lost)))
+        #expect(end(&put) == .resend)
+        // The body is gone, or the connection was new, and the server meant it.
+        var spent = exchange()
+        #expect(end(&spent, canSendAgain: false) == .problem(Problem(Self.lost)))
         for kind in [TransportError.Kind.connectionRefused, .responseTruncated, .proxy, .tlsHandshake, .aborted] {
             let error = TransportError(kind, message: "")
             var other = exchange()
-            #expect(other.ended(error, isHeadComplete: false) == .problem(Problem(error)), "\(kind)")
+            #expect(
+                other.ended(error, isHeadComplete: false, canSendAgain: true) == .problem(Problem(error)), "\(kind)")
         }
     }
 
@@ -36,13 +43,13 @@ struct ExchangeTests {
         for framing in [BodyFraming.none, .length(5), .chunked, .untilClose] {
             var whole = exchange()
             whole.answer(status: 200, framing: framing)
-            #expect(whole.ended(nil, isHeadComplete: true) == .complete)
+            #expect(whole.ended(nil, isHeadComplete: true, canSendAgain: true) == .complete)
             var broken = exchange()
             broken.answer(status: 200, framing: framing)
-            #expect(broken.ended(Self.lost, isHeadComplete: true) == .cut)
+            #expect(broken.ended(Self.lost, isHeadComplete: true, canSendAgain: true) == .cut)
         }
         var headless = exchange()
-        #expect(headless.ended(nil, isHeadComplete: false) != .complete)
+        #expect(headless.ended(nil, isHeadComplete: false, canSendAgain: true) != .complete)
     }
 
     @Test func `how an answer is framed for whom, and whether the connection stays`() {
@@ -82,11 +89,11 @@ struct ExchangeTests {
         var replaying = exchange { $0.replaysUnauthorized = true }
         #expect(judge(&replaying) == .discard)
         #expect(replaying.isDiscardingAnswer)
-        #expect(replaying.ended(nil, isHeadComplete: true) == .replay)
+        #expect(replaying.ended(nil, isHeadComplete: true, canSendAgain: true) == .replay)
         #expect(judge(&replaying) == .forward)
         var broken = exchange { $0.replaysUnauthorized = true }
         #expect(judge(&broken) == .discard)
-        #expect(broken.ended(Self.lost, isHeadComplete: true) == .replay)
+        #expect(broken.ended(Self.lost, isHeadComplete: true, canSendAgain: true) == .replay)
         var spent = exchange { $0.replaysUnauthorized = true }
         #expect(judge(&spent, again: false) == .forward)
         var otherFault = exchange { $0.replaysUnauthorized = true }

@@ -29,8 +29,35 @@ struct RetryTests {
                 == (method == "TRACE" ? [["Bearer T1"], [], []] : Array(repeating: ["Bearer T1"], count: 3)))
     }
 
+    @Test(arguments: ["PUT", "GET", "DELETE"], [true, false])
+    func `so is one with a body that is at hand`(method: String, isChunked: Bool) async throws {
+        let ground = try await Ground(answer: Self.dyingOnReuse)
+        let mark = "X-Ground: \(UInt64.random(in: .min ... .max))"
+        #expect(try await ground.request(fields: [mark]).status == 200)
+        let framing = isChunked ? "Transfer-Encoding: chunked" : "Content-Length: 4"
+        let body = isChunked ? "4\r\nbody\r\n0\r\n\r\n" : "body"
+        let response = try await ground.send(
+            "\(method) http://api.test/again HTTP/1.1\r\nHost: api.test\r\n\(mark)\r\n\(framing)\r\n\r\n\(body)",
+            method: method)
+        #expect(response.status == 200)
+        let requests = ground.origin.requests
+        #expect(requests.map(\.method) == ["GET", method, method])
+        #expect(requests.map(\.connection) == [0, 0, 1])
+        try await eventually("the body") { ground.origin.requests[2].bodyCount == 4 }
+    }
+
+    @Test func `not one whose body is gone`() async throws {
+        let ground = try await Ground(upstream: "max_replay_bytes: 3", answer: Self.dyingOnReuse)
+        let mark = "X-Ground: \(UInt64.random(in: .min ... .max))"
+        #expect(try await ground.request(fields: [mark]).status == 200)
+        try expectProblem(
+            try await ground.request("PUT", fields: [mark], body: "body"), 502, "connection_terminated",
+            "connection-lost")
+        #expect(ground.origin.requests.count == 2)
+    }
+
     @Test(
-        arguments: [("POST", nil), ("PATCH", nil), ("POST", ""), ("POST", "body"), ("PUT", "body"), ("GET", "body")]
+        arguments: [("POST", nil), ("PATCH", nil), ("POST", ""), ("POST", "body")]
             as [(String, String?)])
     func `any other request is not: it may have been carried out`(method: String, body: String?) async throws {
         let ground = try await Ground(answer: Self.dyingOnReuse)
@@ -42,9 +69,19 @@ struct RetryTests {
     }
 
     @Test func `once, not again and again`() async throws {
+        let ground = try await Ground { exchange in
+            guard exchange.head.target == "/first" else { return exchange.reset() }
+            try exchange.respond(body: "ok")
+        }
+        #expect(try await ground.request("GET", "http://api.test/first").status == 200)
+        try expectProblem(try await ground.request(), 502, "connection_terminated", "connection-lost")
+        #expect(ground.origin.requests.map(\.connection) == [0, 0, 1])
+    }
+
+    @Test func `a connection of its own that dies was not closed for being idle`() async throws {
         let ground = try await Ground { $0.reset() }
         try expectProblem(try await ground.request(), 502, "connection_terminated", "connection-lost")
-        #expect(ground.origin.requests.count == 2)
+        #expect(ground.origin.requests.count == 1)
     }
 
     @Test func `not when an answer had begun`() async throws {

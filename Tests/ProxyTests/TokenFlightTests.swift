@@ -174,10 +174,9 @@ struct TokenFlightTests {
 
     // MARK: The token of a second try
 
-    @Test(arguments: [false, true])
-    func `a request whose connection died is not sent again with a token that has expired meanwhile`(
-        reused: Bool
-    ) async throws {
+    @Test func `a request whose connection died is not sent again with a token that has expired meanwhile`()
+        async throws
+    {
         let record = Arrivals()
         let endpoint = try TokenEndpoint { _, number in
             .token("T\(number + 1)", expiresIn: number == 0 ? "2" : "3600")
@@ -192,8 +191,8 @@ struct TokenFlightTests {
             exchange.pause(.milliseconds(2500))
             exchange.close()
         }
-        // libcurl treats a connection that has carried a request differently from a new one.
-        if reused { #expect(try await ground.request().status == 200) }
+        // One that has served nobody yet is not suspected of having been closed for that.
+        #expect(try await ground.request().status == 200)
         let response = try await ground.request("GET", "http://api.test/dies")
         #expect(response.status == 200)
         let tries = record.all.filter { $0.target == "/dies" }
@@ -205,14 +204,17 @@ struct TokenFlightTests {
     {
         let gate = Gate()
         let ground = try await Ground { exchange in
-            guard exchange.head.field("Authorization") == "Bearer T1" else { return try exchange.respond() }
+            guard exchange.head.field("Authorization") == "Bearer T1", exchange.head.target != "/first" else {
+                return try exchange.respond()
+            }
             guard exchange.head.target == "/dies" else { return try exchange.respond(401) }
             gate.wait()
             exchange.close()
         }
         let origin = ground.origin
+        #expect(try await ground.request("GET", "http://api.test/first").status == 200)
         async let dying = ground.request("GET", "http://api.test/dies")
-        try await eventually("it was sent") { origin.requests.count == 1 }
+        try await eventually("it was sent") { origin.requests.count == 2 }
         #expect(try await ground.request().status == 200)
         gate.open()
         #expect(try await dying.status == 200)

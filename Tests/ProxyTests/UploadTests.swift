@@ -269,6 +269,24 @@ struct UploadTests {
         #expect(ground.origin.requests.map(\.connection) == [0, 1])
     }
 
+    @Test func `while 100 is waited for, the time is the upstream's; once it has come, the program's`() async throws {
+        let ground = try await Ground(
+            upstream: "response_timeout: 300ms", proxy: "idle_timeout: 600ms"
+        ) { exchange in
+            if exchange.head.target == "/told" { try exchange.send("HTTP/1.1 100 Continue\r\n\r\n") }
+            _ = exchange.waitForPeerToLeave()
+        }
+        for (target, status) in [("/silent", 504), ("/told", 408)] {
+            let client = try await ground.connect()
+            try await client.send(
+                "POST http://api.test\(target) HTTP/1.1\r\nHost: api.test\r\nContent-Length: 5\r\n"
+                    + "Expect: 100-continue\r\n\r\n")
+            var response = try await client.response()
+            if response.status == 100 { response = try await client.response() }
+            #expect(response.status == status, "\(target)")
+        }
+    }
+
     @Test func `another expectation is 417`() async throws {
         let ground = try await Ground()
         let response = try await ground.request("POST", fields: ["Expect: 200-ok"], body: "x")

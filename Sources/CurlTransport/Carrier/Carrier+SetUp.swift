@@ -34,8 +34,16 @@ extension Carrier {
         try long(CURLOPT_CONNECT_ONLY, 1, "CURLOPT_CONNECT_ONLY")
         try string(CURLOPT_PROTOCOLS_STR, "http,https", "CURLOPT_PROTOCOLS_STR")
         try long(CURLOPT_NOSIGNAL, 1, "CURLOPT_NOSIGNAL")
-        // A look-up that nobody waits for any more must not hold the loop.
+        // No name is looked up by libcurl; if one were, removing its handle would wait for the resolver's thread
+        // (CURLOPT_QUICK_EXIT(3)).
         try long(CURLOPT_QUICK_EXIT, 1, "CURLOPT_QUICK_EXIT")
+        try check(unsafe heimdallr_easy_set_resolver(handle, beforeLookUp), "CURLOPT_RESOLVER_START_FUNCTION")
+        try unsafe pointer(CURLOPT_RESOLVER_START_DATA, userData, "CURLOPT_RESOLVER_START_DATA")
+        // What a handle was told serves others for that long at most. Through a SOCKS proxy the upstream's address is
+        // asked for once the proxy is connected to.
+        try long(
+            CURLOPT_DNS_CACHE_TIMEOUT, hop.proxy.isEmpty ? 1 : Int(options.connectTimeout.components.seconds) + 1,
+            "CURLOPT_DNS_CACHE_TIMEOUT")
         try long(CURLOPT_HTTP_VERSION, heimdallr_http_1_1, "CURLOPT_HTTP_VERSION")
         // For what a next proxy answers.
         try long(CURLOPT_BUFFERSIZE, 1024, "CURLOPT_BUFFERSIZE")
@@ -124,6 +132,14 @@ private func refuseData(
 private func ignoreData(
     _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
 ) -> Int { size * count }
+
+/// libcurl asks for every host that it has no addresses of, written-out ones, too. Names it was told.
+private func beforeLookUp(
+    _ state: UnsafeMutableRawPointer?, _ reserved: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?
+) -> Int32 {
+    guard let carrier = unsafe Carrier.from(context) else { return 1 }
+    return carrier.hasWrittenOutHost ? 0 : 1
+}
 
 private func openSocket(
     _ context: UnsafeMutableRawPointer?, _ purpose: curlsocktype, _ address: UnsafeMutablePointer<curl_sockaddr>?

@@ -68,6 +68,13 @@ public enum CarrierReceived: Sendable, Equatable {
     // While it is dialled.
     var errorText: UnsafeMutablePointer<CChar>?
     var connectTo: UnsafeMutablePointer<curl_slist>?
+    var resolve: UnsafeMutablePointer<curl_slist>?
+    /// The look-ups that it waits for.
+    var names: NameRound?
+    /// The connection has to stand by then.
+    let deadline: LoopTime
+    /// libcurl knows of it.
+    var isAdded = false
     var verdict = AddressPolicy.Verdict.allowed
 
     /// What fits into the caller's buffer at once is up to the caller.
@@ -82,6 +89,7 @@ public enum CarrierReceived: Sendable, Equatable {
         self.hop = hop
         self.shelf = shelf
         opened = now
+        deadline = request.deadline
         isSecured = request.origin.scheme == .https || hop.isSecure
         guard let handle = unsafe curl_easy_init() else {
             throw TransportError(.internal, message: "curl_easy_init: out of memory")
@@ -97,6 +105,7 @@ public enum CarrierReceived: Sendable, Equatable {
         unsafe curl_easy_cleanup(easy.pointer)
         unsafe errorText?.deallocate()
         unsafe curl_slist_free_all(connectTo)
+        unsafe curl_slist_free_all(resolve)
     }
 
     static func from(_ pointer: UnsafeMutableRawPointer?) -> Carrier? {
@@ -242,6 +251,7 @@ public enum CarrierReceived: Sendable, Equatable {
     /// Forgets everything that could call it.
     func end() {
         phase = .closed
+        names = nil
         owner = nil
         socket?.carrier = nil
         socket = nil

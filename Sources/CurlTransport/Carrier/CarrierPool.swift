@@ -13,6 +13,9 @@ public final class CarrierPool {
     private var carriers: [Carrier] = []
     private var queue: [CarrierRequest] = []
     private var isServing = false
+    /// Within `dial`, where a name may turn out to be a wrong one.
+    private var isSettingOut = false
+    private var setOutFailure: TransportError?
     private var queueTimer: LoopTimer?
     private var ageTimer: LoopTimer?
     private var isAgeing = false
@@ -135,31 +138,52 @@ public final class CarrierPool {
 
     // MARK: Dialling
 
+    /// Begins to make a connection; nobody is called from within.
     private func dial(_ request: CarrierRequest) throws(TransportError) {
-        let engine = try startedEngine()
+        try startEngine()
         let shelf = shelves[request.origin] ?? CarrierShelf(request.origin)
         let hop = try NextHop(options.nextProxy, to: request.origin, tunnels: request.tunnels)
         let carrier = try Carrier(pool: self, request: request, hop: hop, shelf: shelf, now: loop.now)
         if request.tunnels { carrier.forbidReuse() }
-        try carrier.set(timeout: request.deadline.since(loop.now))
-        try engine.begin(carrier)
         shelves[request.origin] = shelf
         shelf.open += 1
         carrier.place = carriers.count
         carriers.append(carrier)
         request.state = .dialling(carrier)
+        isSettingOut = true
+        defer { isSettingOut = false }
+        carrier.lookUpNames(on: loop) { [unowned self] in begin($0) }
+        guard let error = setOutFailure else { return }
+        setOutFailure = nil
+        throw error
     }
 
-    private func startedEngine() throws(TransportError) -> DialEngine {
-        if let engine { return engine }
+    /// Everything about it is known.
+    private func begin(_ carrier: Carrier) {
+        do throws(TransportError) {
+            try carrier.set(timeout: carrier.deadline.since(max(loop.now, .current())))
+            try engine?.begin(carrier)
+            carrier.isAdded = true
+        } catch {
+            dialled(carrier, error)
+        }
+    }
+
+    private func startEngine() throws(TransportError) {
+        guard engine == nil else { return }
         let engine = try DialEngine(maxConnections: options.maxConnections, loop: loop)
         engine.ended = { [unowned self] carrier, error in dialled(carrier, error) }
         self.engine = engine
-        return engine
     }
 
-    private func dialled(_ carrier: Carrier, _ failure: TransportError?) {
+    /// - Parameter failure: `nil`: libcurl has made the connection.
+    func dialled(_ carrier: Carrier, _ failure: TransportError?) {
         guard carrier.phase == .dialling, let request = carrier.request else { return }
+        if isSettingOut {
+            // Whoever asked is told by what the call throws.
+            setOutFailure = failure
+            return close(carrier)
+        }
         var error = failure
         if error == nil {
             if let descriptor = carrier.descriptor, let socket = engine?.socket(descriptor) {
@@ -184,7 +208,7 @@ public final class CarrierPool {
         guard carrier.phase != .closed else { return }
         if carrier.phase == .idle { carrier.shelf.idle.removeAll { $0 === carrier } }
         carrier.end()
-        engine?.remove(carrier)
+        if carrier.isAdded { engine?.remove(carrier) }
         let last = carriers.removeLast()
         if last !== carrier {
             carriers[carrier.place] = last

@@ -4,27 +4,13 @@ import HTTPMessage
 import Heimdallr
 import Reactor
 
-// What libcurl reports, and what of it the client sees.
-extension ClientConnection: TransferDelegate {
-    /// More interim answers than this are refused.
-    private static let maxInterim = 32
-    private static let maxTrailerBytes = 16 * 1024
-
+// What comes back from the upstream, and what of it the client sees.
+extension ClientConnection: UpstreamExchangeDelegate {
     // MARK: Head
 
-    func transfer(_ transfer: Transfer, headerLine: Span<UInt8>) -> Bool {
-        if isAnswerHeadComplete { return takeTrailer(headerLine) }
-        do throws(MessageError) {
-            guard try answer.append(line: headerLine, allowHTTP2: transfer.isHTTP2) else { return true }
-        } catch {
-            return refuse(.malformedResponse)
-        }
-        return takeHead()
-    }
-
-    private func takeHead() -> Bool {
-        let isSuspect = isTokenSuspect()
-        if answer.status == 401, !isSuspect, isPersonNeeded {
+    func upstreamAnswered(_ answer: borrowing ResponseHead) -> Bool {
+        let isSuspect = isTokenSuspect(answer)
+        if answer.status == 401, !isSuspect, isPersonNeeded(answer) {
             return refuse(Problem(.needsAuthentication, client: clientName, signIn: shard.observer.signIn))
         }
         let verdict = exchange.judge(
@@ -33,58 +19,37 @@ extension ClientConnection: TransferDelegate {
         switch verdict {
         case .forward:
             isAnswerHeadComplete = true
-            // The upstream still waits for a body that was announced to it: its connection is of no use any more.
-            if exchange.expectsContinue, !exchange.isRequestComplete { transfer?.forbidReuse() }
-            if answer.framing == .none || answer.framing == .length(0), !answer.isHTTP2 { transfer?.expectNoBody() }
-            if answer.framing == .untilClose { transfer?.expectClose() }
-            writeHead()
+            writeHead(answer)
         case .forwardInterim, .dropInterim:
-            interimCount += 1
-            guard interimCount <= Self.maxInterim else { return refuse(.malformedResponse) }
-            if verdict == .forwardInterim { writeInterim() }
-            answer.reset(requestWasHead: exchange.isHead)
-            setDeadline(.response, after: upstream?.responseTimeout ?? .off)
+            if verdict == .forwardInterim { writeInterim(answer) }
+            if answer.status == 100 { exchange.wasToldToContinue = true }
+            awaitAnswer()
             return true
         case .discard:
             isAnswerHeadComplete = true
-            held = HeldBody()
+            held = HeldAnswer(copy answer)
             // The rest of the body would go to an upstream that has refused it, and could not be sent again.
             guard exchange.isRequestComplete else {
                 held?.isWhole = exchange.isHead || answer.framing == .none || answer.framing == .length(0)
-                stopTransfer()
-                ended(nil)
+                cancelOutbound()
+                ended(nil, wasReused: false)
                 return false
             }
-        case .switchProtocols: return switchProtocols()
+        case .switchProtocols: return switchProtocols(answer)
         case .refuse(let problem): return refuse(problem)
         }
         setDeadline(.upstreamIdle, after: upstream?.idleTimeout ?? .off)
-        return exchange.isDiscardingAnswer || goesOnAfter(0)
-    }
-
-    /// libcurl does not see that an answer is whole while a request's body is still to be sent: over HTTP/2, or after
-    /// HEAD, it would wait for ever. Ends it here when `count` more bytes make it whole.
-    private func goesOnAfter(_ count: Int) -> Bool {
-        guard exchange.hasBody, let transfer else { return true }
-        answerTaken += UInt64(count)
-        switch exchange.answerFraming {
-        case .none: guard exchange.isHead || transfer.isHTTP2 else { return true }
-        case .length(let length): guard transfer.isHTTP2, answerTaken >= length else { return true }
-        case .chunked, .untilClose: return true
-        }
-        stopTransfer()
-        finishRequest(keeping: exchange.keepsConnection)
-        return false
+        return true
     }
 
     /// Tells the token's keeper what the answer says of it.
     /// - Returns: whether it is a 401 that a newer token may cure.
-    private func isTokenSuspect() -> Bool {
+    private func isTokenSuspect(_ answer: borrowing ResponseHead) -> Bool {
         guard let token, let upstream else { return false }
         let isReplay = exchange.isReplayed
         switch answer.status {
         case 401:
-            guard let saysInvalid = tokenRefusal else { return false }
+            guard let saysInvalid = Self.tokenRefusal(answer) else { return false }
             return upstream.refused(token, saysInvalid: saysInvalid, isReplay: isReplay)
         case 101, 200..<500: upstream.accepted(token, isReplay: isReplay)
         // What comes before a server has looked at the token says nothing.
@@ -94,16 +59,16 @@ extension ClientConnection: TransferDelegate {
     }
 
     /// The token is refused, and its session is over: nobody is helped by the 401 who can be told to sign in.
-    private var isPersonNeeded: Bool {
+    private func isPersonNeeded(_ answer: borrowing ResponseHead) -> Bool {
         guard token != nil, exchange.replaysUnauthorized, upstream?.client?.awaitsPerson == true else { return false }
-        return tokenRefusal != nil
+        return Self.tokenRefusal(answer) != nil
     }
 
     private var clientName: String { upstream?.settings.client ?? "" }
 
     /// Rule 7: no challenge at all, or a Bearer one without an error or with `invalid_token` (RFC 6750, section 3.1).
     /// `nil`: something else is amiss; else whether it says `invalid_token`.
-    private var tokenRefusal: Bool? {
+    private static func tokenRefusal(_ answer: borrowing ResponseHead) -> Bool? {
         let line = answer.bytes
         let bytes = line.span
         var values: [[UInt8]] = []
@@ -116,14 +81,14 @@ extension ClientConnection: TransferDelegate {
         }
     }
 
-    /// The answer must not reach the client: ends the transfer and says so instead.
+    /// The answer must not reach the client: ends the exchange and says so instead.
     func refuse(_ problem: Problem) -> Bool {
-        stopTransfer()
+        cancelOutbound()
         fail(problem)
         return false
     }
 
-    private func writeHead() {
+    private func writeHead(_ answer: borrowing ResponseHead) {
         exchange.answer(status: answer.status, framing: answer.framing)
         status = answer.status
         let before = output.count
@@ -141,7 +106,7 @@ extension ClientConnection: TransferDelegate {
         scheduleFlush()
     }
 
-    private func writeInterim() {
+    private func writeInterim(_ answer: borrowing ResponseHead) {
         answer.write(to: &output, addressMap)
         output.append("\r\n")
         scheduleFlush()
@@ -149,8 +114,7 @@ extension ClientConnection: TransferDelegate {
 
     // MARK: Body
 
-    func transfer(_ transfer: Transfer, body: Span<UInt8>) -> BodyStep {
-        guard isAnswerHeadComplete else { return .abort }
+    func upstreamSent(_ body: Span<UInt8>) -> BodyStep {
         if exchange.isSwitched { return passOn(body) }
         if exchange.isDiscardingAnswer {
             guard hasShareLeft else { return waitForTurn() }
@@ -163,30 +127,7 @@ extension ClientConnection: TransferDelegate {
         }
         guard hasShareLeft else { return waitForTurn() }
         setDeadline(.upstreamIdle, after: upstream?.idleTimeout ?? .off)
-        return takeBody(body) ? .taken : .abort
-    }
-
-    private func takeBody(_ body: Span<UInt8>) -> Bool {
-        answer.framing == .chunked ? takeChunks(body) : pass(body)
-    }
-
-    /// Reads what libcurl has only counted: it takes sizes with spaces behind them, lines that end in a bare LF, and
-    /// throws away what follows the last chunk.
-    private func takeChunks(_ bytes: Span<UInt8>) -> Bool {
-        var index = 0
-        while true {
-            let step: ChunkedDecoder.Step
-            do throws(MessageError) { step = try answerDecoder.next(bytes, from: index) } catch { return false }
-            switch step {
-            case .needMore: return true
-            case .data(let range, let consumed):
-                guard pass(bytes[range]) else { return false }
-                index = consumed
-            case .end(let consumed):
-                if consumed < bytes.count { transfer?.forbidReuse() }
-                return true
-            }
-        }
+        return pass(body) ? .taken : .abort
     }
 
     /// Writes a piece of content to the client.
@@ -203,33 +144,12 @@ extension ClientConnection: TransferDelegate {
             guard phase == .exchanging else { return false }
         }
         bytesSent += UInt64(size)
-        return goesOnAfter(size)
-    }
-
-    private func takeTrailer(_ line: Span<UInt8>) -> Bool {
-        // What is dropped counts, too.
-        trailerBytes += line.count
-        guard trailerBytes <= Self.maxTrailerBytes else { return false }
-        guard !exchange.isDiscardingAnswer else { return true }
-        do throws(MessageError) {
-            switch try ResponseTrailer.check(line: line) {
-            case .field(let name, let value):
-                if answer.connectionNames(line[name]) { return true }
-                trailers.append(line[name])
-                trailers.append(": ")
-                trailers.append(line[value])
-                trailers.append("\r\n")
-            case .forbidden, .end: break
-            }
-            return true
-        } catch {
-            return false
-        }
+        return true
     }
 
     // MARK: Request body
 
-    func transfer(_ transfer: Transfer, upload: inout MutableSpan<UInt8>) -> UploadStep {
+    func takeUpload(into upload: inout MutableSpan<UInt8>) -> UploadStep {
         if exchange.upgrade != nil { return passOn(into: &upload) }
         while !body.isDone {
             if mayRead, !exchange.isRequestComplete, !body.isSatisfied(by: input, room: upload.count) {
@@ -258,7 +178,7 @@ extension ClientConnection: TransferDelegate {
         if exchange.isAnswered {
             setDeadline(.upstreamIdle, after: upstream?.idleTimeout ?? .off)
         } else {
-            setDeadline(.response, after: upstream?.responseTimeout ?? .off)
+            awaitAnswer()
         }
         return .bytes(count)
     }
@@ -269,23 +189,38 @@ extension ClientConnection: TransferDelegate {
             return .abort
         }
         isUploadWaiting = true
-        if !exchange.isAnswered { setDeadline(.requestBody, after: shard.idleTimeout) }
+        if !exchange.isAnswered { awaitAnswer() }
         return .wait
+    }
+
+    /// Whose turn it is: the client's, that has not sent all of its body, or the upstream's.
+    private func awaitAnswer() {
+        if isUploadWaiting, body.taken > 0 || !exchange.awaitsContinue {
+            setDeadline(.requestBody, after: shard.idleTimeout)
+        } else {
+            setDeadline(.response, after: upstream?.responseTimeout ?? .off)
+        }
     }
 
     // MARK: End
 
-    func transferEnded(_ transfer: Transfer, error: TransportError?) {
-        self.transfer = nil
+    func upstreamEnded(_ error: TransportError?, wasReused: Bool) {
+        let finished = outbound
+        outbound = nil
         guard phase == .exchanging else { return }
         if let error, error.kind != .withheld, let upstream { shard.observer.transportFailed(upstream.name, error) }
-        ended(error)
+        if error == nil, exchange.isDiscardingAnswer {
+            held?.trailers = finished?.trailers ?? []
+        } else if error == nil, exchange.answerFraming == .chunked {
+            writeLastChunk(finished?.trailers ?? [])
+        }
+        ended(error, wasReused: wasReused)
         readHead()
     }
 
-    private func ended(_ error: TransportError?) {
-        switch exchange.ended(error, isHeadComplete: isAnswerHeadComplete) {
-        case .complete: finishAnswer()
+    private func ended(_ error: TransportError?, wasReused: Bool) {
+        switch exchange.ended(error, isHeadComplete: isAnswerHeadComplete, canSendAgain: wasReused && !body.isSpent) {
+        case .complete: finishRequest(keeping: exchange.keepsConnection)
         case .resend: sendAgain()
         case .replay:
             guard let upstream, let client = upstream.client else { return fail(.internalError) }
@@ -299,23 +234,13 @@ extension ClientConnection: TransferDelegate {
         }
     }
 
-    /// The answer is whole, as far as anybody has looked.
-    private func finishAnswer() {
-        if answer.framing == .chunked, !takeDecodedTrailers() { return cut() }
-        if exchange.answerFraming == .chunked {
-            output.append("0\r\n")
-            output.append(trailers.bytes)
-            output.append("\r\n")
-        }
-        finishRequest(keeping: exchange.keepsConnection)
-    }
-
     /// No new token is to be had, so the 401 that was held back is the answer after all.
-    func passHeldAnswer(_ held: HeldBody) {
+    func passHeldAnswer(_ held: HeldAnswer) {
         self.held = nil
-        writeHead()
-        guard held.bytes.isEmpty || takeBody(held.bytes.span) else { return cut() }
-        finishAnswer()
+        writeHead(held.head)
+        guard held.body.isEmpty || pass(held.body.span) else { return cut() }
+        if exchange.answerFraming == .chunked { writeLastChunk(held.trailers) }
+        finishRequest(keeping: exchange.keepsConnection)
     }
 
     /// On a fresh connection. The first try took its time: a token that has expired or been rejected meanwhile is not

@@ -9,7 +9,7 @@ extension ClientConnection {
 
     /// The answer stands in `output`: goes on with the next request or closes behind it.
     func finishRequest(keeping: Bool) {
-        transfer = nil
+        outbound = nil
         shard.requestEnded(self)
         token = nil
         upstream = nil
@@ -41,8 +41,7 @@ extension ClientConnection {
         guard phase != .closed else { return }
         if let tunnel { return tunnel.end(cut: true) }
         let wasBusy = phase == .exchanging || phase == .awaitingToken || phase == .dialling
-        transfer?.cancel()
-        transfer = nil
+        cancelOutbound()
         dialAttempt?.cancel()
         dialAttempt = nil
         if wasBusy { shard.requestEnded(self) }
@@ -110,8 +109,8 @@ extension ClientConnection {
         }
     }
 
-    func stopTransfer() {
-        transfer?.cancel()
-        transfer = nil
+    func cancelOutbound() {
+        outbound?.cancel()
+        outbound = nil
     }
 }

@@ -235,113 +235,112 @@ extension ClientConnection {
 
     // MARK: Sending
 
-    /// Hands the request to libcurl; also for the second try.
+    /// Begins the exchange with the upstream; also for the second try.
     func send(fresh: Bool = false) throws(Problem) {
         guard let upstream, let destination else { throw .internalError }
-        do throws(TransportError) {
-            let transfer = try upstream.pool.acquire()
-            do throws(TransportError) {
-                try fill(transfer, upstream, destination)
-            } catch {
-                transfer.cancel()
-                throw error
-            }
-            self.transfer = transfer
-            held = nil
-            answer.reset(requestWasHead: exchange.isHead)
-            isAnswerHeadComplete = false
-            answerDecoder.reset()
-            if exchange.isReplayed, !body.rewind() {
-                throw TransportError(.internal, message: "a part of the request's body is gone")
-            }
-            isUploadWaiting = false
-            setDeadline(.response, after: upstream.responseTimeout)
-            handedOver = shard.loop.now
-            isSent = true
-            try transfer.start(delegate: self, fresh: fresh)
-        } catch {
-            transfer = nil
-            shard.observer.transportFailed(upstream.name, error)
-            throw Problem(error)
+        isAnswerHeadComplete = false
+        held = nil
+        if exchange.isReplayed || exchange.isResent, !body.rewind() {
+            throw Problem(TransportError(.internal, message: "a part of the request's body is gone"))
         }
-    }
-
-    private func fill(
-        _ transfer: Transfer, _ upstream: Upstream, _ destination: Upstream.Destination
-    ) throws(TransportError) {
-        let credential = token.map { upstream.credential(for: $0) }
-        shard.target.removeAll()
-        headBytes.withBytes { build(&shard.target, $0, upstream, destination, credential) }
+        isUploadWaiting = false
+        setDeadline(.response, after: upstream.responseTimeout)
         let upload: UploadLength =
             switch head.framing {
             case .length(let length) where length > 0: .known(length)
             case .chunked: .unknown
             default: exchange.upgrade == nil ? .noBody : .upgrade
             }
-        let isHead = exchange.isHead
-        try headBytes.withBytes { bytes throws(TransportError) in
-            try shard.target.withBytes { target throws(TransportError) in
-                try transfer.prepare(
-                    origin: destination.origin, method: bytes[head.method], target: target, isHead: isHead,
-                    upload: upload)
-            }
+        let request = UpstreamRequest(
+            origin: destination.origin, isHead: exchange.isHead, expectsContinue: exchange.expectsContinue,
+            upload: upload, isFresh: fresh)
+        handedOver = shard.loop.now
+        isSent = true
+        do throws(TransportError) {
+            try begin(request, upstream)
+        } catch {
+            outbound = nil
+            shard.observer.transportFailed(upstream.name, error)
+            throw Problem(error)
         }
-        append(to: transfer, upstream, destination, credential)
     }
 
-    /// All fields, with the credential.
-    func append(
-        to transfer: Transfer, _ upstream: Upstream, _ destination: Upstream.Destination,
-        _ credential: RequestCredential?
-    ) {
+    private func begin(_ request: UpstreamRequest, _ upstream: Upstream) throws(TransportError) {
+        switch upstream.engine {
+        case .carriers(let pool):
+            let exchange = shard.rack.exchange()
+            outbound = exchange
+            try exchange.start(request, over: pool, delegate: self)
+        case .transfers(let pool, let readsTarget):
+            let isAbsolute = readsTarget && request.upload != .upgrade
+            let exchange = try TransferredExchange(request, over: pool, isAbsolute: isAbsolute, delegate: self)
+            outbound = exchange
+            try exchange.start()
+        }
+    }
+
+    func writeHead(_ form: HeadForm, to output: inout ByteBuffer) -> HeadStep {
+        guard let upstream, let destination, lastLook() != .withhold else { return .withhold }
+        let credential = token.map { upstream.credential(for: $0) }
         headBytes.withBytes { bytes in
+            output.append(bytes[head.method])
+            output.append(" ")
+            build(&output, bytes, upstream, destination, credential, form)
+            output.append(" HTTP/1.1\r\nHost: ")
             if upstream.settings.keepsHost, let authority = asked?.authority {
-                transfer.append(name: Names.host.span, value: Array(authority.description.utf8).span)
+                output.append(Array(authority.description.utf8))
             } else {
-                transfer.append(name: Names.host.span, value: destination.host.span)
+                output.append(destination.host)
             }
-            let dropped = token == nil ? [] : upstream.injectedField
-            for field in head.fields {
-                if field.isHopByHop || field.known == .host { continue }
-                if !dropped.isEmpty, bytes[field.name].namesField(dropped) { continue }
-                // Nothing waits for 100 without a body; HTTP/1.0 knows no 100 (RFC 9110, section 10.1.1).
-                if field.known == .expect, !exchange.expectsContinue { continue }
-                if field.known == .maxForwards, let maxForwards {
-                    transfer.append(name: bytes[field.name], value: Array(String(maxForwards).utf8).span)
-                    continue
-                }
-                if field.known == .destination, let addressMap {
-                    var value = ByteBuffer()
-                    addressMap.append(destination: bytes[field.value], to: &value)
-                    transfer.append(name: bytes[field.name], value: value.bytes)
-                    continue
-                }
-                transfer.append(name: bytes[field.name], value: bytes[field.value])
-            }
+            output.append("\r\n")
+            writeFields(bytes, upstream, to: &output)
         }
         if case .header(let name, let value) = credential {
-            value.withSpan { transfer.append(name: Array(name.utf8).span, value: $0) }
+            output.append(Array(name.utf8))
+            output.append(": ")
+            value.withSpan { output.append($0) }
+            output.append("\r\n")
         }
         if let offer = exchange.upgrade {
-            transfer.append(name: Names.connection.span, value: Names.upgrade.span)
-            transfer.append(name: Names.upgrade.span, value: offer.value.span)
+            output.append("Connection: Upgrade\r\nUpgrade: ")
+            output.append(offer.value)
+            output.append("\r\n")
         }
-        transfer.append(name: Names.via.span, value: (exchange.isHTTP10 ? Names.via10 : Names.via11).span)
+        output.append(exchange.isHTTP10 ? "Via: 1.0 heimdallr-proxy\r\n" : "Via: 1.1 heimdallr-proxy\r\n")
+        return .send
     }
 
-    func build(
+    private func writeFields(_ bytes: Span<UInt8>, _ upstream: Upstream, to output: inout ByteBuffer) {
+        let dropped = token == nil ? [] : upstream.injectedField
+        for field in head.fields {
+            if field.isHopByHop || field.known == .host { continue }
+            if !dropped.isEmpty, bytes[field.name].namesField(dropped) { continue }
+            // Nothing waits for 100 without a body; HTTP/1.0 knows no 100 (RFC 9110, section 10.1.1).
+            if field.known == .expect, !exchange.expectsContinue { continue }
+            output.append(bytes[field.name])
+            output.append(": ")
+            if field.known == .maxForwards, let maxForwards {
+                output.append(decimal: maxForwards)
+            } else if field.known == .destination, let addressMap {
+                addressMap.append(destination: bytes[field.value], to: &output)
+            } else {
+                output.append(bytes[field.value])
+            }
+            output.append("\r\n")
+        }
+    }
+
+    private func build(
         _ output: inout ByteBuffer, _ head: Span<UInt8>, _ upstream: Upstream, _ destination: Upstream.Destination,
-        _ credential: RequestCredential?
+        _ credential: RequestCredential?, _ form: HeadForm
     ) {
-        // Upgrades go through a next proxy by CONNECT.
-        let isAbsolute = upstream.needsAbsoluteForm && exchange.upgrade == nil
-        if isAbsolute {
+        if form.isAbsolute {
             output.append(Array(destination.origin.scheme.rawValue.utf8))
             output.append("://")
             output.append(destination.host)
         }
         guard case .path(let range) = target else {
-            if !isAbsolute { output.append("*") }
+            if !form.isAbsolute { output.append("*") }
             return
         }
         let path = head[range]
@@ -354,22 +353,13 @@ extension ClientConnection {
         }
     }
 
-    private enum Names {
-        static let host = Array("Host".utf8)
-        static let via = Array("Via".utf8)
-        static let connection = Array("Connection".utf8)
-        static let upgrade = Array("Upgrade".utf8)
-        static let via11 = Array("1.1 heimdallr-proxy".utf8)
-        static let via10 = Array("1.0 heimdallr-proxy".utf8)
-    }
-
     // MARK: Answering by ourselves
 
     /// Answers with a problem; where another answer is under way, cuts it: nothing may come within an answer but its
     /// own bytes.
     func fail(_ problem: Problem) {
         if exchange.isAnswered { return cut() }
-        stopTransfer()
+        cancelOutbound()
         // What is left of the request's body would be taken for the next request. HTTP/1.0 has no way to keep the
         // connection but a field that problems don't carry.
         let closes =

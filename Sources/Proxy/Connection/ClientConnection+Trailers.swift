@@ -4,21 +4,21 @@ import Reactor
 
 // Trailers stay trailers, in both directions; `TrailerRules` has dropped what must not be one.
 extension ClientConnection {
-    /// Those of a chunked answer, which is over.
-    /// - Returns: false when its end was not there.
-    func takeDecodedTrailers() -> Bool {
-        guard answerDecoder.isEnded else { return false }
-        for (name, value) in answerDecoder.trailers where !answer.connectionNames(name.span) {
-            trailers.append(name)
-            trailers.append(": ")
-            trailers.append(value)
-            trailers.append("\r\n")
+    /// Ends the answer's body.
+    func writeLastChunk(_ trailers: [(name: [UInt8], value: [UInt8])]) {
+        guard !exchange.isDiscardingAnswer else { return }
+        output.append("0\r\n")
+        for (name, value) in trailers {
+            output.append(name)
+            output.append(": ")
+            output.append(value)
+            output.append("\r\n")
         }
-        return true
+        output.append("\r\n")
     }
 
     /// What `Connection` names stops here, and nothing stands in for the token.
-    func requestTrailers(_ transfer: Transfer) -> [(name: [UInt8], value: [UInt8])] {
+    func takeTrailers() -> [(name: [UInt8], value: [UInt8])] {
         let trailers = body.trailers
         guard !trailers.isEmpty else { return [] }
         let ours = token == nil ? [] : upstream?.injectedField ?? []

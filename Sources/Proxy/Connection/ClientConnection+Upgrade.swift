@@ -3,7 +3,7 @@ import HTTPMessage
 import Reactor
 
 // Upgrades (RFC 9110, section 7.8): the handshake is a request like any other, with its token; once the upstream has
-// agreed, libcurl's upload and body are the bytes of the other protocol.
+// agreed, upload and body are the bytes of the other protocol.
 //
 // Nothing that the client sends before it has seen the 101 is passed on: it could be meant for somebody else (RFC 9931).
 // For the same reason the connection ends behind an answer that is no 101.
@@ -26,7 +26,7 @@ extension ClientConnection {
 
     /// The upstream has answered 101.
     /// - Returns: whether to go on.
-    func switchProtocols() -> Bool {
+    func switchProtocols(_ answer: borrowing ResponseHead) -> Bool {
         guard answer.upgrades, let offer = exchange.upgrade,
             let agreed = UpgradeList(answer.fields, in: answer.bytes.span),
             agreed.isCovered(by: offer)
@@ -84,7 +84,7 @@ extension ClientConnection {
                 return .wait
             }
             // An end that can't be passed on ends the rest soon.
-            isLeaving = transfer?.endWriting() != true
+            isLeaving = outbound?.endWriting() != true
             noteProgress()
             return .end
         }

@@ -68,7 +68,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     var headBytes = ByteBuffer()
     var exchange = Exchange()
     /// Of a 401 that the client sees only if no new token is to be had.
-    var held: HeldBody?
+    var held: HeldAnswer?
     var upstream: Upstream?
     var destination: Upstream.Destination?
     /// The address that the program used for it.
@@ -76,13 +76,14 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     var target = TargetForm.path(.empty)
     /// What Max-Forwards says from here on.
     var maxForwards: UInt64?
-    var transfer: Transfer?
+    /// What goes on with the upstream.
+    var outbound: (any UpstreamExchange)?
     var token: AccessToken?
     var body = RequestBody()
     var isUploadWaiting = false
     /// Tells an answer to an earlier wait for a token from the current one.
     var waitNumber = 0
-    /// The turn in which libcurl was given the request.
+    /// The turn in which the request was ready to go.
     var handedOver = LoopTime(nanoseconds: 0)
 
     // What CONNECT asked for.
@@ -94,14 +95,8 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     var isLeaving = false
 
     // Its answer.
-    var answer = ResponseHead()
     var isAnswerHeadComplete = false
-    var interimCount = 0
-    var answerTaken: UInt64 = 0
     var discarded = 0
-    var answerDecoder = ChunkedDecoder()
-    var trailers = ByteBuffer()
-    var trailerBytes = 0
     var isPaused = false
     /// The upstream waits for our next turn.
     private var isYielding = false
@@ -159,7 +154,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
             if !exchange.isRequestComplete {
                 if isUploadWaiting {
                     isUploadWaiting = false
-                    transfer?.resumeUpload()
+                    outbound?.resumeUpload()
                 }
             }
         case .closing, .lingering: discardInput()
@@ -230,12 +225,8 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
         isUploadWaiting = false
         isAnswerHeadComplete = false
         held = nil
-        interimCount = 0
-        answerTaken = 0
         isPaused = false
         isYielding = false
-        trailers.removeAll()
-        trailerBytes = 0
         started = shard.loop.now
         isSent = false
         status = 0
@@ -294,7 +285,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
         case .exchanging:
             guard isYielding else { return }
             isYielding = false
-            transfer?.resumeBody()
+            outbound?.resumeBody()
         case .awaitingToken, .dialling, .tunnelling, .closed: break
         }
     }
@@ -361,7 +352,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
         if isPaused, output.count <= Self.highWater / 2 {
             isPaused = false
             if deadlineKind == .clientStalled { clearDeadline() }
-            transfer?.resumeBody()
+            outbound?.resumeBody()
             return
         }
         guard output.isEmpty else {

@@ -17,6 +17,8 @@ struct Exchange {
     var upgrade: UpgradeList?
 
     // How far it is.
+    /// 100 has come.
+    var wasToldToContinue = false
     /// The request's body has been taken off the connection to its end.
     var isRequestComplete = false
     /// The head of the final answer was written to the client.
@@ -37,7 +39,7 @@ struct Exchange {
 
     init() {}
 
-    /// What to do when libcurl is done with the exchange.
+    /// What to do when the exchange with the upstream is over.
     enum Ending: Equatable {
         /// The answer is whole.
         case complete
@@ -52,7 +54,8 @@ struct Exchange {
         case cut
     }
 
-    mutating func ended(_ error: TransportError?, isHeadComplete: Bool) -> Ending {
+    /// - Parameter canSendAgain: the connection had served others before, and the request's body is at hand.
+    mutating func ended(_ error: TransportError?, isHeadComplete: Bool, canSendAgain: Bool) -> Ending {
         if isDiscardingAnswer {
             isDiscardingAnswer = false
             isReplayed = true
@@ -66,7 +69,7 @@ struct Exchange {
             renewals += 1
             return .renew
         }
-        if error.kind == .connectionLost, isIdempotent, !hasBody, !isResent {
+        if error.kind == .connectionLost, isIdempotent, canSendAgain, !isResent {
             isResent = true
             return .resend
         }
@@ -96,7 +99,7 @@ struct Exchange {
             isDiscardingAnswer = true
             return .discard
         }
-        // libcurl would send it again without the expectation, by itself.
+        // It would have to be sent again without the expectation.
         if status == 417, expectsContinue { return .refuse(.expectationFailed) }
         return .forward
     }
@@ -104,8 +107,8 @@ struct Exchange {
     /// The answer's head goes out. Decides how its body is framed towards the client.
     mutating func answer(status: Int, framing: BodyFraming) {
         isAnswered = true
-        // The rest of the body will not be asked for: libcurl stops sending at a refusal, and does not begin while it
-        // waits for 100.
+        // The rest of the body will not be asked for: sending stops at a refusal, and does not begin while 100 is
+        // waited for.
         if !isRequestComplete, status >= 400 || expectsContinue { clientKeepsAlive = false }
         switch framing {
         case .none, .length: answerFraming = framing
@@ -114,6 +117,9 @@ struct Exchange {
             endsByClose = isHTTP10
         }
     }
+
+    /// The client may wait with its body until the upstream wants it.
+    var awaitsContinue: Bool { expectsContinue && !wasToldToContinue }
 
     /// The upstream has agreed, and the client is told so.
     mutating func switchProtocols() {

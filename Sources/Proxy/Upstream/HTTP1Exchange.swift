@@ -1,0 +1,286 @@
+import HTTPMessage
+import Reactor
+
+/// One request and its answer on an HTTP/1.1 connection, without I/O: the answer's bytes go in, what they mean comes
+/// out; and how far the request has to be sent.
+struct HTTP1Exchange {
+    enum Upload: Equatable {
+        case none
+        case length(UInt64)
+        case chunked
+        /// Once the answer has agreed (101), both sides' bytes are another protocol's.
+        case upgrade
+    }
+
+    /// What the next bytes of the answer are. `consumed` is where to read on.
+    enum Event: Equatable {
+        /// Bytes behind `consumed` have to be there again next time, with more behind them.
+        case needMore(consumed: Int)
+        /// `head` is complete: an interim answer's, 101, or the final one's.
+        case head(consumed: Int)
+        case content(ByteRange, consumed: Int)
+        /// The answer is whole. What follows `consumed` belongs to nobody.
+        case end(consumed: Int)
+    }
+
+    /// What the end of the connection means for the answer.
+    enum Closing: Equatable {
+        /// It is whole.
+        case whole
+        /// Nothing of it has come.
+        case unanswered
+        /// A part of it is missing.
+        case cut
+    }
+
+    private enum Reading {
+        case head
+        case content(UInt64)
+        case chunked
+        /// To the end of the connection: such a body, or another protocol.
+        case toEnd
+        case done
+    }
+
+    private enum Sending {
+        case content
+        case finished
+        /// Nobody wants the rest.
+        case stopped
+    }
+
+    /// More interim answers than this are refused.
+    static let maxInterim = 32
+    /// Of one line of a head, its CRLF included.
+    static let maxLine = 100 << 10
+    /// Of all heads of one exchange.
+    static let maxHeadBytes = 1 << 20
+
+    private(set) var head = ResponseHead()
+    private var decoder = ChunkedDecoder()
+    private var reading = Reading.done
+    private var sending = Sending.finished
+    private var upload = Upload.none
+    private var isHead = false
+    private var expectsContinue = false
+    private var remaining: UInt64 = 0
+    private var interim = 0
+    private var headBytes = 0
+    /// How far the line that is not whole was looked through for its end.
+    private var scanned = 0
+    private var sawBytes = false
+    /// `head` is of an answer that is over.
+    private var isHeadOver = false
+    /// The final answer's head is there, or 101's.
+    private(set) var isAnswered = false
+    private(set) var isSwitched = false
+
+    /// A request's head is about to be written. Keeps memory.
+    mutating func begin(isHead: Bool, upload: Upload, expectsContinue: Bool) {
+        self.isHead = isHead
+        self.upload = upload
+        self.expectsContinue = expectsContinue
+        head.reset(requestWasHead: isHead)
+        reading = .head
+        interim = 0
+        headBytes = 0
+        scanned = 0
+        sawBytes = false
+        isHeadOver = false
+        isAnswered = false
+        isSwitched = false
+        remaining = 0
+        switch upload {
+        case .none, .upgrade, .length(0): sending = .finished
+        case .length(let length):
+            sending = .content
+            remaining = length
+        case .chunked: sending = .content
+        }
+    }
+
+    // MARK: The answer
+
+    /// Reads on.
+    ///
+    /// - Parameter from: where in `bytes`; what was consumed before may be gone.
+    /// - Throws: 502; the connection is of no use any more.
+    mutating func next(_ bytes: Span<UInt8>, from: Int) throws(MessageError) -> Event {
+        if from < bytes.count { sawBytes = true }
+        switch reading {
+        case .head: return try readHead(bytes, from)
+        case .content(let left):
+            guard left > 0 else {
+                reading = .done
+                return .end(consumed: from)
+            }
+            guard from < bytes.count else { return .needMore(consumed: from) }
+            let count = Int(min(left, UInt64(bytes.count - from)))
+            reading = .content(left - UInt64(count))
+            return .content(ByteRange(from, from + count), consumed: from + count)
+        case .chunked:
+            do throws(MessageError) {
+                switch try decoder.next(bytes, from: from) {
+                case .needMore(let consumed): return .needMore(consumed: consumed)
+                case .data(let range, let consumed): return .content(range, consumed: consumed)
+                case .end(let consumed):
+                    reading = .done
+                    return .end(consumed: consumed)
+                }
+            } catch {
+                throw MessageError(status: 502, detail: error.detail)
+            }
+        case .toEnd:
+            guard from < bytes.count else { return .needMore(consumed: from) }
+            return .content(ByteRange(from, bytes.count), consumed: bytes.count)
+        case .done: return .end(consumed: from)
+        }
+    }
+
+    private mutating func readHead(_ bytes: Span<UInt8>, _ from: Int) throws(MessageError) -> Event {
+        if isHeadOver {
+            head.reset(requestWasHead: isHead)
+            isHeadOver = false
+        }
+        var start = from
+        while true {
+            var index = start + scanned
+            while index < bytes.count, bytes[index] != UInt8(ascii: "\n") { index += 1 }
+            guard index < bytes.count else {
+                scanned = index - start
+                guard scanned < Self.maxLine else { throw Self.lineTooLong }
+                if head.status == 0 { try Self.checkBeginning(bytes.extracting(start..<index)) }
+                return .needMore(consumed: start)
+            }
+            scanned = 0
+            guard index + 1 - start <= Self.maxLine else { throw Self.lineTooLong }
+            let line = bytes.extracting(start..<(index + 1))
+            start = index + 1
+            headBytes += line.count
+            guard headBytes <= Self.maxHeadBytes else {
+                throw MessageError(status: 502, detail: "The heads are too large.")
+            }
+            guard try head.append(line: line, allowHTTP2: false) else { continue }
+            try settle()
+            return .head(consumed: start)
+        }
+    }
+
+    /// What can't become a status line is not waited for.
+    private static func checkBeginning(_ bytes: Span<UInt8>) throws(MessageError) {
+        for index in 0..<min(bytes.count, Self.beginning.count) where bytes[index] != Self.beginning[index] {
+            throw MessageError(status: 502, detail: "The status line is malformed.")
+        }
+    }
+    private static let beginning = Array("HTTP/1.".utf8)
+
+    private mutating func settle() throws(MessageError) {
+        if head.isInterim {
+            interim += 1
+            guard interim <= Self.maxInterim else {
+                throw MessageError(status: 502, detail: "There are too many interim answers.")
+            }
+            isHeadOver = true
+            return
+        }
+        isAnswered = true
+        if head.status == 101, upload == .upgrade {
+            isSwitched = true
+            reading = .toEnd
+            return
+        }
+        // Nobody wants the rest of a request that is refused, nor a body that was to wait for 100.
+        if sending == .content, head.status >= 400 || expectsContinue { sending = .stopped }
+        switch head.framing {
+        case .none: reading = .done
+        case .length(let length): reading = .content(length)
+        case .chunked:
+            decoder.reset()
+            reading = .chunked
+        case .untilClose: reading = .toEnd
+        }
+    }
+
+    /// The other side has ended.
+    ///
+    /// - Parameter isClean: in order; over TLS, with close_notify (RFC 9112, section 9.8).
+    func closed(isClean: Bool) -> Closing {
+        switch reading {
+        case .head: sawBytes ? .cut : .unanswered
+        case .content(let left): left == 0 ? .whole : .cut
+        case .chunked: .cut
+        case .toEnd: isClean || isSwitched ? .whole : .cut
+        case .done: .whole
+        }
+    }
+
+    /// Those of a chunked answer that is whole and may be passed on.
+    var trailers: [(name: [UInt8], value: [UInt8])] {
+        guard head.framing == .chunked, decoder.isEnded, !decoder.trailers.isEmpty else { return [] }
+        return decoder.trailers.filter { !head.connectionNames($0.name.span) }
+    }
+
+    // MARK: The request's body
+
+    /// Whether there is more of it to send.
+    var wantsUpload: Bool { sending == .content || isSwitched }
+
+    /// How much of it may be sent at once, at most `limit`.
+    func room(_ limit: Int) -> Int {
+        guard case .length = upload else { return limit }
+        return Int(min(UInt64(limit), remaining))
+    }
+
+    /// So much of a body of known length, or of another protocol, goes out.
+    mutating func sent(_ count: Int) {
+        guard case .length = upload else { return }
+        remaining -= min(remaining, UInt64(count))
+        if remaining == 0, sending == .content { sending = .finished }
+    }
+
+    /// A piece of a chunked body goes out.
+    static func writeChunk(_ piece: Span<UInt8>, to output: inout ByteBuffer) {
+        guard !piece.isEmpty else { return }
+        output.append(hexadecimal: UInt64(piece.count))
+        output.append("\r\n")
+        output.append(piece)
+        output.append("\r\n")
+    }
+
+    /// The body has ended.
+    /// - Returns: false when it is shorter than was announced.
+    mutating func endUpload(
+        trailers: [(name: [UInt8], value: [UInt8])], to output: inout ByteBuffer
+    ) -> Bool {
+        switch upload {
+        case .length: return remaining == 0
+        case .none, .upgrade: return true
+        case .chunked:
+            output.append("0\r\n")
+            for (name, value) in trailers {
+                output.append(name)
+                output.append(": ")
+                output.append(value)
+                output.append("\r\n")
+            }
+            output.append("\r\n")
+            sending = .finished
+            return true
+        }
+    }
+
+    // MARK: Afterwards
+
+    var isUploadFinished: Bool { sending == .finished }
+    /// Nobody wants more of the request.
+    var isUploadStopped: Bool { sending == .stopped }
+    mutating func stopUpload() { if sending == .content { sending = .stopped } }
+
+    /// The answer is whole.
+    var isWhole: Bool { if case .done = reading { true } else { false } }
+
+    /// Whether the connection can carry another request, as far as the messages say.
+    var keepsConnection: Bool { isWhole && sending == .finished && head.keepAlive && !isSwitched }
+
+    private static let lineTooLong = MessageError(status: 502, detail: "A line of the head is too long.")
+}

@@ -1,0 +1,71 @@
+import CurlTransport
+import HTTPMessage
+import Reactor
+
+/// One request under way to an upstream, whatever carries it. Loop's thread only.
+protocol UpstreamExchange: AnyObject {
+    /// Ends it; the delegate is told nothing more.
+    func cancel()
+    /// After `BodyStep.pause`.
+    func resumeBody()
+    /// After `UploadStep.wait`.
+    func resumeUpload()
+    /// Passes the end of an upgraded connection's bytes on, where a connection can end on one side alone.
+    /// - Returns: whether it could.
+    func endWriting() -> Bool
+    /// What followed the body, complete at the end; checked, and without what ends at this hop.
+    var trailers: [(name: [UInt8], value: [UInt8])] { get }
+}
+
+/// What the request is, as far as carrying it is concerned.
+struct UpstreamRequest {
+    var origin: Origin
+    var isHead = false
+    var expectsContinue = false
+    var upload = UploadLength.noBody
+    /// On a connection of its own, since a kept-alive one just died.
+    var isFresh = false
+}
+
+/// What the request's head has to look like.
+struct HeadForm {
+    /// The target names scheme and authority: a proxy in between reads it.
+    var isAbsolute = false
+}
+
+enum HeadStep {
+    case send
+    /// The exchange ends with `TransportError.Kind.withheld`.
+    case withhold
+}
+
+/// What has become of a request while it waited for its connection.
+enum LastLook {
+    case unchanged
+    /// Its head has to be written anew.
+    case changed
+    /// It can't be sent as things are.
+    case withhold
+}
+
+/// What an exchange tells and asks its owner, on the loop's thread. It may cancel this exchange or begin others from
+/// within each call, never block.
+protocol UpstreamExchangeDelegate: AnyObject {
+    /// For an exchange whose head was written before its connection was there: now it is.
+    func lastLook() -> LastLook
+    /// Appends the request's head as it goes out, without what frames the body and without the blank line.
+    func writeHead(_ form: HeadForm, to output: inout ByteBuffer) -> HeadStep
+    /// An interim answer's head, 101's, or the final one's.
+    /// - Returns: whether to go on.
+    func upstreamAnswered(_ head: borrowing ResponseHead) -> Bool
+    /// A piece of the answer's body, unframed; after 101, of another protocol.
+    func upstreamSent(_ body: Span<UInt8>) -> BodyStep
+    /// Asks for the next piece of the request's body, unframed; after 101, of another protocol.
+    func takeUpload(into bytes: inout MutableSpan<UInt8>) -> UploadStep
+    /// What follows the body of a request whose length was unknown, asked for when the body has ended.
+    func takeTrailers() -> [(name: [UInt8], value: [UInt8])]
+    /// The last call: `error` is `nil` when the answer is whole. The exchange may be asked for `trailers` from within it.
+    ///
+    /// - Parameter wasReused: the connection had served others, so it may have died before the request came.
+    func upstreamEnded(_ error: TransportError?, wasReused: Bool)
+}

@@ -1,0 +1,229 @@
+import HTTPMessage
+import Reactor
+import Testing
+
+@testable import Proxy
+
+@Suite("one request and its answer in HTTP/1.1, without I/O")
+struct HTTP1ExchangeTests {
+    private struct Seen: Equatable {
+        var statuses: [Int] = []
+        var content: [UInt8] = []
+        var isWhole = false
+        /// Behind the answer.
+        var excess = 0
+        var isRefused = false
+        var text: String { String(decoding: content, as: UTF8.self) }
+    }
+
+    private func exchange(
+        _ upload: HTTP1Exchange.Upload = .none, isHead: Bool = false, expects: Bool = false
+    ) -> HTTP1Exchange {
+        var exchange = HTTP1Exchange()
+        exchange.begin(isHead: isHead, upload: upload, expectsContinue: expects)
+        return exchange
+    }
+
+    /// Feeds an answer in pieces of `size` bytes.
+    private func feed(_ exchange: inout HTTP1Exchange, _ text: String, by size: Int) -> Seen {
+        let bytes = Array(text.utf8)
+        var seen = Seen()
+        var buffer = ByteBuffer()
+        var start = 0
+        feeding: while start < bytes.count {
+            let end = min(bytes.count, start + size)
+            buffer.append(Array(bytes[start..<end]))
+            start = end
+            var index = 0
+            while true {
+                let event: HTTP1Exchange.Event
+                do throws(MessageError) { event = try exchange.next(buffer.bytes, from: index) } catch {
+                    #expect(error.status == 502)
+                    seen.isRefused = true
+                    break feeding
+                }
+                switch event {
+                case .needMore(let consumed):
+                    buffer.consume(consumed)
+                    continue feeding
+                case .head(let consumed):
+                    seen.statuses.append(exchange.head.status)
+                    index = consumed
+                case .content(let range, let consumed):
+                    for position in range.range { seen.content.append(buffer.bytes[position]) }
+                    index = consumed
+                case .end(let consumed):
+                    seen.isWhole = true
+                    seen.excess = buffer.count - consumed + bytes.count - start
+                    break feeding
+                }
+            }
+        }
+        return seen
+    }
+
+    private static let answers: [(text: String, statuses: [Int], content: String, isWhole: Bool)] = [
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", [200], "hello", true),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", [200], "", true),
+        ("HTTP/1.1 204 No\r\n\r\n", [204], "", true),
+        ("HTTP/1.1 304 Same\r\nContent-Length: 7\r\n\r\n", [304], "", true),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n1;a=b\r\n!\r\n0\r\nX: y\r\n\r\n", [200],
+            "hello!", true
+        ),
+        (
+            "HTTP/1.1 100 Go\r\n\r\nHTTP/1.1 103 Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+            [100, 103, 200], "ok", true
+        ),
+        ("HTTP/1.1 200 OK\r\n\r\nto the end", [200], "to the end", false),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", [200], "hello", false),
+    ]
+
+    @Test(arguments: [1, 2, 3, 7, 1000])
+    func `an answer means the same in whatever pieces it comes`(size: Int) {
+        for answer in Self.answers {
+            var exchange = exchange()
+            let seen = feed(&exchange, answer.text, by: size)
+            #expect(seen.statuses == answer.statuses)
+            #expect(seen.text == answer.content)
+            #expect(seen.isWhole == answer.isWhole && exchange.isWhole == answer.isWhole)
+            #expect(!seen.isRefused && seen.excess == 0)
+        }
+    }
+
+    @Test func `an answer to HEAD has no body, and what follows is too much`() {
+        var head = exchange(isHead: true)
+        let seen = feed(&head, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", by: 1000)
+        #expect(seen.isWhole && seen.excess == 5)
+        var twice = exchange()
+        let first = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+        #expect(feed(&twice, first + first, by: 1000).excess == first.utf8.count)
+    }
+
+    @Test func `what the end of the connection means`() {
+        var untouched = exchange()
+        #expect(untouched.closed(isClean: true) == .unanswered)
+        for begun in ["H", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 100 Go\r\n\r\n"] {
+            untouched = exchange()
+            _ = feed(&untouched, begun, by: 1)
+            #expect(untouched.closed(isClean: true) == .cut, "\(begun)")
+        }
+        var toEnd = exchange()
+        _ = feed(&toEnd, "HTTP/1.1 200 OK\r\n\r\nhello", by: 1000)
+        #expect(toEnd.closed(isClean: true) == .whole)
+        #expect(toEnd.closed(isClean: false) == .cut)
+        for framing in ["Content-Length: 9", "Transfer-Encoding: chunked"] {
+            var cut = exchange()
+            _ = feed(&cut, "HTTP/1.1 200 OK\r\n\(framing)\r\n\r\n2\r\nok\r\n", by: 1000)
+            #expect(cut.closed(isClean: true) == .cut)
+        }
+        var whole = exchange()
+        _ = feed(&whole, Self.answers[0].text, by: 1000)
+        #expect(whole.closed(isClean: false) == .whole)
+    }
+
+    @Test func `which connections serve again`() {
+        func keeps(_ text: String, _ upload: HTTP1Exchange.Upload = .none, sends: Int = 0) -> Bool {
+            var exchange = exchange(upload)
+            exchange.sent(sends)
+            _ = feed(&exchange, text, by: 1000)
+            return exchange.keepsConnection
+        }
+        let ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+        #expect(keeps(ok))
+        #expect(!keeps("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"))
+        #expect(!keeps("HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok"))
+        #expect(!keeps("HTTP/1.1 200 OK\r\n\r\nok"))
+        #expect(!keeps("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok"))
+        #expect(keeps(ok, .length(5), sends: 5))
+        #expect(!keeps(ok, .length(5), sends: 4))
+        #expect(!keeps("HTTP/1.1 413 No\r\nContent-Length: 0\r\n\r\n", .length(5), sends: 4))
+        #expect(!keeps(ok, .chunked))
+    }
+
+    @Test func `a refusal stops the upload, agreement lets it go on`() {
+        for (status, expects, goesOn) in [
+            (200, false, true), (302, false, true), (400, false, false), (200, true, false),
+        ] {
+            var exchange = exchange(.length(10), expects: expects)
+            exchange.sent(3)
+            _ = feed(&exchange, "HTTP/1.1 \(status) X\r\nContent-Length: 0\r\n\r\n", by: 1000)
+            #expect(exchange.wantsUpload == goesOn)
+            #expect(exchange.isUploadStopped == !goesOn)
+        }
+        var waiting = exchange(.length(10), expects: true)
+        _ = feed(&waiting, "HTTP/1.1 100 Go\r\n\r\n", by: 1000)
+        #expect(waiting.wantsUpload)
+    }
+
+    @Test func `how a body is framed`() {
+        var known = exchange(.length(5))
+        #expect(known.room(100) == 5)
+        known.sent(2)
+        #expect(known.room(100) == 3 && known.room(2) == 2)
+        var output = ByteBuffer()
+        #expect(!known.endUpload(trailers: [], to: &output))
+        known.sent(3)
+        #expect(!known.wantsUpload && known.isUploadFinished)
+        var chunked = exchange(.chunked)
+        HTTP1Exchange.writeChunk(Array("0123456789abcdef0".utf8).span, to: &output)
+        HTTP1Exchange.writeChunk([UInt8]().span, to: &output)
+        #expect(chunked.wantsUpload)
+        #expect(chunked.endUpload(trailers: [(Array("X".utf8), Array("y".utf8))], to: &output))
+        #expect(!chunked.wantsUpload)
+        let text = output.withBytes { bytes in bytes.indices.map { Character(UnicodeScalar(bytes[$0])) } }
+        #expect(String(text) == "11\r\n0123456789abcdef0\r\n0\r\nX: y\r\n\r\n")
+        let empty = exchange(.length(0))
+        #expect(!empty.wantsUpload && empty.isUploadFinished)
+    }
+
+    @Test func `after 101 the bytes are another protocol's`() {
+        var upgrade = exchange(.upgrade)
+        #expect(!upgrade.wantsUpload)
+        let seen = feed(
+            &upgrade, "HTTP/1.1 101 Go\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", by: 5)
+        #expect(seen.statuses == [101] && seen.text == "HTTP/1.1 200 OK\r\n\r\n")
+        #expect(upgrade.isSwitched && upgrade.wantsUpload && !upgrade.keepsConnection)
+        #expect(upgrade.closed(isClean: false) == .whole)
+        var refused = exchange(.upgrade)
+        #expect(feed(&refused, "HTTP/1.1 426 No\r\nContent-Length: 2\r\n\r\nno", by: 5).text == "no")
+        #expect(!refused.wantsUpload && refused.isWhole)
+    }
+
+    @Test func `bounds`() {
+        var many = exchange()
+        let interim = String(repeating: "HTTP/1.1 103 Hints\r\n\r\n", count: 33)
+        let seen = feed(&many, interim, by: 1000)
+        #expect(seen.isRefused && seen.statuses.count == 32)
+        for size in [1000, 100_000] {
+            var long = exchange()
+            #expect(feed(&long, "HTTP/1.1 200 " + String(repeating: "x", count: 200_000), by: size).isRefused)
+            var fields = exchange()
+            let lines = String(repeating: "X: \(String(repeating: "x", count: 5000))\r\n", count: 60)
+            #expect(feed(&fields, "HTTP/1.1 200 OK\r\n\(lines)\r\n", by: size).isRefused)
+        }
+        for bad in [
+            "HTTP/1.1 200 OK\nX: y\r\n\r\n", "HTTP/1.1 200 OK\r\n folded\r\n\r\n", "\r\nHTTP/1.1 200 OK\r\n\r\n",
+            "HTTP/2 200 \r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5 \r\n",
+        ] {
+            var exchange = exchange()
+            #expect(feed(&exchange, bad, by: 3).isRefused, "\(bad)")
+        }
+    }
+
+    @Test func `a line that drips is looked through once`() {
+        // 100 KB byte by byte: without a mark of how far it was read, this would take minutes.
+        var slow = exchange()
+        #expect(!feed(&slow, "HTTP/1.1 200 OK\r\nX: " + String(repeating: "x", count: 90_000), by: 1).isRefused)
+    }
+
+    @Test func `trailers that may pass`() {
+        var exchange = exchange()
+        _ = feed(
+            &exchange,
+            "HTTP/1.1 200 OK\r\nConnection: X-Hop\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-End: 1\r\nX-Hop: 2\r\n"
+                + "Content-Length: 3\r\n\r\n", by: 4)
+        #expect(exchange.trailers.map { String(decoding: $0.name, as: UTF8.self) } == ["X-End"])
+    }
+}
