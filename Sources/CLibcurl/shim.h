@@ -102,7 +102,8 @@ struct heimdallr_tls_silence {
     long long began;
 };
 
-// Frames of HTTP/2 that carry nothing are read by libcurl for as long as there are any, within one call. Past 10 ms of that
+// Frames of HTTP/2 that carry nothing are read by libcurl for as long as there are any, within one call, and session
+// tickets and key updates by OpenSSL. Past 10 ms of that
 // the connection has ended (SSL_set_shutdown(3)).
 static inline void heimdallr_tls_silence_message(int sent, int version, int type, const void *bytes, size_t size, SSL *ssl,
                                                  void *context) {
@@ -131,14 +132,20 @@ static inline CURLcode heimdallr_easy_set_bounded_end(CURL *h, struct heimdallr_
 
 static inline CURLcode heimdallr_easy_set_strict_end(CURL *h) { return curl_easy_setopt(h, CURLOPT_SSL_CTX_FUNCTION, heimdallr_strict_end); }
 
-// For a connection that is written to by curl_easy_send. libcurl leaves OpenSSL strict about a write that is tried again:
-// it must come from the same address (SSL_CTX_set_mode(3)). Ours comes from a buffer that may have grown.
+// For a connection that is read and written by curl_easy_recv and curl_easy_send. libcurl leaves OpenSSL strict about a
+// write that is tried again: it must come from the same address (SSL_CTX_set_mode(3)). Ours comes from a buffer that may
+// have grown. Read-ahead gets a record with one system call instead of two (SSL_CTX_set_read_ahead(3)).
 static inline CURLcode heimdallr_carrier_context(CURL *h, void *context, void *data) {
     SSL_CTX_set_mode((SSL_CTX *)context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    return heimdallr_strict_end(h, context, data);
+    SSL_CTX_set_read_ahead((SSL_CTX *)context, 1);
+    return heimdallr_bounded_end(h, context, data);
 }
 
-static inline CURLcode heimdallr_easy_set_carrier_context(CURL *h) { return curl_easy_setopt(h, CURLOPT_SSL_CTX_FUNCTION, heimdallr_carrier_context); }
+// `silence` outlives all connections.
+static inline CURLcode heimdallr_easy_set_carrier_context(CURL *h, struct heimdallr_tls_silence *silence) {
+    CURLcode code = curl_easy_setopt(h, CURLOPT_SSL_CTX_DATA, silence);
+    return code == CURLE_OK ? curl_easy_setopt(h, CURLOPT_SSL_CTX_FUNCTION, heimdallr_carrier_context) : code;
+}
 
 // Whether close_notify has come on the TLS connection that a handle is attached to (SSL_get_shutdown(3)). After a fatal
 // alert, too: only to be asked when a read has ended in order.

@@ -131,6 +131,32 @@ struct AnswerTests {
         #expect(origin.requests.map(\.connection) == [0, 1])
     }
 
+    /// epoll tells of the program's request and of the bytes that nobody asked for in one go.
+    @Test(arguments: ["GET", "POST"])
+    func `what came before a request went out is not its answer`(method: String) async throws {
+        for isEnd in [false, true] {
+            let gate = Gate()
+            let ground = try await Ground { exchange in
+                try exchange.respond(body: "mine")
+                guard exchange.head.target == "/poison" else { return }
+                gate.wait()
+                if isEnd { return exchange.close() }
+                try exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison")
+            }
+            let client = try await ground.connect()
+            try await client.send(message("GET", "http://api.test/poison"))
+            #expect(try await client.response().text == "mine")
+            ground.holdLoop(for: 0.5)
+            try await Task.sleep(for: .milliseconds(100))
+            try await client.send(message(method, "http://api.test/"))
+            try await Task.sleep(for: .milliseconds(100))
+            gate.open()
+            let response = try await client.response()
+            #expect(response.status == (method == "GET" ? 200 : 502))
+            if method == "GET" { #expect(response.text == "mine") }
+        }
+    }
+
     @Test(arguments: ["HEAD", "GET"])
     func `bytes behind an answer without a body are never the next answer`(method: String) async throws {
         let ground = try await Ground { exchange in

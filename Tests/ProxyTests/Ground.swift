@@ -100,6 +100,9 @@ final class Ground: Sendable {
         endpoint.stop()
     }
 
+    /// Nothing happens in the proxy for so long: what comes meanwhile, it finds all at once.
+    func holdLoop(for seconds: Double) { loops[0].execute { Thread.sleep(forTimeInterval: seconds) } }
+
     // MARK: Requests
 
     func connect(receiveBuffer: Int32? = nil) async throws -> RawClient {

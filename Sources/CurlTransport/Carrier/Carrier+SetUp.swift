@@ -56,7 +56,7 @@ extension Carrier {
         try long(CURLOPT_SSL_VERIFYPEER, 1, "CURLOPT_SSL_VERIFYPEER")
         try long(CURLOPT_SSL_VERIFYHOST, 2, "CURLOPT_SSL_VERIFYHOST")
         try long(CURLOPT_SSLVERSION, heimdallr_tls_1_2, "CURLOPT_SSLVERSION")
-        try check(unsafe heimdallr_easy_set_carrier_context(handle), "CURLOPT_SSL_CTX_FUNCTION")
+        try check(unsafe heimdallr_easy_set_carrier_context(handle, silence), "CURLOPT_SSL_CTX_FUNCTION")
         switch options.trustAnchors {
         case .system:
             // With a bundle alone libcurl parses it once and keeps it; with a directory too, for every connection.

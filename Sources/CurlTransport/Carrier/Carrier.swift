@@ -62,6 +62,12 @@ public enum CarrierReceived: Sendable, Equatable {
     private var canWrite = true
     private var isPeerClosed = false
     private var isSpent = false
+    /// It ended or spoke before it was asked.
+    private var isSpoiled = false
+    /// The turn in which its user got it.
+    private var takenIn = LoopTime(nanoseconds: 0)
+    /// What TLS counts while nothing of use comes.
+    let silence: UnsafeMutablePointer<heimdallr_tls_silence>
     /// It has served somebody before.
     public internal(set) var isReused = false
 
@@ -80,10 +86,12 @@ public enum CarrierReceived: Sendable, Equatable {
     /// What fits into the caller's buffer at once is up to the caller.
     static let maxReceive = 256 * 1024
 
-    init(pool: CarrierPool, request: CarrierRequest, hop: NextHop, shelf: CarrierShelf, now: LoopTime)
-        throws(TransportError)
-    {
+    init(
+        pool: CarrierPool, engine: DialEngine, request: CarrierRequest, hop: NextHop, shelf: CarrierShelf,
+        now: LoopTime
+    ) throws(TransportError) {
         self.pool = pool
+        unsafe silence = engine.silence
         self.request = request
         origin = request.origin
         self.hop = hop
@@ -145,12 +153,16 @@ public enum CarrierReceived: Sendable, Equatable {
     public func receive(into buffer: inout ByteBuffer, limit: Int) -> CarrierReceived {
         guard phase == .inUse else { return .failed(Self.isClosed) }
         guard canRead else { return .wouldBlock }
+        guard !isSpoiled else {
+            return .failed(TransportError(.connectionLost, message: "the connection ended or spoke while it was idle"))
+        }
         return take(into: &buffer, limit: min(limit, Self.maxReceive))
     }
 
     private func take(into buffer: inout ByteBuffer, limit: Int) -> CarrierReceived {
         var count = 0
         var code = CURLE_OK
+        unsafe silence.pointee.records = 0
         _ = unsafe buffer.withSpareCapacity(limit) { spare in
             code = unsafe curl_easy_recv(easy.pointer, spare.baseAddress, min(limit, spare.count), &count)
             return code == CURLE_OK ? count : 0
@@ -225,6 +237,7 @@ public enum CarrierReceived: Sendable, Equatable {
     func use(by owner: any CarrierOwner) {
         phase = .inUse
         self.owner = owner
+        takenIn = pool.now
     }
 
     func ready(_ readiness: Readiness) {
@@ -233,7 +246,14 @@ public enum CarrierReceived: Sendable, Equatable {
         if isSecured || !readiness.isDisjoint(with: [.readable, .peerClosed, .failed]) { canRead = true }
         if !readiness.isDisjoint(with: [.peerClosed, .failed]) { isPeerClosed = true }
         switch phase {
-        case .inUse: owner?.carrierReady(self)
+        case .inUse:
+            // The kernel said so before the request went out: whatever came is no answer to it.
+            if isReused, takenIn == pool.now, !isQuiet {
+                isSpoiled = true
+                isSpent = true
+                canRead = true
+            }
+            owner?.carrierReady(self)
         // Nobody is to speak here: bytes would be taken for the next answer.
         case .idle: if isPeerClosed || !isQuiet { pool.close(self) }
         case .dialling, .closed: break

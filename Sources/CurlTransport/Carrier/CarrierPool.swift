@@ -64,6 +64,9 @@ public final class CarrierPool {
         return nil
     }
 
+    /// The loop's turn.
+    var now: LoopTime { loop.now }
+
     /// Connections, those that are being made included.
     public var open: Int { carriers.count }
     /// Connections that nobody uses.
@@ -140,10 +143,11 @@ public final class CarrierPool {
 
     /// Begins to make a connection; nobody is called from within.
     private func dial(_ request: CarrierRequest) throws(TransportError) {
-        try startEngine()
+        let engine = try startEngine()
         let shelf = shelves[request.origin] ?? CarrierShelf(request.origin)
         let hop = try NextHop(options.nextProxy, to: request.origin, tunnels: request.tunnels)
-        let carrier = try Carrier(pool: self, request: request, hop: hop, shelf: shelf, now: loop.now)
+        let carrier = try Carrier(
+            pool: self, engine: engine, request: request, hop: hop, shelf: shelf, now: loop.now)
         if request.tunnels { carrier.forbidReuse() }
         shelves[request.origin] = shelf
         shelf.open += 1
@@ -169,11 +173,12 @@ public final class CarrierPool {
         }
     }
 
-    private func startEngine() throws(TransportError) {
-        guard engine == nil else { return }
+    private func startEngine() throws(TransportError) -> DialEngine {
+        if let engine { return engine }
         let engine = try DialEngine(maxConnections: options.maxConnections, loop: loop)
         engine.ended = { [unowned self] carrier, error in dialled(carrier, error) }
         self.engine = engine
+        return engine
     }
 
     /// - Parameter failure: `nil`: libcurl has made the connection.

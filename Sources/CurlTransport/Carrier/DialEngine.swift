@@ -4,10 +4,12 @@ import Reactor
 
 /// libcurl's multi handle and its sockets, while it makes connections. Once one is there, its socket's readiness goes to
 /// its carrier and libcurl is told of it no longer. Loop's thread only.
-final class DialEngine {
+@safe final class DialEngine {
     private let loop: EventLoop
     private let multi: OpaquePointerBox
     private let share: OpaquePointerBox
+    /// What TLS connections count while nothing of use comes.
+    let silence: UnsafeMutablePointer<heimdallr_tls_silence>
     private var sockets: [Int32: CarrierSocket] = [:]
     private var timer: LoopTimer?
     /// libcurl asked to be called at once.
@@ -26,6 +28,8 @@ final class DialEngine {
         }
         unsafe self.multi = OpaquePointerBox(UnsafeMutableRawPointer(multi))
         unsafe self.share = OpaquePointerBox(UnsafeMutableRawPointer(share))
+        unsafe silence = .allocate(capacity: 1)
+        unsafe silence.initialize(to: heimdallr_tls_silence())
         self.loop = loop
         timer = LoopTimer(on: loop) { [unowned self] in drive { isKicked = true } }
         let userData = unsafe Unmanaged.passUnretained(self).toOpaque()
@@ -47,6 +51,7 @@ final class DialEngine {
     deinit {
         unsafe curl_multi_cleanup(multi.pointer)
         unsafe curl_share_cleanup(share.pointer)
+        unsafe silence.deallocate()
     }
 
     /// Begins to make a connection; `ended` comes later, never from within this call.
@@ -73,19 +78,27 @@ final class DialEngine {
         guard !isDriving else { return body() }
         isDriving = true
         body()
+        // Whoever wants more than this lets others have their turn.
+        var kicks = 16
         repeat {
-            while isKicked {
+            while isKicked, kicks > 0 {
                 isKicked = false
+                kicks -= 1
                 act(heimdallr_socket_timeout, 0)
             }
             while let socket = woken.popLast() { socket.wake() }
             collect()
-        } while isKicked || !woken.isEmpty
+        } while isKicked && kicks > 0 || !woken.isEmpty
         isDriving = false
+        if isKicked {
+            isKicked = false
+            timer?.schedule(after: .zero)
+        }
     }
 
     private func act(_ descriptor: curl_socket_t, _ mask: Int32) {
         var running: Int32 = 0
+        unsafe silence.pointee.records = 0
         let code = unsafe curl_multi_socket_action(multi.pointer, descriptor, mask, &running)
         // A socket that libcurl forgot meanwhile is all that can go wrong here (libcurl-errors(3)).
         assert(code == CURLM_OK || code == CURLM_BAD_SOCKET)
