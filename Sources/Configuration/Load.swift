@@ -78,9 +78,12 @@ extension Configuration {
         var (line, column) = (1, 1)
         var decoder = UTF8()
         var rest = bytes.makeIterator()
+        var last: Unicode.Scalar?
         while case .scalarValue(let scalar) = decoder.decode(&rest) {
             column += 1
-            if scalar == "\n" { (line, column) = (line + 1, 1) }
+            if scalar == "\r" || scalar == "\n" { column = 1 }
+            if scalar == "\r" || (scalar == "\n" && last != "\r") { line += 1 }
+            last = scalar
         }
         return (line, column)
     }

@@ -21,11 +21,14 @@ struct Loader {
 
     private mutating func read(_ root: Node) {
         guard case .mapping(let entries) = root.content else {
-            let message =
-                root.isNull
-                ? "the file is empty: write at least `upstreams:`; see the documentation"
-                : "write `key: value` lines at the top of the file, not \(root.kind)"
-            diagnostics.error(root.isNull ? .whole : root.position, message)
+            guard !root.isNull else {
+                diagnostics.error(.whole, "the file is empty: write at least `upstreams:`; see the documentation")
+                return
+            }
+            let missing = root.missingColon
+            diagnostics.error(
+                missing?.position ?? root.position,
+                "write `key: value` lines at the top of the file, not \(root.kind)\(missing?.advice ?? "")")
             return
         }
         configuration.variables = VariableNames.inside(root)
@@ -73,8 +76,10 @@ struct Loader {
             clientPositions[entry.key] = entry.keyPosition
             let path = "clients.\(entry.key)"
             guard case .mapping(let keys) = entry.value.content else {
+                let missing = entry.value.missingColon
                 diagnostics.error(
-                    entry.keyPosition, "\(path): write a mapping of `key: value` lines, not \(entry.value.kind)")
+                    missing?.position ?? entry.keyPosition,
+                    "\(path): write a mapping of `key: value` lines, not \(entry.value.kind)\(missing?.advice ?? "")")
                 continue
             }
             let client = Section(keys, path: path, pattern: "clients.*", at: entry.keyPosition, diagnostics)

@@ -39,6 +39,31 @@ struct Node {
     }
 }
 
+extension Node {
+    /// Of a value that stands where keys should: `threads:1`, `threads 1`.
+    var missingColon: (position: Position, advice: String)? {
+        guard case .file(let line, let column) = position, case .scalar(let scalar) = content, scalar.plain else {
+            return nil
+        }
+        if let tight = YAMLMistake.tightColon(scalar.text) {
+            return (.file(line: line, column: column + tight + 1), "; a space is missing here, behind the colon")
+        }
+        let key = scalar.text.unicodeScalars.prefix { $0 != " " }
+        guard key.count < scalar.text.unicodeScalars.count else { return nil }
+        return (.file(line: line, column: column + key.count), "; a colon is missing here, behind the key")
+    }
+}
+
+extension Node.Entry {
+    /// `{host:a}`.
+    var missingSpace: (position: Position, advice: String)? {
+        guard case .file(let line, let column) = keyPosition, let tight = YAMLMistake.tightColon(key) else {
+            return nil
+        }
+        return (.file(line: line, column: column + tight + 1), "; a space is missing here, behind the colon")
+    }
+}
+
 /// Where something was written.
 enum Position: Equatable {
     case file(line: Int, column: Int)

@@ -21,7 +21,9 @@ final class Section {
     /// `nil` (and a problem) when the node is not a mapping.
     convenience init?(_ node: Node, path: String, pattern: String, _ diagnostics: Diagnostics) {
         guard case .mapping(let entries) = node.content else {
-            diagnostics.error(node.position, "\(path): write a mapping of `key: value` lines, not \(node.kind)")
+            let sentence = "\(path): write a mapping of `key: value` lines, not \(node.kind)"
+            diagnostics.error(
+                node.missingColon?.position ?? node.position, sentence + (node.missingColon?.advice ?? ""))
             return nil
         }
         self.init(entries, path: path, pattern: pattern, at: node.position, diagnostics)
@@ -85,9 +87,11 @@ final class Section {
     func finish() {
         for entry in entries where !known.contains(entry.key) {
             let place = path.isEmpty ? "" : " in \(path)"
+            let missing = entry.value.isNull ? entry.missingSpace : nil
             diagnostics.error(
-                entry.keyPosition,
-                "unknown key \"\(Self.shown(entry.key))\"\(place)\(Suggestion.phrase(for: entry.key, among: known))")
+                missing?.position ?? entry.keyPosition,
+                "unknown key \"\(Self.shown(entry.key))\"\(place)"
+                    + (missing?.advice ?? Suggestion.phrase(for: entry.key, among: known)))
         }
     }
 

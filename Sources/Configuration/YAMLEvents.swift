@@ -28,8 +28,10 @@ import CLibyaml
 
     private let parser: UnsafeMutablePointer<yaml_parser_t>
     private let text: UnsafeMutableBufferPointer<UInt8>
-    /// The last scalar in quotes that goes over more than one line: where it begins, and the line it ends in.
-    private var longQuote: (position: Position, endLine: Int)?
+    // What a fault is told by.
+    private var lastScalar: YAMLMistake.Scalar?
+    /// What begins and has not ended; `nil` for what stands in no brackets.
+    private var open: [YAMLText.Place?] = []
 
     /// - Throws: `Fault` when memory is short.
     init(_ yaml: [UInt8]) throws(Fault) {
@@ -56,7 +58,7 @@ import CLibyaml
         var raw = unsafe yaml_event_t()
         guard unsafe yaml_parser_parse(parser, &raw) == 1 else { throw fault() }
         defer { unsafe yaml_event_delete(&raw) }
-        var event = Event(kind: .streamEnd, position: unsafe Self.position(raw.start_mark))
+        var event = Event(kind: .streamEnd, position: unsafe Self.place(raw.start_mark).position)
         switch unsafe raw.type {
         case YAML_STREAM_START_EVENT: event.kind = .streamStart
         case YAML_DOCUMENT_START_EVENT: event.kind = .documentStart
@@ -69,17 +71,25 @@ import CLibyaml
             event.kind = unsafe .scalar(
                 text: String(decoding: bytes, as: UTF8.self), isPlain: style == YAML_PLAIN_SCALAR_STYLE)
             unsafe note(&event, scalar.anchor, scalar.tag)
-            let endLine = unsafe Int(clamping: raw.end_mark.line) + 1
-            let isQuoted = style == YAML_SINGLE_QUOTED_SCALAR_STYLE || style == YAML_DOUBLE_QUOTED_SCALAR_STYLE
-            if isQuoted, let line = event.position.line, endLine > line { longQuote = (event.position, endLine) }
+            lastScalar = unsafe .init(
+                start: Self.place(raw.start_mark), end: Self.place(raw.end_mark),
+                isQuoted: style == YAML_SINGLE_QUOTED_SCALAR_STYLE || style == YAML_DOUBLE_QUOTED_SCALAR_STYLE)
         case YAML_SEQUENCE_START_EVENT:
             event.kind = .sequenceStart
             unsafe note(&event, raw.data.sequence_start.anchor, raw.data.sequence_start.tag)
-        case YAML_SEQUENCE_END_EVENT: event.kind = .sequenceEnd
+            let isFlow = unsafe raw.data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE
+            open.append(isFlow ? unsafe Self.place(raw.start_mark) : nil)
+        case YAML_SEQUENCE_END_EVENT:
+            event.kind = .sequenceEnd
+            _ = open.popLast()
         case YAML_MAPPING_START_EVENT:
             event.kind = .mappingStart
             unsafe note(&event, raw.data.mapping_start.anchor, raw.data.mapping_start.tag)
-        case YAML_MAPPING_END_EVENT: event.kind = .mappingEnd
+            let isFlow = unsafe raw.data.mapping_start.style == YAML_FLOW_MAPPING_STYLE
+            open.append(isFlow ? unsafe Self.place(raw.start_mark) : nil)
+        case YAML_MAPPING_END_EVENT:
+            event.kind = .mappingEnd
+            _ = open.popLast()
         default: break
         }
         return event
@@ -91,14 +101,13 @@ import CLibyaml
         event.tag = unsafe tag.map { unsafe String(cString: $0) }
     }
 
-    private static func position(_ mark: yaml_mark_t) -> Position {
-        .file(line: Int(clamping: mark.line) + 1, column: Int(clamping: mark.column) + 1)
+    private static func place(_ mark: yaml_mark_t) -> YAMLText.Place {
+        .init(Int(clamping: mark.line) + 1, Int(clamping: mark.column) + 1)
     }
 
     // MARK: Faults
 
     private func fault() -> Fault {
-        let place = unsafe Self.position(parser.pointee.problem_mark)
         let problem = unsafe parser.pointee.problem.map { unsafe String(cString: $0) } ?? "the text ends too early"
         switch unsafe parser.pointee.error {
         case YAML_SCANNER_ERROR, YAML_PARSER_ERROR: break
@@ -106,69 +115,13 @@ import CLibyaml
         default: return Fault(position: .whole, message: "not valid YAML: \(problem)")
         }
         let context = unsafe parser.pointee.context.map { unsafe String(cString: $0) }
-        let start = unsafe Self.position(parser.pointee.context_mark)
-        if context == "while scanning a quoted scalar", problem.hasPrefix("found unexpected") {
-            return openQuote(at: start)
-        }
-        if let longQuote, longQuote.endLine == place.line { return openQuote(at: longQuote.position) }
-        if isTab(at: place) {
-            return Fault(position: place, message: "not valid YAML: a tab stands here: indent with spaces")
-        }
-        if context == "while scanning an alias" {
-            let value = word(at: start)
-            return Fault(
-                position: start,
-                message: "put a value that starts with * in quotes, \"\(value)\"; aliases are not supported")
-        }
-        let whole = [context, problem].compactMap { $0 }.joined(separator: ", ")
-        return Fault(position: place, message: "not valid YAML: \(whole)\(Self.hint(problem))")
-    }
-
-    private func openQuote(at position: Position) -> Fault {
-        let quote = offset(of: position).map { unsafe text[$0] == UInt8(ascii: "'") ? "'" : "\"" } ?? "\""
-        return Fault(
-            position: position,
-            message: "not valid YAML: the quote that opens here is not closed: write \(quote) behind the value")
-    }
-
-    private static func hint(_ problem: String) -> String {
-        if problem.contains("mapping values are not allowed") {
-            return "; check the indentation, and put values that contain \": \" in quotes"
-        }
-        if problem.contains("cannot start any token") {
-            return "; put values that start with @, ` or % in quotes"
-        }
-        if problem.contains("expected node content") || problem.contains("expected ',' or") {
-            return "; see that every [ and { is closed"
-        }
-        return ""
-    }
-
-    private func isTab(at position: Position) -> Bool {
-        guard let offset = offset(of: position) else { return false }
-        return unsafe text[offset] == UInt8(ascii: "\t")
-    }
-
-    /// What stands there, up to a blank or a sign that ends a value.
-    private func word(at position: Position) -> String {
-        guard let offset = offset(of: position) else { return "*" }
-        var end = offset
-        while unsafe end < text.count, !" \t\r\n,[]{}\"'".utf8.contains(unsafe text[end]) { end += 1 }
-        return unsafe String(decoding: text[offset..<end], as: UTF8.self)
-    }
-
-    /// Columns count characters.
-    private func offset(of position: Position) -> Int? {
-        guard case .file(let line, let column) = position else { return nil }
-        var index = 0
-        for _ in 1..<max(1, line) {
-            while unsafe index < text.count, unsafe text[index] != UInt8(ascii: "\n") { index += 1 }
-            index += 1
-        }
-        for _ in 1..<max(1, column) {
-            index += 1
-            while unsafe index < text.count, unsafe text[index] & 0xC0 == 0x80 { index += 1 }
-        }
-        return unsafe index < text.count ? index : nil
+        // A mapping of one pair in a list has no brackets of its own.
+        let text = YAMLText(unsafe Array(text))
+        let brackets = open.compactMap { $0 }.filter { text[$0] == "[" || text[$0] == "{" }
+        return YAMLMistake(
+            text: text, problem: problem, place: unsafe Self.place(parser.pointee.problem_mark), context: context ?? "",
+            start: context == nil ? nil : unsafe Self.place(parser.pointee.context_mark), lastScalar: lastScalar,
+            openFlows: brackets
+        ).fault
     }
 }

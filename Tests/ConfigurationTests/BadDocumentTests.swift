@@ -24,8 +24,8 @@ struct BadDocumentTests {
         (
             "a: b: c",
             [
-                "c.yaml:1:5: not valid YAML: mapping values are not allowed in this context; check the indentation, "
-                    + "and put values that contain \": \" in quotes"
+                "c.yaml:1:5: not valid YAML: a second key can't stand in this line: put a value that contains \": \" in "
+                    + "quotes, or write the key in a line of its own"
             ]
         ),
         (
