@@ -59,9 +59,7 @@ public struct Advice {
     private func sentence(for error: HeimdallrHTTPClientError, of place: String) -> String {
         switch error {
         case .dns: "check \(place), and name resolution"
-        case .tls:
-            "check the certificate of the server; if an authority of your own has signed it, name that one's file in "
-                + "tls.ca_file"
+        case .tls(let words): "\(TLSFault(words: words).advice(.authorizationServer)) (\(place))"
         case .connect: "check that the server runs and can be reached from here: \(place)"
         case .timeout: "check that the server answers in time (\(place)); `timeout` says how long it may take"
         case .bodyTooLarge, .other: wrongAddress

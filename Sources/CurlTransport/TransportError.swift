@@ -65,7 +65,9 @@ extension TransportError {
             case CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CRL_BADFILE, CURLE_SSL_ENGINE_NOTFOUND,
                 CURLE_SSL_CIPHER, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_ISSUER_ERROR:
                 .tlsConfiguration
-            case CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_SEND_FAIL_REWIND, CURLE_HTTP2,
+            case CURLE_SEND_ERROR, CURLE_RECV_ERROR:
+                sawResponse ? .responseTruncated : Self.isRefusal(message) ? .tlsHandshake : .connectionLost
+            case CURLE_GOT_NOTHING, CURLE_SEND_FAIL_REWIND, CURLE_HTTP2,
                 CURLE_HTTP2_STREAM, CURLE_PARTIAL_FILE:
                 sawResponse ? .responseTruncated : .connectionLost
             // Only the pre-request hook aborts while no answer is there: it stops libcurl's silent resend.
@@ -77,6 +79,18 @@ extension TransportError {
             default: .internal
             }
         self.init(kind, message: "\(message) (curl \(code.rawValue))")
+    }
+}
+
+extension TransportError {
+    /// By TLS 1.3 a server judges the client's certificate when the client's part of the handshake is over: its alert is
+    /// read as the first of the answer (RFC 8446, section 4.4.2.4).
+    private static func isRefusal(_ message: String) -> Bool {
+        guard message.contains("SSL routines::") else { return false }
+        return [
+            "alert certificate ", "alert unknown ca", "alert bad certificate", "alert unsupported certificate",
+            "alert access denied", "alert decrypt error", "alert handshake failure",
+        ].contains { message.contains($0) }
     }
 }
 

@@ -230,6 +230,16 @@ public struct RequestHead: Sendable {
         return .incomplete
     }
 
+    /// The target as far as it was read, and whether nothing of it can be missing: its line was whole.
+    func targetSoFar(_ bytes: Span<UInt8>) -> (range: ByteRange, isWhole: Bool) {
+        switch state {
+        case .start, .startLF, .method: (.empty, false)
+        case .target: (ByteRange(mark, ASCII.endOfTarget(bytes, mark)), false)
+        case .version, .requestLineLF: (target, false)
+        default: (target, true)
+        }
+    }
+
     // MARK: Request line
 
     private static func methodError(_ byte: UInt8) -> MessageError {

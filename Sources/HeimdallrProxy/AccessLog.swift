@@ -18,13 +18,14 @@ struct AccessLog: Sendable {
             format, time: time, method: record.method, host: record.host, path: record.path, status: record.status,
             microseconds: microseconds, sent: record.bytesSent, received: record.bytesReceived,
             upstream: record.upstream, client: record.client, user: record.user, peer: record.peer,
-            reason: record.reason, address: record.address, requestID: record.requestID)
+            reason: record.reason, cause: record.cause, address: record.address, requestID: record.requestID)
     }
 
     static func line(
         _ format: LogLine.Format, time: WallTime, method: [UInt8], host: [UInt8], path: [UInt8], status: Int,
         microseconds: Int64, sent: UInt64, received: UInt64, upstream: String?, client: String?,
-        user: String? = nil, peer: PeerCredentials? = nil, reason: String? = nil, address: SocketAddress? = nil,
+        user: String? = nil, peer: PeerCredentials? = nil, reason: String? = nil, cause: String? = nil,
+        address: SocketAddress? = nil,
         requestID: [UInt8] = []
     ) -> [UInt8] {
         var line: [UInt8] = []
@@ -47,6 +48,10 @@ struct AccessLog: Sendable {
         if let reason {
             name("reason", &line, format)
             text(Array(reason.utf8), &line, format)
+        }
+        if let cause {
+            name("cause", &line, format)
+            text(Array(cause.utf8), &line, format)
         }
         if let upstream {
             name("upstream", &line, format)

@@ -34,9 +34,7 @@ struct App {
         var observer = ProxyObserver()
         observer.signIn = { signIns.hint(for: $0) }
         if configuration.log.access { observer.accessLog = AccessLog(writer: logWriter).sink }
-        observer.transportFailed = { [logger] upstream, error in
-            logger.warning("upstream failed", metadata: ["upstream": "\(upstream)", "reason": "\(error)"])
-        }
+        observer.upstreamFailed = { [logger] failure in EventLog.write(failure, to: logger) }
         observer.acceptFailed = { [logger] error in
             logger.error("a connection could not be accepted", metadata: ["reason": "\(error)"])
         }

@@ -3,8 +3,19 @@ import Heimdallr
 import Logging
 import Proxy
 
-/// The life of tokens in the log: one line an event, no secret in any.
+/// The life of tokens in the log, and what fails: one line an event, no secret in any. What failed has the same names
+/// everywhere: `reason`, `url`, `cause` in libcurl's words, `what_to_do`.
 enum EventLog {
+    static func write(_ failure: UpstreamFailure, to logger: Logger) {
+        var fields: Logger.Metadata = [
+            "upstream": "\(failure.upstream)", "url": "\(String(decoding: failure.url, as: UTF8.self))",
+            "request_id": "\(String(decoding: failure.requestID, as: UTF8.self))", "reason": "\(failure.reason)",
+            "cause": "\(failure.error)", "what_to_do": "\(failure.advice)",
+        ]
+        if let client = failure.client { fields["client"] = "\(client)" }
+        logger.warning("upstream failed", metadata: fields)
+    }
+
     /// - Parameters:
     ///   - client: asked for what the event itself does not say.
     ///   - last: where the client's last request went.

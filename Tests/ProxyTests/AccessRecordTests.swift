@@ -1,3 +1,4 @@
+import CurlTransport
 import Proxy
 import Reactor
 import Synchronization
@@ -101,5 +102,94 @@ struct AccessRecordTests {
             ground.origin.requests.allSatisfy { request in
                 !fields.isEmpty || request.values("X-Request-Id").isEmpty
             })
+    }
+
+    @Test func `a head that is refused is logged as far as it was read, and says why`() async throws {
+        let (ground, records) = try await ground(proxy: "header_timeout: 500ms\nmax_header_bytes: 1KiB")
+        let cases: [(request: String, method: String, host: String, path: String, cause: String?)] = [
+            (
+                "GET http://api.test/a?secret HTTP/1.1\r\nHost: api.test\r\nX : y\r\n\r\n", "GET", "api.test", "/a",
+                "whitespace"
+            ),
+            ("POST /a b HTTP/1.1\r\nHost: api.test\r\n\r\n", "POST", "", "/a", "HTTP/1.1"),
+            ("GET http://u:secret@api.test/a HTTP/1.1\r\nHost: api.test\r\n\r\n", "GET", "api.test", "/a", "user name"),
+            (
+                "CONNECT u:secret@api.test:443 HTTP/1.1\r\nHost: api.test\r\n\r\n", "CONNECT", "api.test:443", "",
+                "user name"
+            ),
+            (
+                "GET /a HTTP/1.1\r\nHost: api.test\r\nX: \(String(repeating: "x", count: 2000))\r\n\r\n", "GET",
+                "api.test",
+                "/a", "too large"
+            ),
+            ("GET /a HTTP/1.1\r\nHost: api.test\r\nX: sl", "GET", "api.test", "/a", nil),
+        ]
+        for (index, one) in cases.enumerated() {
+            _ = try await ground.send(one.request)
+            try await eventually("the record") { records.all.count == index + 1 }
+            let record = records.all[index]
+            #expect(text(record.method) == one.method)
+            #expect(text(record.host) == one.host)
+            #expect(text(record.path) == one.path)
+            if let cause = one.cause {
+                #expect(record.cause?.contains(cause) == true, "\(record.cause ?? "")")
+            } else {
+                #expect(record.reason == "slow-request")
+            }
+        }
+        #expect(records.all.map(\.reason).prefix(5).allSatisfy { $0 == "malformed-request" })
+    }
+
+    @Test(arguments: [
+        ("OPTIONS * HTTP/1.1\r\nHost: api.test\r\n\r\n", "*"),
+        ("OPTIONS http://api.test HTTP/1.1\r\nHost: api.test\r\n\r\n", "*"),
+        ("OPTIONS http://api.test/a HTTP/1.1\r\nHost: api.test\r\n\r\n", "/a"),
+        ("OPTIONS * HTTP/1.1\r\nHost: unknown.test\r\n\r\n", "*"),
+        ("GET http://api.test HTTP/1.1\r\nHost: api.test\r\n\r\n", "/"),
+        ("GET http://api.test?secret HTTP/1.1\r\nHost: api.test\r\n\r\n", "/"),
+        ("GET http://unknown.test HTTP/1.1\r\nHost: unknown.test\r\n\r\n", "/"),
+    ])
+    func `what was asked for has a path`(request: String, path: String) async throws {
+        let (ground, records) = try await ground()
+        _ = try await ground.send(request)
+        try await eventually("the record") { records.all.count == 1 }
+        #expect(text(records.all.first?.path) == path)
+    }
+
+    @Test func `who was turned away asked for something, too`() async throws {
+        let (ground, records) = try await ground(proxy: "users: {a: b}")
+        _ = try await ground.send("OPTIONS * HTTP/1.1\r\nHost: api.test\r\n\r\n")
+        _ = try await ground.send("GET http://api.test/a?secret HTTP/1.1\r\nHost: api.test\r\n\r\n")
+        try await eventually("the records") { records.all.count == 2 }
+        #expect(records.all.map { text($0.path) } == ["*", "/a"])
+        #expect(records.all.map(\.status) == [407, 407])
+    }
+
+    @Test func `an upstream's failure says what was asked for, whose token it was, and which request`() async throws {
+        let failures = Mutex<[UpstreamFailure]>([])
+        let records = Records()
+        var observer = ProxyObserver()
+        observer.accessLog = { records.add($0) }
+        observer.upstreamFailed = { failure in failures.withLock { $0.append(failure) } }
+        let ground = try await Ground(
+            proxy: "connect: tunnel\ntunnels: [\"127.0.0.1:1\"]", url: "/in", observer: observer,
+            answer: { $0.close() })
+        _ = try await ground.request("POST", "http://api.test/a?secret", fields: ["X-Request-Id: mine"], body: "x")
+        try await eventually("the failure") { failures.withLock { $0.count } == 1 }
+        let failure = try #require(failures.withLock { $0.first })
+        #expect(failure.upstream == "api.test")
+        #expect(failure.client == "api")
+        #expect(text(failure.url) == "\(ground.origin.url)/in/a")
+        #expect(text(failure.requestID) == "mine")
+        #expect(failure.error.kind == .connectionLost)
+        #expect(!failure.reason.isEmpty && !failure.advice.isEmpty)
+
+        _ = try await ground.send("CONNECT 127.0.0.1:1 HTTP/1.1\r\nHost: 127.0.0.1:1\r\n\r\n", method: "CONNECT")
+        try await eventually("the tunnel's failure") { failures.withLock { $0.count } == 2 }
+        let second = try #require(failures.withLock { $0.last })
+        #expect(second.upstream == "(tunnels)" && second.client == nil)
+        #expect(text(second.url) == "127.0.0.1:1")
+        try await eventually("the records") { records.all.count == 2 }
+        #expect(records.all.map(\.requestID) == failures.withLock { $0.map(\.requestID) })
     }
 }

@@ -26,16 +26,19 @@ public struct PrivateCA: Sendable {
     }
 
     /// A certificate for a server with these names (`DNS:localhost`, `IP:127.0.0.1`).
-    public func server(_ names: [String] = ["DNS:localhost", "IP:127.0.0.1"]) async throws -> Certificate {
-        try await issue("server", usage: "serverAuth", names: names)
+    /// - Parameter days: how long it is valid from now on; negative for one that has expired.
+    public func server(
+        _ names: [String] = ["DNS:localhost", "IP:127.0.0.1"], days: Int = 30
+    ) async throws -> Certificate {
+        try await issue("server", usage: "serverAuth", names: names, days: days)
     }
 
     /// A certificate for a client.
     public func client(_ name: String = "client") async throws -> Certificate {
-        try await issue(name, usage: "clientAuth", names: ["DNS:\(name)"])
+        try await issue(name, usage: "clientAuth", names: ["DNS:\(name)"], days: 30)
     }
 
-    private func issue(_ subject: String, usage: String, names: [String]) async throws -> Certificate {
+    private func issue(_ subject: String, usage: String, names: [String], days: Int) async throws -> Certificate {
         let file = "\(subject)-\(UInt32.random(in: .min ... .max))"
         let certificate = Certificate(
             certificateFile: directory.path(of: "\(file).pem"), keyFile: directory.path(of: "\(file).key"),
@@ -49,7 +52,7 @@ public struct PrivateCA: Sendable {
         try await ChildProcess.output(of: [
             "openssl", "x509", "-req", "-in", directory.path(of: "\(file).csr"), "-CA", certificateFile, "-CAkey",
             keyFile,
-            "-set_serial", "\(UInt32.random(in: 1 ... .max))", "-days", "30", "-extfile", extensions, "-out",
+            "-set_serial", "\(UInt32.random(in: 1 ... .max))", "-days", "\(days)", "-extfile", extensions, "-out",
             certificate.certificateFile,
         ])
         return certificate

@@ -14,6 +14,8 @@ struct Problem: Error, Equatable, Sendable {
     var retryAfter: Duration?
     /// Where a browser begins the login that is wanted.
     var loginURL: String?
+    /// What is wrong with a request that can't be understood.
+    var cause: String?
     /// The connection can't be used for another request.
     var closes = false
 
@@ -38,6 +40,7 @@ extension Problem {
         self.init(
             error.status, "http_request_error", "malformed-request", "The request can't be understood",
             "\(error.detail) The connection is closed; nothing was sent upstream.", closes: true)
+        cause = error.detail
     }
 
     /// Of a body that began well: its request is under way.
@@ -45,6 +48,7 @@ extension Problem {
         self.init(
             error.status, "http_request_error", "malformed-request", "The request can't be understood",
             "\(error.detail) The connection is closed; what was sent upstream stays incomplete.", closes: true)
+        cause = error.detail
     }
 
     static let slowHead = Problem(
@@ -224,11 +228,11 @@ extension Problem {
         case .tlsHandshake:
             self.init(
                 502, "tls_protocol_error", "tls", "TLS with the upstream failed",
-                "The upstream did not complete the TLS handshake. Check that its port speaks TLS 1.2 or later.")
+                Self.sentence(error, "Check that its port speaks TLS 1.2 or later."))
         case .tlsCertificate:
             self.init(
                 502, "tls_certificate_error", "tls-certificate", "The upstream's certificate is not trusted",
-                "Check its name and issuer; `tls.ca_file` adds a private authority.")
+                Self.sentence(error, "Check its name and issuer; `tls.ca_file` adds a private authority."))
         case .tlsConfiguration:
             self.init(
                 502, "proxy_configuration_error", "tls-configuration", "A TLS file of the upstream can't be used",
@@ -249,6 +253,14 @@ extension Problem {
             self = .malformedResponse
         case .internal: self = .internalError
         }
+    }
+
+    /// A fixed one, by what TLS says.
+    private static func sentence(_ error: TransportError, _ other: String) -> String {
+        let fault = TLSFault(words: error.message)
+        guard fault != .other else { return other }
+        let advice = fault.advice(.upstream)
+        return advice.prefix(1).uppercased() + advice.dropFirst() + "."
     }
 
     static let malformedResponse = Problem(

@@ -208,7 +208,7 @@ extension ClientConnection: UpstreamExchangeDelegate {
         let finished = outbound
         outbound = nil
         guard phase == .exchanging else { return }
-        if let error, error.kind != .withheld, let upstream { shard.observer.transportFailed(upstream.name, error) }
+        if let error, error.kind != .withheld, upstream != nil { report(error) }
         if error == nil, exchange.isDiscardingAnswer {
             held?.trailers = finished?.trailers ?? []
         } else if error == nil, exchange.answerFraming == .chunked {

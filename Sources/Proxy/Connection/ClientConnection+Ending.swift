@@ -100,6 +100,7 @@ extension ClientConnection {
         case .guess: refuseGuess()
         case .head:
             startRequest(length: 0)
+            keepWhatWasRead()
             fail(.slowHead)
         case .response, .upstreamIdle: exchange.isAnswered ? cut() : fail(.responseTimeout)
         case .requestBody: exchange.isAnswered ? cut() : fail(.slowBody)

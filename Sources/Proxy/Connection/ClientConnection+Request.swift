@@ -260,7 +260,7 @@ extension ClientConnection {
             try begin(request, upstream)
         } catch {
             outbound = nil
-            shard.observer.transportFailed(upstream.name, error)
+            report(error)
             throw Problem(error)
         }
     }
@@ -367,6 +367,7 @@ extension ClientConnection {
             || head.upgradeRequested || shard.isDraining
         status = problem.status
         refusal = problem.slug
+        malformation = problem.cause
         let before = output.count
         ProblemAnswer.append(
             problem, to: &output, client: upstream?.settings.client, upstream: upstream?.name,

@@ -46,7 +46,7 @@ extension ClientConnection {
             try openTunnel(to: result.get())
         } catch {
             phase = .exchanging
-            shard.observer.transportFailed(Tunnels.name, error)
+            report(error)
             fail(error.kind == .connectionTimedOut ? .tunnelTimeout : Problem(error))
         }
     }

@@ -105,6 +105,8 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
     // For the log.
     /// Why we answered ourselves.
     var refusal: String?
+    /// What is wrong with the request, where it can't be understood.
+    var malformation: String?
     /// Its number on this loop, where the program gave it no name.
     var requestNumber: UInt64?
     var started = LoopTime(nanoseconds: 0)
@@ -187,6 +189,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
                 input.bytes, limits: HeadLimits(maxBytes: shard.settings.maxHeaderBytes, maxFields: 256))
         } catch {
             startRequest(length: 0)
+            keepWhatWasRead()
             fail(Problem(error))
             return false
         }
@@ -231,6 +234,7 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
         isSent = false
         status = 0
         refusal = nil
+        malformation = nil
         requestNumber = nil
         bytesSent = 0
         switchedCount = 0
@@ -238,6 +242,12 @@ final class ClientConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler 
         injection = nil
         clearDeadline()
         shard.requestStarted()
+    }
+
+    /// Of a head that never became whole: what it says so far is for the log.
+    func keepWhatWasRead() {
+        let length = min(input.count, shard.settings.maxHeaderBytes)
+        input.withBytes { headBytes.append($0.extracting(first: length)) }
     }
 
     /// One read; notes whether another is worth it.
