@@ -37,20 +37,20 @@ enum ConfigurationSource: Sendable, Equatable {
     }
 
     /// Reads and checks the configuration; prints what is wrong with it, and its warnings, to standard error.
+    /// - Parameter logs: whether it is for a proxy that is about to run: then a JSON log has the warnings, too.
     /// - Throws: `ExitStatus.badConfiguration`, after every problem was printed.
-    func load(environment: [String: String]) throws -> Configuration {
+    func load(environment: [String: String], logs: Bool = false) throws -> Configuration {
+        var report = ConfigurationReport.plain
         do throws(ConfigurationError) {
             let (configuration, warnings) = try read(environment)
-            for warning in warnings { OutputDescriptor.standardError.write("warning: \(warning)\n") }
+            if logs { report = ConfigurationReport(configuration.log) }
+            for warning in warnings { report.warn(warning) }
             if let fault = AdminTokenRule.fault(configuration.admin?.token, environment: environment) {
                 throw ConfigurationError(problems: [.init(file: name, message: fault)])
             }
             return configuration
         } catch {
-            let count = error.problems.count
-            OutputDescriptor.standardError.write(
-                error.problems.map { "error: \($0)\n" }.joined()
-                    + "\(count) problem\(count == 1 ? "" : "s") in the configuration; nothing was started.\n")
+            report.fail(error.problems)
             throw ExitStatus.badConfiguration.error
         }
     }

@@ -22,7 +22,7 @@ struct ServeCommand: AsyncParsableCommand {
         let source = try ConfigurationSource.choose(named: options.config, environment: environment)
         let playground: Playground? =
             source.wantsPlayground ? try await PlaygroundVariables.start(addingTo: &environment) : nil
-        let settings = try source.load(environment: environment)
+        let settings = try source.load(environment: environment, logs: true)
         let log = LogSetUp.bootstrap(settings.log)
         defer { log.writer.flush() }
         let signals = StraySignals(logger: log.logger)
@@ -33,6 +33,10 @@ struct ServeCommand: AsyncParsableCommand {
             try await app.run { running in
                 guard playground != nil, let address = running.addresses.first(where: { !$0.hasPrefix("unix:") }) else {
                     return
+                }
+                guard settings.log.format == .text else {
+                    return log.logger.info(
+                        "the playground is on", metadata: PlaygroundHint.fields(address, running.page))
                 }
                 OutputDescriptor.standardOutput.write(
                     PlaygroundHint.text(proxy: address, page: running.page))
@@ -53,6 +57,12 @@ enum PlaygroundHint {
     static let url = "http://api.playground.test/hello"
 
     static func command(proxy: String) -> String { "curl -x http://\(proxy) \(url)" }
+
+    static func fields(_ proxy: String, _ page: String?) -> Logger.Metadata {
+        var fields: Logger.Metadata = ["try": "\(command(proxy: proxy))"]
+        if let page { fields["page"] = "http://\(page)/" }
+        return fields
+    }
 
     /// - Parameter page: where the administration listens, if it does.
     static func text(proxy: String, page: String?) -> String {

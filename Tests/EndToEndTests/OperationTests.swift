@@ -58,6 +58,89 @@ struct OperationTests {
         #expect(run.output.contains("http_proxy=http://127.0.0.1:8080"))
     }
 
+    /// A configuration that takes something from the environment in every place that can.
+    private func reader(_ folder: String, _ more: String = "") -> String {
+        """
+        proxy:
+          listen: 127.0.0.1:${IN_PORT}
+          users: {alice: "${IN_USER}", bob: {env: IN_OTHER_USER}}
+        admin: {listen: "127.0.0.1:0", socket: "\(folder)/${IN_SOCKET}.sock", token: {env: IN_ADMIN_TOKEN}, hosts: ["${IN_HOSTS}.example"]}
+        store: {kind: file, directory: "\(folder)/store", key: {env: IN_STORE_KEY}}
+        clients:
+          api:
+            grant_type: authorization_code
+            issuer: https://idp.example.com/${IN_ISSUER}
+            client_id: part-${IN_CLIENT_ID}
+            client_secret: a${IN_PART_OF_SECRET}b
+            scope: ["${IN_SCOPE}"]
+            labels: {env: "${IN_LABEL}"}
+            params: {env: "${IN_PARAMS}", key: "k ${IN_PARAMS_PART}"}
+            headers: {X-Api-Key: "Key ${IN_HEADERS}"}
+            proxy: http://user:${IN_PROXY}@proxy.example.com:3128
+        upstreams:
+          - {host: api.test, client: api, url: "https://api.example.com/${IN_URL}", paths: ["/${IN_PATHS}"], proxy: "http://u:${IN_UPSTREAM_PROXY}@p.example.com:1"}
+        \(more)
+        """
+    }
+
+    private static let read = [
+        "IN_PORT", "IN_USER", "IN_OTHER_USER", "IN_SOCKET", "IN_ADMIN_TOKEN", "IN_HOSTS", "IN_STORE_KEY", "IN_ISSUER",
+        "IN_CLIENT_ID", "IN_PART_OF_SECRET", "IN_SCOPE", "IN_LABEL", "IN_PARAMS", "IN_PARAMS_PART", "IN_HEADERS",
+        "IN_PROXY", "IN_URL", "IN_PATHS", "IN_UPSTREAM_PROXY",
+    ]
+
+    private func readEnvironment(port: UInt16) -> [String: String?] {
+        var environment: [String: String?] = ["OTHER": "stays"]
+        for name in Self.read { environment[name] = "withheld-\(name.lowercased().replacing("_", with: "-"))" }
+        environment["IN_PORT"] = "\(port)"
+        environment["IN_STORE_KEY"] = "withheld" + String(repeating: "k", count: 24)
+        return environment
+    }
+
+    @Test func `of all that the configuration reads, exec's program finds nothing, in its own memory or the kernel's`()
+        async throws
+    {
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(reader(directory.path), to: "config.yaml")
+        for command in [["env"], ["cat", "/proc/self/environ"]] {
+            // The user that it is to be goes with it, in http_proxy: that is what --user is for.
+            let run = try await RunningProxy.run(
+                ["exec", "--config", file, "--user", "alice", "--"] + command, environment: readEnvironment(port: 8080))
+            #expect(run.ending == .exited(0), "\(run.transcript)")
+            let lines = run.output.split { $0 == "\n" || $0 == "\0" }
+            #expect(lines.contains("OTHER=stays"))
+            for line in lines where !line.lowercased().hasPrefix("http_proxy=") {
+                #expect(!line.contains("withheld") && !line.hasPrefix("IN_"), "\(line)")
+            }
+        }
+    }
+
+    @Test func `a hook's program finds nothing of it either, nor does whoever looks at the process`() async throws {
+        let directory = try TemporaryDirectory()
+        let script = try directory.write(
+            "import os, time\nopen(\"\(directory.path)/pid\", \"w\").write(f\"{os.getpid()} {dict(os.environ)}\")\n"
+                + "time.sleep(20)\n", to: "hook.py")
+        let hook = "hooks: {command: [\"\(try Repository.python())\", \"\(script)\", \"${IN_HOOK}\"]}"
+        let file = try directory.write(reader(directory.path, hook), to: "config.yaml")
+        var environment = readEnvironment(port: try freePort())
+        environment["IN_HOOK"] = "withheld-in-hook"
+        let proxy = try ChildProcess(
+            [try Repository.executable(), "serve", "--config", file], environment: environment)
+        let told = try await eventually("the hook runs") {
+            if proxy.ending != nil { throw TestFailure(proxy.transcript) }
+            let text = try? String(contentsOfFile: "\(directory.path)/pid", encoding: .utf8)
+            return text?.hasSuffix("}") == true ? text : nil
+        }
+        let pid = try #require(told.split(separator: " ").first.flatMap { Int32($0) })
+        let kernel = try String(contentsOfFile: "/proc/\(pid)/environ", encoding: .utf8)
+        for text in [told, kernel] {
+            #expect(text.contains("OTHER"))
+            #expect(!text.contains("withheld"), "\(text)")
+            for name in Self.read + ["IN_HOOK"] { #expect(!text.contains(name), "\(name)") }
+        }
+        #expect(try await proxy.stop() == .exited(0), "\(proxy.transcript)")
+    }
+
     @Test func `exec without a file takes every HEIMDALLR_ variable away`() async throws {
         let directory = try TemporaryDirectory()
         let environment = [
@@ -129,6 +212,53 @@ struct OperationTests {
         let seconds = try #require(json?["expires_in"] as? Int)
         #expect((3590...3600).contains(seconds))
         #expect(try await proxy.stop() == .exited(0))
+    }
+
+    @Test func `from the first line to the last, a JSON log is JSON`() async throws {
+        let endpoint = try tokenEndpoint()
+        let directory = try TemporaryDirectory()
+        let warned = """
+            proxy: {listen: "127.0.0.1:0"}
+            admin: {listen: "127.0.0.1:0", socket: \(directory.path)/s}
+            log: {format: json}
+            clients:
+              api: {token_endpoint: "\(endpoint.url)", client_id: x, client_secret: in-the-open, allow_plaintext: true, scope: "a,b"}
+            upstreams: [{host: api.test, client: api}]
+            """
+        try directory.write(warned, to: "warned.yaml")
+        try directory.write(warned.replacing("/s}", with: "/s, token: short}"), to: "short.yaml")
+        try directory.write(warned.replacing("\(directory.path)/s", with: "/nonexistent/s"), to: "stops.yaml")
+        let playground = try String(contentsOfFile: Repository.root + "/config.yaml", encoding: .utf8)
+            .replacing("127.0.0.1:8080", with: "127.0.0.1:0")
+            .replacing("listen: 127.0.0.1:8081", with: "listen: 127.0.0.1:0\n  socket: \(directory.path)/p")
+        try directory.write(playground + "\nlog: {format: json}\n", to: "playground.yaml")
+        for (file, ending) in [("warned", 0), ("playground", 0), ("short", 78), ("stops", 1)] as [(String, Int32)] {
+            let proxy = try ChildProcess([
+                try Repository.executable(), "serve", "--config", directory.path(of: "\(file).yaml"),
+            ])
+            if ending == 0 {
+                try await eventually("it listens") { proxy.errors.contains("\"listening\"") }
+                proxy.signal(SIGHUP)
+                try await eventually("the signal's line") { proxy.errors.contains("SIGHUP") }
+                #expect(try await proxy.stop() == .exited(0))
+            } else {
+                #expect(try await proxy.ended() == .exited(ending), "\(file)")
+            }
+            #expect(proxy.output.isEmpty)
+            let lines = proxy.errors.split(separator: "\n")
+            #expect(!lines.isEmpty)
+            for line in lines {
+                let json = try? JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+                #expect(json?["level"] != nil && json?["message"] != nil, "\(file): \(line)")
+            }
+            if file == "warned" {
+                let warning = try #require(lines.first { $0.contains("\"level\":\"warning\"") && $0.contains("scope") })
+                let json = try JSONSerialization.jsonObject(with: Data(warning.utf8)) as? [String: Any]
+                #expect(json?["line"] as? Int == 5)
+                #expect(json?["column"] is Int)
+                #expect((json?["file"] as? String)?.hasSuffix("warned.yaml") == true)
+            }
+        }
     }
 
     @Test func `the first run signs somebody in, without a server of anybody's`() async throws {

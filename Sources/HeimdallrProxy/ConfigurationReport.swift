@@ -1,0 +1,37 @@
+import Configuration
+import Logging
+
+/// What is said of a configuration on standard error: as compilers do it; by a proxy that logs JSON, as lines of its log
+/// once it knows so.
+struct ConfigurationReport {
+    private let isJSON: Bool
+
+    static let plain = ConfigurationReport(isJSON: false)
+
+    init(_ settings: LogSettings) { self.init(isJSON: settings.format == .json) }
+
+    private init(isJSON: Bool) { self.isJSON = isJSON }
+
+    func warn(_ problem: ConfigurationError.Problem) {
+        if isJSON { write(problem, .warning) } else { OutputDescriptor.standardError.write("warning: \(problem)\n") }
+    }
+
+    func fail(_ problems: [ConfigurationError.Problem]) {
+        guard isJSON else {
+            let count = problems.count
+            OutputDescriptor.standardError.write(
+                problems.map { "error: \($0)\n" }.joined()
+                    + "\(count) problem\(count == 1 ? "" : "s") in the configuration; nothing was started.\n")
+            return
+        }
+        for problem in problems { write(problem, .error) }
+    }
+
+    private func write(_ problem: ConfigurationError.Problem, _ level: Logger.Level) {
+        var fields: Logger.Metadata = ["file": "\(problem.file)"]
+        if let line = problem.line { fields["line"] = .stringConvertible(line) }
+        if let column = problem.column { fields["column"] = .stringConvertible(column) }
+        OutputDescriptor.standardError.write(
+            LogLine.bytes(.json, time: .now, level: level, message: problem.message, fields: fields))
+    }
+}

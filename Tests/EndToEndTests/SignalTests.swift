@@ -1,0 +1,68 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("signals that mean nothing make a log line, whatever the proxy is doing", .timeLimit(.minutes(2)))
+struct SignalTests {
+    private static let stray: [(number: Int32, name: String)] = [
+        (SIGHUP, "SIGHUP"), (SIGUSR1, "SIGUSR1"), (SIGUSR2, "SIGUSR2"),
+    ]
+
+    private func expectLines(_ log: @escaping @Sendable () -> String) async throws {
+        for (_, name) in Self.stray { try await eventually("a line for \(name)") { log().contains("signal=\(name) ") } }
+    }
+
+    /// Whether the process has a handler of its own for it (proc(5)).
+    private func catches(_ number: Int32, _ pid: Int32) -> Bool {
+        guard let status = try? String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8),
+            let line = status.split(separator: "\n").first(where: { $0.hasPrefix("SigCgt:") }),
+            let mask = line.split(separator: "\t").last.flatMap({ UInt64($0, radix: 16) })
+        else { return false }
+        return mask & (1 << UInt64(number - 1)) != 0
+    }
+
+    @Test func `while it starts`() async throws {
+        let endpoint = try tokenEndpoint()
+        let directory = try TemporaryDirectory()
+        try directory.write(clientSecret, to: "secret")
+        let text = configuration(tokenEndpoint: endpoint.url, upstreams: upstream(url: endpoint.url)).text
+        let file = try directory.write(text.replacing("FOLDER", with: directory.path), to: "config.yaml")
+        for _ in 0..<5 {
+            let proxy = try ChildProcess([try Repository.executable(), "serve", "--config", file])
+            // As early as a signal can come without ending any program.
+            while !Self.stray.allSatisfy({ catches($0.number, proxy.pid) }) {
+                if proxy.ending != nil { throw TestFailure(proxy.transcript) }
+            }
+            for (number, _) in Self.stray { proxy.signal(number) }
+            try await expectLines { proxy.errors }
+            try await eventually("it listens") { proxy.errors.contains("listening") }
+            #expect(try await proxy.stop() == .exited(0), "\(proxy.transcript)")
+        }
+    }
+
+    @Test func `while it drains`() async throws {
+        let gate = Gate()
+        let origin = try RecordingOrigin { exchange in
+            gate.wait()
+            try exchange.respond(body: "whole")
+        }
+        let endpoint = try tokenEndpoint()
+        let proxy = try await RunningProxy(
+            configuration(tokenEndpoint: endpoint.url, upstreams: upstream(url: origin.url)))
+        let client = try await RawClient.connect(port: proxy.port)
+        try await client.send("GET http://api.test/x HTTP/1.1\r\nHost: api.test\r\n\r\n")
+        try await eventually("it is under way") { origin.requests.count == 1 }
+        proxy.process.signal(SIGTERM)
+        let deadline = ContinuousClock.now + .seconds(5)
+        while (try? await RawClient.connect(port: proxy.port)) != nil {
+            guard ContinuousClock.now < deadline else { throw TestFailure("it still accepts") }
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        for (number, _) in Self.stray { proxy.process.signal(number) }
+        try await expectLines { proxy.log }
+        #expect(proxy.process.ending == nil)
+        gate.open()
+        #expect(try await client.response().text == "whole")
+        #expect(try await proxy.process.ended() == .exited(0), "\(proxy.process.transcript)")
+    }
+}
