@@ -31,9 +31,9 @@ struct OperationTests {
             token_endpoint: https://idp.example.com/${REALM}/token
             client_id: x
             client_secret: {env: OUR_SECRET}
-            params: {api_key: "${IN_PARAMS}"}
-            headers: {X-Api-Key: "Key ${IN_HEADERS}"}
-            proxy: http://user:${IN_PROXY}@proxy.example.com:3128
+            params: {api_key: "${READ_PARAMS}"}
+            headers: {X-Api-Key: "Key ${READ_HEADERS}"}
+            proxy: http://user:${READ_PROXY}@proxy.example.com:3128
             tls: {ca_file: "${HOME}/ca.pem"}
         upstreams:
           - {host: api.test, client: api}
@@ -46,8 +46,9 @@ struct OperationTests {
         try FileManager.default.copyItem(atPath: ca.certificateFile, toPath: directory.path + "/ca.pem")
         let file = try directory.write(setup, to: "config.yaml")
         let environment = [
-            "REALM": "withheld-0", "OUR_SECRET": "withheld-1", "IN_PARAMS": "withheld-2", "IN_HEADERS": "withheld-3",
-            "IN_PROXY": "withheld-4", "HOME": directory.path, "HEIMDALLR_CLIENT_SECRET": "withheld-5",
+            "REALM": "withheld-0", "OUR_SECRET": "withheld-1", "READ_PARAMS": "withheld-2",
+            "READ_HEADERS": "withheld-3",
+            "READ_PROXY": "withheld-4", "HOME": directory.path, "HEIMDALLR_CLIENT_SECRET": "withheld-5",
             "HEIMDALLR_CLIENT_SECRT": "withheld-6", "OTHER": "stays",
         ]
         let run = try await RunningProxy.run(["exec", "--config", file, "--", "env"], environment: environment)
@@ -62,38 +63,40 @@ struct OperationTests {
     private func reader(_ folder: String, _ more: String = "") -> String {
         """
         proxy:
-          listen: 127.0.0.1:${IN_PORT}
-          users: {alice: "${IN_USER}", bob: {env: IN_OTHER_USER}}
-        admin: {listen: "127.0.0.1:0", socket: "\(folder)/${IN_SOCKET}.sock", token: {env: IN_ADMIN_TOKEN}, hosts: ["${IN_HOSTS}.example"]}
-        store: {kind: file, directory: "\(folder)/store", key: {env: IN_STORE_KEY}}
+          listen: 127.0.0.1:${READ_PORT}
+          users: {alice: "${READ_USER}", bob: {env: READ_OTHER_USER}}
+        admin: {listen: "127.0.0.1:0", socket: "\(folder)/${READ_SOCKET}.sock", token: {env: READ_ADMIN_TOKEN}, hosts: ["${READ_HOSTS}.example"]}
+        store: {kind: file, directory: "\(folder)/store", key: {env: READ_STORE_KEY}}
         clients:
           api:
             grant_type: authorization_code
-            issuer: https://idp.example.com/${IN_ISSUER}
-            client_id: part-${IN_CLIENT_ID}
-            client_secret: a${IN_PART_OF_SECRET}b
-            scope: ["${IN_SCOPE}"]
-            labels: {env: "${IN_LABEL}"}
-            params: {env: "${IN_PARAMS}", key: "k ${IN_PARAMS_PART}"}
-            headers: {X-Api-Key: "Key ${IN_HEADERS}"}
-            proxy: http://user:${IN_PROXY}@proxy.example.com:3128
+            issuer: https://idp.example.com/${READ_ISSUER}
+            client_id: part-${READ_CLIENT_ID}
+            client_secret: a${READ_PART_OF_SECRET}b
+            scope: ["${READ_SCOPE}"]
+            labels: {env: "${READ_LABEL}"}
+            params: {env: "${READ_PARAMS}", key: "k ${READ_PARAMS_PART}"}
+            headers: {X-Api-Key: "Key ${READ_HEADERS}"}
+            proxy: http://user:${READ_PROXY}@proxy.example.com:3128
         upstreams:
-          - {host: api.test, client: api, url: "https://api.example.com/${IN_URL}", paths: ["/${IN_PATHS}"], proxy: "http://u:${IN_UPSTREAM_PROXY}@p.example.com:1"}
+          - {host: api.test, client: api, url: "https://api.example.com/${READ_URL}", paths: ["/${READ_PATHS}"], proxy: "http://u:${READ_UPSTREAM_PROXY}@p.example.com:1"}
         \(more)
         """
     }
 
     private static let read = [
-        "IN_PORT", "IN_USER", "IN_OTHER_USER", "IN_SOCKET", "IN_ADMIN_TOKEN", "IN_HOSTS", "IN_STORE_KEY", "IN_ISSUER",
-        "IN_CLIENT_ID", "IN_PART_OF_SECRET", "IN_SCOPE", "IN_LABEL", "IN_PARAMS", "IN_PARAMS_PART", "IN_HEADERS",
-        "IN_PROXY", "IN_URL", "IN_PATHS", "IN_UPSTREAM_PROXY",
+        "READ_PORT", "READ_USER", "READ_OTHER_USER", "READ_SOCKET", "READ_ADMIN_TOKEN", "READ_HOSTS", "READ_STORE_KEY",
+        "READ_ISSUER",
+        "READ_CLIENT_ID", "READ_PART_OF_SECRET", "READ_SCOPE", "READ_LABEL", "READ_PARAMS", "READ_PARAMS_PART",
+        "READ_HEADERS",
+        "READ_PROXY", "READ_URL", "READ_PATHS", "READ_UPSTREAM_PROXY",
     ]
 
     private func readEnvironment(port: UInt16) -> [String: String?] {
         var environment: [String: String?] = ["OTHER": "stays"]
         for name in Self.read { environment[name] = "withheld-\(name.lowercased().replacing("_", with: "-"))" }
-        environment["IN_PORT"] = "\(port)"
-        environment["IN_STORE_KEY"] = "withheld" + String(repeating: "k", count: 24)
+        environment["READ_PORT"] = "\(port)"
+        environment["READ_STORE_KEY"] = "withheld" + String(repeating: "k", count: 24)
         return environment
     }
 
@@ -120,10 +123,10 @@ struct OperationTests {
         let script = try directory.write(
             "import os, time\nopen(\"\(directory.path)/pid\", \"w\").write(f\"{os.getpid()} {dict(os.environ)}\")\n"
                 + "time.sleep(20)\n", to: "hook.py")
-        let hook = "hooks: {command: [\"\(try Repository.python())\", \"\(script)\", \"${IN_HOOK}\"]}"
+        let hook = "hooks: {command: [\"\(try Repository.python())\", \"\(script)\", \"${READ_HOOK}\"]}"
         let file = try directory.write(reader(directory.path, hook), to: "config.yaml")
         var environment = readEnvironment(port: try freePort())
-        environment["IN_HOOK"] = "withheld-in-hook"
+        environment["READ_HOOK"] = "withheld-in-hook"
         let proxy = try ChildProcess(
             [try Repository.executable(), "serve", "--config", file], environment: environment)
         let told = try await eventually("the hook runs") {
@@ -136,7 +139,7 @@ struct OperationTests {
         for text in [told, kernel] {
             #expect(text.contains("OTHER"))
             #expect(!text.contains("withheld"), "\(text)")
-            for name in Self.read + ["IN_HOOK"] { #expect(!text.contains(name), "\(name)") }
+            for name in Self.read + ["READ_HOOK"] { #expect(!text.contains(name), "\(name)") }
         }
         #expect(try await proxy.stop() == .exited(0), "\(proxy.transcript)")
     }

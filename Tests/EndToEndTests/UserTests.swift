@@ -32,82 +32,14 @@ struct UserTests {
         "http_proxy": nil, "HTTP_PROXY": nil, "no_proxy": nil, "NO_PROXY": nil, "ALL_PROXY": nil, "all_proxy": nil,
     ]
 
-    private static func escaped(_ text: String) -> String {
-        text.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
-    }
-
     private func basic(_ credentials: String) -> (String, String) {
         ("Proxy-Authorization", "Basic \(credentials.base64)")
     }
 
-    struct Program: Sendable, CustomTestStringConvertible {
-        var name: String
-        /// Arguments and environment for a GET through the proxy as that user.
-        var command:
-            @Sendable (_ port: UInt16, _ user: String, _ password: String) throws -> (
-                [String], [String: String?]
-            )
-        var testDescription: String { name }
-
-        /// Takes `http://NAME:PASSWORD@HOST:PORT` from the environment.
-        static func byEnvironment(_ name: String, _ arguments: @escaping @Sendable () throws -> [String]) -> Program {
-            Program(name: name) { port, user, password in
-                let url = "http://\(escaped(user)):\(escaped(password))@127.0.0.1:\(port)"
-                return (try arguments(), ["http_proxy": url])
-            }
-        }
-    }
-
-    static let programs = [
-        Program(name: "curl --proxy-user") { port, user, password in
-            (
-                [
-                    "curl", "-sS", "--fail", "-x", "http://127.0.0.1:\(port)", "--proxy-user", "\(user):\(password)",
-                    "http://api.test/x",
-                ], [:]
-            )
-        },
-        Program(name: "curl --proxy-anyauth") { port, user, password in
-            (
-                [
-                    "curl", "-sS", "--fail", "-x", "http://127.0.0.1:\(port)", "--proxy-anyauth", "--proxy-user",
-                    "\(user):\(password)", "http://api.test/x",
-                ], [:]
-            )
-        },
-        .byEnvironment("curl") { ["curl", "-sS", "--fail", "http://api.test/x"] },
-        Program(name: "wget") { port, user, password in
-            (
-                [
-                    "wget", "-qO-", "--tries=1", "-e", "http_proxy=http://127.0.0.1:\(port)", "--proxy-user=\(user)",
-                    "--proxy-password=\(password)", "http://api.test/x",
-                ], [:]
-            )
-        },
-        .byEnvironment("requests") {
-            [
-                try Repository.python(), "-c",
-                "import requests; r = requests.get('http://api.test/x'); r.raise_for_status(); print(r.text)",
-            ]
-        },
-        .byEnvironment("httpx") {
-            [
-                try Repository.python(), "-c",
-                "import httpx; r = httpx.get('http://api.test/x'); r.raise_for_status(); print(r.text)",
-            ]
-        },
-        .byEnvironment("urllib") {
-            [
-                try Repository.python(), "-c",
-                "import urllib.request; print(urllib.request.urlopen('http://api.test/x').read().decode())",
-            ]
-        },
-        // Says what the answer was; there is no repository.
-        .byEnvironment("git") { ["git", "ls-remote", "http://api.test/x"] },
-    ]
-
-    @Test(arguments: programs)
-    func `a program that says who it is comes in, with a wrong password it does not`(program: Program) async throws {
+    @Test(arguments: ProxyUserProgram.all)
+    func `a program that says who it is comes in, with a wrong password it does not`(program: ProxyUserProgram)
+        async throws
+    {
         let proxy = try await proxy()
         let (arguments, environment) = try program.command(proxy.port, "alice", Self.password)
         let isGit = arguments[0] == "git"
@@ -172,7 +104,7 @@ struct UserTests {
         }
         #expect(lines.filter { $0.contains("user=alice") && $0.contains("status=200") }.count == 2, "\(proxy.log)")
         #expect(lines.filter { $0.contains("user=") }.count == 2)
-        #expect(lines.filter { $0.contains("path=/x ") }.count == values.count + 2)
+        #expect(lines.filter { $0.contains("path=/x ") }.count == values.count + 3)
         for secret in ["SEKRET", Self.password.base64, good.base64, "Proxy-Authorization"] {
             #expect(!proxy.log.contains(secret))
         }

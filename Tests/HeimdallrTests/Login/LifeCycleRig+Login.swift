@@ -1,0 +1,39 @@
+import Testing
+
+@testable import Heimdallr
+
+extension LifeCycleRig {
+    static func response(
+        _ value: String, expiresIn: Double? = 3600, refreshToken: String? = nil, refreshLife: Double? = nil
+    ) -> TokenResponse {
+        TokenResponse(
+            accessToken: Secret(value), tokenType: "Bearer", expiresIn: expiresIn,
+            refreshToken: refreshToken.map { Secret($0) }, refreshTokenExpiresIn: refreshLife)
+    }
+
+    /// A login has brought this; its record is not saved yet.
+    mutating func loggedIn(
+        _ response: TokenResponse, as name: String? = nil, over stored: UInt64 = 0
+    ) throws -> (id: UInt64, record: TokenRecord) {
+        life.askedForLogin(now: now)
+        let signIn = name.map { SignIn(idToken: Secret("header.payload.signature"), name: $0) }
+        let login = try life.loggedIn(
+            response, as: signIn, askedAt: now, over: stored, now: now, wallClock: wall)
+        collect()
+        return try #require(login)
+    }
+
+    @discardableResult
+    mutating func loginSaved(_ login: (id: UInt64, record: TokenRecord), fault: String? = nil) -> Bool {
+        let isUsed = life.loginSaved(login.id, login.record, fault: fault, now: now, random: { [chance] in chance })
+        collect()
+        return isUsed
+    }
+
+    mutating func logIn(_ response: TokenResponse, as name: String? = nil) throws {
+        let login = try loggedIn(response, as: name)
+        #expect(loginSaved(login) == true)
+    }
+
+    var status: HeimdallrStatus { life.status(client: "c", grantType: "authorization_code", now: now) }
+}
