@@ -85,7 +85,7 @@ extension TransportError {
 extension TransportError {
     /// By TLS 1.3 a server judges the client's certificate when the client's part of the handshake is over: its alert is
     /// read as the first of the answer (RFC 8446, section 4.4.2.4).
-    private static func isRefusal(_ message: String) -> Bool {
+    static func isRefusal(_ message: String) -> Bool {
         guard message.contains("SSL routines::") else { return false }
         return [
             "alert certificate ", "alert unknown ca", "alert bad certificate", "alert unsupported certificate",

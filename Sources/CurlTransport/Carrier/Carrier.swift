@@ -216,11 +216,16 @@ public enum CarrierReceived: Sendable, Equatable {
         socket.carrier = self
         phase = .inUse
         request = nil
-        unsafe errorText?.deallocate()
-        unsafe errorText = nil
+        if isSecured {
+            // TLS may still say why it ends.
+            unsafe errorText?.pointee = 0
+        } else {
+            unsafe errorText?.deallocate()
+            unsafe errorText = nil
+        }
         guard
-            // The handle would go on to write into it.
-            unsafe heimdallr_easy_set_pointer(easy.pointer, CURLOPT_ERRORBUFFER, nil) == CURLE_OK,
+            // The handle would go on to write into what is gone.
+            unsafe isSecured || heimdallr_easy_set_pointer(easy.pointer, CURLOPT_ERRORBUFFER, nil) == CURLE_OK,
             // It bounds what one read gives; libcurl's own buffer of that size is not made any more.
             unsafe heimdallr_easy_set_long(easy.pointer, CURLOPT_BUFFERSIZE, Self.maxReceive) == CURLE_OK
         else { return TransportError(.internal, message: "CURLOPT_BUFFERSIZE") }
@@ -283,9 +288,11 @@ public enum CarrierReceived: Sendable, Equatable {
         canRead = false
         canWrite = false
         isSpent = true
+        let words = unsafe errorText.map { unsafe String(cString: $0) } ?? ""
+        let text = words.isEmpty ? unsafe String(cString: curl_easy_strerror(code)) : words
         return TransportError(
-            .connectionLost,
-            message: "\(call): \(unsafe String(cString: curl_easy_strerror(code))) (curl \(code.rawValue))")
+            TransportError.isRefusal(text) ? .tlsHandshake : .connectionLost,
+            message: "\(call): \(text) (curl \(code.rawValue))")
     }
 
     private static let isClosed = TransportError(.connectionLost, message: "the connection is closed")
