@@ -84,10 +84,12 @@ enum WhyText {
             }
             let status = client.heimdallr.status()
             text += "client       \(name) (\(status.grantType)) \(status.state.inWords)\nput on as    \(injection)\n"
-            if status.state.isWithoutHope { text += "answer       an error of the proxy, for want of a token\n" }
+            if status.state.isWithoutHope, !status.isTokenRefused {
+                text += "answer       an error of the proxy, for want of a token\n"
+            }
             if let since = status.sinceLastSuccess { text += "token from   \(StatusPage.words(since)) ago\n" }
             if let left = status.expiresIn { text += "expires in   \(StatusPage.words(left))\n" }
-            if let cause = status.cause { text += "because      \(cause)\n" }
+            if let reason = status.needsAuthenticationBecause { text += "because      \(reason)\n" }
             if let error = status.lastError {
                 text +=
                     "last error   \(error)\nwhat to do   \(Advice.sentence(for: error, signIn: office.signIn(of: client)))\n"

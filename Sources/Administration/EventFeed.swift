@@ -68,7 +68,9 @@ final class EventFeed: Sendable {
         ]
         switch event.kind {
         case .needsAuthentication:
-            if let cause = signIn.status?.cause { members.append(.init("reason", .string(cause.description))) }
+            if let reason = signIn.status?.needsAuthenticationBecause {
+                members.append(.init("reason", .string(reason)))
+            }
             members += [.init("advice", .string(signIn.advice)), .init("login_url", JSON(signIn.url))]
         case .refreshTokenEnding(let expiresIn):
             members += [

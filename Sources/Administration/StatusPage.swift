@@ -44,9 +44,9 @@ struct StatusPage {
             ])
         }
         var cause = JSON.null
-        if let fault = status.cause {
+        if let reason = status.needsAuthenticationBecause {
             cause = .object([
-                .init("message", .string(fault.description)), .init("seconds_ago", JSON(status.sinceCause)),
+                .init("message", .string(reason)), .init("seconds_ago", JSON(status.sinceCause)),
             ])
         }
         return .object([
@@ -140,6 +140,7 @@ struct StatusPage {
             if let since = status.sinceCause { text += ", \(words(since)) ago," }
             text += " the server refused: \(cause)\n"
         }
+        if status.isTokenRefused, let reason = status.needsAuthenticationBecause { text += "  because \(reason)\n" }
         if status.state == .needsAuthentication, let uri = client.signIn.redirectURI {
             text += "  redirect URI to register at the server: \(uri)\n"
         }

@@ -42,6 +42,11 @@ public struct Challenge: Sendable, Equatable {
         } ?? false
     }
 
+    /// Whether a Bearer one among them has the error `invalid_token`.
+    public static func sayInvalidToken(_ values: [[UInt8]]) -> Bool {
+        (parse(values) ?? []).contains { $0.scheme == "bearer" && $0.value(of: "error") == "invalid_token" }
+    }
+
     /// All challenges of one answer's fields, in order: several in one field, several fields.
     ///
     /// - Parameter values: the values of all fields of that name.

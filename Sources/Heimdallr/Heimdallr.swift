@@ -153,8 +153,11 @@ public final class Heimdallr: Sendable {
         return state.withLock { $0.lifeCycle.token.map { !$0.isExpired(at: now) } ?? false }
     }
 
-    /// A new token can't be had before somebody signs in; the one in use may still serve.
-    public var awaitsPerson: Bool { state.withLock { $0.lifeCycle.announcedNeed } }
+    /// The sign-in is over, so that no new token can be had before somebody signs in; the one in use may still serve. One
+    /// resource's `invalid_token` alone does not end it.
+    public var awaitsPerson: Bool {
+        state.withLock { $0.lifeCycle.announcedNeed && !$0.lifeCycle.isTokenInvalid }
+    }
 
     /// The access token counts as expired from now on; the refresh token stays.
     public func invalidateAccessToken() {

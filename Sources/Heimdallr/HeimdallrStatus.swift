@@ -3,7 +3,7 @@ public struct HeimdallrStatus: Sendable, Equatable {
     public enum State: String, Sendable, Hashable {
         /// Nobody has asked yet, or the store is being read.
         case starting
-        /// There is a token that may be used.
+        /// There is a token that may be used, and no resource calls it invalid that nobody can replace.
         case ready
         /// No token; a token request is under way or about to be.
         case fetching
@@ -47,6 +47,9 @@ public struct HeimdallrStatus: Sendable, Equatable {
     /// Why nobody is signed in any more, while that is so: what the server said, or why it could not be asked.
     public var cause: TokenEndpointFault?
     public var sinceCause: Duration?
+    /// A resource answered `invalid_token`, and without a refresh token only a person can bring another token. The one there
+    /// is goes on being used: other resources may still take it.
+    public var isTokenRefused = false
     /// As configured.
     public var issuer: String?
     /// Where the client's last request of its own to the server went; without its query.
@@ -56,6 +59,13 @@ public struct HeimdallrStatus: Sendable, Equatable {
 }
 
 extension HeimdallrStatus {
+    /// Why somebody has to sign in, where there is something to say. To stand behind a colon.
+    public var needsAuthenticationBecause: String? {
+        if let cause { return cause.description }
+        return isTokenRefused
+            ? "an API refused the token (invalid_token), and there is no refresh token to get another with" : nil
+    }
+
     mutating func noteScope(wanted: [String]) {
         // One entry of a library's configuration may hold several.
         scopeNotGranted = wanted.flatMap { $0.split(separator: " ").map(String.init) }.filter { name in

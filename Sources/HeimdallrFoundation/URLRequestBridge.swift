@@ -22,11 +22,11 @@ extension Heimdallr {
         _ request: URLRequest, waiting limit: Duration = .seconds(30),
         send: nonisolated(nonsending) (URLRequest) async throws -> (Body, URLResponse)
     ) async throws -> (Body, URLResponse) {
-        try await withCredential(waiting: limit) { credential in
-            var request = request
-            credential.put(on: &request)
-            return try await send(request)
-        } challenges: { answer in
+        let url = request.url
+        let origin = "\(url?.scheme ?? "")://\(url?.host ?? ""):\(url?.port ?? 0)".lowercased()
+        return try await authenticateRequest(
+            request, to: origin, waiting: limit, put: { $0.put(on: &$1) }, send: send
+        ) { answer in
             guard let response = answer.1 as? HTTPURLResponse, response.statusCode == 401 else { return nil }
             // Several fields are one value here, with commas between.
             return response.value(forHTTPHeaderField: "WWW-Authenticate").map { [$0] } ?? []

@@ -21,11 +21,10 @@ extension Heimdallr {
         _ request: HTTPRequest, waiting limit: Duration = .seconds(30),
         send: nonisolated(nonsending) (HTTPRequest) async throws -> (HTTPResponse, Body)
     ) async throws -> (HTTPResponse, Body) {
-        try await withCredential(waiting: limit) { credential in
-            var request = request
-            credential.put(on: &request)
-            return try await send(request)
-        } challenges: { answer in
+        let origin = "\(request.scheme ?? "")://\(request.authority ?? "")".lowercased()
+        return try await authenticateRequest(
+            request, to: origin, waiting: limit, put: { $0.put(on: &$1) }, send: send
+        ) { answer in
             answer.0.status == .unauthorized ? answer.0.headerFields[values: .wwwAuthenticate] : nil
         }
     }

@@ -50,7 +50,7 @@ enum EventLog {
             fields["reason"] = "\(error)"
             logger.warning("a sign-in was refused or failed", metadata: fields)
         case .needsAuthentication:
-            if let cause = client.status().cause { fields["reason"] = "\(cause)" }
+            if let reason = client.status().needsAuthenticationBecause { fields["reason"] = "\(reason)" }
             add(signIn(event.client), &fields)
             logger.warning("somebody has to sign in", metadata: fields)
         case .refreshTokenEnding(let expiresIn):

@@ -72,6 +72,32 @@ struct LoginTests {
         #expect(try await browser.get("/callback?code=x&state=\(state)", Browser.foreign).status == 200)
     }
 
+    @Test(arguments: [
+        ("state", "code=x&state=STATE&state=STATE"), ("state", "state=wrong&code=x&state=STATE"),
+        ("state", "code=x&state=STATE&st%61te=other"), ("code", "code=x&code=y&state=STATE"),
+        ("error", "error=access_denied&error=x&state=STATE"),
+    ])
+    func `a parameter of ours that comes twice is named, and the login is as it was`(name: String, query: String)
+        async throws
+    {
+        let admin = try await AdministeredProxy.signedInAtABrowser()
+        var browser = Browser(admin)
+        let state = try #require(try await browser.begin()["state"])
+        let answer = try await browser.get("/callback?" + query.replacing("STATE", with: state), Browser.foreign)
+        #expect(answer.status == 400)
+        #expect(answer.text.contains("the parameter “\(name)” twice"))
+        #expect(answer.text.contains("Nothing was stored"))
+        #expect(!answer.text.contains(state))
+        #expect(admin.tokenEndpoint.requests.isEmpty)
+        let proxy = admin.proxy
+        _ = try await eventually("the log") {
+            proxy.log.contains("the parameter \(name) is there twice") ? true : nil
+        }
+        // What is not ours may repeat.
+        let back = "/callback?code=x&scope=a&scope=b&state=\(state)"
+        #expect(try await browser.get(back, Browser.foreign).status == 200)
+    }
+
     @Test func `a denial without a state shows the server's words, and the login is as it was`() async throws {
         let admin = try await AdministeredProxy.signedInAtABrowser()
         var browser = Browser(admin)

@@ -83,6 +83,48 @@ struct AuthenticateRequestTests {
         #expect(asked.count.load(ordering: .relaxed) == 2)
     }
 
+    @Test func `one host's 401s take the token from no other, and start fewer and fewer token requests`() async throws {
+        let (heimdallr, asked) = try heimdallr()
+        func call(_ host: String, _ status: Int) async throws -> (Int, [String?]) {
+            var sent: [String?] = []
+            let request = HeimdallrHTTPRequest(url: "https://\(host)/v1?x=1")
+            let answer = try await heimdallr.authenticateRequest(request) { request in
+                sent.append(token(of: request))
+                return HeimdallrHTTPResponse(status: status)
+            }
+            return (answer.status, sent)
+        }
+        #expect(try await call("good.example.com", 200).1 == ["Bearer T1"])
+        for _ in 0..<20 { #expect(try await call("bad.example.com", 401).0 == 401) }
+        #expect(asked.count.load(ordering: .relaxed) == 2)
+        #expect(heimdallr.hasAccessToken)
+        #expect(try await call("good.example.com", 200).1 == ["Bearer T2"])
+        // Letter case, path and query make no other host of it.
+        #expect(try await call("BAD.example.com", 401).1.count == 1)
+    }
+
+    @Test func `where no new token can be had, the old one serves on, and the 401 is the answer`() async throws {
+        let asked = Asked()
+        let http = ScriptedHTTPClient { _ in
+            guard asked.count.add(1, ordering: .relaxed).newValue == 1 else {
+                return HeimdallrHTTPResponse(status: 503)
+            }
+            let answer = #"{"access_token":"T1","token_type":"Bearer","expires_in":3600}"#
+            return HeimdallrHTTPResponse(status: 200, body: Array(answer.utf8))
+        }
+        let heimdallr = try Heimdallr(
+            configuration: HeimdallrConfiguration(tokenEndpoint: "https://idp.example.com/token"),
+            credentials: OAuthClientSecretCredentials(identifier: "x", secret: SecretClosureProvider { Secret("s") }),
+            httpClient: http)
+        for (host, status) in [("a", 200), ("b", 401), ("a", 200), ("b", 401), ("a", 200)] {
+            let answer = try await heimdallr.authenticateRequest(HeimdallrHTTPRequest(url: "https://\(host)/")) { _ in
+                HeimdallrHTTPResponse(status: status)
+            }
+            #expect(answer.status == status)
+        }
+        #expect(heimdallr.currentToken()?.value == Secret("T1"))
+    }
+
     @Test func `a request of swift-http-types`() async throws {
         let (heimdallr, _) = try heimdallr()
         var request = HTTPRequest(method: .get, scheme: "https", authority: "api.example.com", path: "/v1?x=1")

@@ -159,8 +159,12 @@ final class LoginDesk: Sendable {
             }.map(\.key)
         }
         tell(.refused(error), of: keys)
-        guard keys.isEmpty else { return false }
-        return state.withLock { state in
+        return keys.isEmpty && maySayOfNobody(now: now)
+    }
+
+    /// Whether a log may say something that belongs to no attempt: not too often.
+    func maySayOfNobody(now: ContinuousClock.Instant = .now) -> Bool {
+        state.withLock { state in
             state.toldAt.removeAll { now - $0 > .seconds(60) }
             guard state.toldAt.count < 10 else { return false }
             state.toldAt.append(now)

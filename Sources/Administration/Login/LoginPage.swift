@@ -38,6 +38,22 @@ enum LoginPage {
                 ]))
     }
 
+    /// An answer with a parameter twice.
+    /// - Parameter name: one of a few that we know.
+    static func repeatedParameter(_ name: String) -> Response {
+        .page(
+            .badRequest,
+            PageMarkup.render(
+                .message,
+                [
+                    "title": "Not signed in", "kind": "callback", "tone": "bad", "headline": "Not signed in",
+                    "lines": [
+                        "The answer has the parameter “\(name)” twice, and nobody can say which one counts. Nothing was "
+                            + "stored, and a sign-in that is under way stays as it is."
+                    ],
+                ]))
+    }
+
     static func failure(
         _ status: HTTPResponse.Status, _ headline: String, _ lines: String..., again: String? = nil,
         isCallback: Bool = false

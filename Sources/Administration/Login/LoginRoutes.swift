@@ -167,6 +167,14 @@ struct LoginRoutes: Sendable {
     private func finish(_ request: Request, _ context: AdminContext, answer: String) async -> Response {
         // An answer behind `#` is the whole answer.
         let told = answer[(answer.firstIndex(of: "#") ?? answer.startIndex)...]
+        if let name = Heimdallr.repeatedParameter(in: told.dropFirst(), isFragment: told.hasPrefix("#")) {
+            // Nobody can say which counts; whoever sent it, the attempt is as it was.
+            if office.logins.maySayOfNobody() {
+                context.logger.warning(
+                    "an answer to a sign-in was refused", metadata: ["reason": "the parameter \(name) is there twice"])
+            }
+            return LoginPage.repeatedParameter(name)
+        }
         let taken: LoginDesk.Taken
         do throws(LoginDesk.Refusal) {
             taken = try office.logins.take(state: Self.state(in: told), cookies: request.cookies)

@@ -107,6 +107,13 @@ struct OverviewModel {
         }
         if client.state == .needsAuthentication {
             note["tone"] = "warn"
+            if client.isTokenRefused {
+                note["headline"] = "An API refuses the token."
+                note["detail"] =
+                    "It said invalid_token, and there is no refresh token: only a sign-in brings a new one. Requests go "
+                    + "on with the old one, and the API’s 401 is their answer."
+                return note
+            }
             note["headline"] = "Nobody is signed in."
             note["detail"] =
                 "Requests that want this client’s token get 503 until somebody does."

@@ -95,7 +95,8 @@ extension TokenLifeCycle {
     /// What the store has. Nothing that is ours is given up for it, but for a record that says that there is nothing.
     /// Revisions don't tell which is later: after a logout another process may have begun to count anew.
     mutating func looked(_ record: TokenRecord?, now: Instant, wallClock: Int64, random: () -> Double) {
-        guard let record, stage == .running, fetch == nil, pendingLogin == nil, token == nil, refreshToken == nil,
+        guard let record, stage == .running, fetch == nil, pendingLogin == nil, token == nil || isTokenInvalid,
+            refreshToken == nil, record.accessToken == nil || record.accessToken != token?.value,
             record.revision != revision, record.refreshToken == nil || record.refreshToken != spentRefreshToken,
             record.refreshToken != nil || record.accessToken(now: now, wallClock: wallClock) != nil
         else { return }

@@ -18,6 +18,7 @@ extension TokenLifeCycle {
             status.cause = lastFault.fault
             status.sinceCause = lastFault.at.duration(to: now)
         }
+        status.isTokenRefused = isTokenInvalid
         if status.lastError == nil, let rejectedUntil, rejectedUntil > now {
             status.lastError = .rejectedByResource(retryAfter: now.duration(to: rejectedUntil))
         }
@@ -30,7 +31,7 @@ extension TokenLifeCycle {
         case .stopped: return .stopped
         case .running: break
         }
-        if hasToken { return .ready }
+        if hasToken { return isTokenInvalid ? .needsAuthentication : .ready }
         if fetch != nil { return .fetching }
         if failure?.kind == .needsAuthentication || nextKind == nil { return .needsAuthentication }
         if let failure, failure.retryAt > now { return .backingOff }

@@ -15,14 +15,28 @@ extension TokenLifeCycle {
         guard suspicions.refused(refusal, now: now) else { return false }
         if fetch != nil { return true }
         // Whoever can't have a new one goes on with the old one.
-        guard self.refusal(now: now) == nil else {
+        if let obstacle = self.refusal(now: now) {
             suspicions.giveUp()
+            if obstacle == .needsAuthentication, saysInvalid { askForPerson(instead: token, now: now) }
             return false
         }
         wantToken(now: now)
         tick(now: now, random: random)
         return true
     }
+
+    /// A resource says in so many words that the token is of no use, and only a person can bring another. It stays in use
+    /// all the same: that is one resource's word, and others may still take it.
+    private mutating func askForPerson(instead token: AccessToken, now: Instant) {
+        if !announcedNeed {
+            invalidGeneration = token.generation
+            needAuthentication()
+        }
+        lookAgain(now: now)
+    }
+
+    /// The token in use is one that `askForPerson` was about.
+    var isTokenInvalid: Bool { token != nil && token?.generation == invalidGeneration }
 
     /// The token for one resource, where it is not suspect there. Without any effect.
     func tokenInUse(for resource: String, now: Instant) -> AccessToken? {

@@ -120,6 +120,8 @@ struct TokenLifeCycle: Sendable {
 
     /// Which resources doubt it.
     var suspicions = Suspicions()
+    /// The generation that a resource called invalid while only a person could bring another.
+    var invalidGeneration: UInt64?
 
     // Fetching.
     var fetch: Fetch?

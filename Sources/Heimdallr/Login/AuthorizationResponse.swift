@@ -73,6 +73,21 @@ struct AuthorizationResponse: Sendable {
         return refusal(in: parameters, hiding: secrets)
     }
 
+    /// The first parameter of ours that an answer has twice.
+    /// - Parameters:
+    ///   - answer: a query or a fragment, without its mark.
+    ///   - isFragment: it is an implicit grant's, in which more names are ours.
+    static func repeatedName(in answer: Substring, isFragment: Bool) -> String? {
+        guard answer.utf8.count <= maxBytes else { return nil }
+        let known = knownNames(isFragment ? .implicit : .browser)
+        var seen: Set<String> = []
+        for pair in answer.split(separator: "&").prefix(maxParameters) {
+            guard let name = text(pair.prefix { $0 != "=" }), known.contains(name) else { continue }
+            guard seen.insert(name).inserted else { return name }
+        }
+        return nil
+    }
+
     /// The code of RFC 6749 section 4.1.2.
     /// - Throws: `LoginError.malformedRedirect` or `.wrongIssuer`
     func code() throws(LoginError) -> Secret {

@@ -177,6 +177,12 @@ extension Heimdallr {
     /// An answer to a login of this client was refused before it came here: an event tells of it, and nothing changes.
     package func refusedAnswer(_ error: LoginError) { tell(error) }
 
+    /// A parameter of ours that an answer has twice, so that nobody can say which counts (RFC 6749 section 3.1). Looked for
+    /// before the answer spends its attempt.
+    package static func repeatedParameter(in answer: Substring, isFragment: Bool) -> String? {
+        AuthorizationResponse.repeatedName(in: answer, isFragment: isFragment)
+    }
+
     /// What an error says that comes without `state`, and so belongs to nobody's login for certain; `nil`: there is none,
     /// or it has a state. Printable, at most 256 characters each, without `secrets`.
     /// - Parameter answer: a query or a fragment, without its mark.

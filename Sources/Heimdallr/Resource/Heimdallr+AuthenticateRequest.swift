@@ -3,6 +3,7 @@ import HTTPMessage
 extension Heimdallr {
     /// Sends `request` with a token on it and, where the resource answers 401 because of the token, once more with a new
     /// one (RFC 6750, section 3.1). When that one is refused as well, the token is not at fault, and the 401 is the answer.
+    /// Requests to other hosts go on with the old token until the new one is there: see `refused(_:by:saysInvalid:isReplay:)`.
     ///
     /// - Parameters:
     ///   - limit: how long to wait for a token.
@@ -12,11 +13,9 @@ extension Heimdallr {
         _ request: HeimdallrHTTPRequest, waiting limit: Duration = .seconds(30),
         send: nonisolated(nonsending) (HeimdallrHTTPRequest) async throws -> HeimdallrHTTPResponse
     ) async throws -> HeimdallrHTTPResponse {
-        try await withCredential(waiting: limit) { credential in
-            var request = request
-            credential.put(on: &request)
-            return try await send(request)
-        } challenges: { response in
+        try await authenticateRequest(
+            request, to: Self.resource(ofURL: request.url), waiting: limit, put: { $0.put(on: &$1) }, send: send
+        ) { response in
             guard response.status == 401 else { return nil }
             return response.headers.filter { ASCII.equalIgnoringCase($0.name, "WWW-Authenticate") }.map(\.value)
         }
@@ -25,28 +24,77 @@ extension Heimdallr {
     /// The same for requests and answers of any kind.
     ///
     /// - Parameters:
+    ///   - resource: what is asked, by a name of the caller's, the same text each time, from a small set: its origin, say.
+    ///   - put: puts the credential onto a request.
+    ///   - send: one exchange with the resource; called once or twice.
+    ///   - challenges: the values of `WWW-Authenticate` of an answer with status 401; `nil` for any other answer.
+    nonisolated(nonsending) public func authenticateRequest<Request, Answer>(
+        _ request: Request, to resource: String, waiting limit: Duration = .seconds(30),
+        put: (RequestCredential, inout Request) -> Void,
+        send: nonisolated(nonsending) (Request) async throws -> Answer,
+        challenges: (Answer) -> [String]?
+    ) async throws -> Answer {
+        try await withCredential(for: resource, waiting: limit) { credential in
+            var request = request
+            put(credential, &request)
+            return try await send(request)
+        } challenges: {
+            challenges($0)
+        }
+    }
+
+    /// The same for a caller who has no request to show.
+    ///
+    /// - Parameters:
+    ///   - resource: what is asked, by a name of the caller's; a client that serves one resource needs none.
     ///   - send: puts the credential onto a request of its own, and sends it; called once or twice.
     ///   - challenges: the values of `WWW-Authenticate` of an answer with status 401; `nil` for any other answer.
     nonisolated(nonsending) public func withCredential<Answer>(
-        waiting limit: Duration = .seconds(30),
+        for resource: String = "", waiting limit: Duration = .seconds(30),
         send: nonisolated(nonsending) (RequestCredential) async throws -> Answer,
         challenges: (Answer) -> [String]?
     ) async throws -> Answer {
-        let token = try await accessToken(waiting: limit)
+        let token = try await token(for: resource, waiting: limit)
         let answer = try await send(authenticator.credential(for: token))
-        guard let found = challenges(answer), Challenge.refuseToken(found.map { Array($0.utf8) }) else {
-            token.noteAccepted()
-            return answer
-        }
-        reject(token)
+        guard judge(challenges(answer), of: token, at: resource, isReplay: false) else { return answer }
         // Where no other token can be had, the answer is the one that there is.
-        guard let fresh = try? await accessToken(waiting: limit), fresh.generation != token.generation else {
+        guard let fresh = try? await accessToken(for: resource, insteadOf: token, before: clock.now() + limit) else {
             return answer
         }
         let second = try await send(authenticator.credential(for: fresh))
-        if challenges(second).map({ Challenge.refuseToken($0.map { Array($0.utf8) }) }) != true {
-            fresh.noteAccepted()
-        }
+        _ = judge(challenges(second), of: fresh, at: resource, isReplay: true)
         return second
+    }
+
+    /// While another is fetched for it, a request waits this long before it goes out with the doubted one.
+    private static let suspectWait = Duration.seconds(2)
+
+    private func token(for resource: String, waiting limit: Duration) async throws(HeimdallrError) -> AccessToken {
+        if let token = currentToken(for: resource) { return token }
+        guard let doubted = currentToken() else {
+            return try await accessToken(for: resource, before: clock.now() + limit)
+        }
+        let fresh = try? await accessToken(for: resource, before: clock.now() + min(limit, Self.suspectWait))
+        return fresh ?? doubted
+    }
+
+    /// - Parameter challenges: those of a 401; `nil`: it was none.
+    /// - Returns: whether to try again.
+    private func judge(_ challenges: [String]?, of token: AccessToken, at resource: String, isReplay: Bool) -> Bool {
+        let values = challenges.map { $0.map { Array($0.utf8) } }
+        guard let values else {
+            accepted(token, by: resource, isReplay: isReplay)
+            return false
+        }
+        // Another scheme, or another fault: that says nothing about the token.
+        guard Challenge.refuseToken(values) else { return false }
+        return refused(token, by: resource, saysInvalid: Challenge.sayInvalidToken(values), isReplay: isReplay)
+    }
+
+    /// Scheme and authority of an absolute URL.
+    static func resource(ofURL url: String) -> String {
+        guard let colon = url.firstRange(of: "://") else { return "" }
+        return url[..<colon.upperBound].lowercased()
+            + url[colon.upperBound...].prefix { !["/", "?", "#"].contains($0) }.lowercased()
     }
 }

@@ -76,9 +76,7 @@ extension ClientConnection: UpstreamExchangeDelegate {
             values.append(Array(bytes[field.value].text.utf8))
         }
         guard Challenge.refuseToken(values) else { return nil }
-        return (Challenge.parse(values) ?? []).contains { challenge in
-            challenge.scheme == "bearer" && challenge.value(of: "error") == "invalid_token"
-        }
+        return Challenge.sayInvalidToken(values)
     }
 
     /// The answer must not reach the client: ends the exchange and says so instead.
