@@ -3,8 +3,10 @@
 #define HEIMDALLR_CLIBCURL_H
 
 #include <curl/curl.h>
+#include <malloc.h>
 #include <openssl/ssl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -13,6 +15,35 @@
 #undef curl_easy_getinfo
 #undef curl_multi_setopt
 #undef curl_share_setopt
+
+// libcurl's memory, wiped before it is given back: heads with credentials, forms and tokens' answers have been in it.
+// They stand at the front of large blocks, which are buffers. curl_global_init_mem(3), malloc_usable_size(3),
+// explicit_bzero(3).
+static inline void heimdallr_wipe_and_free(void *block) {
+    size_t size;
+    if (!block) return;
+    size = malloc_usable_size(block);
+    explicit_bzero(block, size < 16640 ? size : 16640);
+    free(block);
+}
+
+// Where a block moves, nothing stays behind.
+static inline void *heimdallr_wipe_and_move(void *block, size_t size) {
+    size_t had = block ? malloc_usable_size(block) : 0;
+    void *moved;
+    if (block && size && size <= had && size >= had / 2) return block;
+    moved = malloc(size ? size : 1);
+    if (!moved || !block) return moved;
+    memcpy(moved, block, size < had ? size : had);
+    explicit_bzero(block, had);
+    free(block);
+    return moved;
+}
+
+static inline CURLcode heimdallr_global_init(void) {
+    return curl_global_init_mem(
+        CURL_GLOBAL_DEFAULT, malloc, heimdallr_wipe_and_free, heimdallr_wipe_and_move, strdup, calloc);
+}
 
 typedef size_t (*heimdallr_data_callback)(char *, size_t, size_t, void *);
 typedef curl_socket_t (*heimdallr_open_callback)(void *, curlsocktype, struct curl_sockaddr *);
@@ -129,6 +160,14 @@ static inline CURLcode heimdallr_easy_set_bounded_end(CURL *h, struct heimdallr_
     CURLcode code = curl_easy_setopt(h, CURLOPT_SSL_CTX_DATA, silence);
     return code == CURLE_OK ? curl_easy_setopt(h, CURLOPT_SSL_CTX_FUNCTION, heimdallr_bounded_end) : code;
 }
+
+// And wipes what was read from OpenSSL's buffer (SSL_CTX_set_options(3)).
+static inline CURLcode heimdallr_wiped_context(CURL *h, void *context, void *data) {
+    SSL_CTX_set_options((SSL_CTX *)context, SSL_OP_CLEANSE_PLAINTEXT);
+    return heimdallr_strict_end(h, context, data);
+}
+
+static inline CURLcode heimdallr_easy_set_wiped_context(CURL *h) { return curl_easy_setopt(h, CURLOPT_SSL_CTX_FUNCTION, heimdallr_wiped_context); }
 
 static inline CURLcode heimdallr_easy_set_strict_end(CURL *h) { return curl_easy_setopt(h, CURLOPT_SSL_CTX_FUNCTION, heimdallr_strict_end); }
 

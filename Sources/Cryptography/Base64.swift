@@ -6,25 +6,36 @@ public enum Base64 {
     }
 
     public static func encode(_ bytes: [UInt8], alphabet: Alphabet = .standard) -> String {
-        let digits = alphabet == .standard ? standardDigits : urlDigits
         var output: [UInt8] = []
         output.reserveCapacity((bytes.count + 2) / 3 * 4)
+        encode(bytes.span, alphabet) { output.append($0) }
+        return String(decoding: output, as: UTF8.self)
+    }
+
+    /// Leaves no copy of the secret, nor of what it makes of it.
+    public static func encode(_ secret: SecretBytes, alphabet: Alphabet = .standard) -> SecretBytes {
+        var output = SecretWriter(capacity: (secret.count + 2) / 3 * 4)
+        secret.withSpan { bytes in encode(bytes, alphabet) { output.append($0) } }
+        return output.finish()
+    }
+
+    private static func encode(_ bytes: Span<UInt8>, _ alphabet: Alphabet, to output: (UInt8) -> Void) {
+        let digits = alphabet == .standard ? standardDigits : urlDigits
         var index = 0
         while index < bytes.count {
             let left = bytes.count - index
             let first = bytes[index]
             let second = left > 1 ? bytes[index + 1] : 0
             let third = left > 2 ? bytes[index + 2] : 0
-            output.append(digits[Int(first >> 2)])
-            output.append(digits[Int((first & 0x03) << 4 | second >> 4)])
-            if left > 1 { output.append(digits[Int((second & 0x0F) << 2 | third >> 6)]) }
-            if left > 2 { output.append(digits[Int(third & 0x3F)]) }
+            output(digits[Int(first >> 2)])
+            output(digits[Int((first & 0x03) << 4 | second >> 4)])
+            if left > 1 { output(digits[Int((second & 0x0F) << 2 | third >> 6)]) }
+            if left > 2 { output(digits[Int(third & 0x3F)]) }
             if alphabet == .standard {
-                for _ in 0..<max(0, 3 - left) { output.append(UInt8(ascii: "=")) }
+                for _ in 0..<max(0, 3 - left) { output(UInt8(ascii: "=")) }
             }
             index += 3
         }
-        return String(decoding: output, as: UTF8.self)
     }
 
     /// Takes both alphabets, padded or not; `nil` for anything else, leftover bits included.

@@ -9,7 +9,9 @@ public actor BufferedClient {
         /// Path and query.
         public var target = "/"
         public var fields: [(name: String, value: String)] = []
-        public var body: [UInt8]?
+        /// Those whose value is a credential, behind the others.
+        public var secretFields: [(name: String, value: any LentBytes)] = []
+        public var body: (any LentBytes)?
         /// From start to last byte.
         public var timeout = Duration.seconds(10)
         /// A longer answer is an error; the framing of chunks counts.
@@ -18,12 +20,13 @@ public actor BufferedClient {
         public init(origin: Origin) { self.origin = origin }
     }
 
-    public struct Response: Sendable {
+    public struct Answer<Body: Sendable>: Sendable {
         public var status: Int
         /// Names as received.
         public var fields: [(name: String, value: String)]
-        public var body: [UInt8]
+        public var body: Body
     }
+    public typealias Response = Answer<[UInt8]>
 
     public enum Failure: Error, Sendable {
         case transport(TransportError)
@@ -43,6 +46,7 @@ public actor BufferedClient {
         self.options = options
         // libcurl would skip extensions of chunks without end, and keep trailers without end.
         self.options.keepsChunks = true
+        self.options.wipesAnswers = true
         self.loop = loop
     }
 
@@ -53,8 +57,20 @@ public actor BufferedClient {
 
     /// Sends one request and gathers the answer. Redirects are not followed. A cancelled task ends the exchange.
     public func send(_ request: Request) async throws(Failure) -> Response {
+        try await send(request) { span in
+            var body: [UInt8] = []
+            body.reserveCapacity(span.count)
+            for index in span.indices { body.append(span[index]) }
+            return body
+        }
+    }
+
+    /// The same for an answer that holds secrets: no copy of its body is left but what `keeping` makes.
+    public func send<Body: Sendable>(
+        _ request: Request, keeping: @escaping @Sendable (Span<UInt8>) -> Body
+    ) async throws(Failure) -> Answer<Body> {
         guard request.isValid else { throw .invalidRequest }
-        let exchange = BufferedExchange(request, loop: loop)
+        let exchange = BufferedExchange(request, keeping: keeping, loop: loop)
         let bound = LoopBound(exchange, on: loop)
         do {
             let pool = try self.pool ?? LoopBound(ConnectionPool(options: options, loop: loop), on: loop)
@@ -86,12 +102,21 @@ extension BufferedClient.Request {
         }
         return !method.isEmpty && method.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f } && isClean(target, 0x21)
             && fields.allSatisfy { !$0.name.isEmpty && isClean($0.name, 0x21) && isClean($0.value, 0x20) }
+            && secretFields.allSatisfy { field in
+                !field.name.isEmpty && isClean(field.name, 0x21)
+                    && field.value.withSpan { value in
+                        value.indices.allSatisfy { (value[$0] >= 0x20 && value[$0] != 0x7f) || value[$0] == 9 }
+                    }
+            }
     }
 }
 
 /// One exchange under way. Loop's thread only.
-private final class BufferedExchange: TransferDelegate {
+private final class BufferedExchange<Body: Sendable>: TransferDelegate {
+    typealias Outcome = Result<BufferedClient.Answer<Body>, BufferedClient.Failure>
+
     private let request: BufferedClient.Request
+    private let keeping: @Sendable (Span<UInt8>) -> Body
     private var transfer: Transfer?
     private var timer: LoopTimer?
     private var sent = 0
@@ -100,13 +125,16 @@ private final class BufferedExchange: TransferDelegate {
     private var isHeadComplete = false
     /// Of all heads, interim ones too, and of trailers.
     private var headBytes = 0
-    private static let maxHeadBytes = 64 * 1024
-    private var body: [UInt8] = []
-    private var outcome: Result<BufferedClient.Response, BufferedClient.Failure>?
-    private var continuation: CheckedContinuation<Result<BufferedClient.Response, BufferedClient.Failure>, Never>?
+    private static var maxHeadBytes: Int { 64 * 1024 }
+    private var body = ByteBuffer(wipes: true)
+    private var outcome: Outcome?
+    private var continuation: CheckedContinuation<Outcome, Never>?
 
-    init(_ request: BufferedClient.Request, loop: EventLoop) {
+    init(
+        _ request: BufferedClient.Request, keeping: @escaping @Sendable (Span<UInt8>) -> Body, loop: EventLoop
+    ) {
         self.request = request
+        self.keeping = keeping
         timer = LoopTimer(on: loop) { [unowned self] in
             transfer?.cancel()
             finish(.failure(.timeout))
@@ -118,18 +146,19 @@ private final class BufferedExchange: TransferDelegate {
         try transfer.prepare(
             origin: request.origin, method: Array(request.method.utf8).span, target: Array(request.target.utf8).span,
             isHead: request.method == "HEAD", upload: upload)
-        transfer.append(name: Self.host.span, value: Array(request.origin.authority.utf8).span)
+        transfer.append(name: Array("Host".utf8).span, value: Array(request.origin.authority.utf8).span)
         for field in request.fields {
             transfer.append(name: Array(field.name.utf8).span, value: Array(field.value.utf8).span)
+        }
+        for field in request.secretFields {
+            field.value.withSpan { transfer.append(name: Array(field.name.utf8).span, value: $0) }
         }
         self.transfer = transfer
         timer?.schedule(after: request.timeout)
         try transfer.start(delegate: self)
     }
 
-    private static let host = Array("Host".utf8)
-
-    func wait(_ continuation: CheckedContinuation<Result<BufferedClient.Response, BufferedClient.Failure>, Never>) {
+    func wait(_ continuation: CheckedContinuation<Outcome, Never>) {
         if let outcome { continuation.resume(returning: outcome) } else { self.continuation = continuation }
     }
 
@@ -139,9 +168,10 @@ private final class BufferedExchange: TransferDelegate {
         finish(.failure(.transport(TransportError(.aborted, message: "cancelled"))))
     }
 
-    private func finish(_ outcome: Result<BufferedClient.Response, BufferedClient.Failure>) {
+    private func finish(_ outcome: Outcome) {
         guard self.outcome == nil else { return }
         self.outcome = outcome
+        body.removeAll()
         transfer = nil
         timer = nil
         continuation?.resume(returning: outcome)
@@ -184,7 +214,7 @@ private final class BufferedExchange: TransferDelegate {
             end(.bodyTooLarge)
             return .abort
         }
-        for index in bytes.indices { body.append(bytes[index]) }
+        body.append(bytes)
         return .taken
     }
 
@@ -192,7 +222,9 @@ private final class BufferedExchange: TransferDelegate {
         guard let body = request.body else { return .abort }
         guard sent < body.count else { return .end }
         let count = min(upload.count, body.count - sent)
-        for index in 0..<count { upload[index] = body[sent + index] }
+        body.withSpan { body in
+            for index in 0..<count { upload[index] = body[sent + index] }
+        }
         sent += count
         return .bytes(count)
     }
@@ -203,13 +235,14 @@ private final class BufferedExchange: TransferDelegate {
         } else if isHeadComplete {
             if !body.isEmpty, !transfer.isHTTP2, fields.contains(where: { $0.name.lowercased() == "transfer-encoding" })
             {
-                guard let content = ChunkedBody.content(of: body.span) else {
+                guard let content = ChunkedBody.content(of: body.bytes) else {
                     let message = "the chunks of the answer can't be read"
                     return finish(.failure(.transport(TransportError(.responseMalformed, message: message))))
                 }
                 body = content
             }
-            finish(.success(BufferedClient.Response(status: status, fields: fields, body: body)))
+            let kept = body.withBytes { keeping($0) }
+            finish(.success(BufferedClient.Answer(status: status, fields: fields, body: kept)))
         } else {
             finish(.failure(.transport(TransportError(.responseTruncated, message: "answer ended within its head"))))
         }

@@ -1,9 +1,11 @@
+import Reactor
+
 /// Takes the chunked coding off a whole body (RFC 9112, section 7.1). libcurl has found its end already; extensions and
 /// trailers are dropped.
 enum ChunkedBody {
     /// - Returns: `nil` for what is no whole chunked body.
-    static func content(of bytes: Span<UInt8>) -> [UInt8]? {
-        var content: [UInt8] = []
+    static func content(of bytes: Span<UInt8>) -> ByteBuffer? {
+        var content = ByteBuffer(capacity: bytes.count, wipes: true)
         var index = 0
         while true {
             var size = 0
@@ -20,7 +22,7 @@ enum ChunkedBody {
             index += 1
             if size == 0 { return content }
             guard bytes.count - index >= size + 2 else { return nil }
-            for position in index..<(index + size) { content.append(bytes[position]) }
+            content.append(bytes.extracting(index..<(index + size)))
             index += size
             guard bytes[index] == UInt8(ascii: "\r"), bytes[index + 1] == UInt8(ascii: "\n") else { return nil }
             index += 2

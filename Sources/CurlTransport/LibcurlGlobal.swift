@@ -4,7 +4,7 @@ import Glibc
 /// libcurl's process-wide state.
 enum LibcurlGlobal {
     // A global's initialiser runs once, whichever thread comes first (curl_global_init(3) is not thread-safe before 7.84).
-    private static let initialized: Bool = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+    private static let initialized: Bool = heimdallr_global_init() == CURLE_OK
 
     static func initialize() {
         precondition(initialized, "libcurl could not be initialised")

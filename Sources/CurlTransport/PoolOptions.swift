@@ -34,6 +34,8 @@ public struct PoolOptions: Sendable, Equatable {
     /// Chunked answers of HTTP/1.1 come as they are, framing and trailers included, for a delegate that reads them more
     /// strictly than libcurl does.
     public var keepsChunks = false
+    /// What answers hold is wiped from libcurl's and OpenSSL's buffers, which are small for it.
+    var wipesAnswers = false
     public var addressPolicy = AddressPolicy()
     /// Looks names up.
     public var names = NameResolver.shared

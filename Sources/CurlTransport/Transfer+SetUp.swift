@@ -39,8 +39,9 @@ extension Transfer {
         try long(
             CURLOPT_HTTP_VERSION, options.http2 ? heimdallr_http_2_tls : heimdallr_http_1_1, "CURLOPT_HTTP_VERSION")
         try long(CURLOPT_HTTP_TRANSFER_DECODING, options.keepsChunks ? 0 : 1, "CURLOPT_HTTP_TRANSFER_DECODING")
-        // HTTP/2 hangs on a response head larger than the buffer.
-        try long(CURLOPT_BUFFERSIZE, options.http2 ? 131_072 : 65_536, "CURLOPT_BUFFERSIZE")
+        // HTTP/2 hangs on a response head larger than the buffer. Of a large one only the front is wiped.
+        let bufferSize = options.http2 ? 131_072 : options.wipesAnswers ? 16_384 : 65_536
+        try long(CURLOPT_BUFFERSIZE, bufferSize, "CURLOPT_BUFFERSIZE")
         // How long an upload waits for 100; past it, the delegate is asked for data as soon as there is any.
         try long(CURLOPT_EXPECT_100_TIMEOUT_MS, 1000, "CURLOPT_EXPECT_100_TIMEOUT_MS")
         try long(
@@ -55,7 +56,8 @@ extension Transfer {
         try long(CURLOPT_SSLVERSION, heimdallr_tls_1_2, "CURLOPT_SSLVERSION")
         let strictEnd =
             unsafe options.http2
-            ? heimdallr_easy_set_bounded_end(handle, pool.silence) : heimdallr_easy_set_strict_end(handle)
+            ? heimdallr_easy_set_bounded_end(handle, pool.silence)
+            : options.wipesAnswers ? heimdallr_easy_set_wiped_context(handle) : heimdallr_easy_set_strict_end(handle)
         try check(strictEnd, "CURLOPT_SSL_CTX_FUNCTION")
         if options.endsConnected { try long(CURLOPT_CONNECT_ONLY, 1, "CURLOPT_CONNECT_ONLY") }
         switch options.trustAnchors {

@@ -27,17 +27,23 @@ public final class CurlHTTPClient: HeimdallrHTTPClient {
         var exchange = BufferedClient.Request(origin: origin)
         exchange.method = request.method
         exchange.target = target
-        exchange.fields = request.headers.map { ($0.name, $0.value) }
-        exchange.body = request.body.isEmpty ? nil : request.body
-        if request.body.isEmpty, request.method == "POST" { exchange.fields.append(("Content-Length", "0")) }
+        for field in request.headers {
+            if let secret = field.secret {
+                exchange.secretFields.append((field.name, secret))
+            } else {
+                exchange.fields.append((field.name, field.value))
+            }
+        }
+        exchange.body = request.content.isEmpty ? nil : request.content
+        if request.content.isEmpty, request.method == "POST" { exchange.fields.append(("Content-Length", "0")) }
         exchange.timeout = request.timeout
         exchange.maxBodyBytes = request.maxBodyBytes
         do throws(BufferedClient.Failure) {
-            let answer = try await client.send(exchange)
+            let answer = try await client.send(exchange) { Secret($0) }
             return HeimdallrHTTPResponse(
                 status: answer.status,
                 headers: answer.fields.map { HeimdallrHTTPField(name: $0.name, value: $0.value) },
-                body: answer.body)
+                content: answer.body)
         } catch {
             if case .transport(let error) = error { failed(error) }
             throw HeimdallrHTTPClientError(error)
@@ -66,6 +72,8 @@ public final class CurlHTTPClient: HeimdallrHTTPClient {
         )
     }
 }
+
+extension Secret: LentBytes {}
 
 extension HeimdallrHTTPClientError {
     fileprivate init(_ failure: BufferedClient.Failure) {

@@ -5,12 +5,19 @@ import Glibc
     private var storage: UnsafeMutableRawBufferPointer
     private var start = 0
     private var end = 0
+    /// What goes leaves no copy in memory that is used for something else later.
+    private let wipes: Bool
 
-    public init(capacity: Int = 0) {
+    /// - Parameter wipes: it holds what is secret: emptied, moved or given back, its memory is wiped.
+    public init(capacity: Int = 0, wipes: Bool = false) {
         unsafe storage = capacity == 0 ? .init(start: nil, count: 0) : .allocate(byteCount: capacity, alignment: 8)
+        self.wipes = wipes
     }
 
-    deinit { unsafe storage.deallocate() }
+    deinit {
+        if wipes, end > 0 { unsafe explicit_bzero(storage.baseAddress.unsafelyUnwrapped, end) }
+        unsafe storage.deallocate()
+    }
 
     public var count: Int { end - start }
     public var isEmpty: Bool { start == end }
@@ -90,19 +97,20 @@ import Glibc
     public mutating func consume(_ count: Int) {
         precondition(count >= 0 && count <= end - start)
         start += count
-        if start == end {
-            start = 0
-            end = 0
-        }
+        if start == end { removeAll() }
     }
 
     /// Takes bytes off the end until `count` are left.
     public mutating func truncate(to count: Int) {
         precondition(count >= 0 && count <= end - start)
+        if wipes, start + count < end {
+            unsafe explicit_bzero(storage.baseAddress.unsafelyUnwrapped + start + count, end - start - count)
+        }
         end = start + count
     }
 
     public mutating func removeAll() {
+        if wipes, end > 0 { unsafe explicit_bzero(storage.baseAddress.unsafelyUnwrapped, end) }
         start = 0
         end = 0
     }
@@ -123,6 +131,7 @@ import Glibc
                 unsafe memmove(
                     storage.baseAddress.unsafelyUnwrapped, storage.baseAddress.unsafelyUnwrapped + start, used)
             }
+            if wipes { unsafe explicit_bzero(storage.baseAddress.unsafelyUnwrapped + used, start) }
         } else {
             let bigger = UnsafeMutableRawBufferPointer.allocate(
                 byteCount: max(used + count, unsafe storage.count * 2), alignment: 8)
@@ -130,6 +139,7 @@ import Glibc
                 unsafe memcpy(
                     bigger.baseAddress.unsafelyUnwrapped, storage.baseAddress.unsafelyUnwrapped + start, used)
             }
+            if wipes, end > 0 { unsafe explicit_bzero(storage.baseAddress.unsafelyUnwrapped, end) }
             unsafe storage.deallocate()
             unsafe storage = bigger
         }

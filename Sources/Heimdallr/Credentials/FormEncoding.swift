@@ -1,3 +1,5 @@
+internal import Cryptography
+
 /// One name and value of a token request's form.
 public struct FormParameter: Sendable, Equatable {
     public enum Value: Sendable, Equatable {
@@ -23,49 +25,54 @@ public struct FormParameter: Sendable, Equatable {
 enum FormEncoding {
     /// application/x-www-form-urlencoded, strict: everything but letters, digits, `-`, `.` and `_` is escaped, a
     /// space becomes `+`. RFC 6749 appendix B.
-    static func form(_ bytes: [UInt8]) -> [UInt8] {
-        escape(bytes, spaceAsPlus: true, keepTilde: false)
+    static func form(_ bytes: Span<UInt8>, to output: inout SecretWriter) {
+        escape(bytes, spaceAsPlus: true, keepTilde: false) { output.append($0) }
     }
 
     /// Percent-encoding with RFC 3986's unreserved set; a space becomes `%20`.
-    static func percent(_ bytes: [UInt8]) -> [UInt8] {
-        escape(bytes, spaceAsPlus: false, keepTilde: true)
+    static func percent(_ bytes: Span<UInt8>, to output: inout SecretWriter) {
+        escape(bytes, spaceAsPlus: false, keepTilde: true) { output.append($0) }
     }
 
-    static func body(_ parameters: [FormParameter]) -> [UInt8] {
+    /// The same for what is no secret.
+    static func percent(_ bytes: [UInt8]) -> [UInt8] {
         var output: [UInt8] = []
+        escape(bytes.span, spaceAsPlus: false, keepTilde: true) { output.append($0) }
+        return output
+    }
+
+    static func body(_ parameters: [FormParameter]) -> Secret {
+        var output = SecretWriter(capacity: 1024)
         for parameter in parameters {
-            if !output.isEmpty { output.append(UInt8(ascii: "&")) }
-            output += form(Array(parameter.name.utf8))
+            if output.count > 0 { output.append(UInt8(ascii: "&")) }
+            form(Array(parameter.name.utf8).span, to: &output)
             output.append(UInt8(ascii: "="))
             switch parameter.value {
-            case .plain(let text): output += form(Array(text.utf8))
-            case .secret(let secret): output += form(secret.revealedBytes)
+            case .plain(let text): form(Array(text.utf8).span, to: &output)
+            case .secret(let secret): secret.withSpan { form($0, to: &output) }
             }
         }
-        return output
+        return Secret(output.finish())
     }
 
     private static let digits = Array("0123456789ABCDEF".utf8)
 
-    private static func escape(_ bytes: [UInt8], spaceAsPlus: Bool, keepTilde: Bool) -> [UInt8] {
-        var output: [UInt8] = []
-        output.reserveCapacity(bytes.count)
-        for byte in bytes {
+    private static func escape(_ bytes: Span<UInt8>, spaceAsPlus: Bool, keepTilde: Bool, to output: (UInt8) -> Void) {
+        for index in bytes.indices {
+            let byte = bytes[index]
             switch byte {
             case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
                 UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
-                output.append(byte)
+                output(byte)
             case UInt8(ascii: "~") where keepTilde:
-                output.append(byte)
+                output(byte)
             case UInt8(ascii: " ") where spaceAsPlus:
-                output.append(UInt8(ascii: "+"))
+                output(UInt8(ascii: "+"))
             default:
-                output.append(UInt8(ascii: "%"))
-                output.append(digits[Int(byte >> 4)])
-                output.append(digits[Int(byte & 0x0F)])
+                output(UInt8(ascii: "%"))
+                output(digits[Int(byte >> 4)])
+                output(digits[Int(byte & 0x0F)])
             }
         }
-        return output
     }
 }

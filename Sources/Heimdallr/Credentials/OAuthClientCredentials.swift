@@ -62,25 +62,28 @@ public struct OAuthClientSecretCredentials: OAuthClientCredentials {
         case .basic(let encoding):
             request.form.removeAll { $0.name == "client_id" || $0.name == "client_secret" }
             let pair = self.pair(secret, encoding)
-            let isAmbiguous = BasicEncoding.allCases.contains { self.pair(secret, $0) != pair }
+            let isAmbiguous = BasicEncoding.allCases.contains { !self.pair(secret, $0).isEqual(to: pair) }
             request.ambiguousEncoding = isAmbiguous ? encoding : nil
             let value = Base64.encode(pair)
             request.secrets.append(Secret(value))
             request.headers.removeAll { ASCII.equalIgnoringCase($0.name, "Authorization") }
-            request.headers.append(HeimdallrHTTPField(name: "Authorization", value: "Basic \(value)"))
+            request.headers.append(HeimdallrHTTPField(name: "Authorization", secret: Secret("Basic ", before: value)))
         }
     }
 
-    private func pair(_ secret: Secret, _ encoding: BasicEncoding) -> [UInt8] {
-        Self.encode(Array(identifier.utf8), encoding) + [UInt8(ascii: ":")]
-            + Self.encode(secret.revealedBytes, encoding)
+    private func pair(_ secret: Secret, _ encoding: BasicEncoding) -> SecretBytes {
+        var pair = SecretWriter(capacity: 256)
+        Self.encode(Array(identifier.utf8).span, encoding, to: &pair)
+        pair.append(UInt8(ascii: ":"))
+        secret.withSpan { Self.encode($0, encoding, to: &pair) }
+        return pair.finish()
     }
 
-    private static func encode(_ bytes: [UInt8], _ encoding: BasicEncoding) -> [UInt8] {
+    private static func encode(_ bytes: Span<UInt8>, _ encoding: BasicEncoding, to output: inout SecretWriter) {
         switch encoding {
-        case .form: FormEncoding.form(bytes)
-        case .percent: FormEncoding.percent(bytes)
-        case .raw: bytes
+        case .form: FormEncoding.form(bytes, to: &output)
+        case .percent: FormEncoding.percent(bytes, to: &output)
+        case .raw: output.append(bytes)
         }
     }
 }

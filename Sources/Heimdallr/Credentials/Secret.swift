@@ -7,7 +7,24 @@ public struct Secret: Sendable, Hashable, Redacted {
     private let storage: SecretBytes
 
     public init(_ text: String) {
-        storage = SecretBytes(Array(text.utf8))
+        var writer = SecretWriter(capacity: text.utf8.count)
+        writer.append(text)
+        storage = writer.finish()
+    }
+
+    /// A copy of bytes that stay the caller's to wipe.
+    public init(_ bytes: Span<UInt8>) {
+        var writer = SecretWriter(capacity: bytes.count)
+        writer.append(bytes)
+        storage = writer.finish()
+    }
+
+    /// `text` with a secret behind it: `Bearer …`.
+    init(_ text: String, before secret: SecretBytes) {
+        var writer = SecretWriter(capacity: text.utf8.count + secret.count)
+        writer.append(text)
+        writer.append(secret)
+        storage = writer.finish()
     }
 
     public init(_ bytes: [UInt8]) {

@@ -9,66 +9,6 @@ public protocol HeimdallrHTTPClient: Sendable {
     func send(_ request: HeimdallrHTTPRequest) async throws -> HeimdallrHTTPResponse
 }
 
-/// One header field, as it stands in the message.
-public struct HeimdallrHTTPField: Sendable, Hashable {
-    public var name: String
-    public var value: String
-
-    public init(name: String, value: String) {
-        self.name = name
-        self.value = value
-    }
-}
-
-/// A request held in memory. Prints without header values and body: they hold credentials.
-public struct HeimdallrHTTPRequest: Sendable, Equatable, Redacted {
-    public var method: String
-    /// Absolute, `https://…` or `http://…`.
-    public var url: String
-    public var headers: [HeimdallrHTTPField]
-    public var body: [UInt8]
-    /// From connect to the last byte of the answer.
-    public var timeout: Duration
-    /// A longer answer is `HeimdallrHTTPClientError.bodyTooLarge`, and no more of it is read.
-    public var maxBodyBytes: Int
-
-    public init(
-        method: String = "GET", url: String, headers: [HeimdallrHTTPField] = [], body: [UInt8] = [],
-        timeout: Duration = .seconds(10), maxBodyBytes: Int = 1 << 20
-    ) {
-        self.method = method
-        self.url = url
-        self.headers = headers
-        self.body = body
-        self.timeout = timeout
-        self.maxBodyBytes = maxBodyBytes
-    }
-
-    public var description: String {
-        "\(method) \(url.prefix { $0 != "?" }), \(headers.count) headers, \(body.count) bytes"
-    }
-}
-
-/// A whole answer. Prints without header values and body: they hold tokens.
-public struct HeimdallrHTTPResponse: Sendable, Equatable, Redacted {
-    public var status: Int
-    public var headers: [HeimdallrHTTPField]
-    public var body: [UInt8]
-
-    public init(status: Int, headers: [HeimdallrHTTPField] = [], body: [UInt8] = []) {
-        self.status = status
-        self.headers = headers
-        self.body = body
-    }
-
-    /// The value of the first field of that name; names compare without case.
-    public func header(_ name: String) -> String? {
-        headers.first { ASCII.equalIgnoringCase($0.name, name) }?.value
-    }
-
-    public var description: String { "HTTP \(status), \(headers.count) headers, \(body.count) bytes" }
-}
-
 /// Why there is no answer. Fixed sentences, printable; of a peer's words only what a certificate says can be in them.
 public enum HeimdallrHTTPClientError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The connection was refused, reset or cut.

@@ -89,7 +89,7 @@ struct TokenExchange: Sendable {
             request.headers.append(HeimdallrHTTPField(name: "Accept", value: "application/json"))
         }
         return HeimdallrHTTPRequest(
-            method: "POST", url: url, headers: request.headers, body: FormEncoding.body(request.form),
+            method: "POST", url: url, headers: request.headers, content: FormEncoding.body(request.form),
             timeout: configuration.timeout)
     }
 
@@ -127,7 +127,7 @@ struct TokenExchange: Sendable {
         switch response.status {
         case 200..<300:
             do {
-                return .response(try parser.parse(response.body))
+                return .response(try parser.parse(response.content))
             } catch {
                 if error == .noAccessToken, let refusal = refusal(in: response, hiding: secrets) {
                     return .fault(.refused(refusal), retryAfter: retryAfter)
@@ -145,7 +145,9 @@ struct TokenExchange: Sendable {
     }
 
     func refusal(in response: HeimdallrHTTPResponse, hiding secrets: [Secret]) -> OAuthError? {
-        guard let body = try? JSONParser.parse(response.body), let code = body["error"]?.string, !code.isEmpty else {
+        guard let body = response.content.withSpan({ try? JSONParser.parse($0) }), let code = body["error"]?.string,
+            !code.isEmpty
+        else {
             return nil
         }
         func shown(_ name: String) -> String? {

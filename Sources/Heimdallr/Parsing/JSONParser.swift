@@ -1,7 +1,9 @@
+internal import Cryptography
+
 /// A strict JSON parser over bytes from a peer that may be hostile: it reads what RFC 8259 allows and a byte order mark
 /// in front, and refuses two members of one name (readers differ on which counts), bad UTF-8, half surrogate
 /// pairs and deep nesting. It never traps.
-struct JSONParser {
+struct JSONParser: ~Escapable {
     enum Fault: Error, Equatable {
         case malformed(at: Int)
         case tooDeep
@@ -10,20 +12,81 @@ struct JSONParser {
 
     static let maxDepth = 32
 
-    private let bytes: [UInt8]
+    private let bytes: Span<UInt8>
     private var position = 0
+    /// Only looks whether all is well: makes no copy of any string but of names.
+    private var isDry = false
 
-    static func parse(_ bytes: [UInt8]) throws(Fault) -> JSONValue {
-        var parser = JSONParser(bytes: bytes)
-        if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { parser.position = 3 }
+    static func parse(_ bytes: [UInt8]) throws(Fault) -> JSONValue { try parse(bytes.span) }
+
+    static func parse(_ bytes: Span<UInt8>) throws(Fault) -> JSONValue {
+        var parser = JSONParser(bytes)
         let value = try parser.value(depth: 0)
-        parser.skipSpace()
-        guard parser.position == bytes.count else { throw parser.malformed }
+        try parser.end()
         return value
     }
 
-    private init(bytes: [UInt8]) {
+    /// A member of an object that holds secrets.
+    struct Member {
+        enum Value {
+            case string(Secret)
+            case number(String)
+            case null
+            /// Anything else; it is in `source`.
+            case other
+        }
+
+        var value: Value
+        /// Name, colon and value as they were written.
+        var source: Range<Int>
+    }
+
+    /// The members of an object; `nil` for any other value.
+    static func members(_ bytes: Span<UInt8>) throws(Fault) -> [String: Member]? {
+        var parser = JSONParser(bytes)
+        parser.skipSpace()
+        guard parser.current == UInt8(ascii: "{") else {
+            _ = try parser.value(depth: 0)
+            try parser.end()
+            return nil
+        }
+        parser.isDry = true
+        var members: [String: Member] = [:]
+        try parser.object { parser, name, start throws(Fault) in
+            let value = try parser.member()
+            let member = Member(value: value, source: start..<parser.position)
+            return members.updateValue(member, forKey: name) == nil
+        }
+        try parser.end()
+        return members
+    }
+
+    private mutating func member() throws(Fault) -> Member.Value {
+        guard let byte = current else { throw malformed }
+        switch byte {
+        case UInt8(ascii: "\""): return .string(Secret(try characters()))
+        case UInt8(ascii: "n"):
+            _ = try value(depth: 1)
+            return .null
+        case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
+            guard case .number(let text) = try value(depth: 1) else { throw malformed }
+            return .number(text)
+        default:
+            _ = try value(depth: 1)
+            return .other
+        }
+    }
+
+    @_lifetime(copy bytes)
+    private init(_ bytes: Span<UInt8>) {
         self.bytes = bytes
+        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+        if bytes.count >= 3, bytes[0] == mark[0], bytes[1] == mark[1], bytes[2] == mark[2] { position = 3 }
+    }
+
+    private mutating func end() throws(Fault) {
+        skipSpace()
+        guard position == bytes.count else { throw malformed }
     }
 
     private var malformed: Fault { .malformed(at: position) }
@@ -47,7 +110,12 @@ struct JSONParser {
         switch byte {
         case UInt8(ascii: "{"): return try object(depth: depth)
         case UInt8(ascii: "["): return try array(depth: depth)
-        case UInt8(ascii: "\""): return .string(try string())
+        case UInt8(ascii: "\""):
+            if isDry {
+                _ = try characters()
+                return .null
+            }
+            return .string(try string())
         case UInt8(ascii: "t"): return try literal("true", .bool(true))
         case UInt8(ascii: "f"): return try literal("false", .bool(false))
         case UInt8(ascii: "n"): return try literal("null", .null)
@@ -57,22 +125,33 @@ struct JSONParser {
     }
 
     private mutating func object(depth: Int) throws(Fault) -> JSONValue {
-        position += 1
         var members: [String: JSONValue] = [:]
+        try object { parser, name, _ throws(Fault) in
+            members.updateValue(try parser.value(depth: depth + 1), forKey: name) == nil
+        }
+        return .object(members)
+    }
+
+    /// - Parameter member: reads a value, whose name and its place it is told; answers whether the name is new.
+    private mutating func object(
+        _ member: (inout JSONParser, String, Int) throws(Fault) -> Bool
+    ) throws(Fault) {
+        position += 1
         skipSpace()
-        if take(UInt8(ascii: "}")) { return .object(members) }
+        if take(UInt8(ascii: "}")) { return }
         while true {
             skipSpace()
+            let start = position
             guard current == UInt8(ascii: "\"") else { throw malformed }
             let name = try string()
             skipSpace()
             guard take(UInt8(ascii: ":")) else { throw malformed }
-            let member = try value(depth: depth + 1)
-            guard members.updateValue(member, forKey: name) == nil else { throw .duplicateName }
+            skipSpace()
+            guard try member(&self, name, start) else { throw .duplicateName }
             skipSpace()
             if take(UInt8(ascii: ",")) { continue }
             guard take(UInt8(ascii: "}")) else { throw malformed }
-            return .object(members)
+            return
         }
     }
 
@@ -106,7 +185,9 @@ struct JSONParser {
             if !take(UInt8(ascii: "+")) { _ = take(UInt8(ascii: "-")) }
             try digits()
         }
-        let text = String(decoding: bytes[start..<position], as: UTF8.self)
+        var digits: [UInt8] = []
+        for index in start..<position { digits.append(bytes[index]) }
+        let text = String(decoding: digits, as: UTF8.self)
         guard let number = Double(text), number.isFinite else { throw malformed }
         return .number(text)
     }
@@ -117,17 +198,21 @@ struct JSONParser {
         guard position > start else { throw malformed }
     }
 
-    private mutating func string() throws(Fault) -> String {
+    private mutating func string() throws(Fault) -> String { Secret(try characters()).revealed }
+
+    /// What a string stands for, in valid UTF-8.
+    private mutating func characters() throws(Fault) -> SecretBytes {
         position += 1
-        var text: [UInt8] = []
+        var text = SecretWriter()
         while let byte = current {
             position += 1
             switch byte {
             case UInt8(ascii: "\""):
-                guard let valid = String(validating: text, as: UTF8.self) else { throw malformed }
-                return valid
+                let isValid = text.withSpan { (try? UTF8Span(validating: $0)) != nil }
+                guard isValid else { throw malformed }
+                return text.finish()
             case UInt8(ascii: "\\"):
-                text.append(contentsOf: try escape())
+                for byte in try escape() { text.append(byte) }
             case 0..<0x20:
                 throw malformed
             default:

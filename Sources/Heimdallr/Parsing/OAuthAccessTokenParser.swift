@@ -2,30 +2,54 @@
 public protocol OAuthAccessTokenParser: Sendable {
     /// - Throws: what is wrong with it; nothing has changed then.
     func parse(_ body: [UInt8]) throws(TokenResponseError) -> TokenResponse
+    /// The same for a body that is wiped from memory afterwards. By default it goes to the other one as a copy that is
+    /// not.
+    func parse(_ content: Secret) throws(TokenResponseError) -> TokenResponse
+}
+
+extension OAuthAccessTokenParser {
+    public func parse(_ content: Secret) throws(TokenResponseError) -> TokenResponse {
+        try parse(content.revealedBytes)
+    }
 }
 
 /// JSON, as RFC 6749 section 5.1 has it, and what real servers make of it: `expires_in` as a number, a fraction or a
-/// numeric string; `scope` as a string or an array; a byte order mark. The content type is not looked at.
+/// numeric string; `scope` as a string or an array; a byte order mark. The content type is not looked at. No string of an
+/// answer is left in memory but what the token and its fields hold.
 public struct OAuthAccessTokenDefaultParser: OAuthAccessTokenParser {
     public init() {}
 
     public func parse(_ body: [UInt8]) throws(TokenResponseError) -> TokenResponse {
-        guard body.contains(where: { $0 > 0x20 }) else { throw .emptyBody }
-        let value: JSONValue
-        do { value = try JSONParser.parse(body) } catch { throw .notJSON }
-        guard case .object(var members) = value else { throw .notAnObject }
+        try Self.parse(body.span)
+    }
 
-        guard let accessToken = members.removeValue(forKey: "access_token")?.string, !accessToken.isEmpty else {
+    public func parse(_ content: Secret) throws(TokenResponseError) -> TokenResponse {
+        let result = content.withSpan { span -> Result<TokenResponse, TokenResponseError> in
+            do throws(TokenResponseError) { return .success(try Self.parse(span)) } catch { return .failure(error) }
+        }
+        return try result.get()
+    }
+
+    private static func parse(_ body: Span<UInt8>) throws(TokenResponseError) -> TokenResponse {
+        guard body.indices.contains(where: { body[$0] > 0x20 }) else { throw .emptyBody }
+        let found: [String: JSONParser.Member]?
+        do { found = try JSONParser.members(body) } catch { throw .notJSON }
+        guard var members = found else { throw .notAnObject }
+
+        guard let accessToken = members.removeValue(forKey: "access_token")?.secret, !accessToken.isEmpty else {
             throw .noAccessToken
         }
         var response = TokenResponse(
-            accessToken: Secret(accessToken), tokenType: members.removeValue(forKey: "token_type")?.string)
+            accessToken: accessToken, tokenType: members.removeValue(forKey: "token_type")?.secret?.revealed)
         response.expiresIn = members.removeValue(forKey: "expires_in").flatMap(Self.seconds)
-        switch members.removeValue(forKey: "refresh_token") {
-        case nil, .null, .string(""): break
-        case .string(let text):
-            guard text.utf8.allSatisfy({ $0 >= 0x20 && $0 <= 0x7E }) else { throw .badRefreshToken }
-            response.refreshToken = Secret(text)
+        switch members.removeValue(forKey: "refresh_token")?.value {
+        case nil, .null: break
+        case .string(let token):
+            guard !token.isEmpty else { break }
+            guard token.withSpan({ span in span.indices.allSatisfy { span[$0] >= 0x20 && span[$0] <= 0x7E } }) else {
+                throw .badRefreshToken
+            }
+            response.refreshToken = token
         default: throw .badRefreshToken
         }
         // The second name is Keycloak's.
@@ -33,12 +57,20 @@ public struct OAuthAccessTokenDefaultParser: OAuthAccessTokenParser {
             members.removeValue(forKey: $0).flatMap(Self.seconds)
         }
         response.refreshTokenExpiresIn = refreshLives.compactMap { $0 }.first
-        if case .string(let text) = members.removeValue(forKey: "id_token"), !text.isEmpty {
-            response.idToken = Secret(text)
+        if let idToken = members.removeValue(forKey: "id_token")?.secret, !idToken.isEmpty {
+            response.idToken = idToken
         }
-        response.scope = members.removeValue(forKey: "scope").flatMap(Self.scopes)
-        response.extra = members
+        if let scope = members.removeValue(forKey: "scope") { response.scope = Self.scopes(scope, body) }
+        response.members = SecretMembers(members.values, of: body)
         return response
+    }
+
+    private static func seconds(_ member: JSONParser.Member) -> Double? {
+        switch member.value {
+        case .number(let text): seconds(.number(text))
+        case .string(let text): seconds(.string(text.revealed))
+        case .null, .other: nil
+        }
     }
 
     /// A number, or a string that spells one in decimal. Anything else is as if it were absent.
@@ -64,11 +96,16 @@ public struct OAuthAccessTokenDefaultParser: OAuthAccessTokenParser {
         return seconds
     }
 
-    private static func scopes(_ value: JSONValue) -> [String]? {
-        switch value {
-        case .string(let text): text.split(separator: " ").map(String.init)
-        case .array(let elements): elements.compactMap(\.string)
-        default: nil
-        }
+    private static func scopes(_ member: JSONParser.Member, _ body: Span<UInt8>) -> [String]? {
+        if let text = member.secret { return text.revealed.split(separator: " ").map(String.init) }
+        guard case .other = member.value, case .array(let elements) = SecretMembers([member], of: body).values["scope"]
+        else { return nil }
+        return elements.compactMap(\.string)
+    }
+}
+
+extension JSONParser.Member {
+    fileprivate var secret: Secret? {
+        if case .string(let text) = value { text } else { nil }
     }
 }

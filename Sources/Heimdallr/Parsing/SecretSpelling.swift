@@ -1,7 +1,7 @@
 /// Finds a secret in what a server sent, however it was spelt on the way: each of its bytes plain, percent-encoded in
 /// either case and once more on top, as `+` for a space, as a JSON escape or as an HTML reference.
 enum SecretSpelling {
-    static func replacing(_ secret: [UInt8], in text: [UInt8], by mark: [UInt8]) -> [UInt8] {
+    static func replacing(_ secret: Span<UInt8>, in text: [UInt8], by mark: [UInt8]) -> [UInt8] {
         guard !secret.isEmpty else { return text }
         var output: [UInt8] = []
         output.reserveCapacity(text.count)
@@ -20,9 +20,10 @@ enum SecretSpelling {
 
     /// Where the longest spelling that begins at `start` ends. All ways to read on are followed at once: a `%` may be
     /// itself or begin an escape.
-    private static func end(of secret: [UInt8], in text: [UInt8], from start: Int) -> Int? {
+    private static func end(of secret: Span<UInt8>, in text: [UInt8], from start: Int) -> Int? {
         var places = [start]
-        for byte in secret {
+        for position in secret.indices {
+            let byte = secret[position]
             var next: [Int] = []
             for place in places {
                 for end in ends(of: byte, in: text, at: place) where !next.contains(end) { next.append(end) }

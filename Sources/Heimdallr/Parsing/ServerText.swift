@@ -8,7 +8,7 @@ enum ServerText {
         var bytes = Array(text.utf8.prefix(16 * 1024))
         // The longest first: one may begin with another.
         for secret in secrets.sorted(by: { $0.count > $1.count }) where !secret.isEmpty {
-            bytes = SecretSpelling.replacing(secret.revealedBytes, in: bytes, by: mark)
+            secret.withSpan { bytes = SecretSpelling.replacing($0, in: bytes, by: mark) }
         }
         var output = ""
         for (count, scalar) in String(decoding: bytes, as: UTF8.self).unicodeScalars.enumerated() {

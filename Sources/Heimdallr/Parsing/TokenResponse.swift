@@ -12,8 +12,12 @@ public struct TokenResponse: Sendable, Equatable, Redacted {
     public var idToken: Secret?
     /// `nil`: the answer has none, so it is what was asked for.
     public var scope: [String]?
-    /// Every other member.
-    public var extra: [String: JSONValue]
+    /// Every other member. Read anew each time, so that no value stays in memory that may be secret.
+    public var extra: [String: JSONValue] {
+        get { members.values }
+        set { members = SecretMembers(newValue) }
+    }
+    var members: SecretMembers
 
     public init(
         accessToken: Secret, tokenType: String?, expiresIn: Double? = nil, refreshToken: Secret? = nil,
@@ -25,7 +29,7 @@ public struct TokenResponse: Sendable, Equatable, Redacted {
         self.expiresIn = expiresIn
         self.refreshToken = refreshToken
         self.scope = scope
-        self.extra = extra
+        members = SecretMembers(extra)
         self.refreshTokenExpiresIn = refreshTokenExpiresIn
         self.idToken = idToken
     }

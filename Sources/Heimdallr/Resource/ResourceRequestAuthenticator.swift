@@ -11,7 +11,7 @@ extension RequestCredential {
         switch self {
         case .header(let name, let value):
             request.headers.removeAll { ASCII.equalIgnoringCase($0.name, name) }
-            request.headers.append(HeimdallrHTTPField(name: name, value: value.revealed))
+            request.headers.append(HeimdallrHTTPField(name: name, secret: value))
         case .query:
             request.url = put(inURL: request.url)
         }
@@ -50,7 +50,7 @@ public struct ResourceRequestAuthenticatorHTTPHeader: ResourceRequestAuthenticat
 
     public func credential(for token: AccessToken) -> RequestCredential {
         guard let scheme, !scheme.isEmpty else { return .header(name: name, value: token.value) }
-        return .header(name: name, value: Secret(Array("\(scheme) ".utf8) + token.value.revealedBytes))
+        return .header(name: name, value: Secret("\(scheme) ", before: token.value.bytes))
     }
 }
 

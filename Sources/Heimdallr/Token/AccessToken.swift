@@ -11,13 +11,13 @@ public struct AccessToken: Sendable, Redacted {
         let expiresAt: ContinuousClock.Instant
         let refreshToken: Secret?
         let scope: [String]
-        let extra: [String: JSONValue]
+        let members: SecretMembers
         let generation: UInt64
         let wasAccepted = Atomic<Bool>(false)
 
         init(
             value: Secret, type: String, issuedAt: ContinuousClock.Instant, expiresAt: ContinuousClock.Instant,
-            refreshToken: Secret?, scope: [String], extra: [String: JSONValue]
+            refreshToken: Secret?, scope: [String], members: SecretMembers
         ) {
             self.value = value
             self.type = type
@@ -25,7 +25,7 @@ public struct AccessToken: Sendable, Redacted {
             self.expiresAt = expiresAt
             self.refreshToken = refreshToken
             self.scope = scope
-            self.extra = extra
+            self.members = members
             generation = Self.generations.add(1, ordering: .relaxed).newValue
         }
 
@@ -37,9 +37,18 @@ public struct AccessToken: Sendable, Redacted {
         value: Secret, type: String = "Bearer", issuedAt: ContinuousClock.Instant, expiresAt: ContinuousClock.Instant,
         refreshToken: Secret? = nil, scope: [String] = [], extra: [String: JSONValue] = [:]
     ) {
+        self.init(
+            value: value, type: type, issuedAt: issuedAt, expiresAt: expiresAt, refreshToken: refreshToken,
+            scope: scope, members: SecretMembers(extra))
+    }
+
+    init(
+        value: Secret, type: String = "Bearer", issuedAt: ContinuousClock.Instant, expiresAt: ContinuousClock.Instant,
+        refreshToken: Secret?, scope: [String], members: SecretMembers
+    ) {
         storage = Storage(
             value: value, type: type, issuedAt: issuedAt, expiresAt: expiresAt, refreshToken: refreshToken,
-            scope: scope, extra: extra)
+            scope: scope, members: members)
     }
 
     /// Octets 0x21–0x7E only, so that it can't end a header line.
@@ -54,8 +63,9 @@ public struct AccessToken: Sendable, Redacted {
     public var refreshToken: Secret? { storage.refreshToken }
     /// What was granted: the answer's scope, or else what was asked for.
     public var scope: [String] { storage.scope }
-    /// The answer's other members.
-    public var extra: [String: JSONValue] { storage.extra }
+    /// The answer's other members. Read anew each time, so that no value stays in memory that may be secret.
+    public var extra: [String: JSONValue] { members.values }
+    var members: SecretMembers { storage.members }
     /// Unique in this process and growing: which issue of a token this is, for caches and `Heimdallr.reject(_:)`.
     public var generation: UInt64 { storage.generation }
 
@@ -77,6 +87,6 @@ extension AccessToken: Equatable {
         one.storage === other.storage
             || one.value == other.value && one.type == other.type && one.issuedAt == other.issuedAt
                 && one.expiresAt == other.expiresAt && one.refreshToken == other.refreshToken
-                && one.scope == other.scope && one.extra == other.extra
+                && one.scope == other.scope && one.members == other.members
     }
 }

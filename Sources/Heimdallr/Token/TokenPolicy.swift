@@ -26,7 +26,7 @@ struct TokenPolicy: Sendable {
         return AccessToken(
             value: response.accessToken, type: "Bearer", issuedAt: askedAt,
             expiresAt: askedAt + lifetime(response.expiresIn), refreshToken: response.refreshToken ?? refreshToken,
-            scope: response.scope ?? requestedScope, extra: response.extra)
+            scope: response.scope ?? requestedScope, members: response.members)
     }
 
     private func lifetime(_ seconds: Double?) -> Duration {

@@ -21,7 +21,12 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
     public var expiresAt: Int64
     public var refreshToken: Secret?
     public var scope: [String]
-    public var extra: [String: JSONValue]
+    /// The answer's other members. Read anew each time, so that no value stays in memory that may be secret.
+    public var extra: [String: JSONValue] {
+        get { members.values }
+        set { members = SecretMembers(newValue) }
+    }
+    var members = SecretMembers()
     /// `nil`: nobody has signed in.
     public var signIn: SignIn?
     /// `nil`: the server has not said how long the refresh token lives.
@@ -49,7 +54,7 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
         self.expiresAt = expiresAt
         self.refreshToken = refreshToken
         self.scope = scope
-        self.extra = extra
+        members = SecretMembers(extra)
         self.signIn = signIn
         self.refreshTokenLife = refreshTokenLife
     }
@@ -60,7 +65,8 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
         let age = max(0, token.issuedAt.duration(to: now).components.seconds)
         self.init(
             revision: revision, accessToken: token.value, issuedAt: wallClock - age, expiresAt: wallClock + left,
-            refreshToken: token.refreshToken, scope: token.scope, extra: token.extra)
+            refreshToken: token.refreshToken, scope: token.scope)
+        members = token.members
     }
 
     /// The token as of now, or `nil` when it has expired, or when the wall clock stands before the time of issue: then
@@ -72,7 +78,7 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
         let age = min(wallClock.subtractingSaturated(issuedAt), TokenPolicy.maxLifetime.components.seconds)
         return AccessToken(
             value: accessToken, issuedAt: now - .seconds(age), expiresAt: now + .seconds(left),
-            refreshToken: refreshToken, scope: scope, extra: extra)
+            refreshToken: refreshToken, scope: scope, members: members)
     }
 }
 

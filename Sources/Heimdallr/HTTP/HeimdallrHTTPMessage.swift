@@ -1,0 +1,128 @@
+/// One header field, as it stands in the message.
+public struct HeimdallrHTTPField: Sendable {
+    public var name: String
+    private var content: Content
+
+    private enum Content: Sendable {
+        case text(String)
+        case secret(Secret)
+    }
+
+    public init(name: String, value: String) {
+        self.name = name
+        content = .text(value)
+    }
+
+    /// One whose value is wiped from memory once nobody holds it.
+    public init(name: String, secret: Secret) {
+        self.name = name
+        content = .secret(secret)
+    }
+
+    /// Of a secret a copy that is not wiped: whoever can, sends `secret` instead.
+    public var value: String {
+        get {
+            switch content {
+            case .text(let text): text
+            case .secret(let secret): secret.revealed
+            }
+        }
+        set { content = .text(newValue) }
+    }
+
+    /// The value, where it is a credential; `nil`: it is in `value`.
+    public var secret: Secret? {
+        if case .secret(let secret) = content { secret } else { nil }
+    }
+}
+
+/// By name and value.
+extension HeimdallrHTTPField: Hashable {
+    public static func == (one: HeimdallrHTTPField, other: HeimdallrHTTPField) -> Bool {
+        guard one.name == other.name else { return false }
+        switch (one.content, other.content) {
+        case (.text(let one), .text(let other)): return one == other
+        case (.secret(let secret), .text(let text)), (.text(let text), .secret(let secret)):
+            return secret == Secret(text)
+        case (.secret(let one), .secret(let other)): return one == other
+        }
+    }
+
+    public func hash(into hasher: inout Hasher) { hasher.combine(name) }
+}
+
+/// A request held in memory. Prints without header values and body: they hold credentials.
+public struct HeimdallrHTTPRequest: Sendable, Equatable, Redacted {
+    public var method: String
+    /// Absolute, `https://…` or `http://…`.
+    public var url: String
+    public var headers: [HeimdallrHTTPField]
+    /// The body, wiped from memory once nobody holds it.
+    public var content: Secret
+    /// From connect to the last byte of the answer.
+    public var timeout: Duration
+    /// A longer answer is `HeimdallrHTTPClientError.bodyTooLarge`, and no more of it is read.
+    public var maxBodyBytes: Int
+
+    public init(
+        method: String = "GET", url: String, headers: [HeimdallrHTTPField] = [], body: [UInt8] = [],
+        timeout: Duration = .seconds(10), maxBodyBytes: Int = 1 << 20
+    ) {
+        self.init(
+            method: method, url: url, headers: headers, content: Secret(body), timeout: timeout,
+            maxBodyBytes: maxBodyBytes)
+    }
+
+    public init(
+        method: String, url: String, headers: [HeimdallrHTTPField], content: Secret,
+        timeout: Duration = .seconds(10), maxBodyBytes: Int = 1 << 20
+    ) {
+        self.method = method
+        self.url = url
+        self.headers = headers
+        self.content = content
+        self.timeout = timeout
+        self.maxBodyBytes = maxBodyBytes
+    }
+
+    /// A copy of the body that is not wiped: whoever can, sends `content` instead.
+    public var body: [UInt8] {
+        get { content.revealedBytes }
+        set { content = Secret(newValue) }
+    }
+
+    public var description: String {
+        "\(method) \(url.prefix { $0 != "?" }), \(headers.count) headers, \(content.count) bytes"
+    }
+}
+
+/// A whole answer. Prints without header values and body: they hold tokens.
+public struct HeimdallrHTTPResponse: Sendable, Equatable, Redacted {
+    public var status: Int
+    public var headers: [HeimdallrHTTPField]
+    /// The body, wiped from memory once nobody holds it.
+    public var content: Secret
+
+    public init(status: Int, headers: [HeimdallrHTTPField] = [], body: [UInt8] = []) {
+        self.init(status: status, headers: headers, content: Secret(body))
+    }
+
+    public init(status: Int, headers: [HeimdallrHTTPField], content: Secret) {
+        self.status = status
+        self.headers = headers
+        self.content = content
+    }
+
+    /// A copy of the body that is not wiped.
+    public var body: [UInt8] {
+        get { content.revealedBytes }
+        set { content = Secret(newValue) }
+    }
+
+    /// The value of the first field of that name; names compare without case.
+    public func header(_ name: String) -> String? {
+        headers.first { ASCII.equalIgnoringCase($0.name, name) }?.value
+    }
+
+    public var description: String { "HTTP \(status), \(headers.count) headers, \(content.count) bytes" }
+}

@@ -1,0 +1,69 @@
+import Foundation
+
+/// What a running process has in its memory, read from outside: proc_pid_maps(5), proc_pid_mem(5). As the same user, or
+/// as root where the process is not dumpable.
+public struct ProcessMemory: Sendable {
+    /// Where a text was found.
+    public struct Finding: Sendable, CustomStringConvertible {
+        /// As the kernel calls it: `[heap]`, `[stack]`; empty: memory without a name.
+        public var region: String
+        public var address: UInt
+        /// What stands around it, with dots for what does not print.
+        public var surroundings: String
+
+        public var description: String { "\(String(address, radix: 16)) \(region): \(surroundings)" }
+    }
+
+    private let pid: Int32
+
+    public init(of pid: Int32) { self.pid = pid }
+
+    /// - Throws: when the memory can't be read, or when none could be.
+    public func findings(of text: String) throws -> [Finding] {
+        let needle = Data(text.utf8)
+        let maps = try String(contentsOfFile: "/proc/\(pid)/maps", encoding: .utf8)
+        let memory = try FileHandle(forReadingFrom: URL(fileURLWithPath: "/proc/\(pid)/mem"))
+        defer { try? memory.close() }
+        var findings: [Finding] = []
+        var count = 0
+        for line in maps.split(separator: "\n") {
+            let words = line.split(separator: " ", omittingEmptySubsequences: true)
+            let bounds = words[0].split(separator: "-").compactMap { UInt($0, radix: 16) }
+            // The kernel's own pages, of which some can't be read, hold nothing of the process's.
+            guard bounds.count == 2, words[1].hasPrefix("rw"), words.count < 6 || !words[5].hasPrefix("[v") else {
+                continue
+            }
+            let region = words.count > 5 ? String(words[5]) : ""
+            // Stacks and arenas are reserved in large pieces, most of which nobody has touched.
+            let piece: UInt = 1 << 20
+            var start = bounds[0]
+            while start < bounds[1] {
+                let overlap = min(UInt(needle.count), start - bounds[0])
+                let end = min(start + piece, bounds[1])
+                try memory.seek(toOffset: UInt64(start - overlap))
+                if let bytes = try? memory.read(upToCount: Int(end - start + overlap)) {
+                    count += bytes.count
+                    findings += Self.find(needle, in: bytes, region, from: start - overlap)
+                }
+                start = end
+            }
+        }
+        guard count > 0 else { throw TestFailure("no memory of process \(pid) could be read") }
+        return findings
+    }
+
+    private static func find(_ needle: Data, in bytes: Data, _ region: String, from address: UInt) -> [Finding] {
+        var findings: [Finding] = []
+        var rest = bytes.startIndex..<bytes.endIndex
+        while let found = bytes.range(of: needle, in: rest) {
+            let around = bytes[
+                max(bytes.startIndex, found.lowerBound - 60)..<min(bytes.endIndex, found.upperBound + 30)]
+            let text = String(decoding: around.map { $0 >= 0x20 && $0 < 0x7F ? $0 : 0x2E }, as: UTF8.self)
+            findings.append(
+                Finding(
+                    region: region, address: address + UInt(found.lowerBound - bytes.startIndex), surroundings: text))
+            rest = found.upperBound..<bytes.endIndex
+        }
+        return findings
+    }
+}
