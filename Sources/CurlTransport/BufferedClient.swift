@@ -126,7 +126,7 @@ private final class BufferedExchange<Body: Sendable>: TransferDelegate {
     /// Of all heads, interim ones too, and of trailers.
     private var headBytes = 0
     private static var maxHeadBytes: Int { 64 * 1024 }
-    private var body = ByteBuffer(wipes: true)
+    private var body = ByteBuffer(isSecret: true)
     private var outcome: Outcome?
     private var continuation: CheckedContinuation<Outcome, Never>?
 

@@ -5,7 +5,7 @@ import Reactor
 enum ChunkedBody {
     /// - Returns: `nil` for what is no whole chunked body.
     static func content(of bytes: Span<UInt8>) -> ByteBuffer? {
-        var content = ByteBuffer(capacity: bytes.count, wipes: true)
+        var content = ByteBuffer(capacity: bytes.count, isSecret: true)
         var index = 0
         while true {
             var size = 0

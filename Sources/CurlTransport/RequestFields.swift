@@ -4,7 +4,7 @@ import Reactor
 /// The header section of one request: the lines in one piece of memory, and libcurl's list over them.
 @safe struct RequestFields: ~Copyable {
     /// With a credential among them.
-    private var lines = ByteBuffer(capacity: 1024, wipes: true)
+    private var lines = ByteBuffer(capacity: 1024, isSecret: true)
     private var starts: [Int] = []
     private var nodes: UnsafeMutableBufferPointer<curl_slist> = unsafe .init(start: nil, count: 0)
 

@@ -5,18 +5,29 @@ import Glibc
     private var storage: UnsafeMutableRawBufferPointer
     private var start = 0
     private var end = 0
-    /// What goes leaves no copy in memory that is used for something else later.
-    private let wipes: Bool
+    /// What is appended while this is set is secret: emptied, moved or given back, its memory is wiped.
+    public var isSecret: Bool {
+        didSet { if oldValue, !isSecret { secretEnd = end } }
+    }
+    /// Secrets, and what stands before them, end here, whether or not they were consumed.
+    private var secretEnd = 0
 
-    /// - Parameter wipes: it holds what is secret: emptied, moved or given back, its memory is wiped.
-    public init(capacity: Int = 0, wipes: Bool = false) {
+    public init(capacity: Int = 0, isSecret: Bool = false) {
         unsafe storage = capacity == 0 ? .init(start: nil, count: 0) : .allocate(byteCount: capacity, alignment: 8)
-        self.wipes = wipes
+        self.isSecret = isSecret
     }
 
     deinit {
-        if wipes, end > 0 { unsafe explicit_bzero(storage.baseAddress.unsafelyUnwrapped, end) }
+        let dirty = isSecret ? end : secretEnd
+        if dirty > 0 { unsafe explicit_bzero(storage.baseAddress.unsafelyUnwrapped, dirty) }
         unsafe storage.deallocate()
+    }
+
+    private mutating func wipe() {
+        let dirty = isSecret ? end : secretEnd
+        guard dirty > 0 else { return }
+        unsafe explicit_bzero(storage.baseAddress.unsafelyUnwrapped, dirty)
+        secretEnd = 0
     }
 
     public var count: Int { end - start }
@@ -103,14 +114,15 @@ import Glibc
     /// Takes bytes off the end until `count` are left.
     public mutating func truncate(to count: Int) {
         precondition(count >= 0 && count <= end - start)
-        if wipes, start + count < end {
-            unsafe explicit_bzero(storage.baseAddress.unsafelyUnwrapped + start + count, end - start - count)
+        let dirty = isSecret ? end : secretEnd
+        if start + count < dirty {
+            unsafe explicit_bzero(storage.baseAddress.unsafelyUnwrapped + start + count, dirty - start - count)
         }
         end = start + count
     }
 
     public mutating func removeAll() {
-        if wipes, end > 0 { unsafe explicit_bzero(storage.baseAddress.unsafelyUnwrapped, end) }
+        wipe()
         start = 0
         end = 0
     }
@@ -131,7 +143,9 @@ import Glibc
                 unsafe memmove(
                     storage.baseAddress.unsafelyUnwrapped, storage.baseAddress.unsafelyUnwrapped + start, used)
             }
-            if wipes { unsafe explicit_bzero(storage.baseAddress.unsafelyUnwrapped + used, start) }
+            let dirty = isSecret ? end : secretEnd
+            if dirty > used { unsafe explicit_bzero(storage.baseAddress.unsafelyUnwrapped + used, dirty - used) }
+            secretEnd = max(0, secretEnd - start)
         } else {
             let bigger = UnsafeMutableRawBufferPointer.allocate(
                 byteCount: max(used + count, unsafe storage.count * 2), alignment: 8)
@@ -139,7 +153,9 @@ import Glibc
                 unsafe memcpy(
                     bigger.baseAddress.unsafelyUnwrapped, storage.baseAddress.unsafelyUnwrapped + start, used)
             }
-            if wipes, end > 0 { unsafe explicit_bzero(storage.baseAddress.unsafelyUnwrapped, end) }
+            let left = max(0, secretEnd - start)
+            wipe()
+            secretEnd = left
             unsafe storage.deallocate()
             unsafe storage = bigger
         }

@@ -14,6 +14,7 @@ struct ByteBufferTests {
         var buffer = ByteBuffer(capacity: Int(random.next() % 3) * 64)
         var model: [UInt8] = []
         for _ in 0..<2000 {
+            if seed % 2 == 1, random.next() % 8 == 0 { buffer.isSecret.toggle() }
             switch random.next() % 12 {
             case 0...2:
                 let piece = (0..<Int(random.next() % 200)).map { _ in UInt8(truncatingIfNeeded: random.next()) }
@@ -65,6 +66,50 @@ struct ByteBufferTests {
             #expect(buffer.capacity >= model.count)
         }
         #expect(contents(buffer) == model)
+    }
+
+    /// What stands behind the last byte of one that was just emptied.
+    private func rest(of buffer: inout ByteBuffer, _ count: Int) -> [UInt8] {
+        var bytes: [UInt8] = []
+        _ = unsafe buffer.withSpareCapacity(count) { spare in
+            bytes = unsafe Array(spare.prefix(count))
+            return 0
+        }
+        return bytes
+    }
+
+    @Test func `what was secret is wiped, and what was not is left`() {
+        var buffer = ByteBuffer(capacity: 64)
+        buffer.isSecret = true
+        buffer.append("secret")
+        buffer.isSecret = false
+        buffer.append("body")
+        buffer.consume(6)
+        #expect(contents(buffer) == Array("body".utf8))
+        buffer.consume(4)
+        #expect(rest(of: &buffer, 10) == [0, 0, 0, 0, 0, 0] + Array("body".utf8))
+        // Once, not for each piece that follows.
+        buffer.append("another")
+        buffer.removeAll()
+        #expect(rest(of: &buffer, 7) == Array("another".utf8))
+
+        buffer.isSecret = true
+        buffer.append("secret")
+        buffer.truncate(to: 2)
+        #expect(rest(of: &buffer, 4) == [0, 0, 0, 0])
+        buffer.removeAll()
+        #expect(rest(of: &buffer, 6) == [0, 0, 0, 0, 0, 0])
+    }
+
+    @Test func `a secret that is moved within its memory stays in one place only`() {
+        var buffer = ByteBuffer(capacity: 64, isSecret: true)
+        buffer.append([UInt8](repeating: 1, count: 50))
+        buffer.append([2, 2, 2, 2])
+        buffer.consume(50)
+        buffer.reserve(30)
+        #expect(buffer.capacity == 64)
+        #expect(contents(buffer) == [2, 2, 2, 2])
+        #expect(rest(of: &buffer, 50) == [UInt8](repeating: 0, count: 50))
     }
 
     @Test func `an empty one lends an empty span`() {

@@ -68,9 +68,12 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         isPumping = true
         var head = ByteBuffer()
         swap(&head, &output)
+        head.isSecret = true
         let step = delegate.writeHead(HeadForm(isAbsolute: carrier.needsAbsoluteForm), to: &head)
         let goesOn = self.carrier != nil && step == .send
         if goesOn { frame(&head, carrier) } else { head.removeAll() }
+        // The body behind it is not wiped.
+        head.isSecret = false
         swap(&head, &output)
         if goesOn {
             write()

@@ -31,7 +31,7 @@ final class TransferredExchange: UpstreamExchange {
     ) throws(TransportError) {
         self.request = request
         form = HeadForm(isAbsolute: isAbsolute)
-        var text = ByteBuffer()
+        var text = ByteBuffer(isSecret: true)
         guard case .send = delegate.writeHead(form, to: &text) else {
             throw TransportError(.withheld, message: "the request was not sent")
         }
@@ -120,7 +120,7 @@ extension TransferredExchange: TransferDelegate {
         case .withhold: return false
         case .changed: break
         }
-        var text = ByteBuffer()
+        var text = ByteBuffer(isSecret: true)
         guard case .send = delegate.writeHead(form, to: &text) else { return false }
         do throws(TransportError) {
             try Self.fill(transfer, text.bytes) { line, _, target throws(TransportError) in
