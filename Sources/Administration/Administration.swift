@@ -51,9 +51,15 @@ public final class Administration: Sendable {
             throw .listen(address: "\(settings.host):\(settings.port)", reason: "the machine gives no random numbers")
         }
         let streams = sources.clients.map { $0.heimdallr.events() }
-        try await makeRoom(for: path, group)
+        do {
+            try await makeRoom(for: path, group)
+        } catch {
+            // Where both are taken, who has the port is what one can do something about: the socket's name is made of it.
+            if let taken = await portFault(settings, group) { throw taken }
+            throw error
+        }
         let page = Part(
-            name: "\(settings.host.contains(":") ? "[\(settings.host)]" : settings.host):\(settings.port)",
+            name: settings.shown,
             isSocket: false, address: .hostname(settings.host, port: Int(settings.port)),
             router: PageRoutes.router(
                 office, admission: admission, gate: TokenGate(token: settings.token, forms: forms)),
@@ -137,6 +143,11 @@ extension Administration {
         }
     }
 
+    /// Connections that wait to be accepted. Whoever connects and leaves again without a pause fills every queue, and a
+    /// probe then waits behind all of it; a short one makes such a client wait for its own next connection instead
+    /// (listen(2): its SYN is lost and sent again a second later), while what is queued is soon through.
+    private static let backlog = 64
+
     /// - Returns: the running servers, and the port of each part, 0 where it has none.
     private static func run(
         _ parts: [Part], on group: MultiThreadedEventLoopGroup, _ logger: Logger
@@ -197,7 +208,7 @@ extension Administration {
                 configuration: .init(
                     additionalChannelHandlers: part.handlers(), httpDecoderConfiguration: limits)),
             configuration: ApplicationConfiguration(
-                address: part.address, serverName: nil, backlog: 4096),
+                address: part.address, serverName: nil, backlog: backlog),
             onServerRunning: onListening, eventLoopGroupProvider: .shared(group), logger: logger)
     }
 
@@ -242,6 +253,22 @@ extension Administration {
         }
     }
 
+    /// `nil`: the port can be had.
+    private static func portFault(
+        _ settings: AdministrationSettings, _ group: MultiThreadedEventLoopGroup
+    ) async -> AdministrationError? {
+        guard settings.port != 0 else { return nil }
+        do {
+            let channel = try await ServerBootstrap(group: group)
+                .serverChannelOption(ChannelOptions.socketOption(.so_reuseaddr), value: 1)
+                .bind(host: settings.host, port: Int(settings.port)).get()
+            try? await channel.close()
+            return nil
+        } catch {
+            return .listen(address: settings.shown, reason: Listening.reason(error))
+        }
+    }
+
     /// Ours, and root's, who can be anybody anyway.
     private static var allowedUsers: [UInt32] { [AdminSocket.user, 0] }
 }
@@ -265,7 +292,7 @@ private struct Listening: Service {
         }
     }
 
-    private static func reason(_ error: any Error) -> String {
+    static func reason(_ error: any Error) -> String {
         if let error = error as? IOError { return SystemErrorText.text(of: error.errnoCode) }
         return "\(error)"
     }

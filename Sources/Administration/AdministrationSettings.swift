@@ -20,6 +20,9 @@ public struct AdministrationSettings: Sendable {
         self.host = host
         self.port = port
     }
+
+    /// `127.0.0.1:8081`
+    var shown: String { "\(host.contains(":") ? "[\(host)]" : host):\(port)" }
 }
 
 extension AdministrationSettings {
@@ -40,6 +43,8 @@ public struct AdministrationSources: Sendable {
         public var redirectURI: String?
         /// Who gives it tokens: the issuer, or else the token endpoint, without a query.
         public var issuer: String?
+        /// Where its last request to the server went, and why it failed where it did.
+        public var lastRequest: @Sendable () -> LastRequest = { LastRequest() }
 
         public init(
             _ heimdallr: Heimdallr, isUnattended: Bool, redirectURI: String? = nil, issuer: String? = nil
@@ -48,6 +53,19 @@ public struct AdministrationSources: Sendable {
             self.isUnattended = isUnattended
             self.redirectURI = redirectURI
             self.issuer = issuer
+        }
+    }
+
+    /// A request to an authorization server.
+    public struct LastRequest: Sendable, Equatable {
+        /// Without its query.
+        public var url: String?
+        /// Printable; `nil`: there was an answer.
+        public var cause: String?
+
+        public init(url: String? = nil, cause: String? = nil) {
+            self.url = url
+            self.cause = cause
         }
     }
 
@@ -81,6 +99,16 @@ public struct AdministrationSources: Sendable {
     public var traffic: @Sendable () async -> TrafficReport
     /// Where a request of this method to this URL would go.
     public var route: @Sendable (_ method: String, _ url: String) async -> RouteReport
+    /// What a program gets that wants this client's token while there is none, and why there is none.
+    /// - Parameters:
+    ///   - advice: how somebody signs in, to stand behind a colon.
+    ///   - url: where a browser begins.
+    public var refusal:
+        @Sendable (_ client: String, _ error: HeimdallrError, _ advice: String, _ url: String?) -> RefusalReport = {
+            RefusalReport(status: 503, title: "\($1)", loginURL: $3)
+        }
+    /// Whom the proxy serves; empty: everybody.
+    public var users: [String] = []
 
     public init(
         version: String, clients: [Client], pulse: @escaping @Sendable () async -> Void,
@@ -111,6 +139,11 @@ public struct TrafficReport: Sendable {
         public var bytesSent: UInt64 = 0
         /// Bytes of answers, heads included.
         public var bytesReceived: UInt64 = 0
+        /// Of `requests`, those that the proxy answered by itself without asking the upstream; and how long they took.
+        public var answeredByProxy: [(code: Int, count: UInt64)] = []
+        public var durationsByProxy: Histogram
+        /// Why the last request that failed on the way did so, printable; and how long ago.
+        public var lastFailure: (cause: String, ago: Duration)?
         /// What became of requests that wanted a token, by the result's name.
         public var injections: [(result: String, count: UInt64)] = []
 
@@ -118,7 +151,18 @@ public struct TrafficReport: Sendable {
             self.name = name
             self.client = client
             self.durations = durations
+            durationsByProxy = Histogram(bounds: durations.bounds)
         }
+
+        /// What the upstream itself had to do with.
+        var ownRequests: [(code: Int, count: UInt64)] {
+            requests.compactMap { code, count in
+                let ours = answeredByProxy.first { $0.code == code }?.count ?? 0
+                return count > ours ? (code, count - ours) : nil
+            }
+        }
+
+        var ownDurations: Histogram { durations.less(durationsByProxy) }
     }
 
     public var upstreams: [Upstream]
@@ -161,7 +205,30 @@ public struct Histogram: Sendable, Equatable {
         sum += other.sum
     }
 
+    /// - Precondition: the bounds are the same, and the other's values are among these.
+    func less(_ other: Histogram) -> Histogram {
+        var rest = self
+        for (index, count) in other.counts.enumerated() where index < counts.count {
+            rest.counts[index] -= min(count, rest.counts[index])
+        }
+        rest.sum = max(0, sum - other.sum)
+        return rest
+    }
+
     public var total: UInt64 { counts.reduce(0, &+) }
+}
+
+/// What the proxy answers by itself.
+public struct RefusalReport: Sendable, Equatable {
+    public var status: Int
+    public var title: String
+    public var loginURL: String?
+
+    public init(status: Int, title: String, loginURL: String?) {
+        self.status = status
+        self.title = title
+        self.loginURL = loginURL
+    }
 }
 
 /// Where a request would go.
@@ -170,7 +237,7 @@ public enum RouteReport: Sendable, Equatable {
     ///   - rule: the upstream's host and what narrows it, as the configuration has them.
     ///   - destination: scheme and authority, and the path that is put in front.
     ///   - client: whose token it would carry; `nil` when it is forwarded unsigned.
-    ///   - injection: how the token goes onto it; empty when unsigned.
+    ///   - injection: how the token goes onto it; without a client why none does, or empty.
     case upstream(rule: String, destination: String, client: String?, injection: String)
     /// The proxy would answer by itself.
     case refused(status: Int, reason: String)

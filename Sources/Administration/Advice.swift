@@ -53,6 +53,9 @@ public struct Advice {
         guard let address = client?.lastAddress else {
             return "check that token_endpoint is the address of a token endpoint"
         }
+        guard client?.issuer != nil else {
+            return "check the address, \(address): it is what token_endpoint says in the configuration"
+        }
         return "check the address, \(address): it may be wrong in the configuration, or in the issuer's metadata"
     }
 
@@ -93,8 +96,8 @@ public struct Advice {
         if let encoding = client?.ambiguousEncoding {
             let others = BasicEncoding.allCases.filter { $0 != encoding }.map(\.rawValue).joined(separator: " or ")
             text +=
-                "; the secret has characters that servers read in different ways, so try `basic_encoding: \(others)` "
-                + "(now \(encoding.rawValue)), or `token_endpoint_auth_method: client_secret_post`"
+                "; the secret has characters that servers read in different ways, so try another basic_encoding: "
+                + "\(others) (it is \(encoding.rawValue) now), or `token_endpoint_auth_method: client_secret_post`"
         }
         return text
     }

@@ -26,7 +26,9 @@ enum CommandRoutes {
             return Response.plain(.ok, token.value.revealed + "\n")
         } catch {
             let advice = Advice.sentence(for: error, signIn: office.signIn(of: client))
-            return Response.plain(.serviceUnavailable, "There is no token: \(error).\nWhat to do: \(advice).\n")
+            return Response.plain(
+                .serviceUnavailable,
+                "There is no token: \(error).\nWhat to do: \(Sentence.ended(Sentence.plain(advice)))\n")
         }
     }
 
@@ -44,7 +46,8 @@ enum CommandRoutes {
         }
         let method = query["method"].map(String.init) ?? "GET"
         let route = await office.sources.route(method, url)
-        return Response.plain(.ok, WhyText.text(route, office)).marked(bad: WhyText.isRefused(route, office))
+        let why = WhyText(office: office)
+        return Response.plain(.ok, why.text(route)).marked(bad: why.isRefused(route))
     }
 
     static func unknownClient(_ office: Office) -> Response {
@@ -54,57 +57,5 @@ enum CommandRoutes {
             names.isEmpty
                 ? "The configuration has no clients.\n"
                 : "The configuration has no client of that name. Its clients: \(names).\n")
-    }
-}
-
-/// What `why` says.
-enum WhyText {
-    /// Whether the proxy would answer by itself, whoever asks.
-    static func isRefused(_ route: RouteReport, _ office: Office) -> Bool {
-        switch route {
-        case .refused: return true
-        case .callers(let some, let others): return (some + [others]).allSatisfy { isRefused($0, office) }
-        case .upstream(_, _, let name, _):
-            guard let name, let client = office.sources.client(named: name) else { return false }
-            return client.heimdallr.status().state.isWithoutHope
-        }
-    }
-
-    static func text(_ route: RouteReport, _ office: Office) -> String {
-        switch route {
-        case .refused(let status, let reason):
-            return "The proxy itself would answer \(status): \(reason)\n"
-        case .callers(let some, let others):
-            return "It depends on who asks.\n\n" + some.map { Self.text($0, office) + "\n" }.joined()
-                + "Everybody else:\n\n" + Self.text(others, office)
-        case .upstream(let rule, let destination, let name, let injection):
-            var text = "rule         \(rule)\ndestination  \(destination)\n"
-            guard let name, let client = office.sources.client(named: name) else {
-                return text + "client       none: forwarded unsigned\n"
-            }
-            let status = client.heimdallr.status()
-            text += "client       \(name) (\(status.grantType)) \(status.state.inWords)\nput on as    \(injection)\n"
-            if status.state.isWithoutHope, !status.isTokenRefused {
-                text += "answer       an error of the proxy, for want of a token\n"
-            }
-            if let since = status.sinceLastSuccess { text += "token from   \(StatusPage.words(since)) ago\n" }
-            if let left = status.expiresIn { text += "expires in   \(StatusPage.words(left))\n" }
-            if let reason = status.needsAuthenticationBecause { text += "because      \(reason)\n" }
-            if let error = status.lastError {
-                text +=
-                    "last error   \(error)\nwhat to do   \(Advice.sentence(for: error, signIn: office.signIn(of: client)))\n"
-            }
-            return text
-        }
-    }
-}
-
-extension HeimdallrStatus.State {
-    /// A request that wants the token now would get none, however long it waited.
-    fileprivate var isWithoutHope: Bool {
-        switch self {
-        case .backingOff, .needsAuthentication, .stopped: true
-        case .starting, .ready, .fetching, .idle: false
-        }
     }
 }

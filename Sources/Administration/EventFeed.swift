@@ -86,13 +86,13 @@ final class EventFeed: Sendable {
         case .tokenFailed(let error):
             members += [
                 .init("message", .string(error.description)),
-                .init("advice", .string(Advice.sentence(for: error, signIn: signIn))),
+                .init("advice", .string(Sentence.plain(Advice.sentence(for: error, signIn: signIn)))),
                 .init("retry_after_seconds", JSON(error.retryAfter)),
             ]
         case .loginFailed(let error):
             members += [
                 .init("sign_in", true), .init("message", .string(error.description)),
-                .init("advice", .string(Advice(signIn).sentence(for: error) ?? signIn.advice)),
+                .init("advice", .string(Sentence.plain(Advice(signIn).sentence(for: error) ?? signIn.advice))),
             ]
         }
         return .object(members)

@@ -59,7 +59,7 @@ final class Office: Sendable {
         sources.clients.map {
             Readiness.Client(
                 status: $0.heimdallr.status(), isUnattended: $0.isUnattended, signIn: signIn(of: $0),
-                issuer: $0.issuer)
+                issuer: $0.issuer, lastRequest: $0.lastRequest())
         }
     }
 

@@ -8,6 +8,8 @@ struct Readiness {
         var signIn: SignIn
         /// See `AdministrationSources.Client`.
         var issuer: String?
+        /// See `AdministrationSources.Client`.
+        var lastRequest = AdministrationSources.LastRequest()
     }
 
     /// What stands against it, a sentence each; empty when nothing does.

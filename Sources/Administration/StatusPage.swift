@@ -29,7 +29,7 @@ struct StatusPage {
             .init("degraded", .bool(isDegraded)),
             .init("requests_in_flight", .number(traffic.inFlight)),
             .init("clients", .array(clients.map(Self.json))),
-            .init("upstreams", .array(upstreams.map(Self.json))),
+            .init("upstreams", .array(upstreams.map(json))),
         ])
     }
 
@@ -39,8 +39,10 @@ struct StatusPage {
         if let lastError = status.lastError {
             error = .object([
                 .init("message", .string(lastError.description)),
-                .init("advice", .string(Advice.sentence(for: lastError, signIn: client.signIn))),
+                .init("advice", .string(Sentence.plain(Advice.sentence(for: lastError, signIn: client.signIn)))),
                 .init("seconds_ago", JSON(status.sinceLastError)),
+                .init("url", JSON(client.lastRequest.url)),
+                .init("cause", JSON(client.lastRequest.cause)),
             ])
         }
         var cause = JSON.null
@@ -51,7 +53,7 @@ struct StatusPage {
         }
         return .object([
             .init("client", .string(status.client)),
-            .init("grant_type", .string(status.grantType)),
+            .init("grant_type", .string(GrantName.short(status.grantType))),
             .init("issuer", JSON(client.issuer)),
             .init("login_method", JSON(status.loginMethod?.rawValue)),
             .init("login_url", JSON(client.signIn.url)),
@@ -72,31 +74,48 @@ struct StatusPage {
         ])
     }
 
-    private static func json(_ upstream: TrafficReport.Upstream) -> JSON {
-        let (total, failed) = counts(upstream)
+    private func json(_ upstream: TrafficReport.Upstream) -> JSON {
+        let (total, failed) = Self.counts(upstream)
+        var failure = JSON.null
+        if let last = upstream.lastFailure {
+            failure = .object([
+                .init("cause", .string(last.cause)), .init("seconds_ago", JSON(last.ago)),
+                .init("urls", .array(destinations(of: upstream).map { .string($0) })),
+            ])
+        }
         return .object([
             .init("upstream", .string(upstream.name)),
             .init("client", JSON(upstream.client)),
             .init("requests", .number(total)),
             .init("server_errors", .number(failed)),
-            .init("mean_duration_seconds", mean(upstream).map { .decimal($0) } ?? .null),
+            .init("answered_by_proxy", .number(Int(clamping: upstream.answeredByProxy.reduce(0) { $0 + $1.count }))),
+            .init("last_failure", failure),
+            .init("mean_duration_seconds", Self.mean(upstream).map { .decimal($0) } ?? .null),
             .init("bytes_sent", .number(Int(clamping: upstream.bytesSent))),
             .init("bytes_received", .number(Int(clamping: upstream.bytesReceived))),
         ])
     }
 
+    /// All requests, and those that the upstream failed, or failed to be reached for. What the proxy answers by itself is
+    /// not the upstream's.
     static func counts(_ upstream: TrafficReport.Upstream) -> (total: Int, failed: Int) {
-        var (total, failed): (UInt64, UInt64) = (0, 0)
-        for (code, count) in upstream.requests {
-            total += count
-            if code >= 500 { failed += count }
-        }
+        let total = upstream.requests.reduce(0) { $0 + $1.count }
+        let failed = upstream.ownRequests.filter { $0.code >= 500 }.reduce(0) { $0 + $1.count }
         return (Int(clamping: total), Int(clamping: failed))
     }
 
     private static func mean(_ upstream: TrafficReport.Upstream) -> Double? {
-        let total = upstream.durations.total
-        return total == 0 ? nil : upstream.durations.sum / Double(total)
+        let durations = upstream.ownDurations
+        return durations.total == 0 ? nil : durations.sum / Double(durations.total)
+    }
+
+    /// As far as the configuration says it.
+    func destinations(of upstream: TrafficReport.Upstream) -> [String] {
+        var found: [String] = []
+        for rule in rules where rule.upstream == upstream.name && rule.client == upstream.client {
+            if let destination = rule.destination, !found.contains(destination) { found.append(destination) }
+        }
+        return found
     }
 
     // MARK: For people
@@ -106,21 +125,43 @@ struct StatusPage {
         text += isDraining ? "stopping" : !isReady ? "not ready yet" : isDegraded ? "degraded" : "ready"
         text += "\n"
         if clients.isEmpty { text += "\nThere are no clients.\n" }
-        for client in clients { text += "\n" + Self.text(client) }
+        for client in clients { text += "\n" + Sentence.plain(Self.text(client)) }
         if !upstreams.isEmpty { text += "\nUpstreams:\n" }
-        for upstream in upstreams {
-            let (total, failed) = Self.counts(upstream)
-            text += "  \(upstream.name)  \(upstream.client.map { "client \($0)" } ?? "unsigned")"
-            text += "  \(total) request\(total == 1 ? "" : "s"), \(failed) server error\(failed == 1 ? "" : "s")"
-            if let mean = Self.mean(upstream) { text += ", \(DecimalText.thousandths(mean)) s on average" }
-            text += "\n"
+        for upstream in upstreams { text += "  " + self.text(upstream) + "\n" }
+        return text
+    }
+
+    private func text(_ upstream: TrafficReport.Upstream) -> String {
+        let (total, failed) = Self.counts(upstream)
+        let place = TrafficName(upstream.name)
+        if place == .none { return "\(place.inWords): \(total), all refused" }
+        var text =
+            place == .upstream
+            ? "\(upstream.name)  \(upstream.client.map { "client \($0)" } ?? "without a token")  "
+            : "\(place.inWords): "
+        text += "\(total) request\(total == 1 ? "" : "s"), \(failed) server error\(failed == 1 ? "" : "s")"
+        if let ours = Self.codes(upstream.answeredByProxy) {
+            let count = upstream.answeredByProxy.reduce(0) { $0 + $1.count }
+            text += ", \(count) answered by the proxy itself (\(ours))"
+        }
+        if let mean = Self.mean(upstream) { text += ", \(DecimalText.thousandths(mean)) s on average" }
+        if let failure = upstream.lastFailure {
+            let places = destinations(of: upstream)
+            let place = places.isEmpty ? "" : " at \(places.joined(separator: " or "))"
+            text += "\n    last failure \(Self.words(failure.ago)) ago\(place): \(failure.cause)"
         }
         return text
     }
 
+    /// `503`, or `2 × 502, 1 × 503`.
+    private static func codes(_ requests: [(code: Int, count: UInt64)]) -> String? {
+        guard requests.count > 1 else { return requests.first.map { "\($0.code)" } }
+        return requests.map { "\($0.count) × \($0.code)" }.joined(separator: ", ")
+    }
+
     private static func text(_ client: Readiness.Client) -> String {
         let status = client.status
-        var text = "Client \(status.client) (\(status.grantType)) \(status.state.inWords)\n"
+        var text = "Client \(status.client) (\(GrantName.short(status.grantType))) \(status.state.inWords)\n"
         if let who = status.signedInAs { text += "  signed in: \(who)\n" }
         if let expiresIn = status.expiresIn { text += "  token expires in \(words(expiresIn))\n" }
         let shortfall = Shortfall(status)
@@ -131,7 +172,10 @@ struct StatusPage {
         if let error = status.lastError {
             text += "  last error"
             if let since = status.sinceLastError { text += " \(words(since)) ago" }
-            text += ": \(error)\n  what to do: \(Advice.sentence(for: error, signIn: client.signIn))\n"
+            text += ": \(error)\n"
+            if let url = client.lastRequest.url { text += "  asked: \(url)\n" }
+            if let cause = client.lastRequest.cause { text += "  cause: \(cause)\n" }
+            text += "  what to do: \(Advice.sentence(for: error, signIn: client.signIn))\n"
         } else if status.state == .needsAuthentication {
             text += "  what to do: \(client.signIn.advice)\n"
         }

@@ -1,4 +1,4 @@
-import Reactor
+public import Reactor
 
 /// Which addresses may be dialled, judged on the resolved address when the connection is made, so that no name and no
 /// spelling of an address gets around it.
@@ -57,7 +57,7 @@ public struct AddressPolicy: Sendable, Equatable {
 
     public init() {}
 
-    func judge(_ address: SocketAddress) -> Verdict {
+    public func judge(_ address: SocketAddress) -> Verdict {
         guard let dialled = NumericAddress(address) else { return .denied }
         if own.contains(dialled, port: address.port) { return .own }
         guard publicOnly, !exceptions.contains(where: { $0.contains(dialled) }) else { return .allowed }

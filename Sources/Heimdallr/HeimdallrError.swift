@@ -32,7 +32,7 @@ public enum HeimdallrError: Error, Sendable, Equatable, CustomStringConvertible 
         case .tokenEndpointUnavailable(let fault, _): "the token endpoint gives no token: \(fault)"
         case .clientRefused(let fault, _): "the token endpoint refuses this client: \(fault)"
         case .rejectedByResource: "the resource refuses this client's tokens: check audience, resource and scope"
-        case .needsAuthentication: "this client needs somebody to log in"
+        case .needsAuthentication: "somebody has to sign in first"
         case .deadlineExceeded: "no token came in time"
         case .cancelled: "the wait for a token was cancelled"
         case .stopped: "this client has been shut down"

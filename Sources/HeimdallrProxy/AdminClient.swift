@@ -10,7 +10,7 @@ struct AdminOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "The running proxy's admin socket.",
-            discussion: "Default: the one that the configuration's `admin` section means.", valueName: "path"),
+            discussion: "Default: the one that the configuration's admin section means.", valueName: "path"),
         completion: .file())
     var socket: String?
 
@@ -70,8 +70,8 @@ struct AdminOptions: ParsableArguments {
         let source = try ConfigurationSource.choose(named: options.config, environment: environment)
         guard let admin = try source.loadAdmin(environment: environment) else {
             OutputDescriptor.standardError.write(
-                "error: the configuration has no `admin` section, so there is no running proxy to ask; write "
-                    + "`admin: {}` into it, or give --socket\n")
+                "error: the configuration has no admin section, so there is no running proxy to ask; write "
+                    + "admin: {} into it, or give --socket\n")
             throw ExitStatus.failure.error
         }
         if let socket = admin.socket { return [socket] }

@@ -34,7 +34,11 @@ struct App {
         var observer = ProxyObserver()
         observer.signIn = { signIns.hint(for: $0) }
         if configuration.log.access { observer.accessLog = AccessLog(writer: logWriter).sink }
-        observer.upstreamFailed = { [logger] failure in EventLog.write(failure, to: logger) }
+        let failures = UpstreamFailures()
+        observer.upstreamFailed = { [logger] failure in
+            failures.note(failure)
+            EventLog.write(failure, to: logger)
+        }
         observer.acceptFailed = { [logger] error in
             logger.error("a connection could not be accepted", metadata: ["reason": "\(error)"])
         }
@@ -53,8 +57,9 @@ struct App {
             users: configuration.proxy.users.mapValues(\.provider))
         let administration: Administration?
         do {
-            administration = try await AdministrationAssembly(configuration, clients: clients, server: server)
-                .start(tokens: tokens, logger: logger)
+            administration = try await AdministrationAssembly(
+                configuration, clients: clients, server: server, lastRequests: lastRequests, failures: failures
+            ).start(tokens: tokens, logger: logger)
         } catch {
             await server.drain(within: .zero)
             for loop in loops { loop.stop() }

@@ -8,6 +8,7 @@ struct ExecCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "exec",
         abstract: "Run a program with the proxy's variables set and our secrets' removed.",
+        usage: "heimdallr-proxy exec [--config <path>] [--user <name>] -- <command> [<argument> ...]",
         discussion: """
             Sets http_proxy for the program, and no_proxy for this machine and the proxy's own listeners (what it says \
             already stays); NODE_USE_ENV_PROXY=1 makes Node read them. Removes the environment variables that the \
@@ -17,6 +18,9 @@ struct ExecCommand: ParsableCommand {
             into the variables. Example:
 
               heimdallr-proxy exec -- curl http://api.example.com/
+
+            The exit code is the program's own; 127 when there is no such program, and 126 when it can't be run, as \
+            shells have it.
             """)
 
     @OptionGroup var options: ConfigurationOptions
@@ -62,12 +66,13 @@ struct ExecCommand: ParsableCommand {
                 "http_proxy": proxy, "HTTP_PROXY": proxy, "no_proxy": direct.value, "NO_PROXY": direct.value,
                 "NODE_USE_ENV_PROXY": "1",
             ], removing: ChildEnvironment.withheld(from: environment.keys, settings))
-        throw Self.failure("can't run \(program[0]): \(failure.sentence)")
+        throw Self.failure(
+            "can't run \(program[0]): \(failure.sentence)", failure.isNoSuchFile ? .noSuchProgram : .notExecutable)
     }
 
-    private static func failure(_ text: String) -> any Error {
+    private static func failure(_ text: String, _ status: ExitStatus = .failure) -> any Error {
         OutputDescriptor.standardError.write("error: \(text)\n")
-        return ExitStatus.failure.error
+        return status.error
     }
 
     /// `alice:secret@`, percent-encoded; empty where the proxy wants none.

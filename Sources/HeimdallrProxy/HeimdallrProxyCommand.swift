@@ -34,8 +34,29 @@ struct HeimdallrProxyCommand: ParsableCommand {
     static func unknownVerb(_ word: String?) -> String? {
         let verbs = configuration.subcommands.map { $0._commandName } + ["help"]
         guard let word, !word.hasPrefix("-"), !verbs.contains(word) else { return nil }
-        let meant = Suggestion.nearest(to: word, among: verbs).map { "; did you mean \"\($0)\"?" } ?? ""
+        let meant = nearest(to: word, among: verbs).map { "; did you mean \"\($0)\"?" } ?? ""
         return "Error: there is no command \"\(word)\"\(meant)\nSee 'heimdallr-proxy --help' for the commands.\n"
+    }
+}
+
+extension HeimdallrProxyCommand {
+    /// What other programs call what ours do.
+    private static let otherNames = [
+        "run": "serve", "start": "serve", "up": "serve", "daemon": "serve", "validate": "check", "verify": "check",
+        "test": "check", "lint": "check", "config": "check", "info": "status", "state": "status", "ps": "status",
+        "health": "status",
+        "signin": "login", "auth": "login", "authorize": "login", "signout": "logout", "revoke": "logout",
+        "explain": "why", "route": "why", "env": "exec", "with": "exec", "genkey": "keygen", "key": "keygen",
+        "version": "--version", "try": "check --try",
+    ]
+
+    /// By its letters, by its beginning, or because it is called so elsewhere.
+    private static func nearest(to word: String, among verbs: [String]) -> String? {
+        let plain = word.lowercased().filter { $0 != "-" && $0 != "_" }
+        if let verb = verbs.first(where: { $0 == plain }) ?? otherNames[plain] { return verb }
+        if let near = Suggestion.nearest(to: plain, among: verbs) { return near }
+        let begun = verbs.filter { plain.count >= 2 && ($0.hasPrefix(plain) || plain.hasPrefix($0)) }
+        return begun.count == 1 ? begun[0] : nil
     }
 }
 

@@ -2,23 +2,29 @@ import CurlTransport
 import Heimdallr
 import Synchronization
 
-/// Where one client's last request went, and why it failed where it did: what the log says of a token that did not come.
+/// Where one client's last request went, and why it failed where it did: what the log, `status` and the page say of a
+/// token that did not come. Stays until the next one has ended. Any thread.
 final class LastTokenRequest: Sendable {
     struct State {
         /// Without its query, which may hold what nobody should read.
         var url: String?
-        /// In libcurl's own words.
+        /// `nil`: there was an answer.
         var cause: String?
     }
 
-    private let state = Mutex(State())
-    var current: State { state.withLock { $0 } }
+    private let state = Mutex((ended: State(), cause: String?.none))
+    var current: State { state.withLock { $0.ended } }
 
-    func began(_ url: String) {
-        state.withLock { $0 = State(url: String(url.prefix { $0 != "?" && $0 != "#" })) }
+    fileprivate func ended(_ url: String, withAnswer: Bool) {
+        state.withLock {
+            $0.ended = State(
+                url: String(url.prefix { $0 != "?" && $0 != "#" }), cause: withAnswer ? nil : $0.cause)
+            $0.cause = nil
+        }
     }
 
-    func failed(_ error: TransportError) { state.withLock { $0.cause = "\(error)" } }
+    /// Called before the request ends.
+    func failed(_ error: TransportError) { state.withLock { $0.cause = FailureCause.text(error) } }
 }
 
 /// Notes it on the way.
@@ -27,7 +33,13 @@ struct NotingHTTPClient: HeimdallrHTTPClient {
     let last: LastTokenRequest
 
     func send(_ request: HeimdallrHTTPRequest) async throws -> HeimdallrHTTPResponse {
-        last.began(request.url)
-        return try await client.send(request)
+        do {
+            let response = try await client.send(request)
+            last.ended(request.url, withAnswer: true)
+            return response
+        } catch {
+            last.ended(request.url, withAnswer: false)
+            throw error
+        }
     }
 }

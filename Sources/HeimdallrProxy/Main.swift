@@ -41,6 +41,9 @@ enum ExitStatus: Int32 {
     case unwell = 3
     /// EX_CONFIG of sysexits.h.
     case badConfiguration = 78
+    /// Of `exec`, as shells and env(1) have it: the program is there, but can't be run.
+    case notExecutable = 126
+    case noSuchProgram = 127
 
     /// The argument parser's own code for wrong usage, 64, becomes 2, as shells have it.
     init(for error: any Error) {

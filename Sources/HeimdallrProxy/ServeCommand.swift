@@ -43,7 +43,10 @@ struct ServeCommand: AsyncParsableCommand {
             }
         } catch {
             var fields: Logger.Metadata = ["reason": "\(error)"]
-            if let holder = PortHolder.named(by: error) { fields["held_by"] = "\(holder)" }
+            if let conflict = PortHolder.conflict(in: error, settings) {
+                if let holder = conflict.holder { fields["held_by"] = "\(holder)" }
+                fields["what_to_do"] = "\(conflict.advice)"
+            }
             log.logger.error("the proxy stopped", metadata: fields)
             await playground?.stop()
             throw ExitStatus.failure.error

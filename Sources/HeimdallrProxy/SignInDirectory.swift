@@ -17,7 +17,8 @@ final class SignInDirectory: Sendable {
     func hint(for client: String) -> SignInHint {
         guard let administration = place.withLock({ $0.administration }) else {
             return SignInHint(
-                advice: "the configuration has no `admin` section, so nobody can sign in; add `admin: {}`", url: nil)
+                advice: "the configuration has no admin section, so nobody can sign in; write admin: {} into it",
+                url: nil)
         }
         let (advice, url) = administration.signIn(client)
         return SignInHint(advice: advice, url: url)

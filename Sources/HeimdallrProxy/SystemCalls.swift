@@ -223,6 +223,7 @@ struct SystemCallError: Error {
 
     /// There is no such file, or nobody listens on it.
     var isNobodyThere: Bool { number == ENOENT || number == ECONNREFUSED || number == ENOTDIR }
+    var isNoSuchFile: Bool { number == ENOENT }
     var sentence: String { unsafe String(cString: strerror(number)) }
 }
 

@@ -19,15 +19,16 @@ struct Trial {
     func results() async throws -> [Result] {
         let loop = try EventLoop.start(name: "trial")
         defer { loop.stop() }
-        var clients: [(settings: ClientSettings, heimdallr: Heimdallr)] = []
+        var clients: [Candidate] = []
         for settings in configuration.clients {
+            let last = LastTokenRequest()
             let heimdallr = try ClientAssembly(settings, configuration).make(
-                on: loop, store: OAuthAccessTokenMemoryStore(), last: LastTokenRequest(), onTokenRequest: { _ in })
-            clients.append((settings, heimdallr))
+                on: loop, store: OAuthAccessTokenMemoryStore(), last: last, onTokenRequest: { _ in })
+            clients.append(Candidate(settings: settings, heimdallr: heimdallr, last: last))
         }
         let results = await withTaskGroup(of: (Int, Result).self) { group in
             for (index, client) in clients.enumerated() {
-                group.addTask { (index, await Self.result(client.settings, client.heimdallr)) }
+                group.addTask { (index, await client.result()) }
             }
             return await group.reduce(into: [Int: Result]()) { $0[$1.0] = $1.1 }
         }
@@ -35,19 +36,29 @@ struct Trial {
         return clients.indices.compactMap { results[$0] }
     }
 
-    private static func result(_ settings: ClientSettings, _ client: Heimdallr) async -> Result {
+}
+
+/// One client that is tried.
+private struct Candidate: Sendable {
+    let settings: ClientSettings
+    let heimdallr: Heimdallr
+    let last: LastTokenRequest
+
+    func result() async -> Trial.Result {
+        let client = heimdallr
         let endpoints: [(name: String, url: String)]
         do throws(LoginError) {
             endpoints = try await client.findEndpoints()
         } catch {
-            return failure(client, "\(error)", Advice(client.status()).sentence(for: error))
+            return failure("\(error)", Advice(client.status()).sentence(for: error))
         }
         let places = endpoints.map { "\($0.name) \($0.url.prefix { $0 != "?" })" }.joined(separator: ", ")
         guard client.loginMethod == nil else {
-            return Result(isGood: true, text: "  \(client.name): somebody has to sign in; found: \(places)\n")
+            return Trial.Result(
+                isGood: true, text: "  \(client.name): somebody has to sign in; found: \(places)\n")
         }
         guard settings.grantType != .refreshToken else {
-            return Result(
+            return Trial.Result(
                 isGood: true,
                 text:
                     "  \(client.name): its refresh token was not tried, for it may be good only once; found: \(places)\n"
@@ -56,7 +67,7 @@ struct Trial {
         return await token(client, places, patience: settings.timeout + .seconds(5))
     }
 
-    private static func token(_ client: Heimdallr, _ places: String, patience: Duration) async -> Result {
+    private func token(_ client: Heimdallr, _ places: String, patience: Duration) async -> Trial.Result {
         let events = client.events()
         // Ends the stream, and with it the wait.
         let alarm = Task {
@@ -69,21 +80,24 @@ struct Trial {
             case .tokenAcquired(let expiresIn, _), .tokenRefreshed(let expiresIn):
                 let left = client.status().scopeNotGranted
                 let scope = left.isEmpty ? "" : "; not granted: \(left.joined(separator: ", "))"
-                return Result(
+                return Trial.Result(
                     isGood: true,
                     text:
                         "  \(client.name): got a token, good for \(expiresIn.components.seconds) s\(scope); \(places)\n"
                 )
             case .tokenFailed(let error):
-                return failure(client, "\(error)", Advice(client.status()).sentence(for: error))
+                return failure("\(error)", Advice(client.status()).sentence(for: error))
             case .needsAuthentication, .tokenLost, .refreshTokenEnding, .loginFailed: continue
             }
         }
-        return failure(client, "no answer came in time", nil)
+        return failure("no answer came in time", nil)
     }
 
-    private static func failure(_ client: Heimdallr, _ reason: String, _ advice: String?) -> Result {
-        let advice = advice.map { "    what to do: \($0)\n" } ?? ""
-        return Result(isGood: false, text: "  \(client.name): no token: \(reason)\n\(advice)")
+    private func failure(_ reason: String, _ advice: String?) -> Trial.Result {
+        var text = "  \(heimdallr.name): no token: \(reason)\n"
+        if let url = last.current.url { text += "    asked: \(url)\n" }
+        if let cause = last.current.cause { text += "    cause: \(cause)\n" }
+        if let advice { text += "    what to do: \(advice)\n" }
+        return Trial.Result(isGood: false, text: text.replacing("`", with: ""))
     }
 }

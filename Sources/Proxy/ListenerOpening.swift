@@ -49,9 +49,15 @@ extension ProxyServer {
             for _ in 0..<count { sockets.append(try open(sockets)) }
         } catch {
             for socket in sockets { socket.close() }
-            throw ListenError(
-                description: "can't listen on \(address): \(reason(error, address))",
-                portInUse: error.code == EADDRINUSE ? address.port : nil)
+            var failure = ListenError(description: "can't listen on \(address): \(reason(error, address))")
+            if error.code == EADDRINUSE {
+                if case .unix(let path) = address.kind {
+                    failure.pathInUse = path
+                } else {
+                    failure.portInUse = address.port
+                }
+            }
+            throw failure
         }
         return sockets
     }

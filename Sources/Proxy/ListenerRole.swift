@@ -13,7 +13,7 @@ enum ListenerRole {
 /// The base-URL mode of one upstream. A token is put on whatever comes in here, so it refuses what a web page in the
 /// user's browser could send, by DNS rebinding (a foreign Host) or plainly: Origin, Sec-Fetch-Site, or a browser's
 /// User-Agent.
-struct UpstreamListener {
+struct UpstreamListener: Sendable {
     let index: Int
     let rules: RouteTable.Rules
     /// The upstream's own authority, for one without `url`.

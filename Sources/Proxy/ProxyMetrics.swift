@@ -43,6 +43,10 @@ final class ProxyMetrics {
     private(set) var sent: [UInt64]
     private(set) var received: [UInt64]
     private(set) var injections: [UInt64]
+    /// Of `requests`, `durations` and `nanoseconds`: what the proxy answered by itself, without asking the upstream.
+    private(set) var ownRequests: [UInt64]
+    private(set) var ownDurations: [UInt64]
+    private(set) var ownNanoseconds: [UInt64]
 
     /// - Parameter slots: as many as the layout has.
     init(slots: Int) {
@@ -52,6 +56,9 @@ final class ProxyMetrics {
         sent = Array(repeating: 0, count: slots)
         received = Array(repeating: 0, count: slots)
         injections = Array(repeating: 0, count: slots * InjectionResult.allCases.count)
+        ownRequests = requests
+        ownDurations = durations
+        ownNanoseconds = nanoseconds
     }
 
     func requestStarted() { inFlight += 1 }
@@ -60,8 +67,10 @@ final class ProxyMetrics {
     ///   - status: as the client saw it; 0, an answer that was cut, counts as 499.
     ///   - sent: bytes of the request's body.
     ///   - received: bytes of the upstream's answer that were passed on.
+    ///   - isOwn: the proxy answered, and the upstream was not asked.
     func requestEnded(
-        slot: Int, status: Int, duration: UInt64, sent: UInt64, received: UInt64, injection: InjectionResult?
+        slot: Int, status: Int, duration: UInt64, sent: UInt64, received: UInt64, injection: InjectionResult?,
+        isOwn: Bool = false
     ) {
         inFlight -= 1
         let code = status == 0 ? 499 : min(max(status, Self.codes.lowerBound), Self.codes.upperBound)
@@ -70,6 +79,11 @@ final class ProxyMetrics {
         while bucket < Self.bounds.count, duration > Self.bounds[bucket] { bucket += 1 }
         durations[slot * Self.buckets + bucket] &+= 1
         nanoseconds[slot] &+= duration
+        if isOwn {
+            ownRequests[slot * Self.stride + code - Self.codes.lowerBound] &+= 1
+            ownDurations[slot * Self.buckets + bucket] &+= 1
+            ownNanoseconds[slot] &+= duration
+        }
         self.sent[slot] &+= sent
         self.received[slot] &+= received
         if let injection { injections[slot * InjectionResult.allCases.count + injection.rawValue] &+= 1 }
@@ -83,9 +97,16 @@ final class ProxyMetrics {
 
     /// Adds what was counted in `slot`.
     func add(_ slot: Int, to traffic: inout UpstreamTraffic) {
-        for code in 0..<Self.stride { traffic.requests[code] &+= requests[slot * Self.stride + code] }
-        for bucket in 0..<Self.buckets { traffic.durations[bucket] &+= durations[slot * Self.buckets + bucket] }
+        for code in 0..<Self.stride {
+            traffic.requests[code] &+= requests[slot * Self.stride + code]
+            traffic.ownRequests[code] &+= ownRequests[slot * Self.stride + code]
+        }
+        for bucket in 0..<Self.buckets {
+            traffic.durations[bucket] &+= durations[slot * Self.buckets + bucket]
+            traffic.ownDurations[bucket] &+= ownDurations[slot * Self.buckets + bucket]
+        }
         traffic.nanoseconds &+= nanoseconds[slot]
+        traffic.ownNanoseconds &+= ownNanoseconds[slot]
         traffic.bytesSent &+= sent[slot]
         traffic.bytesReceived &+= received[slot]
         for result in InjectionResult.allCases {
@@ -107,6 +128,10 @@ public struct UpstreamTraffic: Sendable {
     public fileprivate(set) var durations = [UInt64](repeating: 0, count: ProxyMetrics.bounds.count + 1)
     /// Sum of all durations.
     public fileprivate(set) var nanoseconds: UInt64 = 0
+    /// Of these three, what the proxy answered by itself, without asking the upstream.
+    public fileprivate(set) var ownRequests = [UInt64](repeating: 0, count: ProxyMetrics.codes.count)
+    public fileprivate(set) var ownDurations = [UInt64](repeating: 0, count: ProxyMetrics.bounds.count + 1)
+    public fileprivate(set) var ownNanoseconds: UInt64 = 0
     public fileprivate(set) var bytesSent: UInt64 = 0
     public fileprivate(set) var bytesReceived: UInt64 = 0
     /// By `InjectionResult`.
@@ -196,6 +221,9 @@ extension UpstreamTraffic {
         for index in requests.indices { requests[index] &+= other.requests[index] }
         for index in durations.indices { durations[index] &+= other.durations[index] }
         nanoseconds &+= other.nanoseconds
+        for index in ownRequests.indices { ownRequests[index] &+= other.ownRequests[index] }
+        for index in ownDurations.indices { ownDurations[index] &+= other.ownDurations[index] }
+        ownNanoseconds &+= other.ownNanoseconds
         bytesSent &+= other.bytesSent
         bytesReceived &+= other.bytesReceived
         for index in injections.indices { injections[index] &+= other.injections[index] }

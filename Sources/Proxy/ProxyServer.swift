@@ -29,6 +29,8 @@ public final class ProxyServer: Sendable {
         public let description: String
         /// Set where somebody else listens there.
         public var portInUse: UInt16?
+        /// The same, for a Unix socket.
+        public var pathInUse: String?
     }
 
     public let loops: [EventLoop]
@@ -37,6 +39,9 @@ public final class ProxyServer: Sendable {
     /// What is dialled there comes back (508): `addresses`, and the process's other listeners once they are added.
     public let own: OwnListeners
     let layout: MetricsLayout
+    let configuration: Configuration
+    /// Upstreams' own listeners.
+    let baseURLs: [UpstreamListener]
     private let shards = Mutex<[LoopBound<ProxyShard>]>([])
     var currentShards: [LoopBound<ProxyShard>] { shards.withLock { $0 } }
 
@@ -71,6 +76,12 @@ public final class ProxyServer: Sendable {
             throw error
         }
         self.addresses = addresses
+        self.configuration = configuration
+        baseURLs = listeners[0].compactMap { listener in
+            listener.upstream.map {
+                UpstreamListener(configuration.upstreams[$0], index: $0, own: listener.socket.address)
+            }
+        }
         own = OwnListeners(addresses)
         // Read before the first request, not by it.
         _ = InterfaceAddresses.shared

@@ -137,7 +137,7 @@ final class ProxyShard {
             slot: slot, status: connection.status, duration: loop.now.nanoseconds &- connection.started.nanoseconds,
             sent: UInt64(connection.body.taken),
             received: connection.exchange.isAnswered && !connection.exchange.isSwitched ? connection.bytesSent : 0,
-            injection: connection.injection)
+            injection: connection.injection, isOwn: connection.refusal != nil && !connection.isSent)
         if let accessLog = observer.accessLog { accessLog(connection.accessRecord) }
     }
 

@@ -54,7 +54,7 @@ struct AdviceTests {
     {
         let text = try await status(.token(accessToken, type: "access_token")).text
         #expect(text.contains("the token_type is \"access_token\", not Bearer"))
-        #expect(text.contains("`treat_as_bearer: [access_token]`"))
+        #expect(text.contains("write treat_as_bearer: [access_token]"))
         let leak = try await status(.token(accessToken, type: "x \(accessToken)")).text
         #expect(leak.contains("the token_type is \"x <redacted>\""))
         #expect(!leak.contains(accessToken))

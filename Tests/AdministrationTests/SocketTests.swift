@@ -272,7 +272,7 @@ struct SocketTests {
         let without = try directory.write("upstreams: []", to: "without.yaml")
         let missing = try await RunningProxy.run(["status", "--config", without])
         #expect(missing.ending == .exited(1))
-        #expect(missing.errors.contains("no `admin` section"))
+        #expect(missing.errors.contains("no admin section"))
         let wrong = try directory.write("admin: {listen: nonsense}", to: "wrong.yaml")
         #expect(try await RunningProxy.run(["status", "--config", wrong]).ending == .exited(78))
         #expect(try await RunningProxy.run(["logout"]).ending == .exited(2))

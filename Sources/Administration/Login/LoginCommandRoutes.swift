@@ -71,7 +71,7 @@ struct LoginCommandRoutes: Sendable {
             return Self.done(office.client(context)?.heimdallr)
         case .waiting: return Self.json(["state": "waiting"])
         case .done: return Self.done(office.client(context)?.heimdallr)
-        case .failed(let sentence): return Self.json(["state": "failed", "message": .string(sentence)])
+        case .failed(let sentence): return Self.json(["state": "failed", "message": .string(Sentence.plain(sentence))])
         }
     }
 

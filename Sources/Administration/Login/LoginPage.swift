@@ -107,8 +107,9 @@ enum LoginPage {
         if case .refused(let refusal) = error, signIn.method == .password, refusal.code == .invalidGrant {
             text = "the user name or the password is wrong (\(refusal))"
         }
-        let said = text.prefix(1).uppercased() + text.dropFirst() + "."
-        return Advice(signIn).sentence(for: error).map { "\(said) What to do: \($0)." } ?? said
+        let said = Sentence.whole(text)
+        let whole = Advice(signIn).sentence(for: error).map { "\(said) What to do: \(Sentence.ended($0))" } ?? said
+        return Sentence.plain(whole)
     }
 
     static func status(of error: LoginError) -> HTTPResponse.Status {

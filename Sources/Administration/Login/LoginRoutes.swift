@@ -242,7 +242,7 @@ struct LoginRoutes: Sendable {
         case .done: return LoginPage.success(client.heimdallr.status())
         case .failed(let sentence):
             return LoginPage.failure(
-                .badRequest, "Not signed in", sentence.prefix(1).uppercased() + sentence.dropFirst() + ".",
+                .badRequest, "Not signed in", Sentence.whole(Sentence.plain(sentence)),
                 again: "/login/\(name)")
         case .waiting: return .page(.ok, LoginPage.device(name, login))
         }

@@ -33,7 +33,7 @@ struct TokenGate: Sendable {
             let query = request.uri.query.map { "?" + $0 } ?? ""
             return form(request, next: request.uri.path + query, wrong: nil, .unauthorized)
         }
-        var response = Response.plain(.unauthorized, "Send `Authorization: Bearer …` with the value of admin.token.\n")
+        var response = Response.plain(.unauthorized, "Send Authorization: Bearer … with the value of admin.token.\n")
         response.headers[.wwwAuthenticate] = "Bearer realm=\"heimdallr-proxy\""
         return response
     }

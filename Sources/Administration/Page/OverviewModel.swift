@@ -77,7 +77,8 @@ struct OverviewModel {
         if client.waiters > 0 {
             values["waiters"] = "\(client.waiters) request\(client.waiters == 1 ? " waits" : "s wait")"
         }
-        if let note = note(listed) { values["note"] = note }
+        if let note = note(listed) { values["note"] = note } else { values["calm"] = true }
+        values["facts"] = Self.facts(listed)
         return values
     }
 
@@ -85,21 +86,28 @@ struct OverviewModel {
     private func note(_ listed: Readiness.Client) -> [String: Any]? {
         let client = listed.status
         var also: [String] = []
-        if let next = client.nextAttemptIn, client.lastError != nil {
-            also.append("The next token request is due in \(StatusPage.words(next)).")
+        if client.lastError != nil {
+            let last = listed.lastRequest
+            let cause = last.cause.map { ": \($0)" } ?? ""
+            if let url = last.url { also.append("Asked: \(url)\(cause)") }
+            if let next = client.nextAttemptIn {
+                also.append("The next token request is due in \(StatusPage.words(next)).")
+            }
         }
-        if let fault = client.storeFault { also.append("Store: \(fault).") }
+        if let fault = client.storeFault { also.append(Sentence.ended("Store: \(fault)")) }
         if client.state == .needsAuthentication, let uri = listed.signIn.redirectURI {
-            also.append("Redirect URI to register at the server: \(uri).")
+            also.append("Redirect URI to register at the server: \(uri)")
         }
-        var note: [String: Any] = also.isEmpty ? [:] : ["also": also.joined(separator: " ")]
+        var note: [String: Any] = also.isEmpty ? [:] : ["also": also.map { ["line": Self.parts($0)] }]
+        note["short"] = ShortCause.text(client)
         if let error = client.lastError {
             note["tone"] = "bad"
             note["headline"] =
                 "Last error" + (client.sinceLastError.map { ", \(StatusPage.words($0)) ago:" } ?? ":")
-            note["detail"] =
-                Self.sentence("\(error)") + (client.cause.map { " The server refused: \($0)." } ?? "")
-            note["todo"] = Self.sentence(Advice.sentence(for: error, signIn: listed.signIn))
+            note["detail"] = Self.parts(
+                Sentence.whole("\(error)") + (client.cause.map { " The server refused: \($0)." } ?? ""))
+            note["hasTodo"] = true
+            note["todo"] = Self.parts(Sentence.whole(Advice.sentence(for: error, signIn: listed.signIn)))
             return note
         }
         if client.loginMethod != nil, listed.signIn.url == nil, client.state == .needsAuthentication {
@@ -109,15 +117,15 @@ struct OverviewModel {
             note["tone"] = "warn"
             if client.isTokenRefused {
                 note["headline"] = "An API refuses the token."
-                note["detail"] =
+                note["detail"] = Self.parts(
                     "It said invalid_token, and there is no refresh token: only a sign-in brings a new one. Requests go "
-                    + "on with the old one, and the API’s 401 is their answer."
+                        + "on with the old one, and the API’s 401 is their answer.")
                 return note
             }
             note["headline"] = "Nobody is signed in."
-            note["detail"] =
+            note["detail"] = Self.parts(
                 "Requests that want this client’s token get 503 until somebody does."
-                + (client.cause.map { " The server refused: \($0)." } ?? "")
+                    + (client.cause.map { " The server refused: \($0)." } ?? ""))
             return note
         }
         if client.storeFault != nil {
@@ -128,27 +136,60 @@ struct OverviewModel {
         return nil
     }
 
-    private static func sentence(_ text: String) -> String { text.prefix(1).uppercased() + text.dropFirst() + "." }
+    /// What a telephone does not show beside it.
+    private static func facts(_ listed: Readiness.Client) -> String {
+        let client = listed.status
+        var facts = [GrantName.inWords(client.grantType)]
+        if let issuer = listed.issuer { facts.append(issuer) }
+        if !client.scope.isEmpty { facts.append("scopes: \(client.scope.joined(separator: ", "))") }
+        let shortfall = Shortfall(client)
+        facts += [shortfall.scopeWords, shortfall.untilWords].compactMap { $0 }
+        if let left = client.refreshTokenExpiresIn { facts.append("sign-in ends in \(StatusPage.words(left))") }
+        facts.append("last refresh: \(client.sinceLastSuccess.map { "\(StatusPage.words($0)) ago" } ?? "never")")
+        return facts.joined(separator: " · ")
+    }
+
+    private static func parts(_ text: String) -> [[String: Any]] {
+        Sentence.parts(text).map { [$0.isCode ? "code" : "words": $0.text] }
+    }
 
     // MARK: An upstream
 
     private func values(_ upstream: TrafficReport.Upstream) -> [String: Any] {
         let (total, failed) = StatusPage.counts(upstream)
+        let place = TrafficName(upstream.name)
         var values: [String: Any] = [
-            "name": upstream.name, "requests": total, "errors": failed, "failed": failed > 0,
+            "name": place == .upstream
+                ? upstream.name : place.inWords.prefix(1).uppercased() + place.inWords.dropFirst(),
+            "requests": total, "errors": failed, "failed": failed > 0, "isUpstream": place == .upstream,
         ]
+        if let failure = upstream.lastFailure {
+            let places = status.destinations(of: upstream)
+            values["failure"] =
+                (places.isEmpty ? "" : "\(places.joined(separator: " or ")): ") + failure.cause
+            values["failureAge"] = "\(StatusPage.words(failure.ago)) ago"
+        }
         let rules = status.rules.filter { $0.upstream == upstream.name && $0.client == upstream.client }
         values["destinations"] = Self.distinct(rules.map { $0.destination ?? "https, the host that was asked for" })
         let examples = Self.distinct(rules.map(\.example))
         values["hasExamples"] = !examples.isEmpty
         values["examples"] = examples
+        values["hasMore"] = !examples.isEmpty || upstream.lastFailure != nil
+        // Two may have one host, and another client.
+        values["id"] = upstream.name + (upstream.client.map { "-" + $0 } ?? "")
         if let client = upstream.client { values["client"] = client }
-        let codes = upstream.requests.filter { $0.code >= 400 }.sorted { $0.count > $1.count }.prefix(4)
-        if !codes.isEmpty {
-            values["codes"] = codes.map { "\($0.count) × \($0.code)" }.joined(separator: ", ")
+        var codes = Self.codes(upstream.ownRequests)
+        if let ours = Self.codes(upstream.answeredByProxy) {
+            codes = (codes.map { $0 + "; " } ?? "") + ours + " by the proxy itself"
         }
-        if let chart = LatencyChart(upstream.durations) { values["chart"] = chart.values }
+        if let codes { values["codes"] = codes }
+        if let chart = LatencyChart(upstream.ownDurations) { values["chart"] = chart.values }
         return values
+    }
+
+    private static func codes(_ requests: [(code: Int, count: UInt64)]) -> String? {
+        let codes = requests.filter { $0.code >= 400 }.sorted { $0.count > $1.count }.prefix(4)
+        return codes.isEmpty ? nil : codes.map { "\($0.count) × \($0.code)" }.joined(separator: ", ")
     }
 
     /// At most four: a rule for each path of a host need not fill the page.
@@ -170,21 +211,6 @@ extension HeimdallrStatus.State {
         case .backingOff: ("No token", "bad")
         case .needsAuthentication: ("Sign-in needed", "warn")
         case .stopped: ("Stopped", "still")
-        }
-    }
-}
-
-/// Grant types as people call them.
-enum GrantName {
-    static func inWords(_ type: String) -> String {
-        switch type {
-        case "client_credentials": "client credentials"
-        case "authorization_code": "authorization code"
-        case "refresh_token": "refresh token"
-        case "urn:ietf:params:oauth:grant-type:device_code": "device code"
-        case "urn:ietf:params:oauth:grant-type:token-exchange": "token exchange"
-        case "urn:ietf:params:oauth:grant-type:jwt-bearer": "JWT bearer"
-        default: type
         }
     }
 }

@@ -34,7 +34,9 @@ enum PageScript {
             const place = byId(id);
             if (!found || !place) return false;
             const focused = document.activeElement && place.contains(document.activeElement) ? document.activeElement.id : "";
+            const open = Array.from(place.querySelectorAll("details[open]"), (fold) => fold.id);
             place.replaceChildren(...found.childNodes);
+            for (const fold of open) if (byId(fold)) byId(fold).open = true;
             drawnAt = performance.now();
             if (focused) {
               const again = byId(focused) || byId("content");

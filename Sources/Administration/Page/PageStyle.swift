@@ -95,6 +95,16 @@ enum PageStyle {
         tr.note p.warn strong { color: var(--warn); }
         tr.note p.bad { font-weight: 400; }
         tr.note p.bad strong { color: var(--bad); }
+        .fold > summary { cursor: pointer; font-size: .875rem; color: var(--soft); width: fit-content; }
+        .fold > summary .bad { color: var(--bad); } .fold > summary .warn { color: var(--warn); font-weight: 600; }
+        .narrow, tr.calm { display: none; }
+        /* There is room for what a telephone folds. */
+        @media (min-width: 60.01rem) {
+          @supports selector(::details-content) {
+            .fold::details-content { content-visibility: visible; }
+            .fold > summary { display: none; }
+          }
+        }
         .actions { display: flex; flex-wrap: wrap; gap: .4rem; justify-content: flex-end; align-items: center; }
         td.actions { display: table-cell; text-align: right; white-space: nowrap; }
         td.actions > * { display: inline-block; margin: 0 0 .3rem .3rem; }
@@ -137,16 +147,24 @@ enum PageStyle {
         .gate .button { justify-self: start; margin-top: .5rem; }
 
         @media (max-width: 60rem) {
-          .sheet { padding: 2rem 1rem 3rem; }
+          .sheet { padding: 1.25rem 1rem 1.5rem; }
+          .top { margin-bottom: 1rem; }
+          .top .sub { display: none; }
+          h1 { font-size: 1.5rem; }
+          .bottom { margin-top: 1.25rem; font-size: .8125rem; }
+          .bottom p { margin: 0; }
+          .narrow { display: block; }
           .cards thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
           .cards, .cards tbody, .cards tr, .cards th, .cards td { display: block; }
           .cards { border: 0; background: none; }
           .cards tbody tr { background: var(--sheet); border: 1px solid var(--line); border-radius: .75rem;
-            padding: .7rem .9rem; margin-bottom: .7rem; }
-          .cards tbody tr.has-note { border-bottom: 0; border-radius: .75rem .75rem 0 0; margin-bottom: 0;
+            padding: .55rem .8rem; margin-bottom: .5rem; }
+          .cards tbody tr.has-note, .cards tbody tr.has-calm { border-bottom: 0; border-radius: .75rem .75rem 0 0; margin-bottom: 0;
             padding-bottom: 0; }
-          .cards tbody tr.note { border-top: 0; border-radius: 0 0 .75rem .75rem; padding-top: .25rem; }
-          .cards tbody tr > * { border: 0; padding: .3rem 0; }
+          .cards tbody tr.note { border-top: 0; border-radius: 0 0 .75rem .75rem; padding-top: .1rem; }
+          /* What a note says when it is opened. */
+          .clients th > .minor, .clients tr:not(.note) > td:not(.state, .actions, :has(.who, [data-countdown])) { display: none; }
+          .cards tbody tr > * { border: 0; padding: .1rem 0; }
           .cards td[data-label] { display: flex; flex-wrap: wrap; gap: .1rem .5rem; align-items: baseline; }
           .cards td[data-label]::before { content: attr(data-label); font-size: .8125rem; color: var(--soft); }
           .cards .number { white-space: normal; }
@@ -155,20 +173,26 @@ enum PageStyle {
           .cards tbody tr:not(.note) { display: flex; flex-wrap: wrap; gap: .1rem .9rem; position: relative; }
           .cards tbody tr:not(.note) > * { flex: 0 0 100%; padding: .1rem 0; }
           .cards tbody tr:not(.note) > td.number { flex: 0 1 auto; }
-          .cards td.state { position: absolute; top: .7rem; right: .9rem; }
+          .cards td.state { position: absolute; top: .6rem; right: .8rem; }
+          .upstreams .latency svg { display: none; }
+          .cards tbody tr:not(.note) > td[data-label="Client"], .cards tbody tr:not(.note) > td.latency { flex: 0 1 auto; }
+          .cards td.number .minor { display: inline; font-size: .8125rem; }
           .cards td.state::before { content: none; }
           .clients .name { display: block; padding-right: 9.5rem; }
           .clients .who { max-width: 100%; }
           tbody th .minor:not(.url) { white-space: normal; }
           .cards tbody tr.failing { border-left: 4px solid var(--bad); }
           tr.failing > :first-child { box-shadow: none; }
+          .cards tbody tr:not(.note) > td.actions { flex: 0 1 auto; }
+          .cards tbody tr:not(.note) { align-items: center; }
           .cards td.actions { display: flex; flex-wrap: wrap; gap: .4rem; justify-content: flex-start; padding-top: .4rem; }
           td.actions > * { margin: 0; }
-          td.actions .button { padding: .35rem .6rem; font-size: .8125rem; }
+          td.actions .button { padding: .3rem .6rem; font-size: .8125rem; }
           .scopes li { overflow-wrap: anywhere; }
           .card { margin: 1rem; padding: 1.5rem; }
           .summary dl { gap: .75rem 1.5rem; }
-          section + section { margin-top: 2rem; }
+          section + section { margin-top: 1.25rem; }
+          h2 { margin-bottom: .5rem; }
         }
         @media (prefers-reduced-motion: no-preference) {
           .chip.busy::before { animation: breathe 1.4s ease-in-out infinite alternate; }

@@ -4,7 +4,7 @@ enum PageTemplates {
     static let all = [
         "head": head, "foot": foot, "page": page, "live": live, "clients": clients, "client": client,
         "upstreams": upstreams, "message": message, "device": device, "gate": gate, "confirm": confirm,
-        "fragment": fragment,
+        "fragment": fragment, "part": part,
     ]
 
     private static let head = """
@@ -96,7 +96,7 @@ enum PageTemplates {
         """
 
     private static let client = """
-        <tr role="row" class="{{#note}}has-note{{/note}}{{#failing}} failing{{/failing}}">
+        <tr role="row" class="{{#note}}has-note{{/note}}{{#calm}}has-calm{{/calm}}{{#failing}} failing{{/failing}}">
         <th role="rowheader" scope="row"><span class="name">{{name}}</span>
         <span class="minor">{{grant}}</span>{{#issuer}}
         <span class="minor url">{{issuer}}</span>{{/issuer}}</th>
@@ -114,9 +114,14 @@ enum PageTemplates {
         {{#canSignOut}}<form method="post" action="/logout/{{name}}">{{#csrf}}<input type="hidden" name="csrf" value="{{csrf}}">{{/csrf}}<button class="button quiet" id="out-{{name}}" aria-label="Sign out: {{name}}">Sign out</button></form>{{/canSignOut}}
         </td>
         </tr>
-        {{#note}}<tr role="row" class="note{{#failing}} failing{{/failing}}"><td role="cell" colspan="7"><p class="{{tone}}"><strong>{{headline}}</strong> {{detail}}</p>{{#todo}}<p>What to do: {{todo}}</p>{{/todo}}{{#also}}<p>{{also}}</p>{{/also}}{{#command}}<p>Run: <code>{{command}}</code></p>{{/command}}</td></tr>{{/note}}
+        {{#note}}<tr role="row" class="note{{#failing}} failing{{/failing}}"><td role="cell" colspan="7"><details class="fold" id="more-{{name}}"><summary id="say-{{name}}"><span class="{{tone}}">{{short}}</span></summary>
+        <p class="{{tone}}"><strong>{{headline}}</strong> {{#detail}}{{>part}}{{/detail}}</p>{{#hasTodo}}<p>What to do: {{#todo}}{{>part}}{{/todo}}</p>{{/hasTodo}}{{#also}}<p>{{#line}}{{>part}}{{/line}}</p>{{/also}}{{#command}}<p>Run: <code>{{command}}</code></p>{{/command}}
+        <p class="narrow">{{facts}}</p></details></td></tr>{{/note}}{{#calm}}<tr role="row" class="note calm"><td role="cell" colspan="7"><details class="fold" id="more-{{name}}"><summary id="say-{{name}}">Details</summary><p>{{facts}}</p></details></td></tr>{{/calm}}
 
         """
+
+    /// See `Sentence.Part`.
+    private static let part = "{{#code}}<code>{{code}}</code>{{/code}}{{#words}}{{words}}{{/words}}"
 
     private static let upstreams = """
         <section aria-labelledby="upstreams-title">
@@ -133,18 +138,20 @@ enum PageTemplates {
         <th role="columnheader" scope="col">Latency</th>
         </tr></thead>
         <tbody role="rowgroup">
-        {{#upstreams}}<tr role="row" class="{{#hasExamples}}has-note{{/hasExamples}}{{#failed}} failing{{/failed}}">
+        {{#upstreams}}<tr role="row" class="{{#hasMore}}has-note{{/hasMore}}{{#failed}} failing{{/failed}}">
         <th role="rowheader" scope="row"><span class="name">{{name}}</span>{{#destinations}}
         <span class="minor url">→ {{.}}</span>{{/destinations}}</th>
-        <td role="cell" data-label="Client">{{#client}}{{client}}{{/client}}{{^client}}<span class="minor">unsigned</span>{{/client}}</td>
+        <td role="cell" data-label="Client">{{#client}}{{client}}{{/client}}{{^client}}<span class="minor">no token</span>{{/client}}</td>
         <td role="cell" data-label="Requests" class="number">{{requests}}</td>
         <td role="cell" data-label="Errors" class="number">{{#failed}}<span class="bad">{{errors}}</span>{{/failed}}{{^failed}}{{errors}}{{/failed}}{{#codes}}
         <span class="minor">{{codes}}</span>{{/codes}}</td>
         <td role="cell" data-label="Latency" class="latency{{^chart}} blank{{/chart}}">{{#chart}}<svg role="img" viewBox="0 0 {{width}} 32" width="{{width}}" height="32" aria-label="{{label}}">{{#bars}}<rect class="{{tone}}" x="{{x}}" y="{{y}}" width="9" height="{{height}}" rx="1.5"><title>{{title}}</title></rect>{{/bars}}</svg>
         <span class="minor">{{quantiles}}</span>{{/chart}}{{^chart}}<span class="minor">–</span>{{/chart}}</td>
         </tr>
-        {{#hasExamples}}<tr role="row" class="note use{{#failed}} failing{{/failed}}"><td role="cell" colspan="5"><p class="minor">Use it like this:</p>{{#examples}}
-        <p class="example"><code>{{.}}</code> <button type="button" class="button copy" data-copy hidden>Copy</button></p>{{/examples}}</td></tr>{{/hasExamples}}
+        {{#hasMore}}<tr role="row" class="note use{{#failed}} failing{{/failed}}"><td role="cell" colspan="5"><details class="fold" id="use-{{id}}"><summary id="how-{{id}}">{{#failure}}<span class="bad">Last failure, {{failureAge}}</span>{{/failure}}{{^failure}}Use it like this{{/failure}}</summary>{{#failure}}
+        <p class="bad"><strong>Last failure, {{failureAge}}:</strong> {{failure}}</p>{{/failure}}{{#hasExamples}}
+        <p class="minor">Use it like this:</p>{{/hasExamples}}{{#examples}}
+        <p class="example"><code>{{.}}</code> <button type="button" class="button copy" data-copy hidden>Copy</button></p>{{/examples}}</details></td></tr>{{/hasMore}}
         {{/upstreams}}
         </tbody>
         </table>

@@ -1,0 +1,25 @@
+/// Grant types by other names than the one that is sent.
+enum GrantName {
+    /// As people call them.
+    static func inWords(_ type: String) -> String {
+        switch type {
+        case "client_credentials": "client credentials"
+        case "authorization_code": "authorization code"
+        case "refresh_token": "refresh token"
+        case "urn:ietf:params:oauth:grant-type:device_code": "device code"
+        case "urn:ietf:params:oauth:grant-type:token-exchange": "token exchange"
+        case "urn:ietf:params:oauth:grant-type:jwt-bearer": "JWT bearer"
+        default: type
+        }
+    }
+
+    /// As the configuration has them: URNs of known grants have a short name.
+    static func short(_ type: String) -> String {
+        let prefix = "urn:ietf:params:oauth:grant-type:"
+        let name = type.dropFirst(prefix.count)
+        guard type.hasPrefix(prefix), ["device_code", "token-exchange", "jwt-bearer"].contains(name) else {
+            return type
+        }
+        return String(name)
+    }
+}

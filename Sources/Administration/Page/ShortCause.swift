@@ -1,0 +1,47 @@
+import Heimdallr
+
+/// What is wrong with a client, in a few words: what a telephone shows of it before somebody asks for more.
+enum ShortCause {
+    /// `nil`: nothing is.
+    static func text(_ client: HeimdallrStatus) -> String? {
+        if let error = client.lastError { return text(error) }
+        if client.state == .needsAuthentication {
+            return client.isTokenRefused ? "An API refuses the token" : "Nobody is signed in"
+        }
+        return client.storeFault == nil ? nil : "Tokens are kept in memory only"
+    }
+
+    private static func text(_ error: HeimdallrError) -> String {
+        switch error {
+        case .tokenEndpointUnavailable(let fault, _), .clientRefused(let fault, _): text(fault)
+        case .rejectedByResource: "The API refuses the tokens"
+        case .needsAuthentication: "Nobody is signed in"
+        case .deadlineExceeded: "No token in time"
+        case .cancelled, .stopped: "Stopped"
+        }
+    }
+
+    private static func text(_ fault: TokenEndpointFault) -> String {
+        switch fault {
+        case .network(let error): text(error)
+        case .status(let status), .redirect(let status): "The server answers \(status)"
+        case .answer: "The server’s answer is of no use"
+        case .refused(let error): "Refused: \(error.code.rawValue)"
+        case .secret: "The secret can’t be read"
+        case .store: "The store is in use"
+        case .discovery(.network(let error)): text(error)
+        case .discovery: "The server’s metadata is of no use"
+        case .stuck: "No answer in time"
+        }
+    }
+
+    private static func text(_ error: HeimdallrHTTPClientError) -> String {
+        switch error {
+        case .connect: "No connection to the server"
+        case .dns: "The server’s name can’t be resolved"
+        case .tls: "TLS with the server failed"
+        case .timeout: "No answer in time"
+        case .bodyTooLarge, .other: "The server’s answer is of no use"
+        }
+    }
+}

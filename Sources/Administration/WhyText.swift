@@ -1,0 +1,85 @@
+import Heimdallr
+
+/// What `why` says.
+struct WhyText {
+    let office: Office
+
+    /// Whether the proxy would answer by itself, whoever asks.
+    func isRefused(_ route: RouteReport) -> Bool {
+        switch route {
+        case .refused: true
+        case .callers(let some, let others): (some + [others]).allSatisfy { isRefused($0) }
+        case .upstream(_, _, let name, _): name.flatMap { refusal(of: $0) } != nil
+        }
+    }
+
+    func text(_ route: RouteReport) -> String {
+        var text = Sentence.plain(body(route))
+        if case .refused = route { return text }
+        let users = office.sources.users
+        if !users.isEmpty {
+            text += "for          users of proxy.users (\(users.joined(separator: ", "))); everybody else gets 407\n"
+        }
+        return text
+    }
+
+    private func body(_ route: RouteReport) -> String {
+        switch route {
+        case .refused(let status, let reason):
+            return "The proxy itself would answer \(status): \(reason)\n"
+        case .callers(let some, let others):
+            return "It depends on who asks.\n\n" + some.map { body($0) + "\n" }.joined()
+                + "Everybody else:\n\n" + body(others)
+        case .upstream(let rule, let destination, let name, let injection):
+            var text = "rule         \(rule)\ndestination  \(destination)\n"
+            guard let name, let client = office.sources.client(named: name) else {
+                return text + "client       none: \(injection.isEmpty ? "forwarded unsigned" : injection)\n"
+            }
+            let status = client.heimdallr.status()
+            text += "client       \(name) (\(GrantName.short(status.grantType))) \(status.state.inWords)\n"
+            text += "put on as    \(injection)\n"
+            let refusal = refusal(of: name)
+            if let refusal {
+                text += "answer       \(refusal.status) \(refusal.title)\n"
+                if let url = refusal.loginURL { text += "login_url    \(url)\n" }
+            }
+            if let since = status.sinceLastSuccess { text += "token from   \(StatusPage.words(since)) ago\n" }
+            if let left = status.expiresIn { text += "expires in   \(StatusPage.words(left))\n" }
+            return text + trouble(status, client)
+        }
+    }
+
+    /// What went wrong with the client last, and what to do about it.
+    private func trouble(_ status: HeimdallrStatus, _ client: AdministrationSources.Client) -> String {
+        let signIn = office.signIn(of: client)
+        var text = ""
+        if let reason = status.needsAuthenticationBecause { text += "because      \(reason)\n" }
+        if let error = status.lastError {
+            text += "last error   \(error)\n"
+            let last = client.lastRequest()
+            if let url = last.url { text += "asked        \(url)\n" }
+            if let cause = last.cause { text += "cause        \(cause)\n" }
+            text += "what to do   \(Advice.sentence(for: error, signIn: signIn))\n"
+        } else if status.state == .needsAuthentication {
+            text += "what to do   \(signIn.advice)\n"
+        }
+        return text
+    }
+
+    /// The answer to a request that wants the client's token now; `nil`: it would get one, or wait for it.
+    private func refusal(of name: String) -> RefusalReport? {
+        guard let client = office.sources.client(named: name) else { return nil }
+        let status = client.heimdallr.status()
+        let error: HeimdallrError
+        switch status.state {
+        // The old token goes out still, and the API's answer comes back.
+        case .needsAuthentication where status.isTokenRefused: return nil
+        case .needsAuthentication: error = .needsAuthentication
+        case .stopped: error = .stopped
+        case .backingOff: error = status.lastError ?? .deadlineExceeded(retryAfter: .zero)
+        case .starting, .ready, .fetching, .idle: return nil
+        }
+        let signIn = office.signIn(of: client)
+        return office.sources.refusal(name, error, signIn.advice, signIn.url)
+    }
+}

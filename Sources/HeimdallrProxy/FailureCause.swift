@@ -1,0 +1,52 @@
+import CurlTransport
+import Proxy
+import Synchronization
+
+/// Why an exchange failed, for people: what happened, and libcurl's own words about it.
+enum FailureCause {
+    private static let maxCharacters = 256
+
+    /// Printable; libcurl's words can hold what the other side sent, such as a certificate's name.
+    static func text(_ error: TransportError) -> String {
+        var text = ""
+        for (count, scalar) in "\(words(error.kind)): \(error.message)".unicodeScalars.enumerated() {
+            if count == maxCharacters { return text + "…" }
+            text.unicodeScalars.append(Escaping.isHidden(scalar) ? "?" : scalar)
+        }
+        return text
+    }
+
+    private static func words(_ kind: TransportError.Kind) -> String {
+        switch kind {
+        case .nameNotResolved: "the name can't be resolved"
+        case .connectionRefused: "connection refused"
+        case .connectionFailed: "no connection"
+        case .connectionTimedOut, .withheld: "no connection in time"
+        case .connectionLimit: "too many requests at once"
+        case .addressDenied: "the address is not allowed"
+        case .loop: "the address is this proxy's own"
+        case .tlsHandshake: "the TLS handshake failed"
+        case .tlsCertificate: "the certificate is not trusted"
+        case .tlsConfiguration: "a file for TLS can't be used"
+        case .proxy: "the next proxy refused"
+        case .connectionLost: "the connection was closed before an answer"
+        case .responseTruncated: "the answer was cut"
+        case .responseMalformed: "the answer is not HTTP"
+        case .aborted, .internal: "the exchange failed"
+        }
+    }
+}
+
+/// The last failure on the way to each upstream, by its name. Any thread.
+final class UpstreamFailures: Sendable {
+    private let last = Mutex<[String: (cause: String, at: ContinuousClock.Instant)]>([:])
+
+    func note(_ failure: UpstreamFailure) {
+        let cause = FailureCause.text(failure.error)
+        last.withLock { $0[failure.upstream] = (cause, .now) }
+    }
+
+    func current(_ upstream: String) -> (cause: String, ago: Duration)? {
+        last.withLock { $0[upstream] }.map { ($0.cause, $0.at.duration(to: .now)) }
+    }
+}

@@ -1,0 +1,123 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Administration
+
+@Suite("why a connection failed is shown, with its address", .timeLimit(.minutes(3)))
+struct CauseTests {
+    private func proxy(_ clients: String, _ upstreams: String, admin: String = "") async throws -> RunningProxy {
+        try await RunningProxy(
+            """
+            proxy: {listen: "127.0.0.1:0"}
+            admin: {listen: "127.0.0.1:0", socket: FOLDER/admin.sock}
+            clients:
+            \(clients)
+            upstreams:
+            \(upstreams)
+            """, files: ["secret": clientSecret])
+    }
+
+    private func client(_ name: String, _ url: String) -> String {
+        "  \(name): {token_endpoint: \"\(url)\", client_id: c, client_secret: {file: FOLDER/secret}, allow_plaintext: true}\n"
+    }
+
+    private func page(of proxy: RunningProxy) async throws -> String {
+        let line = try await eventually("the administration listens") {
+            proxy.log.split(separator: "\n").first { $0.contains(" info administration ") }
+        }
+        let port = line.firstMatch(of: /address=127\.0\.0\.1:(\d+)/).flatMap { UInt16($0.1) } ?? 0
+        let text = try await RawClient.exchange(
+            port: port, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        ).text
+        return text.replacing("&#x2F;", with: "/").replacing("&amp;", with: "&").replacing("&#39;", with: "'")
+    }
+
+    @Test func `of a token endpoint: refused, unknown name, TLS, in status, on the page and in check --try`()
+        async throws
+    {
+        let authority = try await PrivateCA()
+        let server = try await TLSListener(authority.server())
+        let refused = "http://127.0.0.1:\(try freePort())/token"
+        let unknown = "https://no-such-host.invalid/token"
+        let tls = "https://localhost:\(server.port)/token"
+        let clients = client("a", refused) + client("b", unknown) + client("c", tls)
+        let upstreams = "  [{host: a.test, client: a}, {host: b.test, client: b}, {host: c.test, client: c}]"
+        let proxy = try await proxy(clients, upstreams)
+        try await eventually("all have failed") {
+            Set(proxy.log.matches(of: /no token from the token endpoint.* client=(\w)/).map { String($0.1) }).count == 3
+        }
+        let status = try await RunningProxy.run(["status", "--socket", proxy.directory.path(of: "admin.sock")]).output
+        let json = try await RunningProxy.run(
+            ["status", "--json", "--socket", proxy.directory.path(of: "admin.sock")]
+        ).output
+        let page = try await page(of: proxy)
+        let file = try proxy.directory.write(
+            "clients:\n\(clients.replacing("FOLDER", with: proxy.directory.path))\nupstreams:\n\(upstreams)",
+            to: "try.yaml")
+        let tried = try await RunningProxy.run(["check", "--try", "--config", file]).output
+        for (place, text) in [("status", status), ("json", json), ("page", page), ("try", tried)] {
+            for words in [
+                refused, unknown, tls, "connection refused", "the name can't be resolved",
+                "SSL certificate problem: ",
+            ] { #expect(text.contains(words), "\(place): \(words)\n\(text)") }
+            #expect(!text.contains(clientSecret))
+        }
+        #expect(status.contains("  asked: \(refused)\n"), "\(status)")
+        #expect(status.contains("  cause: connection refused: "), "\(status)")
+        try await server.stop()
+    }
+
+    @Test func `of an upstream: refused, unknown name, TLS, in status and on the page`() async throws {
+        let authority = try await PrivateCA()
+        let server = try await TLSListener(authority.server())
+        let endpoint = try TokenEndpoint([.token(accessToken)])
+        let port = try freePort()
+        let proxy = try await proxy(
+            client("api", endpoint.url),
+            """
+              - {host: refused.test, client: api, allow_plaintext: true, url: "http://127.0.0.1:\(port)"}
+              - {host: no-such-host.invalid, client: api}
+              - {host: tls.test, client: api, url: "https://localhost:\(server.port)/v1"}
+            """)
+        for host in ["refused.test", "no-such-host.invalid", "tls.test"] {
+            #expect(try await proxy.get("http://\(host)/x?secret=\(accessToken)").status == 502)
+        }
+        let socket = proxy.directory.path(of: "admin.sock")
+        let status = try await RunningProxy.run(["status", "--socket", socket]).output
+        let json = try await RunningProxy.run(["status", "--json", "--socket", socket]).output
+        for (place, text) in [("status", status), ("json", json), ("page", try await page(of: proxy))] {
+            for words in [
+                "http://127.0.0.1:\(port)", "https://no-such-host.invalid", "https://localhost:\(server.port)/v1",
+                "connection refused", "the name can't be resolved", "SSL certificate problem: ",
+            ] { #expect(text.contains(words), "\(place): \(words)\n\(text)") }
+            #expect(!text.contains(accessToken))
+        }
+        #expect(
+            status.firstMatch(of: #/ {4}last failure \d+ s ago at http://127\.0\.0\.1:\d+: connection refused: /#)
+                != nil,
+            "\(status)")
+        try await server.stop()
+    }
+}
+
+/// A server with a certificate that nobody here trusts.
+private struct TLSListener {
+    let port: UInt16
+    private let process: ChildProcess
+    private let certificate: PrivateCA.Certificate
+
+    init(_ certificate: PrivateCA.Certificate) async throws {
+        self.certificate = certificate
+        let port = try freePort()
+        self.port = port
+        let process = try ChildProcess([
+            "openssl", "s_server", "-accept", "127.0.0.1:\(port)", "-cert", certificate.certificateFile, "-key",
+            certificate.keyFile, "-www",
+        ])
+        self.process = process
+        try await eventually("it listens") { process.output.contains("ACCEPT") || process.ending != nil }
+    }
+
+    func stop() async throws { try await process.stop() }
+}

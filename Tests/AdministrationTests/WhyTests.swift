@@ -1,0 +1,142 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Administration
+
+@Suite("why says what the proxy then does", .timeLimit(.minutes(2)))
+struct WhyTests {
+    /// `why` and the request itself.
+    private func both(_ admin: AdministeredProxy, _ method: String, _ url: String) async throws -> (
+        why: ChildProcess, answer: RawResponse
+    ) {
+        (try await admin.run("why", method, url), try await admin.proxy.send(method, url))
+    }
+
+    @Test func `somebody has to sign in: the status, the reason and where`() async throws {
+        let admin = try await AdministeredProxy.signedInAtABrowser()
+        let (why, answer) = try await both(admin, "GET", "http://api.test/")
+        #expect(answer.status == 503 && why.ending == .exited(3))
+        let login = "http://127.0.0.1:\(admin.adminPort)/login/api"
+        #expect(answer.text.contains(login))
+        #expect(why.output.contains("answer       503 Somebody has to sign in\n"), "\(why.output)")
+        #expect(why.output.contains("login_url    \(login)\n"), "\(why.output)")
+        #expect(why.output.contains("what to do   sign in at \(login), or by heimdallr-proxy login api\n"))
+        #expect(!why.output.contains("for want of"))
+    }
+
+    @Test(arguments: [
+        (TokenEndpointAnswer.error("invalid_scope"), 502, "The authorization server refuses the client"),
+        (.status(500), 503, "No token to be had"),
+    ])
+    func `no token from the server: the answer that a request would get`(
+        answer: TokenEndpointAnswer, status: Int, title: String
+    ) async throws {
+        let admin = try await AdministeredProxy(TokenEndpoint([answer]), upstream: "token_wait: 1s")
+        try await admin.reaches("backing_off")
+        let (why, answer) = try await both(admin, "GET", "http://api.test/")
+        #expect(answer.status == status)
+        #expect(answer.text.contains(title))
+        #expect(why.output.contains("answer       \(status) \(title)\n"), "\(why.output)")
+        #expect(why.ending == .exited(3))
+    }
+
+    @Test func `a device's grant has its short name, here and in status`() async throws {
+        let admin = try await AdministeredProxy(
+            TokenEndpoint([.token(accessToken)]),
+            client: "grant_type: device_code\ndevice_authorization_endpoint: http://127.0.0.1:1/device")
+        try await admin.reaches("needs_authentication")
+        for verb in [["status"], ["status", "--json"], ["why", "GET", "http://api.test/"]] {
+            let output = try await RunningProxy.run(verb + ["--socket", admin.socket]).output
+            #expect(output.contains("device_code"), "\(output)")
+            #expect(!output.contains("urn:ietf"), "\(output)")
+        }
+    }
+
+    @Test func `a base URL that a program asks for through its proxy is known`() async throws {
+        let admin = try await AdministeredProxy(
+            TokenEndpoint([.token(accessToken)]), upstream: "listen: 127.0.0.1:0\npaths: [/v1/]")
+        try await admin.ready()
+        let port = try await eventually("two listeners") {
+            let ports = admin.proxy.log.matches(of: /info listening address=127\.0\.0\.1:(\d+)/).map { $0.1 }
+            return ports.count == 2 ? String(ports[1]) : nil
+        }
+        for host in ["127.0.0.1", "localhost"] {
+            let (why, answer) = try await both(admin, "GET", "http://\(host):\(port)/v1/x")
+            #expect(answer.status == 200)
+            #expect(why.ending == .exited(0), "\(why.transcript)")
+            #expect(
+                why.output.contains("rule         upstreams[0] api.test paths /v1/ by its own listener\n"),
+                "\(why.output)")
+            #expect(why.output.contains("destination  \(admin.origin.url)\n"))
+        }
+        let (why, answer) = try await both(admin, "GET", "http://127.0.0.1:\(port)/other")
+        #expect(answer.status == 403)
+        #expect(why.output.contains("would answer 403"), "\(why.output)")
+        #expect(try await admin.run("why", "GET", "http://127.0.0.1:1/").output.contains("would answer 403"))
+    }
+
+    @Test func `the rules are the proxy's own`() async throws {
+        let admin = try await AdministeredProxy(
+            TokenEndpoint([.token(accessToken)]),
+            more: """
+                  - {host: get.test, methods: [GET], url: "http://127.0.0.1:1"}
+                  - {host: query.test, url: "http://127.0.0.1:1", client: api, allow_plaintext: true, inject: {query: access_token}, allow_deprecated: true}
+                  - {host: plain.test, url: "http://127.0.0.1:1"}
+                """)
+        try await admin.ready()
+        for (method, url) in [
+            ("GET", "http://get.test/?_method=DELETE"), ("POST", "http://get.test/"), ("OPTIONS", "http://query.test"),
+            ("GET", "https://plain.test/"), ("GET", "http://nobody.test/"),
+            ("GET", "http://api.test:99999/"),
+        ] {
+            let (why, answer) = try await both(admin, method, url)
+            #expect((400..<500).contains(answer.status), "\(method) \(url) \(answer.status)")
+            #expect(
+                why.output.contains("The proxy itself would answer \(answer.status): "),
+                "\(method) \(url): \(answer.status) \(why.output)")
+            #expect(!why.output.contains("connection is closed"), "\(why.output)")
+        }
+        // No token goes onto TRACE.
+        let trace = try await admin.run("why", "TRACE", "http://api.test/")
+        #expect(trace.output.contains("client       none: TRACE carries no token\n"), "\(trace.output)")
+    }
+
+    @Test func `what leads back here, or to where only named hosts may be, is refused beforehand`() async throws {
+        let admin = try await RunningProxy(
+            """
+            proxy: {listen: "127.0.0.1:0", unmatched: forward}
+            admin: {listen: "127.0.0.1:0", socket: FOLDER/admin.sock}
+            upstreams: [{host: a.test}]
+            """)
+        let line = try await eventually("the administration listens") {
+            admin.log.split(separator: "\n").first { $0.contains(" info administration ") }
+        }
+        let adminPort = try #require(line.firstMatch(of: /address=127\.0\.0\.1:(\d+)/)?.1)
+        for url in [
+            "http://127.0.0.1:\(admin.port)/", "http://127.0.0.1:\(adminPort)/", "http://10.0.0.1/",
+            "http://169.254.169.254/latest/",
+        ] {
+            let why = try await RunningProxy.run(
+                ["why", "--socket", admin.directory.path(of: "admin.sock"), "GET", url])
+            let status = try await admin.get(url).status
+            #expect([403, 508].contains(status), "\(url) \(status)")
+            #expect(why.output.contains("The proxy itself would answer \(status): "), "\(url) \(why.output)")
+        }
+    }
+
+    @Test func `where users are asked for, it says so`() async throws {
+        let proxy = try await RunningProxy(
+            """
+            proxy: {listen: "127.0.0.1:0", users: {ada: {file: FOLDER/password}}}
+            admin: {listen: "127.0.0.1:0", socket: FOLDER/admin.sock}
+            upstreams: [{host: a.test}]
+            """, files: ["password": "a long password"])
+        try await eventually("the administration listens") { proxy.log.contains(" info administration ") }
+        let why = try await RunningProxy.run(
+            ["why", "--socket", proxy.directory.path(of: "admin.sock"), "GET", "http://a.test/"])
+        #expect(why.ending == .exited(0))
+        #expect(
+            why.output.contains("for          users of proxy.users (ada); everybody else gets 407\n"), "\(why.output)")
+    }
+}

@@ -1,0 +1,26 @@
+import TestSupport
+import Testing
+
+@Suite("a command that there is not", .timeLimit(.minutes(1)))
+struct CommandNameTests {
+    @Test(arguments: [
+        ("stat", "status"), ("stats", "status"), ("state", "status"), ("chek", "check"), ("validate", "check"),
+        ("test", "check"), ("run", "serve"), ("start", "serve"), ("server", "serve"), ("tok", "token"),
+        ("tokens", "token"), ("signin", "login"), ("sign-in", "login"), ("log-in", "login"), ("signout", "logout"),
+        ("log-out", "logout"), ("wy", "why"), ("explain", "why"), ("execute", "exec"), ("env", "exec"),
+        ("gen-key", "keygen"), ("STATUS", "status"), ("version", "--version"),
+    ])
+    func `gets the one that was meant`(word: String, meant: String) async throws {
+        let run = try await RunningProxy.run([word])
+        #expect(run.ending == .exited(2))
+        #expect(run.errors.contains("there is no command \"\(word)\"; did you mean \"\(meant)\"?"), "\(run.errors)")
+    }
+
+    @Test(arguments: ["xyzzy", "q", "config.yaml"])
+    func `or none, where none is near`(word: String) async throws {
+        let run = try await RunningProxy.run([word])
+        #expect(run.ending == .exited(2))
+        #expect(!run.errors.contains("did you mean"))
+        #expect(run.errors.contains("heimdallr-proxy --help"))
+    }
+}

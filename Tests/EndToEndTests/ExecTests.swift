@@ -1,0 +1,50 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("exec ends as shells and env do", .timeLimit(.minutes(2)))
+struct ExecTests {
+    private let directory: TemporaryDirectory
+    private let file: String
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        file = try directory.write("upstreams: [{host: a.test}]", to: "config.yaml")
+    }
+
+    private func exec(_ command: String..., environment: [String: String?] = [:]) async throws -> ChildProcess {
+        try await RunningProxy.run(["exec", "--config", file, "--"] + command, environment: environment)
+    }
+
+    @Test func `a program that is not there is 127, one that can't be run is 126, and both are said`() async throws {
+        let plain = try directory.write("no program", to: "plain")
+        let interpreter = try directory.write("#!/no/such/interpreter\n", to: "script")
+        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: interpreter)
+        for (program, code) in [
+            ("no-such-program-anywhere", Int32(127)), ("/no/such/folder/program", 127), (interpreter, 127),
+            (plain, 126), (directory.path, 126), ("\(plain)/below", 126),
+        ] {
+            let run = try await exec(program)
+            #expect(run.ending == .exited(code), "\(program) \(run.transcript)")
+            #expect(run.errors.contains("can't run \(program): "), "\(run.errors)")
+            // The same as the tool that everybody has for it.
+            #expect(try await ChildProcess.run(["env", program]).ending == .exited(code), "\(program)")
+        }
+        #expect(try await exec("sh", "-c", "exit 42").ending == .exited(42))
+        #expect(try await exec("sh", "-c", "kill -9 $$").ending == .signalled(9))
+    }
+
+    @Test func `what is wrong before the program begins keeps its own exit code`() async throws {
+        #expect(try await RunningProxy.run(["exec", "--config", file]).ending == .exited(2))
+        #expect(try await RunningProxy.run(["exec", "--config", "/nowhere", "--", "true"]).ending == .exited(78))
+    }
+
+    @Test func `its usage shows where the program stands, and what the exit codes mean`() async throws {
+        let help = try await RunningProxy.run(["exec", "--help"])
+        #expect(help.ending == .exited(0))
+        #expect(help.output.contains("[--user <name>] -- <command>"), "\(help.output)")
+        #expect(help.output.contains("127") && help.output.contains("126"))
+        let wrong = try await RunningProxy.run(["exec", "--config", file])
+        #expect(wrong.errors.contains("-- <command>"), "\(wrong.errors)")
+    }
+}
