@@ -201,7 +201,7 @@ public final class Heimdallr: Sendable {
             guard !state.fetches.isEmpty else { return false }
             // The record of a refusal is saved when the life cycle has done with the fetch.
             guard let fetch = state.lifeCycle.fetch else { return true }
-            return fetch.askedAt != nil && (fetch.kind != .grant || fetch.seed != nil || fetch.afterSave != nil)
+            return fetch.isSpending
         }
     }
 

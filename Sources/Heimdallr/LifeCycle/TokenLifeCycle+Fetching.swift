@@ -2,97 +2,66 @@ extension TokenLifeCycle {
     // MARK: Beginning a fetch
 
     /// How a token can be had without a person, if it can.
-    var nextKind: FetchKind? {
-        if let refreshToken {
-            let alternate = isRefreshTokenDoubtful && settings.needs != .person && !lastAttemptWasGrant
-            if !alternate { return .refresh(refreshToken) }
-        }
-        return settings.needs == .person ? nil : .grant
-    }
+    var nextKind: FetchKind? { grant.nextKind(settings.needs) }
 
     /// Plans a fetch, as early as it may be.
     mutating func wantToken(now: Instant) {
-        guard stage == .running, fetch == nil else { return }
+        guard stage == .running, !fetching.isUnderWay else { return }
         guard nextKind != nil else {
             needAuthentication()
             return
         }
-        var due = now
-        if let lastAskedAt { due = max(due, lastAskedAt + settings.minInterval) }
-        if let failure { due = max(due, failure.retryAt) }
-        if let rejectedUntil { due = max(due, rejectedUntil) }
-        fetchDue = min(fetchDue ?? due, due)
+        fetching.plan(from: max(now, failure?.retryAt ?? now, rejectedUntil ?? now))
     }
 
     /// What time brings: expiry, refreshes, retries, deadlines. Harmless at any moment.
     mutating func tick(now: Instant, random: () -> Double) {
         if let token, token.isExpired(at: now) { expire(now: now) }
         warnOfEnd(now: now)
-        if let askedAt = fetch?.askedAt, let id = fetch?.id, fetch?.afterSave == nil,
-            now >= askedAt + settings.patience
-        {
+        if let id = fetching.stuck(at: now) {
             act(.cancelFetch(id))
-            fetch = nil
+            fetching.end()
             fail(.stuck, retryAfter: nil, now: now, random: random)
         }
-        if token != nil, let refreshAt, now >= refreshAt, firstUsedAt != nil, nextKind != nil { wantToken(now: now) }
-        if stage == .running, fetch == nil, let fetchDue, fetchDue <= now { beginFetch() }
+        if let held, held.wantsRefresh(at: now), nextKind != nil { wantToken(now: now) }
+        if stage == .running, fetching.isDue(at: now) { beginFetch() }
         resumeOverdue(now: now)
-        if let resaveDue, resaveDue <= now, let unsaved, !isResaving {
-            isResaving = true
-            self.resaveDue = nil
-            act(.resave(unsaved))
-        }
+        if let record = saving.begin(now: now) { act(.resave(record)) }
     }
 
     /// When `tick` has something to do next.
     var nextWake: Instant? {
         guard stage != .stopped else { return nil }
-        var wake = earliestDeadline
-        func consider(_ instant: Instant?) {
-            if let instant { wake = min(wake ?? instant, instant) }
-        }
-        if unsaved != nil, !isResaving { consider(resaveDue) }
-        consider(token?.expiresAt)
-        consider(endWarningDue)
-        if let fetch {
-            if let askedAt = fetch.askedAt, fetch.afterSave == nil { consider(askedAt + settings.patience) }
-        } else {
-            consider(fetchDue)
-            if token != nil, firstUsedAt != nil, fetchDue == nil, nextKind != nil { consider(refreshAt) }
-        }
-        return wake
+        // Once a fetch is planned, the refresh is that.
+        let refreshAt = fetching.isIdle && held?.firstUsedAt != nil && nextKind != nil ? held?.refreshAt : nil
+        return [
+            waiters.earliestDeadline, saving.wake, token?.expiresAt, endWarningDue, fetching.wake, refreshAt,
+        ].compactMap { $0 }.min()
     }
 
     private mutating func expire(now: Instant) {
         drop(.expired)
-        if rejectedUntil == nil { rejectionsInARow = 0 }
+        if rejectedUntil == nil { rejections.endRow() }
         if nextKind == nil { needAuthentication() }
         if !waiters.isEmpty { wantToken(now: now) }
     }
 
     private mutating func beginFetch() {
-        fetchDue = nil
-        rejectedUntil = nil
+        rejections.tried()
         guard let kind = nextKind else {
+            fetching.unplan()
             needAuthentication()
             return
         }
-        let id = nextFetchID
-        nextFetchID += 1
-        lastAttemptWasGrant = kind == .grant
-        fetch = Fetch(id: id, kind: kind)
-        act(.fetch(id, kind))
+        grant.attempts(kind)
+        let fetch = fetching.begin(kind)
+        act(.fetch(fetch.id, kind))
     }
 
     /// The request goes out now. `seed`: the refresh token that was handed in and is spent with it.
     /// - Returns: whether it still should go out.
     mutating func began(_ id: FetchID, seed: Secret? = nil, now: Instant) -> Bool {
-        guard fetch?.id == id, stage == .running else { return false }
-        fetch?.seed = seed
-        fetch?.askedAt = now
-        lastAskedAt = now
-        return true
+        stage == .running && fetching.asked(id, seed: seed, now: now)
     }
 
     // MARK: Its end
@@ -106,8 +75,8 @@ extension TokenLifeCycle {
         case .response(let response):
             return accept(response, fetch, now: now, wallClock: wallClock, random: random)
         case .fault(let fault, let retryAfter):
-            self.fetch = nil
-            lastFault = (fault, now)
+            fetching.end()
+            setbacks.note(fault, at: now)
             switch (fetch.kind, verdict(on: fault)) {
             case (.refresh(let spent), .grantGone):
                 return loseRefreshToken(spent, now: now, wallClock: wallClock, random: random)
@@ -117,7 +86,7 @@ extension TokenLifeCycle {
                 (.grant, .refused) where settings.needs == .freshSeed && awaitsStore:
                 // While there is a record that can't be read, the seed has most likely been spent for what is in it: it
                 // is tried once, and the record is taken up when it can be read.
-                spentRefreshToken = fetch.seed
+                grant.spend(fetch.seed)
                 failAuthentication(now: now, random: random)
             case (.grant, .refused) where settings.needs == .freshSeed:
                 refreshRefused(fault, retryAfter: retryAfter, now: now, random: random)
@@ -125,12 +94,12 @@ extension TokenLifeCycle {
                 fail(fault, retryAfter: retryAfter, now: now, random: random)
             }
         case .adopted(let record):
-            self.fetch = nil
+            fetching.end()
             succeeded(now: now)
             takeUp(record, now: now, wallClock: wallClock, random: random)
             if token == nil || !waiters.isEmpty { wantToken(now: now) }
         case .seedSpent:
-            self.fetch = nil
+            fetching.end()
             failAuthentication(now: now, random: random)
         }
         tick(now: now, random: random)
@@ -149,10 +118,9 @@ extension TokenLifeCycle {
         } catch {
             return reject(response, error, now: now, wallClock: wallClock, random: random)
         }
-        refreshLife = life(of: response, replacing: kept, askedAt: fetch.askedAt ?? now)
-        refreshToken = new.refreshToken
-        if fetch.kind != .grant || response.refreshToken != nil { trustRefreshToken() }
-        self.fetch?.afterSave = .publish(new, refreshed: token != nil || fetch.kind != .grant)
+        grant.renew(new.refreshToken, life(of: response, replacing: kept, askedAt: fetch.askedAt ?? now))
+        if fetch.kind != .grant || response.refreshToken != nil { grant.trust() }
+        fetching.saves(then: .publish(new, refreshed: token != nil || fetch.kind != .grant), now: now)
         return record(new, now: now, wallClock: wallClock)
     }
 
@@ -162,12 +130,12 @@ extension TokenLifeCycle {
         _ response: TokenResponse, _ error: TokenResponseError, now: Instant, wallClock: Int64, random: () -> Double
     ) -> TokenRecord? {
         if let rotated = response.refreshToken, rotated != refreshToken {
-            refreshLife = life(of: response, replacing: refreshToken, askedAt: fetch?.askedAt ?? now)
-            refreshToken = rotated
-            fetch?.afterSave = .fail(.answer(error))
+            grant.renew(
+                rotated, life(of: response, replacing: refreshToken, askedAt: fetch?.askedAt ?? now))
+            fetching.saves(then: .fail(.answer(error)), now: now)
             return record(token, now: now, wallClock: wallClock)
         }
-        fetch = nil
+        fetching.end()
         fail(.answer(error), retryAfter: nil, now: now, random: random)
         tick(now: now, random: random)
         return nil
@@ -177,9 +145,9 @@ extension TokenLifeCycle {
     mutating func saved(
         _ id: FetchID, _ record: TokenRecord, fault: String?, now: Instant, random: () -> Double
     ) {
-        noteSave(record, fault: fault, now: now, random: random)
-        guard let fetch, fetch.id == id, let after = fetch.afterSave, stage == .running else { return }
-        self.fetch = nil
+        saving.ended(record, fault: fault, now: now, random: random)
+        guard let fetch, fetch.id == id, case .saving(let after, _) = fetch.phase, stage == .running else { return }
+        fetching.end()
         switch after {
         case .publish(let new, let refreshed):
             if new.isExpired(at: now) {
@@ -201,11 +169,8 @@ extension TokenLifeCycle {
     }
 
     mutating func succeeded(now: Instant) {
-        failure = nil
-        lastFault = nil
-        failuresInARow = 0
-        fetchDue = nil
-        lastSuccessAt = now
+        setbacks.succeeded(at: now)
+        fetching.unplan()
         hasSettled = true
     }
 
@@ -226,37 +191,32 @@ extension TokenLifeCycle {
     }
 
     private mutating func remember(
-        _ kind: Failure.Kind, backoff: Backoff, retryAfter: Duration?, now: Instant, random: () -> Double
+        _ kind: Setbacks.Failure.Kind, backoff: Backoff, retryAfter: Duration?, now: Instant, random: () -> Double
     ) {
-        let retryAt = now + backoff.delay(attempt: failuresInARow + 1, random: random())
+        let retryAt = now + backoff.delay(attempt: setbacks.inARow + 1, random: random())
         let keepsWaiters = if case .unavailable = kind { true } else { false }
         remember(kind, retryAt: retryAt, retryAfter: retryAfter, now: now, keepsWaiters: keepsWaiters)
     }
 
     /// - Parameter keepsWaiters: those stay for whom the retry comes early enough.
     private mutating func remember(
-        _ kind: Failure.Kind, retryAt earliest: Instant, retryAfter: Duration?, now: Instant, keepsWaiters: Bool
+        _ kind: Setbacks.Failure.Kind, retryAt earliest: Instant, retryAfter: Duration?, now: Instant,
+        keepsWaiters: Bool
     ) {
-        failuresInARow += 1
         hasSettled = true
-        var retryAt = earliest
-        if let lastAskedAt { retryAt = max(retryAt, lastAskedAt + settings.minInterval) }
+        var retryAt = fetching.earliest(from: earliest)
         let serverWants = retryAfter.map { now + min(max($0, .zero), Self.maxRetryAfter) }
         if let serverWants { retryAt = max(retryAt, serverWants) }
-        let failure = Failure(kind: kind, at: now, retryAt: retryAt, serverWants: serverWants)
-        self.failure = failure
-        fetchDue = retryAt
+        let failure = Setbacks.Failure(kind: kind, at: now, retryAt: retryAt, serverWants: serverWants)
+        setbacks.failed(failure)
+        fetching.replan(for: retryAt)
         let error = error(for: failure, now: now)
         if kind != .needsAuthentication { act(.emit(.tokenFailed(error))) }
         if !isRefusalInDoubt { resumeReplacing(error) }
         if keepsWaiters {
             // One refresh for each request: a server that hands out expired tokens is not asked again for the same one.
             let isFutile = kind == .unavailable(.answer(.alreadyExpired))
-            for (id, waiter) in waiters where isFutile || waiter.deadline < retryAt {
-                waiters[id] = nil
-                act(.resume(id, .failure(error)))
-            }
-            earliestDeadline = waiters.values.map(\.deadline).min()
+            resume(waiters.removeAll { isFutile || $0.deadline < retryAt }, .failure(error))
         } else {
             resumeAll(.failure(error))
         }
@@ -272,7 +232,7 @@ extension TokenLifeCycle {
             announcedNeed = true
             act(.emit(.needsAuthentication))
         }
-        if fetch == nil {
+        if !fetching.isUnderWay {
             suspicions.giveUp()
             resumeAll(.failure(.needsAuthentication))
         }
@@ -294,50 +254,31 @@ extension TokenLifeCycle {
         }
     }
 
-    /// Two refusals so far apart are no accident.
-    private static let doubtPause = Duration.seconds(2)
-
     /// The second refusal ends what the refresh token stands for, as `invalid_grant` does; but the token is kept, and
     /// tried now and then. The second attempt comes as soon as it may count.
     private mutating func refreshRefused(
         _ fault: TokenEndpointFault, retryAfter: Duration?, now: Instant, random: () -> Double
     ) {
-        let since = refusedSince ?? now
-        refusedSince = since
-        if now - since >= Self.doubtPause { isRefreshTokenDoubtful = true }
-        guard isRefreshTokenDoubtful else {
-            remember(
-                .refused(fault), retryAt: max(now, since + Self.doubtPause), retryAfter: retryAfter, now: now,
-                keepsWaiters: true)
-            return
-        }
-        if settings.needs == .person || lastAttemptWasGrant {
+        if let retryAt = grant.refused(at: now) {
+            remember(.refused(fault), retryAt: retryAt, retryAfter: retryAfter, now: now, keepsWaiters: true)
+        } else if settings.needs == .person || grant.lastAttemptWasGrant {
             failAuthentication(now: now, random: random)
         } else {
             wantToken(now: now)
         }
     }
 
-    private mutating func trustRefreshToken() {
-        isRefreshTokenDoubtful = false
-        refusedSince = nil
-    }
-
     /// A refresh was refused once: whether it is the end is known in a moment.
     var isRefusalInDoubt: Bool {
-        guard let refusedSince, let failure, case .refused = failure.kind else { return false }
-        return !isRefreshTokenDoubtful && failure.retryAt <= refusedSince + Self.doubtPause
+        guard let failure, case .refused = failure.kind else { return false }
+        return grant.isInDoubt(until: failure.retryAt)
     }
 
     /// `invalid_grant`: the only answer that discards a refresh token.
     private mutating func loseRefreshToken(
         _ spent: Secret, now: Instant, wallClock: Int64, random: () -> Double
     ) -> TokenRecord? {
-        refreshToken = nil
-        refreshLife = nil
-        signIn = nil
-        spentRefreshToken = spent
-        trustRefreshToken()
+        grant.lose(spent)
         if settings.needs == .person {
             act(.emit(.tokenLost(.grantGone)))
             needAuthentication()
@@ -351,34 +292,20 @@ extension TokenLifeCycle {
     // MARK: Records
 
     private mutating func record(_ token: AccessToken?, now: Instant, wallClock: Int64) -> TokenRecord {
-        revision += 1
+        let revision = saving.nextRevision()
         var record =
             token.map { TokenRecord($0, revision: revision, now: now, wallClock: wallClock) }
             ?? TokenRecord(
                 revision: revision, accessToken: nil, issuedAt: wallClock, expiresAt: wallClock, refreshToken: nil)
         record.refreshToken = refreshToken
-        record.signIn = signIn
-        record.refreshTokenLife = refreshLife?.record(now: now, wallClock: wallClock)
+        record.signIn = grant.signIn
+        record.refreshTokenLife = grant.life?.record(now: now, wallClock: wallClock)
         return record
     }
 
     /// A background save has ended.
     mutating func resaved(_ record: TokenRecord, fault: String?, now: Instant, random: () -> Double) {
-        isResaving = false
-        noteSave(record, fault: fault, now: now, random: random)
-    }
-
-    mutating func noteSave(_ record: TokenRecord, fault: String?, now: Instant, random: () -> Double) {
-        guard record.revision == revision else { return }
-        storeFault = fault
-        if fault == nil {
-            unsaved = nil
-            resaveDue = nil
-            saveFailuresInARow = 0
-        } else {
-            unsaved = record
-            saveFailuresInARow += 1
-            resaveDue = now + .seconds(1) + Backoff.transient.delay(attempt: saveFailuresInARow, random: random())
-        }
+        saving.attemptEnded()
+        saving.ended(record, fault: fault, now: now, random: random)
     }
 }

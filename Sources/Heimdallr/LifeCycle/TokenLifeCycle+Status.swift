@@ -1,20 +1,20 @@
 extension TokenLifeCycle {
     func status(client: String, grantType: String, loginMethod: LoginMethod? = nil, now: Instant) -> HeimdallrStatus {
         let usable = token.flatMap { $0.isExpired(at: now) ? nil : $0 }
-        let isFailing = failure.map { $0.at > lastSuccessAt ?? $0.at - .seconds(1) } ?? false
+        let unsolved = setbacks.isFailing ? failure : nil
         var status = HeimdallrStatus(
             client: client, grantType: grantType, loginMethod: loginMethod,
-            signedInAs: token != nil || refreshToken != nil ? signIn?.name : nil, scope: token?.scope ?? [],
+            signedInAs: token != nil || refreshToken != nil ? grant.signIn?.name : nil, scope: token?.scope ?? [],
             state: state(hasToken: usable != nil, now: now),
             expiresIn: usable.map { now.duration(to: $0.expiresAt) }, hasRefreshToken: refreshToken != nil,
-            refreshTokenExpiresIn: refreshLife.map { max(.zero, now.duration(to: $0.endsAt)) },
-            sinceLastSuccess: lastSuccessAt.map { $0.duration(to: now) },
-            lastError: isFailing ? failure.map { error(for: $0, now: now) } : nil,
-            sinceLastError: isFailing ? failure.map { $0.at.duration(to: now) } : nil,
-            nextAttemptIn: fetchDue.map { max(.zero, now.duration(to: $0)) }, waiters: waiters.count,
+            refreshTokenExpiresIn: grant.life.map { max(.zero, now.duration(to: $0.endsAt)) },
+            sinceLastSuccess: setbacks.lastSuccessAt.map { $0.duration(to: now) },
+            lastError: unsolved.map { error(for: $0, now: now) },
+            sinceLastError: unsolved.map { $0.at.duration(to: now) },
+            nextAttemptIn: fetching.dueAt.map { max(.zero, now.duration(to: $0)) }, waiters: waiters.count,
             storeFault: storeFault, hasSettled: hasSettled)
         // Also while the old token still serves.
-        if nextKind == nil || failure?.kind == .needsAuthentication, let lastFault {
+        if nextKind == nil || failure?.kind == .needsAuthentication, let lastFault = setbacks.lastFault {
             status.cause = lastFault.fault
             status.sinceCause = lastFault.at.duration(to: now)
         }
@@ -32,10 +32,10 @@ extension TokenLifeCycle {
         case .running: break
         }
         if hasToken { return isTokenInvalid ? .needsAuthentication : .ready }
-        if fetch != nil { return .fetching }
+        if fetching.isUnderWay { return .fetching }
         if failure?.kind == .needsAuthentication || nextKind == nil { return .needsAuthentication }
         if let failure, failure.retryAt > now { return .backingOff }
         if let rejectedUntil, rejectedUntil > now { return .backingOff }
-        return fetchDue != nil || !waiters.isEmpty ? .fetching : .idle
+        return fetching.dueAt != nil || !waiters.isEmpty ? .fetching : .idle
     }
 }

@@ -13,7 +13,7 @@ extension TokenLifeCycle {
             generation: generation, resource: resource, saysInvalid: saysInvalid, isReplay: isReplay,
             life: token.issuedAt.duration(to: token.expiresAt), isStored: generation == storedGeneration)
         guard suspicions.refused(refusal, now: now) else { return false }
-        if fetch != nil { return true }
+        if fetching.isUnderWay { return true }
         // Whoever can't have a new one goes on with the old one.
         if let obstacle = self.refusal(now: now) {
             suspicions.giveUp()
@@ -67,10 +67,6 @@ extension TokenLifeCycle {
     /// Those who wait for another token than the one in use: they can do without.
     mutating func resumeReplacing(_ error: HeimdallrError) {
         suspicions.giveUp()
-        for (id, waiter) in waiters where waiter.unwanted != nil {
-            waiters[id] = nil
-            act(.resume(id, .failure(error)))
-        }
-        earliestDeadline = waiters.values.map(\.deadline).min()
+        resume(waiters.removeAll { $0.unwanted != nil }, .failure(error))
     }
 }

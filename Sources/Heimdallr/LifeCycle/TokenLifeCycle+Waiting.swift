@@ -17,8 +17,7 @@ extension TokenLifeCycle {
             act(.resume(id, .failure(error)))
             return
         }
-        waiters[id] = Waiter(deadline: deadline, unwanted: unwanted)
-        earliestDeadline = min(earliestDeadline ?? deadline, deadline)
+        waiters.add(id, until: deadline, insteadOf: unwanted)
         switch stage {
         case .new:
             stage = .loading
@@ -31,14 +30,13 @@ extension TokenLifeCycle {
 
     /// The caller has gone. The fetch goes on.
     mutating func leave(_ id: WaiterID) {
-        guard waiters.removeValue(forKey: id) != nil else { return }
-        act(.resume(id, .failure(.cancelled)))
+        if waiters.remove(id) { act(.resume(id, .failure(.cancelled))) }
     }
 
     /// Why there is no sense in waiting, if there is none.
     func refusal(now: Instant) -> HeimdallrError? {
         guard stage != .stopped else { return .stopped }
-        guard stage == .running, fetch == nil else { return nil }
+        guard stage == .running, !fetching.isUnderWay else { return nil }
         if let failure, failure.retryAt > now, !isRefusalInDoubt { return error(for: failure, now: now) }
         if let rejectedUntil, rejectedUntil > now {
             return .rejectedByResource(retryAfter: now.duration(to: rejectedUntil))
@@ -46,7 +44,7 @@ extension TokenLifeCycle {
         return nextKind == nil ? .needsAuthentication : nil
     }
 
-    func error(for failure: Failure, now: Instant) -> HeimdallrError {
+    func error(for failure: Setbacks.Failure, now: Instant) -> HeimdallrError {
         let retryAfter = max(.zero, now.duration(to: failure.retryAt))
         return switch failure.kind {
         case .unavailable(let fault): .tokenEndpointUnavailable(fault, retryAfter: retryAfter)
@@ -55,24 +53,21 @@ extension TokenLifeCycle {
         }
     }
 
-    mutating func resumeAll(_ result: Result<AccessToken, HeimdallrError>) {
-        for id in waiters.keys { act(.resume(id, result)) }
-        waiters = [:]
-        earliestDeadline = nil
+    mutating func resumeAll(_ result: Result<AccessToken, HeimdallrError>) { resume(waiters.removeAll(), result) }
+
+    mutating func resume(_ ids: [WaiterID], _ result: Result<AccessToken, HeimdallrError>) {
+        for id in ids { act(.resume(id, result)) }
     }
 
-    /// Resumes those whose deadline has come, and with it those that a retry at `retryAt` would come too late for.
+    /// Resumes those whose deadline has come.
     mutating func resumeOverdue(now: Instant) {
-        guard let earliestDeadline, earliestDeadline <= now else { return }
-        for (id, waiter) in waiters where waiter.deadline <= now {
-            waiters[id] = nil
-            act(.resume(id, .failure(overdueError(now: now))))
-        }
-        self.earliestDeadline = waiters.values.map(\.deadline).min()
+        let overdue = waiters.removeOverdue(at: now)
+        if !overdue.isEmpty { resume(overdue, .failure(overdueError(now: now))) }
     }
 
     private func overdueError(now: Instant) -> HeimdallrError {
         if let failure { return error(for: failure, now: now) }
-        return .deadlineExceeded(retryAfter: max(settings.minInterval, fetchDue.map { now.duration(to: $0) } ?? .zero))
+        let untilFetch = fetching.dueAt.map { now.duration(to: $0) } ?? .zero
+        return .deadlineExceeded(retryAfter: max(settings.minInterval, untilFetch))
     }
 }

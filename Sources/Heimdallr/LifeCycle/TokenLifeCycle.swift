@@ -57,110 +57,49 @@ struct TokenLifeCycle: Sendable {
         case stopped
     }
 
-    struct Fetch: Sendable {
-        var id: FetchID
-        var kind: FetchKind
-        /// When the request was sent; `nil` while it stands in line.
-        var askedAt: Instant?
-        /// The refresh token that was handed in and is spent with this fetch.
-        var seed: Secret?
-        /// What happens once the record is saved.
-        var afterSave: AfterSave?
-
-        enum AfterSave: Sendable {
-            case publish(AccessToken, refreshed: Bool)
-            case fail(TokenEndpointFault)
-        }
-    }
-
-    struct Failure: Sendable {
-        enum Kind: Sendable, Equatable {
-            case unavailable(TokenEndpointFault)
-            case refused(TokenEndpointFault)
-            case needsAuthentication
-        }
-
-        var kind: Kind
-        var at: Instant
-        /// Until then it is remembered, and nothing is asked; then it is tried again.
-        var retryAt: Instant
-        /// The server asked for this, as far as it is taken seriously.
-        var serverWants: Instant?
-    }
-
-    struct Waiter: Sendable {
-        var deadline: Instant
-        /// A token that is no newer than this one is of no use to them.
-        var unwanted: UInt64?
-    }
-
     let settings: Settings
     var stage = Stage.new
     /// Whether a token is wanted before anybody asks.
     var isWarm = false
 
-    // The token.
-    var token: AccessToken?
-    var refreshAt: Instant?
-    var firstUsedAt: Instant?
+    /// The token in use.
+    var held: HeldToken?
     /// The generation that was taken up from the store: its rejection proves nothing about new ones.
     var storedGeneration: UInt64?
-    var refreshToken: Secret?
-    /// `nil`: the server has not said how long the refresh token lives.
-    var refreshLife: RefreshLife?
-    /// Who signed in.
-    var signIn: SignIn?
-    /// A token that came from a login and is being saved.
-    var pendingLogin: PendingLogin?
-    var nextLoginID: LoginID = 1
-    /// When the store was last asked whether somebody has logged in at another process.
-    var lookedAt: Instant?
-    /// The last refresh token that was refused.
-    var spentRefreshToken: Secret?
-
-    /// Which resources doubt it.
-    var suspicions = Suspicions()
     /// The generation that a resource called invalid while only a person could bring another.
     var invalidGeneration: UInt64?
+    /// Which resources doubt the token.
+    var suspicions = Suspicions()
+    var rejections = Rejections()
 
-    // Fetching.
-    var fetch: Fetch?
-    var fetchDue: Instant?
-    var nextFetchID: FetchID = 1
-    var lastAskedAt: Instant?
-    var failure: Failure?
-    var failuresInARow = 0
-    /// The last one of any kind, until a token request succeeds.
-    var lastFault: (fault: TokenEndpointFault, at: Instant)?
-    var lastSuccessAt: Instant?
-    /// 400 or 401 to a refresh, but not what would say whose fault it is: when the first of this row came.
-    var refusedSince: Instant?
-    /// The refresh token is dead, most likely: every other attempt does without it.
-    var isRefreshTokenDoubtful = false
-    var lastAttemptWasGrant = false
-    var rejectionsInARow = 0
-    var rejectedUntil: Instant?
+    var grant = HeldGrant()
+    var logins = Logins()
+    var fetching: Fetching
+    var setbacks = Setbacks()
+    var saving = RecordSaving()
+    var waiters = WaitingList()
+
+    /// It was said that nothing but a login helps.
     var announcedNeed = false
+    /// There has been a first outcome, good or bad.
     var hasSettled = false
-
-    // The store.
-    var revision: UInt64 = 0
-    var unsaved: TokenRecord?
-    var resaveDue: Instant?
-    var isResaving = false
-    var saveFailuresInARow = 0
-    var storeFault: String?
-
-    // The waiters.
-    var waiters: [WaiterID: Waiter] = [:]
-    /// No waiter's deadline is earlier.
-    var earliestDeadline: Instant?
 
     private var actions: [Action] = []
 
     init(settings: Settings) {
         self.settings = settings
+        fetching = Fetching(minInterval: settings.minInterval, patience: settings.patience)
     }
+
+    var token: AccessToken? { held?.token }
+    var fetch: Fetch? { fetching.current }
+    var refreshToken: Secret? { grant.refreshToken }
+    var spentRefreshToken: Secret? { grant.spent }
+    var failure: Setbacks.Failure? { setbacks.failure }
+    var rejectedUntil: Instant? { rejections.until }
+    var revision: UInt64 { saving.revision }
+    var unsaved: TokenRecord? { saving.unsaved }
+    var storeFault: String? { saving.fault }
 
     mutating func act(_ action: Action) { actions.append(action) }
 
@@ -175,33 +114,31 @@ struct TokenLifeCycle: Sendable {
 
     /// The hot path: the token, if there is one that may be used. Begins the background refresh when it is due.
     mutating func use(now: Instant, random: () -> Double) -> AccessToken? {
-        guard let token, stage == .running else { return nil }
-        guard !token.isExpired(at: now) else {
+        guard let held, stage == .running else { return nil }
+        guard !held.token.isExpired(at: now) else {
             tick(now: now, random: random)
             return nil
         }
-        if firstUsedAt == nil { firstUsedAt = now }
-        if let refreshAt, now >= refreshAt, fetch == nil { tick(now: now, random: random) }
-        return token
+        self.held?.noteUse(at: now)
+        if now >= held.refreshAt, !fetching.isUnderWay { tick(now: now, random: random) }
+        return held.token
     }
 
     /// The same without any effect, for the case that there is none to be had: nearly always.
     func tokenInUse(now: Instant) -> AccessToken? {
-        guard let token, stage == .running, !token.isExpired(at: now), firstUsedAt != nil, let refreshAt,
-            now < refreshAt || fetch != nil || fetchDue != nil
+        guard let held, stage == .running, !held.token.isExpired(at: now), held.firstUsedAt != nil,
+            now < held.refreshAt || !fetching.isIdle
         else { return nil }
-        return token
+        return held.token
     }
 
     /// The token that was really sent was refused by the resource. No-op when it has been replaced.
     mutating func reject(generation: UInt64, now: Instant, random: () -> Double) {
-        guard let token, token.generation == generation else { return }
-        let isFirstUse = !token.wasAccepted && (firstUsedAt.map { now - $0 < .seconds(10) } ?? true)
-        rejectionsInARow = isFirstUse && generation != storedGeneration ? rejectionsInARow + 1 : 0
-        if rejectionsInARow >= 2 {
-            let delay = Backoff.rejection.delay(attempt: rejectionsInARow - 1, random: random())
-            rejectedUntil = now + max(settings.minInterval, delay)
-        }
+        guard let held, held.token.generation == generation else { return }
+        rejections.rejected(
+            onFirstUse: held.isFirstUse(at: now) && generation != storedGeneration, least: settings.minInterval,
+            now: now,
+            random: random)
         drop(.rejected)
         if rejectedUntil == nil { wantToken(now: now) }
         tick(now: now, random: random)
@@ -216,23 +153,13 @@ struct TokenLifeCycle: Sendable {
 
     /// Forgets everything. What is under way is given up; the caller removes the record.
     mutating func clear(now: Instant, random: () -> Double) {
-        if let fetch { act(.cancelFetch(fetch.id)) }
-        fetch = nil
-        fetchDue = nil
-        if token != nil { drop(.discarded) }
-        refreshToken = nil
-        refreshLife = nil
-        signIn = nil
-        pendingLogin = nil
-        unsaved = nil
-        resaveDue = nil
-        failure = nil
-        lastFault = nil
-        failuresInARow = 0
-        refusedSince = nil
-        isRefreshTokenDoubtful = false
-        rejectionsInARow = 0
-        rejectedUntil = nil
+        cancelFetch()
+        if held != nil { drop(.discarded) }
+        grant.forget()
+        logins.forget()
+        saving.giveUp()
+        setbacks.forget()
+        rejections = Rejections()
         suspicions = Suspicions()
         if stage == .new || stage == .loading { stage = .running }
         if !waiters.isEmpty { wantToken(now: now) }
@@ -241,9 +168,7 @@ struct TokenLifeCycle: Sendable {
 
     /// Takes the token out of use.
     mutating func drop(_ reason: HeimdallrEvent.LossReason) {
-        token = nil
-        refreshAt = nil
-        firstUsedAt = nil
+        held = nil
         act(.emit(.tokenLost(reason)))
     }
 
@@ -265,11 +190,14 @@ struct TokenLifeCycle: Sendable {
     mutating func stop() {
         guard stage != .stopped else { return }
         stage = .stopped
-        if let fetch { act(.cancelFetch(fetch.id)) }
-        fetch = nil
-        fetchDue = nil
-        token = nil
+        cancelFetch()
+        held = nil
         resumeAll(.failure(.stopped))
+    }
+
+    /// What is under way does not matter any more, nor what is planned.
+    mutating func cancelFetch() {
+        if let fetch = fetching.end() { act(.cancelFetch(fetch.id)) }
     }
 
     /// The store was read. `fault`: it has a record that can't be read, or can't be reached.
@@ -278,23 +206,22 @@ struct TokenLifeCycle: Sendable {
     ) {
         guard stage == .loading else { return }
         stage = .running
-        storeFault = fault
+        saving.noteReading(fault: fault)
         if let record { takeUp(record, now: now, wallClock: wallClock, random: random) }
         if token == nil, isWarm || !waiters.isEmpty { wantToken(now: now) }
         tick(now: now, random: random)
     }
 
     /// The store could not be read, and nothing of our own has been saved since.
-    var awaitsStore: Bool { stage == .running && revision == 0 && storeFault != nil }
+    var awaitsStore: Bool { stage == .running && saving.revision == 0 && saving.fault != nil }
 
     /// The store could be read at last. What was gone without it is over.
     mutating func reloaded(_ record: TokenRecord?, now: Instant, wallClock: Int64, random: () -> Double) {
         guard awaitsStore else { return }
-        storeFault = nil
-        guard let record, fetch == nil else { return }
-        failure = nil
-        failuresInARow = 0
-        fetchDue = nil
+        saving.noteReading(fault: nil)
+        guard let record, !fetching.isUnderWay else { return }
+        setbacks.forgetFailure()
+        fetching.unplan()
         takeUp(record, now: now, wallClock: wallClock, random: random)
         if token == nil, isWarm || !waiters.isEmpty { wantToken(now: now) }
         tick(now: now, random: random)
@@ -302,10 +229,8 @@ struct TokenLifeCycle: Sendable {
 
     /// The store's record becomes ours.
     mutating func takeUp(_ record: TokenRecord, now: Instant, wallClock: Int64, random: () -> Double) {
-        revision = record.revision
-        refreshToken = record.refreshToken
-        refreshLife = record.refreshTokenLife.map { RefreshLife($0, now: now, wallClock: wallClock) }
-        signIn = record.signIn
+        saving.takeUp(record.revision)
+        grant.takeUp(record, now: now, wallClock: wallClock)
         guard let stored = record.accessToken(now: now, wallClock: wallClock) else { return }
         storedGeneration = stored.generation
         publish(stored, now: now, random: random)
@@ -314,21 +239,12 @@ struct TokenLifeCycle: Sendable {
 
     /// The token is in use from here on.
     mutating func publish(_ new: AccessToken, now: Instant, random: () -> Double) {
-        if token != nil { rejectionsInARow = 0 }
-        token = new
-        firstUsedAt = nil
+        if held != nil { rejections.endRow() }
+        held = HeldToken(new, refreshBefore: settings.refreshBefore, now: now, random: random)
         announcedNeed = false
         hasSettled = true
-        let life = now.duration(to: new.expiresAt)
-        let early = min(settings.refreshBefore, life / 2)
-        // Spread over the second half of the window, so that a fleet started at once does not ask at once.
-        refreshAt = new.expiresAt - early * (0.5 + 0.5 * random())
-        for id in waiters.keys {
-            // Whoever waited uses it.
-            firstUsedAt = now
-            act(.resume(id, .success(new)))
-        }
-        waiters = [:]
-        earliestDeadline = nil
+        // Whoever waited uses it.
+        if !waiters.isEmpty { held?.noteUse(at: now) }
+        resumeAll(.success(new))
     }
 }

@@ -1,0 +1,29 @@
+/// The access token in use, and when it is to be replaced.
+struct HeldToken: Sendable {
+    typealias Instant = ContinuousClock.Instant
+
+    let token: AccessToken
+    /// Only one that is used is refreshed.
+    let refreshAt: Instant
+    private(set) var firstUsedAt: Instant?
+
+    /// - Parameter refreshBefore: at most this long before expiry; capped at half the life.
+    init(_ token: AccessToken, refreshBefore: Duration, now: Instant, random: () -> Double) {
+        self.token = token
+        let early = min(refreshBefore, now.duration(to: token.expiresAt) / 2)
+        // Spread over the second half of the window, so that a fleet started at once does not ask at once.
+        refreshAt = token.expiresAt - early * (0.5 + 0.5 * random())
+    }
+
+    mutating func noteUse(at now: Instant) {
+        if firstUsedAt == nil { firstUsedAt = now }
+    }
+
+    /// It is time for another one.
+    func wantsRefresh(at now: Instant) -> Bool { firstUsedAt != nil && now >= refreshAt }
+
+    /// Nobody has taken it yet, and it is so new that this says something.
+    func isFirstUse(at now: Instant) -> Bool {
+        !token.wasAccepted && (firstUsedAt.map { now - $0 < .seconds(10) } ?? true)
+    }
+}

@@ -1,0 +1,40 @@
+/// Tokens that came from logins and are being saved, and looks at the store for logins elsewhere.
+struct Logins: Sendable {
+    struct Pending: Sendable {
+        var id: TokenLifeCycle.LoginID
+        var token: AccessToken
+        var signIn: SignIn?
+        var refreshLife: RefreshLife?
+    }
+
+    private(set) var pending: Pending?
+    private var nextID: TokenLifeCycle.LoginID = 1
+    /// When the store was last asked whether somebody has logged in at another process.
+    private var lookedAt: ContinuousClock.Instant?
+
+    private static let lookPause = Duration.seconds(5)
+
+    /// Its record is being saved. One before it counts no more.
+    mutating func begin(_ token: AccessToken, as signIn: SignIn?, _ life: RefreshLife?) -> TokenLifeCycle.LoginID {
+        let login = Pending(id: nextID, token: token, signIn: signIn, refreshLife: life)
+        nextID += 1
+        pending = login
+        return login.id
+    }
+
+    /// - Returns: the login; `nil` when all was forgotten, or another came, meanwhile.
+    mutating func end(_ id: TokenLifeCycle.LoginID) -> Pending? {
+        guard let login = pending, login.id == id else { return nil }
+        pending = nil
+        return login
+    }
+
+    mutating func forget() { pending = nil }
+
+    /// Whether it is time for another look, which is then taken.
+    mutating func mayLook(now: ContinuousClock.Instant) -> Bool {
+        guard lookedAt.map({ now - $0 >= Self.lookPause }) ?? true else { return false }
+        lookedAt = now
+        return true
+    }
+}

@@ -1,0 +1,63 @@
+/// What is being saved of a client, and what could not be: the record is tried again until it is durable, or until a later
+/// one takes its place.
+struct RecordSaving: Sendable {
+    typealias Instant = ContinuousClock.Instant
+
+    /// Of the newest record. Grows with every change.
+    private(set) var revision: UInt64 = 0
+    /// What is wrong with the store.
+    private(set) var fault: String?
+    /// The newest record, while it is not durable.
+    private(set) var unsaved: TokenRecord?
+    private var dueAt: Instant?
+    /// Another attempt is under way.
+    private var isUnderWay = false
+    private var failuresInARow = 0
+
+    /// Counts on, past what another process has `stored`.
+    mutating func nextRevision(over stored: UInt64 = 0) -> UInt64 {
+        revision = max(revision, stored) + 1
+        return revision
+    }
+
+    /// The store's record has become ours.
+    mutating func takeUp(_ revision: UInt64) { self.revision = revision }
+
+    /// What reading the store came to.
+    mutating func noteReading(fault: String?) { self.fault = fault }
+
+    /// Saving has ended, the first time or a later one: the record is durable, or `fault` says why it is not. Nothing for
+    /// one that is not the newest.
+    mutating func ended(_ record: TokenRecord, fault: String?, now: Instant, random: () -> Double) {
+        guard record.revision == revision else { return }
+        self.fault = fault
+        guard fault != nil else {
+            giveUp()
+            failuresInARow = 0
+            return
+        }
+        unsaved = record
+        failuresInARow += 1
+        dueAt = now + .seconds(1) + Backoff.transient.delay(attempt: failuresInARow, random: random())
+    }
+
+    /// What was not saved does not matter any more.
+    mutating func giveUp() {
+        unsaved = nil
+        dueAt = nil
+    }
+
+    /// - Returns: what is to be saved again now.
+    mutating func begin(now: Instant) -> TokenRecord? {
+        guard let unsaved, let due = wake, due <= now else { return nil }
+        isUnderWay = true
+        dueAt = nil
+        return unsaved
+    }
+
+    /// What `begin` gave has been saved, or not; `ended` says which.
+    mutating func attemptEnded() { isUnderWay = false }
+
+    /// When `begin` has something.
+    var wake: Instant? { isUnderWay || unsaved == nil ? nil : dueAt }
+}

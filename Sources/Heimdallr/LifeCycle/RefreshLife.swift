@@ -1,0 +1,49 @@
+/// From when to when a refresh token is good.
+struct RefreshLife: Sendable, Equatable {
+    typealias Instant = ContinuousClock.Instant
+
+    var beganAt: Instant
+    var endsAt: Instant
+    var stage = Stage.quiet
+
+    enum Stage: Sendable {
+        case quiet
+        /// It was used, or is about to be, to see whether that makes it live longer.
+        case tried
+        case announced
+    }
+
+    /// What lives shorter than this is not kept alive: that would be a token request every minute.
+    private static let worthKeeping = Duration.seconds(300)
+
+    /// No server's word makes it longer; deadlines stay far from overflow.
+    private static let longest = 10 * 366 * 24 * 3600.0
+
+    /// - Parameter seconds: as the server said; none, nothing and less mean that it has no end.
+    init?(_ seconds: Double?, from askedAt: Instant) {
+        guard let seconds, seconds > 0 else { return nil }
+        beganAt = askedAt
+        endsAt = askedAt + .milliseconds(Int64(min(seconds, Self.longest) * 1000))
+    }
+
+    init(_ record: TokenRecord.RefreshTokenLife, now: Instant, wallClock: Int64) {
+        func instant(_ time: Int64) -> Instant {
+            let bound = Int64(Self.longest)
+            let (distance, overflow) = time.subtractingReportingOverflow(wallClock)
+            return now + .seconds(overflow ? 0 : min(max(distance, -bound), bound))
+        }
+        beganAt = instant(record.issuedAt)
+        endsAt = max(beganAt, instant(record.expiresAt))
+    }
+
+    func record(now: Instant, wallClock: Int64) -> TokenRecord.RefreshTokenLife {
+        TokenRecord.RefreshTokenLife(
+            issuedAt: wallClock + now.duration(to: beganAt).components.seconds,
+            expiresAt: wallClock + now.duration(to: endsAt).components.seconds)
+    }
+
+    var isWorthKeeping: Bool { beganAt.duration(to: endsAt) >= Self.worthKeeping }
+
+    /// Days before, or for a short life its last quarter.
+    var warnAt: Instant { endsAt - min(.seconds(7 * 24 * 3600), beganAt.duration(to: endsAt) / 4) }
+}

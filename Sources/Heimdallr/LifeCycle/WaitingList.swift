@@ -1,0 +1,49 @@
+/// Who waits for a token, each until a time of their own. Whoever leaves the list is to be told why, once.
+struct WaitingList: Sendable {
+    typealias Instant = ContinuousClock.Instant
+    typealias ID = UInt64
+
+    struct Waiter: Sendable {
+        var deadline: Instant
+        /// A token that is no newer than this one is of no use to them.
+        var unwanted: UInt64?
+    }
+
+    private var waiters: [ID: Waiter] = [:]
+    /// Nobody's deadline is earlier.
+    private(set) var earliestDeadline: Instant?
+
+    var isEmpty: Bool { waiters.isEmpty }
+    var count: Int { waiters.count }
+    var keys: some Collection<ID> { waiters.keys }
+
+    mutating func add(_ id: ID, until deadline: Instant, insteadOf unwanted: UInt64?) {
+        waiters[id] = Waiter(deadline: deadline, unwanted: unwanted)
+        earliestDeadline = min(earliestDeadline ?? deadline, deadline)
+    }
+
+    /// - Returns: whether they were there.
+    mutating func remove(_ id: ID) -> Bool { waiters.removeValue(forKey: id) != nil }
+
+    mutating func removeAll() -> [ID] {
+        defer {
+            waiters = [:]
+            earliestDeadline = nil
+        }
+        return Array(waiters.keys)
+    }
+
+    /// Those for whom the condition holds.
+    mutating func removeAll(where isMeant: (Waiter) -> Bool) -> [ID] {
+        let leaving = waiters.filter { isMeant($0.value) }.map(\.key)
+        for id in leaving { waiters[id] = nil }
+        earliestDeadline = waiters.values.map(\.deadline).min()
+        return leaving
+    }
+
+    /// Those whose deadline has come.
+    mutating func removeOverdue(at now: Instant) -> [ID] {
+        guard let earliestDeadline, earliestDeadline <= now else { return [] }
+        return removeAll { $0.deadline <= now }
+    }
+}

@@ -1,0 +1,78 @@
+import Testing
+
+@testable import Heimdallr
+
+@Suite struct `What is being saved` {
+    private let begin = ContinuousClock.now
+
+    private func at(_ seconds: Double) -> ContinuousClock.Instant { begin + .seconds(seconds) }
+
+    private func record(_ revision: UInt64) -> TokenRecord {
+        TokenRecord(revision: revision, accessToken: Secret("T"), issuedAt: 0, expiresAt: 1, refreshToken: nil)
+    }
+
+    private func end(
+        _ saving: inout RecordSaving, _ revision: UInt64, _ fault: String?, at seconds: Double, chance: Double = 1
+    ) {
+        saving.ended(record(revision), fault: fault, now: at(seconds), random: { chance })
+    }
+
+    @Test("revisions count on, past what another process has stored")
+    func revisions() {
+        var saving = RecordSaving()
+        #expect(saving.nextRevision() == 1)
+        #expect(saving.nextRevision(over: 7) == 8)
+        #expect(saving.nextRevision(over: 3) == 9)
+        saving.takeUp(4)
+        #expect(saving.nextRevision() == 5)
+    }
+
+    @Test("what fails is tried again, ever later, until it works; the fault is there meanwhile")
+    func again() {
+        var saving = RecordSaving()
+        #expect(saving.nextRevision() == 1)
+        var now = 0.0
+        var pauses: [Double] = []
+        end(&saving, 1, "disk full", at: now)
+        for _ in 0..<6 {
+            #expect(saving.fault == "disk full")
+            guard let wake = saving.wake else {
+                Issue.record("never again")
+                return
+            }
+            pauses.append(at(now).duration(to: wake) / .seconds(1))
+            #expect(saving.begin(now: wake - .milliseconds(1)) == nil)
+            #expect(saving.begin(now: wake) == record(1))
+            #expect(saving.wake == nil)
+            #expect(saving.begin(now: wake) == nil, "one at a time")
+            now = begin.duration(to: wake) / .seconds(1)
+            saving.attemptEnded()
+            end(&saving, 1, "disk full", at: now)
+        }
+        #expect(pauses == [2, 3, 5, 9, 17, 31])
+        saving.attemptEnded()
+        end(&saving, 1, nil, at: now)
+        #expect(saving.fault == nil)
+        #expect(saving.unsaved == nil)
+        #expect(saving.wake == nil)
+    }
+
+    @Test("a later record takes the place of one that could not be saved, and an old one's end says nothing")
+    func later() {
+        var saving = RecordSaving()
+        #expect(saving.nextRevision() == 1)
+        end(&saving, 1, "disk full", at: 0)
+        #expect(saving.begin(now: at(60)) == record(1))
+        #expect(saving.nextRevision() == 2)
+        end(&saving, 2, "still full", at: 61)
+        #expect(saving.wake == nil, "the old attempt is under way")
+        saving.attemptEnded()
+        end(&saving, 1, nil, at: 62)
+        #expect(saving.fault == "still full")
+        #expect(saving.unsaved == record(2))
+        #expect(saving.wake != nil)
+        saving.giveUp()
+        #expect(saving.wake == nil)
+        #expect(saving.unsaved == nil)
+    }
+}
