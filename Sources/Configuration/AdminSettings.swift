@@ -1,7 +1,7 @@
 /// The admin port: the page, the probes, the socket of the command line.
 public struct AdminSettings: Sendable, Equatable {
     public var listen = ListenAddress.tcp(host: "127.0.0.1", port: 8081)
-    /// `nil`: the default path, see the design of the admin socket.
+    /// `nil`: the default path, see "The socket" in docs/administration.md.
     public var socket: String?
     public var hosts: [String] = []
     public var token: SecretSource?

@@ -1,4 +1,5 @@
-/// What the design promises and a later version brings. Writing it is an error until then, never silently accepted.
+/// What a later version brings: "Not supported yet" in docs/configuration.md. Writing it is an error until then, never
+/// silently accepted.
 /// When a feature arrives, its lines here go. Keys are `section.key` or, for one value of a key, `section.key=value`;
 /// values say what to do meanwhile.
 enum NotSupportedYet {

@@ -172,7 +172,7 @@ extension RecordedRequest {
     var authorization: [String] { values("Authorization") }
 }
 
-/// Expects a problem of design section 5: status, `Proxy-Status` (RFC 9209), and a JSON body (RFC 9457) that agrees.
+/// Expects one of the proxy's own answers: status, `Proxy-Status` (RFC 9209), and a JSON body (RFC 9457) that agrees.
 func expectProblem(
     _ response: RawResponse, _ status: Int, _ error: String, _ slug: String? = nil, upstream: String? = "api.test",
     sourceLocation: SourceLocation = #_sourceLocation

@@ -11,7 +11,7 @@ struct HeldToken: Sendable {
     init(_ token: AccessToken, refreshBefore: Duration, now: Instant, random: () -> Double) {
         self.token = token
         let early = min(refreshBefore, now.duration(to: token.expiresAt) / 2)
-        // Spread over the second half of the window, so that a fleet started at once does not ask at once.
+        // Spread over the first half of the window, so that a fleet started at once does not ask at once.
         refreshAt = token.expiresAt - early * (0.5 + 0.5 * random())
     }
 

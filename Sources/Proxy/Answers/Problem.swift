@@ -2,7 +2,8 @@ import CurlTransport
 import HTTPMessage
 import Heimdallr
 
-/// An answer of the proxy's own: what went wrong, whose fault it is, and what to do (design section 5).
+/// An answer of the proxy's own: what went wrong, whose fault it is, and what to do. All are listed in
+/// docs/architecture.md, "The proxy's own answers".
 /// `error` is a Proxy Error Type of RFC 9209, section 2.3.
 struct Problem: Error, Equatable, Sendable {
     let status: Int
