@@ -50,8 +50,6 @@ typedef curl_socket_t (*heimdallr_open_callback)(void *, curlsocktype, struct cu
 typedef int (*heimdallr_close_callback)(void *, curl_socket_t);
 typedef int (*heimdallr_prereq_callback)(void *, char *, char *, int, int);
 typedef int (*heimdallr_resolver_callback)(void *, void *, void *);
-typedef int (*heimdallr_trailer_callback)(struct curl_slist **, void *);
-typedef int (*heimdallr_debug_callback)(CURL *, curl_infotype, char *, size_t, void *);
 typedef int (*heimdallr_socket_callback)(CURL *, curl_socket_t, int, void *, void *);
 typedef int (*heimdallr_timer_callback)(CURLM *, long, void *);
 
@@ -63,9 +61,7 @@ static inline CURLcode heimdallr_easy_set_list(CURL *h, CURLoption o, struct cur
 static inline CURLcode heimdallr_easy_set_data(CURL *h, CURLoption o, heimdallr_data_callback v) { return curl_easy_setopt(h, o, v); }
 static inline CURLcode heimdallr_easy_set_open(CURL *h, heimdallr_open_callback v) { return curl_easy_setopt(h, CURLOPT_OPENSOCKETFUNCTION, v); }
 static inline CURLcode heimdallr_easy_set_close(CURL *h, heimdallr_close_callback v) { return curl_easy_setopt(h, CURLOPT_CLOSESOCKETFUNCTION, v); }
-static inline CURLcode heimdallr_easy_set_debug(CURL *h, heimdallr_debug_callback v) { return curl_easy_setopt(h, CURLOPT_DEBUGFUNCTION, v); }
 static inline CURLcode heimdallr_easy_set_resolver(CURL *h, heimdallr_resolver_callback v) { return curl_easy_setopt(h, CURLOPT_RESOLVER_START_FUNCTION, v); }
-static inline CURLcode heimdallr_easy_set_trailer(CURL *h, heimdallr_trailer_callback v) { return curl_easy_setopt(h, CURLOPT_TRAILERFUNCTION, v); }
 static inline CURLcode heimdallr_easy_set_prereq(CURL *h, heimdallr_prereq_callback v) { return curl_easy_setopt(h, CURLOPT_PREREQFUNCTION, v); }
 
 // Called by libcurl with each new SSL_CTX, after its own settings. libcurl has OpenSSL take the end of a connection
@@ -77,58 +73,10 @@ static inline CURLcode heimdallr_strict_end(CURL *h, void *context, void *data) 
     SSL_CTX_clear_options((SSL_CTX *)context, SSL_OP_IGNORE_UNEXPECTED_EOF);
     return CURLE_OK;
 }
-// Whether close_notify came on a connection: shared by its SSL and whoever watches. One thread.
-struct heimdallr_tls_end {
-    int owners;
-    int notified;
-};
-
-static inline void heimdallr_tls_end_release(struct heimdallr_tls_end *end) {
-    if (end && --end->owners == 0) free(end);
-}
-
-static inline void heimdallr_tls_end_freed(void *ssl, void *end, CRYPTO_EX_DATA *data, int index, long l, void *p) {
-    (void)ssl, (void)data, (void)index, (void)l, (void)p;
-    heimdallr_tls_end_release((struct heimdallr_tls_end *)end);
-}
-
-static inline void heimdallr_tls_end_message(int sent, int version, int type, const void *bytes, size_t size, SSL *ssl,
-                                             void *end) {
-    const unsigned char *alert = (const unsigned char *)bytes;
-    (void)version, (void)ssl;
-    if (!sent && type == SSL3_RT_ALERT && size >= 2 && alert[1] == SSL_AD_CLOSE_NOTIFY)
-        ((struct heimdallr_tls_end *)end)->notified = 1;
-}
-
-// Where a connection keeps it (SSL_get_ex_new_index(3)); once for the process.
-static inline int heimdallr_tls_end_index(void) {
-    return CRYPTO_get_ex_new_index(CRYPTO_EX_INDEX_SSL, 0, NULL, NULL, NULL, heimdallr_tls_end_freed);
-}
-
-// Watches the TLS connection that a transfer is on; the caller releases what it gets. NULL: there is none, or no memory.
-static inline struct heimdallr_tls_end *heimdallr_tls_end_watch(CURL *h, int index) {
-    struct curl_tlssessioninfo *info = NULL;
-    struct heimdallr_tls_end *end;
-    SSL *ssl;
-    if (curl_easy_getinfo(h, CURLINFO_TLS_SSL_PTR, &info) != CURLE_OK || !info || !info->internals) return NULL;
-    if (info->backend != CURLSSLBACKEND_OPENSSL) return NULL;
-    ssl = (SSL *)info->internals;
-    end = (struct heimdallr_tls_end *)calloc(1, sizeof(*end));
-    if (!end) return NULL;
-    end->owners = 1;
-    heimdallr_tls_end_release((struct heimdallr_tls_end *)SSL_get_ex_data(ssl, index));
-    if (!SSL_set_ex_data(ssl, index, end)) {
-        free(end);
-        return NULL;
-    }
-    end->owners = 2;
-    SSL_set_msg_callback(ssl, heimdallr_tls_end_message);
-    SSL_ctrl(ssl, SSL_CTRL_SET_MSG_CALLBACK_ARG, 0, end);
-    return end;
-}
-
-// How many records came by TLS since a delegate was told of anything, and the thread's time at the 16th. One thread.
+// How many records came by TLS on one connection since anybody was told of anything, and the thread's time at the 16th.
+// One thread.
 struct heimdallr_tls_silence {
+    const SSL *connection;
     int records;
     long long began;
 };
@@ -142,7 +90,13 @@ static inline void heimdallr_tls_silence_message(int sent, int version, int type
     struct timespec time;
     long long now;
     (void)version, (void)bytes, (void)size;
-    if (sent || type != SSL3_RT_HEADER || ++silence->records % 16 != 0) return;
+    if (sent || type != SSL3_RT_HEADER) return;
+    // One call of libcurl's may serve many connections, each with its handshake.
+    if (silence->connection != ssl) {
+        silence->connection = ssl;
+        silence->records = 0;
+    }
+    if (++silence->records % 16 != 0) return;
     if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) != 0) return;
     now = time.tv_sec * 1000000000LL + time.tv_nsec;
     if (silence->records == 16) silence->began = now;
@@ -186,13 +140,27 @@ static inline CURLcode heimdallr_easy_set_carrier_context(CURL *h, struct heimda
     return code == CURLE_OK ? curl_easy_setopt(h, CURLOPT_SSL_CTX_FUNCTION, heimdallr_carrier_context) : code;
 }
 
-// Whether close_notify has come on the TLS connection that a handle is attached to (SSL_get_shutdown(3)). After a fatal
-// alert, too: only to be asked when a read has ended in order.
-static inline int heimdallr_easy_saw_close_notify(CURL *h) {
+// The TLS connection that a handle is attached to, or NULL.
+static inline SSL *heimdallr_easy_tls(CURL *h) {
     struct curl_tlssessioninfo *info = NULL;
-    if (curl_easy_getinfo(h, CURLINFO_TLS_SSL_PTR, &info) != CURLE_OK || !info || !info->internals) return 0;
-    if (info->backend != CURLSSLBACKEND_OPENSSL) return 0;
-    return (SSL_get_shutdown((SSL *)info->internals) & SSL_RECEIVED_SHUTDOWN) != 0;
+    if (curl_easy_getinfo(h, CURLINFO_TLS_SSL_PTR, &info) != CURLE_OK || !info) return NULL;
+    return info->backend == CURLSSLBACKEND_OPENSSL ? (SSL *)info->internals : NULL;
+}
+
+// Whether close_notify has come on it (SSL_get_shutdown(3)). After a fatal alert, too: only to be asked when a read has
+// ended in order.
+static inline int heimdallr_easy_saw_close_notify(CURL *h) {
+    SSL *ssl = heimdallr_easy_tls(h);
+    return ssl && (SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN) != 0;
+}
+
+// Whether both sides have agreed on HTTP/2 (SSL_get0_alpn_selected(3)).
+static inline int heimdallr_easy_speaks_http2(CURL *h) {
+    const unsigned char *name = NULL;
+    unsigned length = 0;
+    SSL *ssl = heimdallr_easy_tls(h);
+    if (ssl) SSL_get0_alpn_selected(ssl, &name, &length);
+    return length == 2 && name[0] == 'h' && name[1] == '2';
 }
 
 static inline CURLcode heimdallr_easy_get_long(CURL *h, CURLINFO i, long *v) { return curl_easy_getinfo(h, i, v); }

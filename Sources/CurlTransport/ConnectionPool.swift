@@ -128,8 +128,6 @@ import Reactor
     func detach(_ transfer: Transfer) {
         let code = unsafe curl_multi_remove_handle(multi.pointer, transfer.easy.pointer)
         assert(code == CURLM_OK)
-        transfer.socket?.owner = nil
-        transfer.socket = nil
     }
 
     func cancel(_ transfer: Transfer) {
@@ -263,7 +261,6 @@ import Reactor
     private func end(_ transfer: Transfer, _ code: CURLcode) {
         if lookUpNames(for: transfer, code) { return }
         let error = transfer.error(for: code)
-        if options.http2 { noteVersion(of: transfer) }
         if options.endsConnected, error == nil { keepConnection(of: transfer) }
         finish(transfer, error)
     }
@@ -286,16 +283,6 @@ import Reactor
         transfer.connection = try? StreamSocket.duplicate(descriptor, loop: loop)
     }
 
-    /// An idle HTTP/2 connection may speak (PING, SETTINGS); an idle HTTP/1 one may not.
-    private func noteVersion(of transfer: Transfer) {
-        var descriptor: curl_socket_t = -1
-        guard transfer.isHTTP2,
-            unsafe heimdallr_easy_get_socket(transfer.easy.pointer, CURLINFO_ACTIVESOCKET, &descriptor) == CURLE_OK,
-            descriptor >= 0, let socket = socket(descriptor)
-        else { return }
-        socket.maySpeakWhenIdle = true
-    }
-
     private func remove(_ transfer: Transfer) { remove(transfer, recycling: true) }
 
     private func remove(_ transfer: Transfer, recycling: Bool) {
@@ -310,7 +297,7 @@ import Reactor
     private func retire(_ transfer: Transfer) {
         // The delegate may have dropped its reference only: the handle is ours again.
         transfer.recycle()
-        if !transfer.isSpent, idle.count < options.maxConnections { idle.append(transfer) }
+        if options.http2, idle.count < options.maxConnections { idle.append(transfer) }
     }
 
     private func admitWaiting() {
@@ -359,20 +346,6 @@ import Reactor
         Int(descriptor) < sockets.count ? sockets[Int(descriptor)] : nil
     }
 
-    /// Whether an exchange is under way on it after all. libcurl says so with its first wish to read or write; an
-    /// exchange on a kept connection can be answered, and paused, before it has one.
-    func isTaken(_ socket: CurlSocket) -> Bool {
-        guard let own = SocketAddress(own: socket.descriptor), let peer = SocketAddress(peer: socket.descriptor) else {
-            return false
-        }
-        for transfer in running.values where transfer.socket == nil && transfer.isSpoken(from: own, to: peer) {
-            transfer.socket = socket
-            socket.owner = transfer
-            return true
-        }
-        return false
-    }
-
     private func keep(_ socket: CurlSocket) {
         while sockets.count <= Int(socket.descriptor) { sockets.append(nil) }
         sockets[Int(socket.descriptor)] = socket
@@ -394,11 +367,10 @@ import Reactor
         close(descriptor)
     }
 
-    fileprivate func socketChanged(_ descriptor: curl_socket_t, _ what: Int32, easy: UnsafeMutableRawPointer?) {
+    fileprivate func socketChanged(_ descriptor: curl_socket_t, _ what: Int32) {
         if what == CURL_POLL_REMOVE {
             guard let socket = socket(descriptor) else { return }
             socket.wanted = 0
-            if let transfer = socket.owner, transfer.noteEnd() { unpaused.append(transfer) }
             // The resolver's wake-up pipe: libcurl closes it without a word.
             if socket.isTransient {
                 loop.unregister(descriptor)
@@ -410,11 +382,6 @@ import Reactor
         if sockets.count <= Int(descriptor) || sockets[Int(descriptor)] == nil { keep(socket) }
         let wantsToWrite = what & CURL_POLL_OUT != 0 && socket.wanted & CURL_POLL_OUT == 0
         socket.wanted = what
-        if let easy = unsafe easy, let transfer = unsafe Self.transfer(of: easy), transfer.socket !== socket {
-            transfer.socket?.owner = nil
-            transfer.socket = socket
-            socket.owner = transfer
-        }
         if !socket.isRegistered {
             // Out of memory or watches: the exchange then ends by its timeouts.
             socket.isRegistered = (try? loop.register(descriptor, handler: socket)) != nil
@@ -438,7 +405,7 @@ private func multiSocketChanged(
 ) -> Int32 {
     guard let context = unsafe context else { return -1 }
     unsafe Unmanaged<ConnectionPool>.fromOpaque(context).takeUnretainedValue()
-        .socketChanged(descriptor, what, easy: easy)
+        .socketChanged(descriptor, what)
     return 0
 }
 

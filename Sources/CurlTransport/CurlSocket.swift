@@ -9,14 +9,10 @@ final class CurlSocket: ReadinessHandler, NextTurnHandler {
     /// Not opened by us: watched only while libcurl asks.
     let isTransient: Bool
     var isRegistered = false
-    var maySpeakWhenIdle = false
-    /// The exchange on it; `nil` while the connection is idle.
-    var owner: Transfer?
     /// CURL_POLL_IN, CURL_POLL_OUT, both, or 0.
     var wanted: Int32 = 0
     private var missed: Readiness = []
     private var isAgain = false
-    private var isRetired = false
 
     init(_ descriptor: curl_socket_t, pool: ConnectionPool, isTransient: Bool) {
         self.descriptor = descriptor
@@ -28,25 +24,10 @@ final class CurlSocket: ReadinessHandler, NextTurnHandler {
 
     func ready(_ readiness: Readiness) {
         guard wanted != 0 else {
-            if owner != nil || pool.isTaken(self) {
-                missed.formUnion(readiness)
-            } else if !maySpeakWhenIdle, !readiness.isDisjoint(with: [.readable, .peerClosed, .failed]) {
-                retire()
-            }
+            missed.formUnion(readiness)
             return
         }
         act(readiness)
-    }
-
-    /// Unasked-for bytes on an idle HTTP/1 connection would be taken for the next answer, so it is ended. libcurl closes
-    /// it when it looks at it next: it takes a connection with something to read for a live one, so that goes too.
-    private func retire() {
-        // Once: each call is an event of its own.
-        guard !isRetired else { return }
-        isRetired = true
-        _ = shutdown(descriptor, Int32(SHUT_RDWR))
-        // Discards without copying (tcp(7)); nothing new is taken in after the shutdown.
-        while recv(descriptor, nil, 1 << 20, Int32(MSG_TRUNC | MSG_DONTWAIT)) > 0 {}
     }
 
     /// libcurl asks again after readiness came while it did not.

@@ -42,7 +42,6 @@ extension Transfer {
             switch shape {
             case .head: try check(unsafe heimdallr_easy_set_long(handle, CURLOPT_NOBODY, 1), "CURLOPT_NOBODY")
             case .upload: try check(unsafe heimdallr_easy_set_long(handle, CURLOPT_UPLOAD, 1), "CURLOPT_UPLOAD")
-            case .upgrade: try setUpgrade()
             case .plain, .none: break
             }
             setShape = shape
@@ -62,20 +61,5 @@ extension Transfer {
                 "CURLOPT_INFILESIZE_LARGE")
             setSize = UInt64(bitPattern: size)
         }
-    }
-
-    private func setUpgrade() throws(TransportError) {
-        isSpent = true
-        let handle = unsafe easy.pointer
-        try check(unsafe heimdallr_easy_set_long(handle, CURLOPT_UPLOAD, 1), "CURLOPT_UPLOAD")
-        // The handle may have sent a body before: its length would be announced, and the upstream would wait for it.
-        try check(unsafe heimdallr_easy_set_offset(handle, CURLOPT_INFILESIZE_LARGE, -1), "CURLOPT_INFILESIZE_LARGE")
-        try check(
-            unsafe heimdallr_easy_set_long(handle, CURLOPT_HTTP_VERSION, heimdallr_http_1_1), "CURLOPT_HTTP_VERSION")
-        // Another protocol is nothing for a proxy that forwards requests.
-        try check(unsafe heimdallr_easy_set_long(handle, CURLOPT_HTTPPROXYTUNNEL, 1), "CURLOPT_HTTPPROXYTUNNEL")
-        try check(unsafe heimdallr_easy_set_long(handle, CURLOPT_FRESH_CONNECT, 1), "CURLOPT_FRESH_CONNECT")
-        setFresh = true
-        forbidReuse()
     }
 }

@@ -59,6 +59,9 @@ extension Transfer {
             ? heimdallr_easy_set_bounded_end(handle, pool.silence)
             : options.wipesAnswers ? heimdallr_easy_set_wiped_context(handle) : heimdallr_easy_set_strict_end(handle)
         try check(strictEnd, "CURLOPT_SSL_CTX_FUNCTION")
+        if !options.http2, !options.endsConnected {
+            try long(CURLOPT_FORBID_REUSE, 1, "CURLOPT_FORBID_REUSE")
+        }
         if options.endsConnected { try long(CURLOPT_CONNECT_ONLY, 1, "CURLOPT_CONNECT_ONLY") }
         switch options.trustAnchors {
         case .system:
@@ -90,7 +93,6 @@ extension Transfer {
         try unsafe pointer(CURLOPT_WRITEDATA, userData, "CURLOPT_WRITEDATA")
         try check(unsafe heimdallr_easy_set_data(handle, CURLOPT_READFUNCTION, provideUpload), "CURLOPT_READFUNCTION")
         try unsafe pointer(CURLOPT_READDATA, userData, "CURLOPT_READDATA")
-        try unsafe setLog(userData)
         try check(unsafe heimdallr_easy_set_prereq(handle, beforeSend), "CURLOPT_PREREQFUNCTION")
         try unsafe pointer(CURLOPT_PREREQDATA, userData, "CURLOPT_PREREQDATA")
         try check(unsafe heimdallr_easy_set_resolver(handle, beforeLookUp), "CURLOPT_RESOLVER_START_FUNCTION")
@@ -122,8 +124,7 @@ extension Transfer {
     fileprivate func header(_ line: Span<UInt8>) -> Bool {
         sawResponse = true
         headBytes += line.count
-        guard !isCancelled, !isFolded, headBytes <= Self.maxHeadBytes, let delegate else { return false }
-        if line.count > 5, line[4] == UInt8(ascii: "/"), line[0] == UInt8(ascii: "H") { watchFirstField() }
+        guard !isCancelled, headBytes <= Self.maxHeadBytes, let delegate else { return false }
         guard delegate.transfer(self, headerLine: line), !isCancelled else { return false }
         // libcurl gives up an upload that is refused, but not one that is paused: it would wait for it without end.
         if isUploadPaused, line.count == 2 { resumeUpload() }
@@ -145,7 +146,6 @@ extension Transfer {
 
     fileprivate func upload(into buffer: inout MutableSpan<UInt8>) -> Int {
         guard !isCancelled, let delegate else { return heimdallr_read_abort }
-        if hasPeerEnded { return 0 }
         let step = delegate.transfer(self, upload: &buffer)
         guard !isCancelled else { return heimdallr_read_abort }
         switch step {
@@ -156,7 +156,6 @@ extension Transfer {
             isUploadPaused = true
             return heimdallr_read_pause
         case .end:
-            if self.upload == .unknown, !setTrailers(delegate.requestTrailers(self)) { break }
             // libcurl would wait for the rest of an announced length without end.
             if case .known(let length) = self.upload, uploaded < length { break }
             return 0
@@ -170,6 +169,8 @@ extension Transfer {
     fileprivate func maySend() -> Bool {
         sends += 1
         guard sends == 1, !isCancelled, let delegate else { return false }
+        lacksHTTP2 = unsafe pool.options.http2 && heimdallr_easy_speaks_http2(easy.pointer) == 0
+        guard !lacksHTTP2 else { return false }
         isWithheld = !delegate.transferWillSend(self)
         return !isWithheld
     }

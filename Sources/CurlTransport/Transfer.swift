@@ -16,9 +16,6 @@ public protocol TransferDelegate: AnyObject {
     func transfer(_ transfer: Transfer, body: Span<UInt8>) -> BodyStep
     /// Asks for the next piece of the request's body, unframed.
     func transfer(_ transfer: Transfer, upload: inout MutableSpan<UInt8>) -> UploadStep
-    /// What follows the body of a request whose length was unknown, asked for when the body has ended; the names and
-    /// values have been checked. Sent over HTTP/1.1 only: libcurl drops them over HTTP/2.
-    func requestTrailers(_ transfer: Transfer) -> [(name: [UInt8], value: [UInt8])]
     /// The last call: `nil` when libcurl is content. The transfer must not be used after it.
     func transferEnded(_ transfer: Transfer, error: TransportError?)
 }
@@ -50,13 +47,11 @@ public enum UploadLength: Sendable, Equatable {
     case noBody
     case known(UInt64)
     case unknown
-    /// There is none, but the request asks for another protocol on the connection: once an answer has agreed (101),
-    /// upload and body are its bytes, as they are. Over HTTP/1.1 on a connection of its own, through a next proxy by
-    /// CONNECT.
-    case upgrade
 }
 
-/// One exchange on a pooled easy handle. Got from `ConnectionPool.acquire`, filled in, started; the pool takes it back
+/// One exchange by libcurl's own engine, on an easy handle. Where the pool speaks HTTP/2, that is all it speaks, and
+/// handles and connections serve again. Otherwise both are new: what libcurl keeps of HTTP/1.1 from one exchange to the
+/// next can't be trusted (curl/curl#11101, bytes that follow an answer). Got from `ConnectionPool.acquire`, filled in, started; the pool takes it back
 /// after `transferEnded` or `cancel`. Loop's thread only.
 @safe public final class Transfer {
     enum State { case idle, preparing, waiting, running }
@@ -64,8 +59,6 @@ public enum UploadLength: Sendable, Equatable {
     unowned let pool: ConnectionPool
     var easy: OpaquePointerBox
     var state = State.idle
-    /// What it is spoken on, once libcurl has asked for one.
-    var socket: CurlSocket?
     /// Held until the end, which the pool makes sure comes.
     var delegate: (any TransferDelegate)?
 
@@ -83,23 +76,10 @@ public enum UploadLength: Sendable, Equatable {
     var setShape = Shape.none
     var setSize: UInt64?
     var setFresh = false
-    private var setForbidsReuse = false
     var connectTo: UnsafeMutablePointer<curl_slist>?
-    enum Shape { case none, plain, head, upload, upgrade }
+    enum Shape { case none, plain, head, upload }
 
     let errorText: UnsafeMutablePointer<CChar>
-    /// It has sent trailers (see `setTrailers`) or asked for an upgrade, or its handle could not be renewed (see
-    /// `renewHandle`): not to be used again.
-    var isSpent = false
-    var trailers: UnsafeMutablePointer<curl_slist>?
-    var isVerbose = false
-    /// The log has shown the first field of this exchange's answer before it was stored.
-    var hasShownField = false
-    /// It has shown one that continues none instead.
-    var isFolded = false
-    /// The answer's body ends with its connection.
-    var endsByClose = false
-    var tlsEnd: UnsafeMutablePointer<heimdallr_tls_end>?
     var sends = 0
     var uploaded: UInt64 = 0
     /// The delegate would not go on with the request's body.
@@ -109,10 +89,10 @@ public enum UploadLength: Sendable, Equatable {
     var headBytes = 0
     /// The delegate would not have the request sent.
     var isWithheld = false
+    /// The connection speaks HTTP/1.1 only.
+    var lacksHTTP2 = false
     var isBodyPaused = false
     var isUploadPaused = false
-    /// The other side of an upgraded connection has ended.
-    var hasPeerEnded = false
     var isCancelled = false
     var verdict = AddressPolicy.Verdict.allowed
     var waitLimit: LoopTime?
@@ -141,8 +121,6 @@ public enum UploadLength: Sendable, Equatable {
         unsafe curl_easy_cleanup(easy.pointer)
         unsafe curl_slist_free_all(connectTo)
         unsafe curl_slist_free_all(resolve)
-        unsafe curl_slist_free_all(trailers)
-        forgetTLSEnd()
         unsafe errorText.deallocate()
     }
 
@@ -162,20 +140,16 @@ public enum UploadLength: Sendable, Equatable {
         sawResponse = false
         headBytes = 0
         isWithheld = false
+        lacksHTTP2 = false
         isBodyPaused = false
         isUploadPaused = false
-        hasPeerEnded = false
         isCancelled = false
         verdict = .allowed
         unsafe errorText.pointee = 0
         state = .preparing
         self.upload = upload
         self.isHead = isHead
-        if setForbidsReuse { set(forbidsReuse: false) }
-        setVerbose(false)
-        hasShownField = false
-        isFolded = false
-        if pool.options.nextProxy == .environment, origin.scheme == .http, upload != .upgrade, !target.isEmpty,
+        if pool.options.nextProxy == .environment, origin.scheme == .http, !target.isEmpty,
             target[0] == UInt8(ascii: "/")
         {
             try set(wholeURL: origin, target)
@@ -189,7 +163,6 @@ public enum UploadLength: Sendable, Equatable {
             switch upload {
             case .noBody: isHead ? .head : .plain
             case .known, .unknown: .upload
-            case .upgrade: .upgrade
             }
         try set(shape: shape)
         if !method.elementsEqual(setMethod) {
@@ -216,7 +189,7 @@ public enum UploadLength: Sendable, Equatable {
     public func start(delegate: any TransferDelegate, fresh: Bool = false) throws(TransportError) {
         self.delegate = delegate
         try commitFields()
-        if setFresh != fresh, upload != .upgrade {
+        if setFresh != fresh {
             try check(
                 unsafe heimdallr_easy_set_long(easy.pointer, CURLOPT_FRESH_CONNECT, fresh ? 1 : 0),
                 "CURLOPT_FRESH_CONNECT")
@@ -240,8 +213,6 @@ public enum UploadLength: Sendable, Equatable {
         if !hasAccept { fields.suppress("Accept:") }
         // Without this libcurl asks for 100-continue by itself and waits a second for it.
         if !hasExpect { fields.suppress("Expect:") }
-        // Without this it would be chunked.
-        if upload == .upgrade { fields.suppress("Transfer-Encoding:") }
         if pool.options.nextProxy != .none { fields.suppress("Proxy-Connection:") }
         try check(
             unsafe heimdallr_easy_set_list(easy.pointer, CURLOPT_HTTPHEADER, fields.list()), "CURLOPT_HTTPHEADER")
@@ -264,56 +235,10 @@ public enum UploadLength: Sendable, Equatable {
         pool.applyPause(self)
     }
 
-    /// Has the connection closed behind this exchange.
-    public func forbidReuse() {
-        if !setForbidsReuse { set(forbidsReuse: true) }
-    }
-
-    /// Whether its request was sent over the connection between these two addresses.
-    func isSpoken(from own: SocketAddress, to peer: SocketAddress) -> Bool {
-        // What libcurl tells before that may be of the handle's last connection.
-        guard sends > 0 else { return false }
-        var ports = (own: 0, peer: 0)
-        var address: UnsafeMutableRawPointer?
-        let handle = unsafe easy.pointer
-        guard unsafe heimdallr_easy_get_long(handle, CURLINFO_LOCAL_PORT, &ports.own) == CURLE_OK,
-            unsafe heimdallr_easy_get_long(handle, CURLINFO_PRIMARY_PORT, &ports.peer) == CURLE_OK,
-            unsafe heimdallr_easy_get_pointer(handle, CURLINFO_PRIMARY_IP, &address) == CURLE_OK,
-            ports.own == own.port, ports.peer == peer.port, let address = unsafe address
-        else { return false }
-        let text = unsafe String(cString: address.assumingMemoryBound(to: CChar.self))
-        return SocketAddress(numericHost: text, port: peer.port)?.kind == peer.kind
-    }
-
     /// The exchange that has ended was on a connection that was there before.
     public var wasReused: Bool {
         var made = 0
         return unsafe heimdallr_easy_get_long(easy.pointer, CURLINFO_NUM_CONNECTS, &made) == CURLE_OK && made == 0
-    }
-
-    /// Passes the end of an upgraded connection's bytes on, where a connection can end on one side alone: not in TLS, as
-    /// libcurl does it.
-    /// - Returns: whether it could.
-    public func endWriting() -> Bool {
-        guard upload == .upgrade, origin?.scheme == .http, let socket else { return false }
-        if case .url(let proxy) = pool.options.nextProxy, proxy.hasPrefix("https:") { return false }
-        return shutdown(socket.descriptor, Int32(SHUT_WR)) == 0
-    }
-
-    private func set(forbidsReuse: Bool) {
-        let code = unsafe heimdallr_easy_set_long(easy.pointer, CURLOPT_FORBID_REUSE, forbidsReuse ? 1 : 0)
-        assert(code == CURLE_OK)
-        setForbidsReuse = forbidsReuse
-    }
-
-    /// libcurl looks at the connection no longer. With an upgrade it has seen the other side's end then, and would wait
-    /// for ours without telling anybody.
-    /// - Returns: whether it has to be told that there is nothing more from us.
-    func noteEnd() -> Bool {
-        guard upload == .upgrade, isUploadPaused, !isBodyPaused else { return false }
-        hasPeerEnded = true
-        isUploadPaused = false
-        return true
     }
 
     func applyPause() -> CURLcode {
@@ -331,11 +256,8 @@ public enum UploadLength: Sendable, Equatable {
     }
 
     func error(for code: CURLcode) -> TransportError? {
-        guard code != CURLE_OK else {
-            return isTLSCut
-                ? TransportError(.responseTruncated, message: "the connection ended without close_notify") : nil
-        }
-        if isFolded { return TransportError(.responseMalformed, message: "the first field line begins with a space") }
+        guard code != CURLE_OK else { return nil }
+        if lacksHTTP2 { return TransportError(.http2Missing, message: "the server does not offer HTTP/2") }
         if isWithheld { return TransportError(.withheld, message: "the request was not sent") }
         if isAborted { return TransportError(.aborted, message: "the request's body ended early") }
         var systemError = 0
@@ -362,9 +284,7 @@ public enum UploadLength: Sendable, Equatable {
         connection = nil
         fields.removeAll()
         forgetNames()
-        forgetTLSEnd()
         _ = unsafe heimdallr_easy_set_list(easy.pointer, CURLOPT_HTTPHEADER, nil)
-        if state == .running, !isSpent { renewHandle() }
         state = .idle
     }
 }

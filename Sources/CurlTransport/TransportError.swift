@@ -30,6 +30,8 @@ public struct TransportError: Error, Sendable, Equatable, CustomStringConvertibl
         case responseMalformed
         /// The delegate would not have the request sent when its connection stood.
         case withheld
+        /// The server would take the request over HTTP/1.1 only; nothing was sent.
+        case http2Missing
         /// The delegate ended it.
         case aborted
         case `internal`

@@ -90,7 +90,7 @@ extension HeimdallrHTTPClientError {
             case .connectionRefused, .connectionFailed, .connectionLost, .responseTruncated, .proxy, .loop,
                 .addressDenied:
                 self = .connect
-            case .responseMalformed, .aborted, .internal: self = .other
+            case .responseMalformed, .aborted, .http2Missing, .internal: self = .other
             }
         }
     }

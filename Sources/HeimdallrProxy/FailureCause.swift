@@ -32,7 +32,7 @@ enum FailureCause {
         case .connectionLost: "the connection was closed before an answer"
         case .responseTruncated: "the answer was cut"
         case .responseMalformed: "the answer is not HTTP"
-        case .aborted, .internal: "the exchange failed"
+        case .aborted, .http2Missing, .internal: "the exchange failed"
         }
     }
 }

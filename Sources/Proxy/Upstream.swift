@@ -12,16 +12,12 @@ final class Upstream {
     let index: Int?
     /// In logs, metrics and answers.
     let name: String
-    /// Who carries its requests.
-    enum Engine {
-        /// We speak HTTP/1.1 on connections that libcurl makes.
-        case carriers(CarrierPool)
-        /// libcurl's own engine, for HTTP/2.
-        ///
-        /// - Parameter readsTarget: a proxy without a tunnel is in between.
-        case transfers(ConnectionPool, readsTarget: Bool)
-    }
-    let engine: Engine
+    /// Its connections: we speak HTTP/1.1 on them.
+    let carriers: CarrierPool
+    /// libcurl's own engine, for HTTP/2; `nil`: not wanted.
+    private let transfers: ConnectionPool?
+    /// Its server does not offer HTTP/2, and is not asked again before.
+    private var http1Until = LoopTime(nanoseconds: 0)
     let client: Heimdallr?
     private let authenticator: any ResourceRequestAuthenticator
     /// `nil`: the authority that was asked for, by https (a wildcard without `url`).
@@ -75,20 +71,14 @@ final class Upstream {
         options.connectTimeout = settings.connectTimeout
         options.maxConnections = settings.maxConnections
         options.maxConnectionAge = settings.maxConnectionAge
-        options.http2 = settings.http2
         options.nextProxy = PoolOptions.NextProxy(settings.proxy)
         options.trustAnchors = .init(own: settings.tls.caFile, extra: trustAnchors)
         options.certificateFile = settings.tls.certFile
         options.keyFile = settings.tls.keyFile
         options.addressPolicy.own = own
-        if settings.http2 {
-            options.keepsChunks = true
-            var readsTarget = false
-            if case .url = settings.proxy { readsTarget = settings.url?.scheme == .http }
-            engine = .transfers(try ConnectionPool(options: options, loop: loop), readsTarget: readsTarget)
-        } else {
-            engine = .carriers(CarrierPool(options: options, loop: loop))
-        }
+        carriers = CarrierPool(options: options, loop: loop)
+        options.http2 = true
+        transfers = settings.http2 ? try ConnectionPool(options: options, loop: loop) : nil
         fixed = settings.url.map { url in
             Destination(
                 scheme: url.scheme == .https ? .https : .http, authority: url.authority,
@@ -128,8 +118,20 @@ final class Upstream {
         options.addressPolicy.own = own
         options.addressPolicy.publicOnly = true
         options.addressPolicy.exceptions = proxy.privateNetworks.compactMap { AddressPolicy.Block($0) }
-        engine = .carriers(CarrierPool(options: options, loop: loop))
+        carriers = CarrierPool(options: options, loop: loop)
+        transfers = nil
     }
+
+    /// Who carries a request over HTTP/2. Other protocols and plain http are for HTTP/1.1.
+    func http2Pool(for request: UpstreamRequest, now: LoopTime) -> ConnectionPool? {
+        guard let transfers, request.origin.scheme == .https, request.upload != .upgrade, now >= http1Until else {
+            return nil
+        }
+        return transfers
+    }
+
+    /// Asked again as often as connections are made anew.
+    func noteLackOfHTTP2(_ now: LoopTime) { http1Until = now + settings.maxConnectionAge }
 
     /// Where a request for `authority` goes.
     func destination(for authority: Authority, scheme: Scheme) -> Destination {

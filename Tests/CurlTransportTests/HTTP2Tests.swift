@@ -26,11 +26,16 @@ struct HTTP2Tests {
         let record = try await ground.rig.send(Request(.secure(ground.nginx.httpsPort)))
         #expect(record.text.contains("protocol: HTTP/1.1\n"))
         #expect(!record.isHTTP2)
-        // Never on plain http, where it would need an upgrade.
-        let other = try await self.ground()
-        let plain = try await other.rig.send(Request(.plain(other.nginx.httpPort)))
-        #expect(plain.text.contains("protocol: HTTP/1.1\n"))
-        #expect(!plain.isHTTP2)
+    }
+
+    @Test func `and nothing else there: nothing is sent over HTTP 1.1`() async throws {
+        let ground = try await ground()
+        #expect(try await ground.rig.send(Request(.plain(ground.nginx.httpPort))).error?.kind == .http2Missing)
+        let old = try await Nginx(
+            certificate: try await ground.authority.server(), locations: Nginx.sayWhatArrived, http2: false)
+        let record = try await ground.rig.send(Request(.secure(old.httpsPort)))
+        #expect(record.error?.kind == .http2Missing)
+        #expect(record.lines.isEmpty)
     }
 
     @Test func `one exchange after the other`() async throws {

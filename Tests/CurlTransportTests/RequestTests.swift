@@ -57,7 +57,6 @@ struct RequestTests {
             #expect(try await rig.send(request).error == nil)
         }
         #expect(origin.requests.map(\.fields.count) == [53, 1, 53, 1, 53])
-        #expect(origin.connections.count == 1)
     }
 
     @Test(arguments: [

@@ -110,6 +110,39 @@ struct ReachTests {
             upstream: "unnamed.test")
     }
 
+    @Test func `an upstream with http2 that has none gets HTTP 1.1, its requests whole`() async throws {
+        let authority = try await PrivateCA()
+        let nginx = try await Nginx(
+            certificate: try await authority.server(),
+            locations: Nginx.sayWhatArrived
+                + "\nlocation /up { dav_methods PUT; create_full_put_path on; root FOLDER; }", http2: false)
+        let ground = try await Ground(
+            more: """
+                - host: two.test
+                  url: https://localhost:\(nginx.httpsPort)
+                  client: api
+                  http2: true
+                  tls: {ca_file: \(authority.certificateFile)}
+                - host: plain.test
+                  url: http://127.0.0.1:\(nginx.httpPort)
+                  http2: true
+                """)
+        let client = try await ground.connect()
+        let body = String(repeating: "0123456789", count: 5_000)
+        try await client.send(message("PUT", "http://two.test/up/file", body: body))
+        #expect([201, 204].contains(try await client.response().status))
+        try await client.send(message("GET", "http://two.test/up/file"))
+        #expect(try await client.response().text == body)
+        for _ in 0..<3 {
+            for host in ["two.test", "plain.test"] {
+                try await client.send(message("GET", "http://\(host)/x"))
+                #expect(try await client.response().text.contains("protocol: HTTP/1.1\n"))
+            }
+        }
+        // One request a line: none was sent twice.
+        #expect(try nginx.accessLog().split(separator: "\n").filter { $0.hasPrefix("PUT") }.count == 1)
+    }
+
     @Test func `HTTP 2 to the upstream, up and down`() async throws {
         let authority = try await PrivateCA()
         let nginx = try await Nginx(

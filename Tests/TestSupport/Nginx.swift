@@ -17,10 +17,12 @@ public final class Nginx: Sendable {
     /// - Parameters:
     ///   - certificate: for the TLS port; without it there is none.
     ///   - clientCA: a PEM file; then clients must show a certificate of it.
+    ///   - http2: whether the TLS port offers it.
     ///   - locations: what stands inside both `server` blocks. `FOLDER` becomes a folder of its own.
     /// - Throws: `TestFailure` with what nginx said when it does not come up.
     public init(
-        certificate: PrivateCA.Certificate? = nil, clientCA: String? = nil, locations: String = Nginx.sayWhatArrived
+        certificate: PrivateCA.Certificate? = nil, clientCA: String? = nil, locations: String = Nginx.sayWhatArrived,
+        http2: Bool = true
     ) async throws {
         // A port that was free a moment ago may be taken by the time nginx binds it.
         var lastFailure: any Error = TestFailure("nginx was not tried")
@@ -31,7 +33,7 @@ public final class Nginx: Sendable {
                 let https = certificate == nil ? 0 : try freePort()
                 let configuration = Nginx.configuration(
                     folder: directory.path, http: http, https: https, certificate: certificate, clientCA: clientCA,
-                    locations: locations)
+                    locations: locations, http2: http2)
                 let child = try ChildProcess(
                     [
                         "nginx", "-p", directory.path, "-e", "stderr", "-c",
@@ -72,12 +74,12 @@ public final class Nginx: Sendable {
 
     private static func configuration(
         folder: String, http: UInt16, https: UInt16, certificate: PrivateCA.Certificate?, clientCA: String?,
-        locations: String
+        locations: String, http2: Bool
     ) -> String {
         var tls = ""
         if let certificate {
             tls = """
-                        listen 127.0.0.1:\(https) ssl http2;
+                        listen 127.0.0.1:\(https) ssl\(http2 ? " http2" : "");
                         ssl_certificate \(certificate.certificateFile);
                         ssl_certificate_key \(certificate.keyFile);
                 """

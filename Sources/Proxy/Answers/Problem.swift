@@ -252,7 +252,7 @@ extension Problem {
                 "The connection ended within the head of the answer.")
         case .responseMalformed, .aborted:
             self = .malformedResponse
-        case .internal: self = .internalError
+        case .http2Missing, .internal: self = .internalError
         }
     }
 

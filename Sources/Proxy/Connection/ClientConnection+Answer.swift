@@ -206,7 +206,7 @@ extension ClientConnection: UpstreamExchangeDelegate {
         let finished = outbound
         outbound = nil
         guard phase == .exchanging else { return }
-        if let error, error.kind != .withheld, upstream != nil { report(error) }
+        if let error, !error.isOurs, upstream != nil { report(error) }
         if error == nil, exchange.isDiscardingAnswer {
             held?.trailers = finished?.trailers ?? []
         } else if error == nil, exchange.answerFraming == .chunked {
@@ -227,6 +227,9 @@ extension ClientConnection: UpstreamExchangeDelegate {
         case .renew:
             guard let upstream, let client = upstream.client else { return fail(.internalError) }
             waitForToken(client, upstream)
+        case .sendByHTTP1:
+            upstream?.noteLackOfHTTP2(shard.loop.now)
+            do throws(Problem) { try send() } catch { fail(error) }
         case .problem(let problem): fail(problem)
         case .cut: cut()
         }
@@ -250,6 +253,11 @@ extension ClientConnection: UpstreamExchangeDelegate {
         }
         do throws(Problem) { try send(fresh: true) } catch { fail(error) }
     }
+}
+
+extension TransportError {
+    /// Nothing has failed: the request goes another way.
+    fileprivate var isOurs: Bool { kind == .withheld || kind == .http2Missing }
 }
 
 extension ResponseHead {

@@ -245,11 +245,11 @@ extension ClientConnection {
         }
         isUploadWaiting = false
         setDeadline(.response, after: upstream.responseTimeout)
-        let upload: UploadLength =
+        let upload: HTTP1Exchange.Upload =
             switch head.framing {
-            case .length(let length) where length > 0: .known(length)
-            case .chunked: .unknown
-            default: exchange.upgrade == nil ? .noBody : .upgrade
+            case .length(let length) where length > 0: .length(length)
+            case .chunked: .chunked
+            default: exchange.upgrade == nil ? .none : .upgrade
             }
         let request = UpstreamRequest(
             origin: destination.origin, isHead: exchange.isHead, expectsContinue: exchange.expectsContinue,
@@ -266,16 +266,14 @@ extension ClientConnection {
     }
 
     private func begin(_ request: UpstreamRequest, _ upstream: Upstream) throws(TransportError) {
-        switch upstream.engine {
-        case .carriers(let pool):
-            let exchange = shard.rack.exchange()
-            outbound = exchange
-            try exchange.start(request, over: pool, delegate: self)
-        case .transfers(let pool, let readsTarget):
-            let isAbsolute = readsTarget && request.upload != .upgrade
-            let exchange = try TransferredExchange(request, over: pool, isAbsolute: isAbsolute, delegate: self)
+        if let pool = upstream.http2Pool(for: request, now: shard.loop.now) {
+            let exchange = try TransferredExchange(request, over: pool, delegate: self)
             outbound = exchange
             try exchange.start()
+        } else {
+            let exchange = shard.rack.exchange()
+            outbound = exchange
+            try exchange.start(request, over: upstream.carriers, delegate: self)
         }
     }
 

@@ -49,6 +49,8 @@ struct Exchange {
         case replay
         /// Nothing was sent: a current token, and on with it.
         case renew
+        /// Nothing was sent: once more, over HTTP/1.1.
+        case sendByHTTP1
         case problem(Problem)
         /// The client has a part of the answer: only a closed connection says that it is not all.
         case cut
@@ -65,6 +67,7 @@ struct Exchange {
         guard let error else {
             return .problem(isHeadComplete ? .internalError : Problem(TransportError(.responseTruncated, message: "")))
         }
+        if error.kind == .http2Missing { return .sendByHTTP1 }
         if error.kind == .withheld, renewals < Self.maxRenewals {
             renewals += 1
             return .renew

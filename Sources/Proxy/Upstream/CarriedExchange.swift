@@ -64,7 +64,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
     private func begin(_ carrier: Carrier) {
         guard let delegate else { return carrier.close() }
         self.carrier = carrier
-        machine.begin(isHead: request.isHead, upload: .init(request.upload), expectsContinue: request.expectsContinue)
+        machine.begin(isHead: request.isHead, upload: request.upload, expectsContinue: request.expectsContinue)
         isPumping = true
         var head = ByteBuffer()
         swap(&head, &output)
@@ -93,7 +93,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
             head.append(authorization)
             head.append("\r\n")
         }
-        if request.upload == .unknown { head.append("Transfer-Encoding: chunked\r\n") }
+        if request.upload == .chunked { head.append("Transfer-Encoding: chunked\r\n") }
         head.append("\r\n")
     }
 
@@ -270,12 +270,12 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         guard let delegate else { return }
         var step = UploadStep.wait
         var buffer = ByteBuffer()
-        if request.upload == .unknown { rack.lendPiece(&buffer) } else { swap(&buffer, &output) }
+        if request.upload == .chunked { rack.lendPiece(&buffer) } else { swap(&buffer, &output) }
         buffer.append(upTo: machine.room(Self.pieceLimit)) { bytes in
             step = delegate.takeUpload(into: &bytes)
             return if case .bytes(let count) = step { count } else { 0 }
         }
-        if request.upload == .unknown {
+        if request.upload == .chunked {
             HTTP1Exchange.writeChunk(buffer.bytes, to: &output)
             buffer.removeAll()
             rack.giveBackPiece(&buffer)
@@ -294,7 +294,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
     private func endUpload(_ delegate: any UpstreamExchangeDelegate) {
         // The other direction of an upgraded connection goes on.
         if machine.isSwitched { return isUploadPaused = true }
-        let trailers = request.upload == .unknown ? delegate.takeTrailers() : []
+        let trailers = request.upload == .chunked ? delegate.takeTrailers() : []
         guard carrier != nil else { return }
         if !machine.endUpload(trailers: trailers, to: &output) {
             finish(TransportError(.aborted, message: "the request's body ended early"))
@@ -358,16 +358,5 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         end = nil
         isDeaf = false
         rack.take(back: self)
-    }
-}
-
-extension HTTP1Exchange.Upload {
-    init(_ length: UploadLength) {
-        switch length {
-        case .noBody: self = .none
-        case .known(let count): self = .length(count)
-        case .unknown: self = .chunked
-        case .upgrade: self = .upgrade
-        }
     }
 }

@@ -2,48 +2,39 @@ import CurlTransport
 import HTTPMessage
 import Reactor
 
-/// A request that libcurl's own engine carries, for `http2: true`: over HTTP/2, or HTTP/1.1 where the upstream knows no
-/// other. What is here for HTTP/1.1 watches what that engine takes for an answer. Loop's thread only.
+/// A request that libcurl's own engine carries, over HTTP/2. Loop's thread only.
 final class TransferredExchange: UpstreamExchange {
     private static let maxTrailerBytes = 16 * 1024
 
     private let transfer: Transfer
     private let request: UpstreamRequest
-    private let form: HeadForm
     private var delegate: (any UpstreamExchangeDelegate)?
     private var head = ResponseHead()
     private var isHeadComplete = false
     private var interim = 0
-    private var decoder = ChunkedDecoder()
-    private var lateTrailers: [(name: [UInt8], value: [UInt8])] = []
+    private(set) var trailers: [(name: [UInt8], value: [UInt8])] = []
     private var trailerBytes = 0
     private var taken: UInt64 = 0
-    private var uploaded: UInt64 = 0
-    private var isUploadOver = false
 
     /// Asks the delegate for the request's head and hands it to libcurl.
     ///
-    /// - Parameter isAbsolute: a proxy in between reads the target.
     /// - Throws: `TransportError`; then it never began.
     init(
-        _ request: UpstreamRequest, over pool: ConnectionPool, isAbsolute: Bool,
-        delegate: any UpstreamExchangeDelegate
+        _ request: UpstreamRequest, over pool: ConnectionPool, delegate: any UpstreamExchangeDelegate
     ) throws(TransportError) {
         self.request = request
-        form = HeadForm(isAbsolute: isAbsolute)
         var text = ByteBuffer(isSecret: true)
-        guard case .send = delegate.writeHead(form, to: &text) else {
+        guard case .send = delegate.writeHead(HeadForm(), to: &text) else {
             throw TransportError(.withheld, message: "the request was not sent")
         }
         transfer = try pool.acquire()
         self.delegate = delegate
         head.reset(requestWasHead: request.isHead)
-        isUploadOver = request.upload == .noBody || request.upload == .known(0)
         do throws(TransportError) {
             try Self.fill(transfer, text.bytes) { line, method, target throws(TransportError) in
                 try transfer.prepare(
                     origin: request.origin, method: line.extracting(method), target: line.extracting(target),
-                    isHead: request.isHead, upload: request.upload)
+                    isHead: request.isHead, upload: request.upload.length)
             }
         } catch {
             transfer.cancel()
@@ -92,11 +83,7 @@ final class TransferredExchange: UpstreamExchange {
 
     func resumeBody() { transfer.resumeBody() }
     func resumeUpload() { transfer.resumeUpload() }
-    func endWriting() -> Bool { transfer.endWriting() }
-
-    var trailers: [(name: [UInt8], value: [UInt8])] {
-        lateTrailers + decoder.trailers.filter { !head.connectionNames($0.name.span) }
-    }
+    func endWriting() -> Bool { false }
 
     /// From within libcurl: it is told to give up, and the delegate what for.
     /// - Returns: false.
@@ -121,7 +108,7 @@ extension TransferredExchange: TransferDelegate {
         case .changed: break
         }
         var text = ByteBuffer(isSecret: true)
-        guard case .send = delegate.writeHead(form, to: &text) else { return false }
+        guard case .send = delegate.writeHead(HeadForm(), to: &text) else { return false }
         do throws(TransportError) {
             try Self.fill(transfer, text.bytes) { line, _, target throws(TransportError) in
                 guard transfer.beginAgain(target: line.extracting(target)) else {
@@ -138,7 +125,8 @@ extension TransferredExchange: TransferDelegate {
     func transfer(_ transfer: Transfer, headerLine: Span<UInt8>) -> Bool {
         if isHeadComplete { return takeTrailer(headerLine) }
         do throws(MessageError) {
-            guard try head.append(line: headerLine, allowHTTP2: transfer.isHTTP2) else { return true }
+            guard try head.append(line: headerLine, allowHTTP2: true) else { return true }
+            guard head.isHTTP2 else { throw MessageError(status: 502, detail: "The answer is not one of HTTP/2.") }
         } catch {
             return refuse(error)
         }
@@ -152,22 +140,17 @@ extension TransferredExchange: TransferDelegate {
             return true
         }
         isHeadComplete = true
-        if head.status == 101 { return true }
-        // The upstream still waits for a body that was announced to it: its connection is of no use any more.
-        if request.expectsContinue, !isUploadOver { transfer.forbidReuse() }
-        if head.framing == .none || head.framing == .length(0), !head.isHTTP2 { transfer.expectNoBody() }
-        if head.framing == .untilClose { transfer.expectClose() }
         return goesOn(after: 0)
     }
 
-    /// libcurl does not see that an answer is whole while a request's body is still to be sent: over HTTP/2, or after
-    /// HEAD, it would wait for ever. Ends it here when `count` more bytes make it whole.
+    /// libcurl does not see that an answer is whole while a request's body is still to be sent: it would wait for ever.
+    /// Ends it here when `count` more bytes make it whole.
     private func goesOn(after count: Int) -> Bool {
-        guard request.upload != .noBody, request.upload != .upgrade else { return true }
+        guard request.upload != .none else { return true }
         taken += UInt64(count)
         switch head.framing {
-        case .none: guard request.isHead || transfer.isHTTP2 else { return true }
-        case .length(let length): guard transfer.isHTTP2, taken >= length else { return true }
+        case .none: break
+        case .length(let length): guard taken >= length else { return true }
         case .chunked, .untilClose: return true
         }
         return finish(nil)
@@ -175,52 +158,22 @@ extension TransferredExchange: TransferDelegate {
 
     func transfer(_ transfer: Transfer, body: Span<UInt8>) -> BodyStep {
         guard isHeadComplete, let delegate else { return .abort }
-        guard head.status != 101, head.framing == .chunked else {
-            let step = delegate.upstreamSent(body)
-            guard case .taken = step, self.delegate != nil else { return step }
-            return head.status == 101 || goesOn(after: body.count) ? .taken : .abort
-        }
-        return takeChunks(body, delegate)
-    }
-
-    /// Reads what libcurl has only counted: it takes sizes with spaces behind them, lines that end in a bare LF, and
-    /// throws away what follows the last chunk.
-    private func takeChunks(_ bytes: Span<UInt8>, _ delegate: any UpstreamExchangeDelegate) -> BodyStep {
-        // After a pause the same bytes come again.
-        let before = decoder
-        var content = ByteBuffer()
-        var index = 0
-        decoding: while true {
-            do throws(MessageError) {
-                switch try decoder.next(bytes, from: index) {
-                case .needMore: break decoding
-                case .data(let range, let consumed):
-                    content.append(bytes.extracting(range.range))
-                    index = consumed
-                case .end(let consumed):
-                    if consumed < bytes.count { transfer.forbidReuse() }
-                    break decoding
-                }
-            } catch {
-                return refuse(error) ? .taken : .abort
-            }
-        }
-        guard !content.isEmpty else { return .taken }
-        let step = delegate.upstreamSent(content.bytes)
-        if case .pause = step { decoder = before }
-        return step
+        let step = delegate.upstreamSent(body)
+        guard case .taken = step, self.delegate != nil else { return step }
+        return goesOn(after: body.count) ? .taken : .abort
     }
 
     private func takeTrailer(_ line: Span<UInt8>) -> Bool {
+        // What is dropped counts, too.
+        trailerBytes += line.count
         do throws(MessageError) {
+            guard trailerBytes <= Self.maxTrailerBytes else {
+                throw MessageError(status: 502, detail: "The trailers are too large.")
+            }
             switch try ResponseTrailer.check(line: line) {
             case .field(let name, let value):
                 if head.connectionNames(line.extracting(name.range)) { return true }
-                trailerBytes += line.count
-                guard trailerBytes <= Self.maxTrailerBytes else {
-                    throw MessageError(status: 502, detail: "The trailers are too large.")
-                }
-                lateTrailers.append((Self.copy(line, name), Self.copy(line, value)))
+                trailers.append((Self.copy(line, name), Self.copy(line, value)))
             case .forbidden, .end: break
             }
             return true
@@ -236,21 +189,8 @@ extension TransferredExchange: TransferDelegate {
     }
 
     func transfer(_ transfer: Transfer, upload: inout MutableSpan<UInt8>) -> UploadStep {
-        guard let delegate else { return .abort }
-        // The answer to an upgrade was no: there is nothing to send.
-        if request.upload == .upgrade, head.status != 101 { return isHeadComplete ? .end : .wait }
-        let step = delegate.takeUpload(into: &upload)
-        switch step {
-        case .bytes(let count):
-            uploaded += UInt64(count)
-            if request.upload == .known(uploaded) { isUploadOver = true }
-        case .end: isUploadOver = true
-        case .wait, .abort: break
-        }
-        return step
+        delegate?.takeUpload(into: &upload) ?? .abort
     }
-
-    func requestTrailers(_ transfer: Transfer) -> [(name: [UInt8], value: [UInt8])] { delegate?.takeTrailers() ?? [] }
 
     func transferEnded(_ transfer: Transfer, error: TransportError?) {
         let delegate = delegate
@@ -258,9 +198,18 @@ extension TransferredExchange: TransferDelegate {
         var error = error
         if error == nil, !isHeadComplete {
             error = TransportError(.responseTruncated, message: "the connection ended within the answer's head")
-        } else if error == nil, head.framing == .chunked, !head.isHTTP2, !decoder.isEnded {
-            error = TransportError(.responseTruncated, message: "the connection ended within the answer")
         }
         delegate?.upstreamEnded(error, wasReused: transfer.wasReused)
+    }
+}
+
+extension HTTP1Exchange.Upload {
+    /// As libcurl has to know it. Another protocol is nothing for HTTP/2.
+    fileprivate var length: UploadLength {
+        switch self {
+        case .none, .upgrade: .noBody
+        case .length(let count): .known(count)
+        case .chunked: .unknown
+        }
     }
 }

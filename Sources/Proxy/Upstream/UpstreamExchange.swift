@@ -22,7 +22,7 @@ struct UpstreamRequest {
     var origin: Origin
     var isHead = false
     var expectsContinue = false
-    var upload = UploadLength.noBody
+    var upload = HTTP1Exchange.Upload.none
     /// On a connection of its own, since a kept-alive one just died.
     var isFresh = false
 }
