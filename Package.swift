@@ -55,7 +55,8 @@ let package = Package(
         .target(name: "Configuration", dependencies: ["HTTPMessage", "CLibyaml"], swiftSettings: strict),
         .target(name: "HTTPServer", dependencies: ["Reactor", "HTTPMessage"], swiftSettings: strict),
         .target(
-            name: "Proxy", dependencies: ["Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration"],
+            name: "Proxy",
+            dependencies: ["HTTPServer", "Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration"],
             swiftSettings: strict),
         .target(
             name: "Playground",
@@ -118,8 +119,8 @@ let package = Package(
         .testTarget(
             name: "ProxyTests",
             dependencies: [
-                "Proxy", "HTTPMessage", "Configuration", "CurlTransport", "Heimdallr", "HeimdallrCurl", "Reactor",
-                "TestSupport",
+                "Proxy", "HTTPMessage", "HTTPServer", "Configuration", "CurlTransport", "Heimdallr", "HeimdallrCurl",
+                "Reactor", "TestSupport",
             ], swiftSettings: strict),
         .testTarget(
             name: "AdministrationTests",

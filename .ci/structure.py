@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "Configuration": {"HTTPMessage", "CLibyaml"},
     "HTTPMessage": set(),
     "HTTPServer": {"Reactor", "HTTPMessage"},
-    "Proxy": {"Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration"},
+    "Proxy": {"HTTPServer", "Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration"},
     "Administration": {
         "Cryptography", "Heimdallr", "Configuration", "QRCode", "Hummingbird", "Mustache", "Logging", "Metrics",
         "ServiceLifecycle",

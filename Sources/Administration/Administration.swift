@@ -147,6 +147,8 @@ extension Administration {
     /// probe then waits behind all of it; a short one makes such a client wait for its own next connection instead
     /// (listen(2): its SYN is lost and sent again a second later), while what is queued is soon through.
     private static let backlog = 64
+    /// Of the command line's socket: a full queue there fails a command at once (unix(7)).
+    private static let localBacklog = 4096
 
     /// - Returns: the running servers, and the port of each part, 0 where it has none.
     private static func run(
@@ -208,7 +210,8 @@ extension Administration {
                 configuration: .init(
                     additionalChannelHandlers: part.handlers(), httpDecoderConfiguration: limits)),
             configuration: ApplicationConfiguration(
-                address: part.address, serverName: nil, backlog: backlog),
+                address: part.address, serverName: nil,
+                backlog: part.isSocket ? localBacklog : backlog),
             onServerRunning: onListening, eventLoopGroupProvider: .shared(group), logger: logger)
     }
 

@@ -169,7 +169,7 @@ public final class AsyncExchange: ConnectionHandler {
         connection.finish(keepsOpen: keepsOpen && !connection.mustClose)
     }
 
-    public func clientLeft(_ connection: ServerConnection) {
+    public func clientLeft(_ connection: ServerConnection, _ leaving: ClientLeaving) {
         switch state {
         case .answering(_, let task), .streaming(_, let task, _): task.cancel()
         case .idle, .gathering: break

@@ -15,8 +15,8 @@ public protocol ConnectionHandler: AnyObject {
     func bodyArrived(_ connection: ServerConnection)
     /// There is room for more output, after `waitForRoom`.
     func outputDrained(_ connection: ServerConnection)
-    /// The client is gone, or was cut off for not reading: nothing of an answer can reach it any more.
-    func clientLeft(_ connection: ServerConnection)
+    /// Nothing of an answer can reach the client any more; the connection is closed.
+    func clientLeft(_ connection: ServerConnection, _ leaving: ClientLeaving)
     /// The handler's own deadline has passed.
     func deadlinePassed(_ connection: ServerConnection)
     /// After `handOver`: what its socket is ready for.
@@ -25,4 +25,12 @@ public protocol ConnectionHandler: AnyObject {
 
 extension ConnectionHandler {
     public func ready(_ connection: ServerConnection, _ readiness: Readiness) {}
+}
+
+/// Why a client is no longer there.
+public enum ClientLeaving: Sendable {
+    /// It went, or the server stopped.
+    case gone
+    /// It was cut off: it took nothing of its answer for the idle timeout.
+    case stalled
 }

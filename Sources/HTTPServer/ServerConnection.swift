@@ -25,8 +25,6 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
 
     /// Output that waits for the client; past this nothing should be added.
     public static let highWater = 64 * 1024
-    /// Larger pieces of a body are written from where they lie instead of being copied.
-    private static let copyLimit = 16 * 1024
     /// Of a request that was answered before its end, so much is read and thrown away: a program that sends all before
     /// it reads still gets the answer.
     private static let maxDiscarded = 64 << 20
@@ -43,12 +41,8 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
     private var handler: (any ConnectionHandler)?
 
     private var phase = Phase.readingHead
-    private var input = ByteBuffer()
-    private var output = ByteBuffer()
-    private var canRead = true
-    private var canWrite = true
-    private var sawEnd = false
-    private var isPeerClosed = false
+    private var input = SocketInput()
+    private var output = SocketOutput()
     private var isFlushScheduled = false
     private var isTurnScheduled = false
     private var isReadingHeads = false
@@ -98,14 +92,14 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
             return
         }
         guard phase != .closed else { return }
-        if readiness.contains(.failed) { return leave() }
-        if readiness.contains(.writable), !canWrite {
-            canWrite = true
-            if !output.isEmpty { flush() }
-        }
-        guard !readiness.isDisjoint(with: [.readable, .peerClosed]) else { return }
-        canRead = true
-        if readiness.contains(.peerClosed) { isPeerClosed = true }
+        // Both sides have ended: what the client has sent is still read, so that no reset eats the last answer.
+        let isOrderly = phase == .lingering && !readiness.contains(.error)
+        if readiness.contains(.failed), !isOrderly { return leave() }
+        if output.note(readiness) { flush() }
+        guard phase != .closed, !readiness.isDisjoint(with: [.readable, .peerClosed]) else { return }
+        // It has sent all it wanted to, and may still read. If it is gone, what we write next comes back as a reset;
+        // while there is nothing to write, the kernel asks.
+        if input.note(readiness) { socket.probePeer() }
         switch phase {
         case .readingHead: readHeads()
         case .busy:
@@ -132,17 +126,9 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
         server.loop.atNextTurn(self)
     }
 
-    /// One read; notes whether another is worth it.
+    /// One read.
     private func fill(limit: Int) {
-        switch socket.read(into: &input, limit: limit) {
-        // Less than asked for: the kernel's buffer is empty, and its next byte is a new edge (epoll(7)).
-        case .bytes(let count): canRead = count == limit || isPeerClosed
-        case .wouldBlock: canRead = false
-        case .endOfStream:
-            canRead = false
-            sawEnd = true
-        case .failed: leave()
-        }
+        if !input.fill(from: socket, limit: limit) { leave() }
     }
 
     // MARK: Heads
@@ -153,7 +139,7 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
         isReadingHeads = true
         defer { isReadingHeads = false }
         while phase == .readingHead {
-            if canRead, input.count <= server.settings.maxHeaderBytes { fill(limit: 16 * 1024) }
+            if input.canRead, input.count <= server.settings.maxHeaderBytes { fill(limit: 16 * 1024) }
             guard phase == .readingHead, parseHead() else { return }
         }
     }
@@ -163,26 +149,26 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
         // A client that pipelines without reading waits until its answers are out.
         guard output.count <= Self.highWater else { return false }
         if input.isEmpty {
-            if sawEnd || server.isDraining { closeBehindOutput() } else { waitForRequest() }
+            if input.hasEnded || server.isDraining { closeBehindOutput() } else { waitForRequest() }
             return false
         }
         let settings = server.settings
         let parsed: RequestHead.Status
         do throws(MessageError) {
             parsed = try head.parse(
-                input.bytes, limits: HeadLimits(maxBytes: settings.maxHeaderBytes, maxFields: settings.maxFields))
+                input.buffer.bytes, limits: HeadLimits(maxBytes: settings.maxHeaderBytes, maxFields: settings.maxFields)
+            )
         } catch {
-            beginRequest(length: 0)
-            handler?.requestRefused(self, error)
+            refuseHead(error)
             return false
         }
         guard case .complete(let length) = parsed else {
-            if sawEnd {
+            if input.hasEnded {
                 closeBehindOutput()
             } else if deadlineKind != .head {
                 setDeadline(.head, after: settings.headerTimeout)
             }
-            return canRead && !sawEnd
+            return input.canRead && !input.hasEnded
         }
         beginRequest(length: length)
         body.begin(head.framing)
@@ -193,15 +179,15 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
 
     private func waitForRequest() {
         if deadlineKind != .idle { setDeadline(.idle, after: server.settings.idleTimeout) }
-        if input.capacity > Self.highWater { input.release() }
-        if output.isEmpty, output.capacity > Self.highWater { output.release() }
+        if input.buffer.capacity > Self.highWater { input.buffer.release() }
+        if output.isEmpty, output.buffer.capacity > Self.highWater { output.release() }
     }
 
     /// Takes the head off the input.
     private func beginRequest(length: Int) {
         headBytes.removeAll()
-        headBytes.append(input.bytes.extracting(0..<length))
-        input.consume(length)
+        headBytes.append(input.buffer.bytes.extracting(0..<length))
+        input.buffer.consume(length)
         body.begin(.none)
         // What follows a head that can't be read is no request.
         hasRequestEnded = false
@@ -211,13 +197,20 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
         clearDeadline()
     }
 
+    /// What it says so far can still be read.
+    private func refuseHead(_ error: MessageError) {
+        beginRequest(length: 0)
+        input.buffer.withBytes { headBytes.append($0.extracting(first: server.settings.maxHeaderBytes)) }
+        handler?.requestRefused(self, error)
+    }
+
     // MARK: The request
 
-    /// The bytes that `head` has ranges into.
+    /// Reads the head, and the bytes that it has ranges into.
     public func withHead<Result, Failure: Error>(
-        _ read: (Span<UInt8>) throws(Failure) -> Result
+        _ read: (RequestHead, Span<UInt8>) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        try headBytes.withBytes(read)
+        try headBytes.withBytes { bytes throws(Failure) in try read(head, bytes) }
     }
 
     /// Its body has been taken to its end.
@@ -232,8 +225,15 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
     /// Whether bytes stand behind the request's head that were sent without waiting for an answer.
     public var hasInput: Bool { !input.isEmpty }
 
+    /// Reads what has come from the client by now, so that `hasInput` is true to the moment.
+    /// - Returns: false when the client is gone; `clientLeft` was called.
+    public func lookForInput() -> Bool {
+        if input.canRead, phase == .busy { fill(limit: 16 * 1024) }
+        return phase == .busy
+    }
+
     /// - Throws: what is wrong with as much of a chunked body as is at hand.
-    public func checkBody() throws(MessageError) { try body.check(input) }
+    public func checkBody() throws(MessageError) { try body.check(input.buffer) }
 
     /// Keeps what is taken of the body, up to `limit` bytes, so that it can be taken again.
     public func keepBody(upTo limit: Int) { body.keep(upTo: limit) }
@@ -250,7 +250,7 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
 
     /// From here on all that the client sends is body, as it is, until it ends its side: the protocol has changed.
     public func beginRawBody() {
-        body.release(&input)
+        body.release(&input.buffer)
         body.begin(.untilClose)
         hasRequestEnded = false
     }
@@ -272,16 +272,16 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
     public func takeBody(into room: inout MutableSpan<UInt8>) throws(MessageError) -> BodyStep {
         waitsForBody = false
         while !body.isDone {
-            if canRead, !hasRequestEnded, !body.isSatisfied(by: input, room: room.count) {
+            if input.canRead, !hasRequestEnded, !body.isSatisfied(by: input.buffer, room: room.count) {
                 fill(limit: 64 * 1024)
                 guard phase == .busy else { return .gone }
             }
-            let count = try body.take(from: &input, into: &room)
+            let count = try body.take(from: &input.buffer, into: &room)
             if body.isDone { hasRequestEnded = true }
             if count > 0 { return .bytes(count) }
             if body.isDone { break }
-            if canRead { continue }
-            if sawEnd {
+            if input.canRead { continue }
+            if input.hasEnded {
                 guard body.isRaw else { return .cut }
                 hasRequestEnded = true
                 return .end
@@ -300,7 +300,7 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
     /// Appends to what goes out, in one piece at the end of the loop's turn.
     public func write(_ append: (inout ByteBuffer) -> Void) {
         guard phase == .busy else { return }
-        append(&output)
+        output.append(append)
         scheduleFlush()
     }
 
@@ -308,24 +308,10 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
     /// - Returns: false when the client is gone; `clientLeft` was called.
     public func write(body piece: Span<UInt8>) -> Bool {
         guard phase == .busy else { return false }
-        guard canWrite, piece.count > Self.copyLimit else {
-            output.append(piece)
-            scheduleFlush()
-            return true
-        }
-        let before = output.count
-        switch socket.write(from: &output, then: piece) {
-        case .bytes(let count):
-            let taken = max(0, count - before)
-            if taken < piece.count {
-                output.append(piece.extracting(taken...))
-                // A short write: the kernel's buffer is full, and room in it is a new edge.
-                canWrite = false
-            }
-        case .wouldBlock:
-            canWrite = false
-            output.append(piece)
-        case .endOfStream, .failed:
+        switch output.write(piece, to: socket) {
+        case .kept: scheduleFlush()
+        case .written: break
+        case .failed:
             leave()
             return false
         }
@@ -349,7 +335,7 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
     /// The answer stands in the output. Goes on with the next request, or closes behind it.
     public func finish(keepsOpen: Bool) {
         guard phase == .busy else { return }
-        body.release(&input)
+        body.release(&input.buffer)
         phase = keepsOpen && hasRequestEnded && !server.isDraining ? .readingHead : .closing
         waitsForBody = false
         waitsForRoom = false
@@ -366,19 +352,30 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
         close()
     }
 
+    /// A client's socket that is given away.
+    public struct HandedOver {
+        public let socket: StreamSocket
+        /// Its end has been announced.
+        public let isEnding: Bool
+        /// All of it up to its end has been read.
+        public let hasEnded: Bool
+    }
+
     /// Gives the socket away, for bytes that are no HTTP. The connection stays in the server's count until `close`.
     ///
-    /// - Parameter rest: is given what was read behind the request's head, and what still has to be written.
-    /// - Returns: the socket; whether its end has been announced, and whether it was read.
-    public func handOver(
-        _ rest: (_ input: Span<UInt8>, _ output: Span<UInt8>) -> Void
-    ) -> (socket: StreamSocket, isEnding: Bool, hasEnded: Bool) {
+    /// - Parameter take: is given the socket, what was read behind the request's head, and what still has to be written.
+    ///   If it throws, nothing is given away.
+    public func handOver<Failure: Error>(
+        _ take: (HandedOver, _ input: Span<UInt8>, _ output: Span<UInt8>) throws(Failure) -> Void
+    ) throws(Failure) {
+        let client = HandedOver(socket: socket, isEnding: input.isEnding, hasEnded: input.hasEnded)
+        try input.buffer.withBytes { received throws(Failure) in
+            try output.buffer.withBytes { unsent throws(Failure) in try take(client, received, unsent) }
+        }
         phase = .handedOver
         clearDeadline()
-        rest(input.bytes, output.bytes)
-        input.release()
+        input.buffer.release()
         output.release()
-        return (socket, isPeerClosed, sawEnd)
     }
 
     // MARK: Writing
@@ -395,13 +392,7 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
     }
 
     private func flush() {
-        while canWrite, !output.isEmpty {
-            switch socket.write(from: &output) {
-            case .bytes: continue
-            case .wouldBlock: canWrite = false
-            case .endOfStream, .failed: return leave()
-            }
-        }
+        guard output.flush(to: socket) else { return leave() }
         outputMoved()
     }
 
@@ -423,7 +414,7 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
         case .readingHead:
             if deadlineKind == .clientStalled { clearDeadline() }
             // Whoever pipelines and reads without end lets the others have their turn.
-            if input.isEmpty, !canRead { readHeads() } else { goOnNextTurn() }
+            if input.isEmpty, !input.canRead { readHeads() } else { goOnNextTurn() }
         case .busy, .handedOver, .lingering, .closed: break
         }
     }
@@ -444,7 +435,7 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
 
     private func finishClosing() {
         // Nothing unread: an orderly close loses nothing. Otherwise a reset could overtake the answer (RFC 9112, 9.6).
-        if hasRequestEnded, input.isEmpty, !canRead || sawEnd { return close() }
+        if hasRequestEnded, input.isEmpty, !input.canRead || input.hasEnded { return close() }
         socket.shutdownWriting()
         phase = .lingering
         discarded = 0
@@ -454,26 +445,27 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
 
     /// Throws away what the client still sends, a part of it each turn, and not without end.
     private func discardInput() {
-        input.removeAll()
+        input.buffer.removeAll()
         var pieces = 0
-        while canRead, pieces < 16, discarded <= Self.maxDiscarded, phase == .closing || phase == .lingering {
+        while input.canRead, pieces < 16, discarded <= Self.maxDiscarded, phase == .closing || phase == .lingering {
             fill(limit: 64 * 1024)
             discarded += input.count
-            input.removeAll()
+            input.buffer.removeAll()
             pieces += 1
         }
         guard phase == .closing || phase == .lingering else { return }
-        if phase == .lingering, sawEnd || discarded > Self.maxDiscarded { return close() }
-        if canRead, discarded <= Self.maxDiscarded { goOnNextTurn() }
+        if phase == .lingering, input.hasEnded || discarded > Self.maxDiscarded { return close() }
+        if input.canRead, discarded <= Self.maxDiscarded { goOnNextTurn() }
     }
 
     /// The client is gone, or is given up.
-    private func leave() {
+    private func leave(_ leaving: ClientLeaving = .gone) {
         guard phase != .closed else { return }
-        let wasBusy = phase == .busy || phase == .handedOver
-        let handler = handler
+        let (wasBusy, handler) = (phase == .busy, handler)
+        // Whoever has the socket ends it.
+        if phase == .handedOver { handler?.clientLeft(self, leaving) }
         close()
-        if wasBusy { handler?.clientLeft(self) }
+        if wasBusy { handler?.clientLeft(self, leaving) }
     }
 
     /// Ends it now: what was not sent is lost.
@@ -527,16 +519,14 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
         case .none: break
         case .idle, .linger: close()
         case .head:
-            beginRequest(length: 0)
-            handler?.requestRefused(
-                self, MessageError(status: 408, detail: "The head of the request did not arrive in time."))
+            refuseHead(MessageError(status: 408, detail: "The head of the request did not arrive in time."))
         case .handler: handler?.deadlinePassed(self)
         // The kernel asks for more once a good part of its buffer is free: until then, a client that reads slowly is
         // told from one that does not by what the kernel holds.
         case .clientStalled:
             if socket.unacknowledged < unacknowledged { return waitForClient() }
             socket.resetOnClose()
-            leave()
+            leave(.stalled)
         }
     }
 }

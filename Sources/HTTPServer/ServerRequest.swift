@@ -37,8 +37,8 @@ public struct ServerRequest: Sendable {
     }
 
     init(_ connection: ServerConnection) throws(MessageError) {
-        let head = connection.head
-        self = try connection.withHead { bytes throws(MessageError) in try ServerRequest(head, bytes, connection) }
+        self = try connection.withHead { head, bytes throws(MessageError) in try ServerRequest(head, bytes, connection)
+        }
     }
 
     /// - Throws: for a target that only a proxy could do something with.

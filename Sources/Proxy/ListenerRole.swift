@@ -8,6 +8,17 @@ enum ListenerRole {
     case forward(ListenAddress)
     /// An upstream's own `listen`: every request is for it.
     case upstream(UpstreamListener)
+
+    init(_ listener: ProxyPlan.Listener, _ configuration: Configuration) {
+        if let index = listener.upstream {
+            self = .upstream(
+                UpstreamListener(configuration.upstreams[index], index: index, own: listener.socket.address))
+        } else {
+            self = .forward(listener.address.place)
+        }
+    }
+
+    var baseURL: UpstreamListener? { if case .upstream(let listener) = self { listener } else { nil } }
 }
 
 /// The base-URL mode of one upstream. A token is put on whatever comes in here, so it refuses what a web page in the

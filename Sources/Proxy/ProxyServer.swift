@@ -77,11 +77,7 @@ public final class ProxyServer: Sendable {
         }
         self.addresses = addresses
         self.configuration = configuration
-        baseURLs = listeners[0].compactMap { listener in
-            listener.upstream.map {
-                UpstreamListener(configuration.upstreams[$0], index: $0, own: listener.socket.address)
-            }
-        }
+        baseURLs = listeners[0].compactMap { ListenerRole($0, configuration).baseURL }
         own = OwnListeners(addresses)
         // Read before the first request, not by it.
         _ = InterfaceAddresses.shared

@@ -1,128 +1,67 @@
 import Configuration
 import CurlTransport
 import HTTPMessage
+import HTTPServer
 import Heimdallr
 import Reactor
 
-/// Everything of the proxy that lives on one loop: its listeners, clients, and connections upstream.
+/// Everything of the proxy that lives on one loop: its clients, its rules, and its connections upstream.
 final class ProxyShard {
     let loop: EventLoop
     let settings: ProxySettings
-    let headerTimeout: Timeout
     let idleTimeout: Timeout
     let observer: ProxyObserver
-    let routes: RouteTable
+    var gate: Gate
     /// `nil`: nobody has to say who they are.
     let users: UserDirectory?
     private(set) var upstreams: [Upstream] = []
-    private(set) var unmatched: Upstream?
+    private let unmatched: Upstream?
     /// `nil`: CONNECT is refused.
     let tunnels: Tunnels?
-    private(set) var isDraining = false
+    let metrics: ProxyMetrics
+    private let layout: MetricsLayout
+    private var server: ServerLoop?
     /// Requests that the program gave no name are counted from here.
     let requestsBegin = UInt32.random(in: .min ... .max)
     private var requestCount: UInt64 = 0
-    /// Exchanges with upstreams.
-    let rack: ExchangeRack
-
-    /// Upstreams' own.
-    private var baseURLs: [UpstreamListener] = []
-    private(set) var acceptors: [Acceptor] = []
-    private(set) var connections: [ObjectIdentifier: ClientConnection] = [:]
-    /// At most so many connections at once.
-    let places: Int
-    var room = Room()
-    var roomTimer: LoopTimer?
     /// Connections whose wrong password is not refused yet, by where they come from.
     var heldGuesses: [String: Int] = [:]
-    let metrics: ProxyMetrics
-    private let layout: MetricsLayout
-    private var whenEmpty: (() -> Void)?
-    private var sweep: LoopTimer?
-    private var nextSweep = LoopTime(nanoseconds: .max)
-    /// Shortest time between two looks at the clients' deadlines.
-    private static let sweepInterval = Duration.milliseconds(50)
-
-    // The authority that was asked for last: programs ask for the same one again and again.
-    private var lastAuthority: [UInt8] = []
-    private var lastScheme = Scheme.http
-    private var lastKnown: KnownAuthority?
-
-    struct KnownAuthority {
-        let authority: Authority
-        /// `nil`: no upstream names it.
-        let rules: RouteTable.Rules?
-    }
 
     init(_ plan: ProxyPlan, listeners: [ProxyPlan.Listener], loop: EventLoop) throws {
         self.loop = loop
-        rack = ExchangeRack(loop: loop)
-        settings = plan.configuration.proxy
-        headerTimeout = Timeout(settings.headerTimeout)
+        let configuration = plan.configuration
+        settings = configuration.proxy
         idleTimeout = Timeout(settings.idleTimeout)
         observer = plan.observer
         layout = plan.layout
         metrics = ProxyMetrics(slots: plan.layout.slots)
-        routes = plan.routes
         users = plan.users
-        places = max(1, ProxyServer.places(settings) / max(1, settings.threads))
-        let own = plan.own
+        let roles = listeners.map { ListenerRole($0, configuration) }
+        gate = Gate(configuration, routes: plan.routes, users: plan.users, baseURLs: roles.compactMap(\.baseURL))
+        let (own, anchors) = (plan.own, configuration.trustAnchorsFile)
         tunnels = try Tunnels(settings, own: own, loop: loop)
-        let anchors = plan.configuration.trustAnchorsFile
-        for (index, upstream) in plan.configuration.upstreams.enumerated() {
-            upstreams.append(
-                try Upstream(
-                    upstream, index: index, client: upstream.client.flatMap { plan.clients[$0] }, trustAnchors: anchors,
-                    own: own,
-                    loop: loop))
+        let rack = ExchangeRack(loop: loop)
+        unmatched =
+            settings.unmatched == .forward
+            ? Upstream(unmatched: settings, trustAnchors: anchors, own: own, rack: rack) : nil
+        for rules in gate.upstreams {
+            let client = rules.settings.client.flatMap { plan.clients[$0] }
+            upstreams.append(try Upstream(rules, client: client, trustAnchors: anchors, own: own, rack: rack))
         }
-        if settings.unmatched == .forward {
-            unmatched = try Upstream(unmatched: settings, trustAnchors: anchors, own: own, loop: loop)
+        let server = ServerLoop(ServerSettings(settings), on: loop, acceptFailed: observer.acceptFailed) {
+            [unowned self] connection in
+            Forwarder(connection, role: roles[connection.listener], shard: self)
         }
-        sweep = LoopTimer(on: loop) { [unowned self] in sweepDeadlines() }
-        roomTimer = LoopTimer(on: loop) { [unowned self] in makeRoom() }
-        for listener in listeners {
-            let role: ListenerRole
-            if let index = listener.upstream {
-                let own = UpstreamListener(
-                    plan.configuration.upstreams[index], index: index, own: listener.socket.address)
-                baseURLs.append(own)
-                role = .upstream(own)
-            } else {
-                role = .forward(listener.address.place)
-            }
-            acceptors.append(
-                try Acceptor(
-                    listener.socket, on: loop, accepted: { [unowned self] in accepted($0, role) },
-                    failed: { [unowned self] in acceptFailed($0) }))
-        }
+        for (index, listener) in listeners.enumerated() { try server.listen(listener.socket, listener: index) }
+        self.server = server
     }
 
-    // MARK: Clients
+    func upstream(for rules: UpstreamRules) -> Upstream? { rules.index.map { upstreams[$0] } ?? unmatched }
 
-    private func accepted(_ socket: StreamSocket, _ role: ListenerRole) {
-        let connection = ClientConnection(socket, role: role, shard: self)
-        do throws(SystemError) {
-            try socket.register(connection)
-        } catch {
-            acceptFailed(error)
-            return
-        }
-        connections[ObjectIdentifier(connection)] = connection
-        if connections.count >= places {
-            for acceptor in acceptors { acceptor.pause() }
-            roomTimer?.schedule(after: Room.interval)
-        }
-    }
+    /// The number of clients that are connected.
+    var connectionCount: Int { server?.count ?? 0 }
 
-    func connectionEnded(_ connection: ClientConnection) {
-        connections[ObjectIdentifier(connection)] = nil
-        if isDraining {
-            if connections.isEmpty { finishDraining() }
-        } else if connections.count == places - 1 {
-            for acceptor in acceptors { acceptor.resume() }
-        }
-    }
+    // MARK: Requests
 
     func requestStarted() { metrics.requestStarted() }
 
@@ -131,92 +70,45 @@ final class ProxyShard {
         return requestCount
     }
 
-    func requestEnded(_ connection: ClientConnection) {
-        let slot = slot(of: connection)
+    func requestEnded(_ request: Forwarder) {
+        let (ledger, exchange) = (request.current.ledger, request.current.exchange)
         metrics.requestEnded(
-            slot: slot, status: connection.status, duration: loop.now.nanoseconds &- connection.started.nanoseconds,
-            sent: UInt64(connection.body.taken),
-            received: connection.exchange.isAnswered && !connection.exchange.isSwitched ? connection.bytesSent : 0,
-            injection: connection.injection, isOwn: connection.refusal != nil && !connection.isSent)
-        if let accessLog = observer.accessLog { accessLog(connection.accessRecord) }
+            slot: slot(of: request), status: ledger.status,
+            duration: loop.now.nanoseconds &- ledger.started.nanoseconds,
+            sent: exchange.isSwitched ? 0 : request.connection.bodyTaken,
+            received: exchange.isAnswered && !exchange.isSwitched ? ledger.bytesSent : 0, injection: ledger.injection,
+            isOwn: ledger.refusal != nil && !ledger.isSent)
+        if let accessLog = observer.accessLog { accessLog(request.accessRecord) }
     }
 
-    private func slot(of connection: ClientConnection) -> Int {
-        if let upstream = connection.upstream { return upstream.index ?? layout.unmatched }
-        return connection.head.methodKind == .connect && tunnels != nil ? layout.tunnels : layout.none
+    private func slot(of request: Forwarder) -> Int {
+        if let rules = request.current.admitted.rules { return rules.index ?? layout.unmatched }
+        return request.connection.head.methodKind == .connect && tunnels != nil ? layout.tunnels : layout.none
     }
 
     /// Bytes went through a tunnel or an upgraded connection: counted as they go, since it may stay for days.
-    func bytesPassed(_ connection: ClientConnection, sent: UInt64 = 0, received: UInt64 = 0) {
-        metrics.moved(slot: slot(of: connection), sent: sent, received: received)
-    }
-
-    // MARK: Routing
-
-    /// Reads an authority and looks its rules up.
-    func authority(of bytes: Span<UInt8>, _ scheme: Scheme) throws(Problem) -> KnownAuthority {
-        if let lastKnown, lastScheme == scheme, bytes.elementsEqual(lastAuthority) { return lastKnown }
-        let authority: Authority
-        do throws(MessageError) {
-            authority = try Authority(parsing: bytes)
-        } catch {
-            throw Problem(error)
-        }
-        let known = KnownAuthority(authority: authority, rules: routes.rules(for: authority, scheme: scheme))
-        lastAuthority = []
-        for index in bytes.indices { lastAuthority.append(bytes[index]) }
-        lastScheme = scheme
-        lastKnown = known
-        return known
-    }
-
-    /// The upstream's own listener that is at this address.
-    func listener(at authority: Authority) -> UpstreamListener? { baseURLs.first { $0.isAt(authority) } }
-
-    // MARK: Deadlines
-
-    /// A client has a new deadline. They are looked at together: a request moves its client's several times, and that
-    /// must cost nothing.
-    func noteDeadline(_ deadline: LoopTime) {
-        guard deadline < nextSweep else { return }
-        nextSweep = max(deadline, loop.now + Self.sweepInterval)
-        sweep?.schedule(at: nextSweep)
-    }
-
-    private func sweepDeadlines() {
-        nextSweep = LoopTime(nanoseconds: .max)
-        let now = loop.now
-        var next = LoopTime(nanoseconds: .max)
-        for connection in connections.values {
-            if connection.deadline <= now {
-                connection.deadlinePassed()
-            }
-            if connection.deadline < next { next = connection.deadline }
-        }
-        if next.nanoseconds != .max { noteDeadline(next) }
+    func bytesPassed(_ request: Forwarder, sent: UInt64 = 0, received: UInt64 = 0) {
+        metrics.moved(slot: slot(of: request), sent: sent, received: received)
     }
 
     // MARK: Stopping
 
     /// Stops accepting, lets requests finish; `done` is called when the last client is gone.
     func drain(_ done: @escaping () -> Void) {
-        isDraining = true
-        whenEmpty = done
-        for acceptor in acceptors { acceptor.close() }
-        acceptors = []
-        for connection in connections.values { connection.drain() }
-        if connections.isEmpty { finishDraining() }
+        guard let server else { return done() }
+        server.drain(done)
     }
 
     /// Ends what is still there.
-    func stop() {
-        for connection in connections.values { connection.hangUp() }
-        if connections.isEmpty { finishDraining() }
-    }
+    func stop() { server?.stop() }
+}
 
-    private func finishDraining() {
-        let done = whenEmpty
-        whenEmpty = nil
-        done?()
+extension ServerSettings {
+    init(_ settings: ProxySettings) {
+        self.init()
+        headerTimeout = Timeout(settings.headerTimeout)
+        idleTimeout = Timeout(settings.idleTimeout)
+        maxHeaderBytes = settings.maxHeaderBytes
+        places = max(1, ProxyServer.places(settings) / max(1, settings.threads))
     }
 }

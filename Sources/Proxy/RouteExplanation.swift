@@ -4,7 +4,7 @@ import HTTPMessage
 public import Heimdallr
 import Reactor
 
-/// Where the proxy would send a request, told without sending it: by the same parser and the same table as requests.
+/// Where the proxy would send a request, told without sending it: by the same parser and the same gate as requests.
 public enum RouteExplanation: Sendable, Equatable {
     /// - Parameters:
     ///   - index: of the configuration's upstreams.
@@ -42,63 +42,43 @@ public enum RouteExplanation: Sendable, Equatable {
         _ own: OwnListeners
     ) throws(Problem) -> RouteExplanation {
         let bytes = Array("\(method) \(url) HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8)
-        let asked = try parse(bytes, maxBytes: configuration.proxy.maxHeaderBytes)
-        let (scheme, authority) = (asked.scheme, asked.authority)
-        let routes = RouteTable(configuration.upstreams)
-        var listener: UpstreamListener?
-        var found = routes.rules(for: authority, scheme: scheme)
-        if found == nil, scheme == .http {
-            listener = listeners.first { $0.isAt(authority) }
-            found = listener?.rules
+        let head = try parse(bytes, maxBytes: configuration.proxy.maxHeaderBytes)
+        var gate = Gate(configuration, routes: RouteTable(configuration.upstreams), baseURLs: listeners)
+        let place = configuration.proxy.listen.first?.place ?? .unix(path: "", mode: nil)
+        var situation = Gate.Situation(role: .forward(place))
+        func answer() -> RouteExplanation {
+            do throws(Problem) {
+                return try ask(&gate, head, bytes, situation, configuration.proxy, own)
+            } catch {
+                return RouteExplanation(error)
+            }
         }
-        guard let rules = found else {
-            guard configuration.proxy.unmatched == .forward else { throw Problem.unknownHost }
-            if scheme == .https { throw Problem.schemeNotSupported }
-            try judge(authority, configuration.proxy, own)
-            return .unmatched(destination: "http://\(authority)")
+        guard let choices = gate.choices(head, bytes.span), !choices.some.isEmpty else { return answer() }
+        var some: [RouteExplanation] = []
+        for choice in choices.some {
+            situation.assumed = .upstream(choice)
+            some.append(answer())
         }
-        let (path, method) = (asked.path.range, asked.method.range)
-        switch rules.match(path: bytes.span.extracting(path), method: bytes.span.extracting(method), caller: nil) {
-        case .upstream:
-            let choices = rules.choices(path: bytes.span.extracting(path), method: bytes.span.extracting(method))
-            var place = asked
-            place.listener = listener?.authority
-            place.climbs = PathRules.climbs(bytes.span.extracting(path))
-            place.overridesMethod = Overrides.hasMethodParameter(bytes.span.extracting(path))
-            let others = upstream(choices.others, place, configuration)
-            guard !choices.some.isEmpty else { return others }
-            return .callers(choices.some.map { upstream($0, place, configuration) }, others: others)
-        case .notCovered: throw Problem.notCovered
-        case .notForCaller: throw Problem.notForCaller
-        case .ambiguousPath: throw Problem.ambiguousPath
-        case .unknownHost: throw Problem.unknownHost
-        }
+        situation.assumed = choices.others.map { .upstream($0) } ?? .notForCaller
+        return .callers(some, others: answer())
     }
 
-    /// - Parameter index: `nil`: there is none for who asks.
-    private static func upstream(
-        _ index: Int?, _ asked: Asked, _ configuration: Configuration
-    ) -> RouteExplanation {
-        guard let index else { return RouteExplanation(.notForCaller) }
-        let settings = configuration.upstreams[index]
-        if asked.isWholeServer, settings.isLimited { return RouteExplanation(.wholeServer) }
-        if asked.climbs, settings.isConfined { return RouteExplanation(.climbingPath) }
-        if asked.overridesMethod, !settings.methods.isEmpty { return RouteExplanation(.methodOverride) }
-        if asked.isWholeServer, settings.client != nil, case .query = settings.injection {
-            return RouteExplanation(.queryNeeded)
+    private static func ask(
+        _ gate: inout Gate, _ head: RequestHead, _ bytes: [UInt8], _ situation: Gate.Situation,
+        _ settings: ProxySettings, _ own: OwnListeners
+    ) throws(Problem) -> RouteExplanation {
+        var admitted = Admitted()
+        guard case .forward = try gate.admit(head, bytes.span, situation, &admitted), let rules = admitted.rules,
+            let destination = admitted.destination
+        else { throw .internalError }
+        let address = "\(destination.scheme.rawValue)://\(destination.authority)"
+        guard let index = rules.index else {
+            try judge(destination.authority, settings, own)
+            return .unmatched(destination: address)
         }
-        let isOwn = asked.listener != nil
-        if let url = settings.url {
-            if asked.scheme == .https, url.scheme != .https { return RouteExplanation(.schemeNotSupported) }
-            return isOwn
-                ? .ownListener(index: index, destination: url.description)
-                : .upstream(index: index, destination: url.description)
-        }
-        var wanted = asked.listener ?? asked.authority
-        if wanted.port == 80 { wanted.port = nil }
-        let destination = "https://\(wanted)"
-        return isOwn
-            ? .ownListener(index: index, destination: destination) : .upstream(index: index, destination: destination)
+        let shown = rules.settings.url?.description ?? address
+        return admitted.asked?.isBaseURL == true
+            ? .ownListener(index: index, destination: shown) : .upstream(index: index, destination: shown)
     }
 
     /// As far as it can be said without asking for the name's addresses.
@@ -123,33 +103,18 @@ public enum RouteExplanation: Sendable, Equatable {
         self = .refused(status: problem.status, detail: problem.detail)
     }
 
-    private struct Asked {
-        var method: ByteRange
-        var scheme: Scheme
-        var authority: Authority
-        var path: ByteRange
-        /// RFC 9112, section 3.2.4.
-        var isWholeServer: Bool
-        /// The upstream's own authority, where its own listener is asked.
-        var listener: Authority?
-        var climbs = false
-        var overridesMethod = false
-    }
-
-    private static func parse(_ bytes: [UInt8], maxBytes: Int) throws(Problem) -> Asked {
+    private static func parse(_ bytes: [UInt8], maxBytes: Int) throws(Problem) -> RequestHead {
         var head = RequestHead()
         do throws(MessageError) {
             let limits = HeadLimits(maxBytes: maxBytes, maxFields: 1)
             guard case .complete = try head.parse(bytes.span, limits: limits), head.methodKind != .connect,
-                case .absolute(let scheme, let range, let path) = try RequestTarget(parsing: bytes.span, head: head)
+                case .absolute = try RequestTarget(parsing: bytes.span, head: head)
             else { throw MessageError(detail: "Give a method and an absolute URL: GET http://HOST/PATH.") }
-            return Asked(
-                method: head.method, scheme: scheme, authority: try Authority(parsing: bytes.span, range), path: path,
-                isWholeServer: head.methodKind == .options && path.isEmpty)
         } catch {
             // Without what becomes of a connection: there is none.
             throw Problem(error.status, "http_request_error", "malformed-request", "", error.detail)
         }
+        return head
     }
 }
 

@@ -77,7 +77,8 @@ struct EnduranceTests {
             configuration(
                 tokenEndpoint: endpoint.url, proxy: "threads: \(threads)\nidle_timeout: 2s",
                 upstreams: upstream(url: origin.url, more: "max_connection_age: 1s\nidle_timeout: 2s")))
-        #expect(try await proxy.get("http://api.test/0").status == 200)
+        // Each loop has asked the upstream once: libcurl's own descriptors come with the first connection.
+        for _ in 0..<(threads == 1 ? 1 : 60) { #expect(try await proxy.get("http://api.test/0").status == 200) }
         let before = try? proxy.openFiles()
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<600 {

@@ -19,7 +19,7 @@ struct AddressMapTests {
         return AddressMap(
             asked: AskedAddress(
                 scheme: .http, authority: try asked.map { try Authority(parsing: $0) }, isBaseURL: isBaseURL),
-            destination: Upstream.Destination(
+            destination: Destination(
                 scheme: scheme, authority: try Authority(parsing: String(authority)), serverName: nil),
             host: try host.map { try Authority(parsing: $0) },
             prefix: Array(rest.dropFirst(authority.count).utf8), keepsHost: keepsHost)

@@ -214,7 +214,7 @@ struct LifeTests {
         try await eventually("four records") { log.records.count == 4 }
         let records = log.records
         func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
-        #expect(records.map { text($0.method) } == ["POST", "GET", "GET", ""])
+        #expect(records.map { text($0.method) } == ["POST", "GET", "GET", "GET"])
         #expect(records.map { text($0.path) } == ["/a", "/b", "/cut", ""])
         // Where it went; where it went nowhere, what was asked for.
         let destination = String(ground.origin.url.dropFirst("http://".count))

@@ -48,6 +48,7 @@ enum ProblemAnswer {
         case 407: "Proxy Authentication Required"
         case 408: "Request Timeout"
         case 413: "Content Too Large"
+        case 414: "URI Too Long"
         case 417: "Expectation Failed"
         case 431: "Request Header Fields Too Large"
         case 500: "Internal Server Error"

@@ -9,7 +9,7 @@ import Reactor
 /// of a path of the `url`, and what is no authority. The part behind the authority is never decoded or encoded. Pure.
 struct AddressMap {
     let asked: AskedAddress
-    let destination: Upstream.Destination
+    let destination: Destination
     /// What the upstream may call itself beside its destination: the host that it is for, and what its Host field says.
     let aliases: [Authority]
     /// What the `url` puts in front of every path; empty, or begins with `/` and does not end with one.
@@ -22,7 +22,7 @@ struct AddressMap {
 
     /// - Parameter host: what the upstream is for; `nil` for a wildcard.
     init(
-        asked: AskedAddress, destination: Upstream.Destination, host: Authority?, prefix: [UInt8] = [],
+        asked: AskedAddress, destination: Destination, host: Authority?, prefix: [UInt8] = [],
         keepsHost: Bool = false, changesCookies: Bool = true
     ) {
         self.keepsHost = keepsHost

@@ -1,7 +1,7 @@
 import Configuration
 
 /// Who sends a request, as far as rules ask.
-struct Caller {
+struct Caller: Equatable {
     /// Of `proxy.users`.
     var user: String?
     /// Of the process at the other end of a Unix socket.

@@ -8,28 +8,24 @@ final class Tunnels {
     /// In logs and metrics. No host looks like it.
     static let name = "(tunnels)"
 
-    private let listed: Set<Authority>
+    private let rules: TunnelRules
     private let listedDialer: Dialer
     /// For `tunnels: ["*"]`: public addresses only (rule 9).
-    private let anyDialer: Dialer?
+    private let anyDialer: Dialer
 
     /// - Returns: `nil` with `connect: reject`.
     /// - Throws: `TransportError` when libcurl lacks memory.
     init?(_ settings: ProxySettings, own: OwnListeners, loop: EventLoop) throws(TransportError) {
-        guard settings.connect == .tunnel else { return nil }
-        listed = Set(settings.tunnels.compactMap { try? Authority(parsing: $0) })
+        guard let rules = TunnelRules(settings) else { return nil }
+        self.rules = rules
         var options = PoolOptions()
         options.addressPolicy.own = own
         listedDialer = try Dialer(options: options, loop: loop)
-        guard settings.tunnels.contains("*") else {
-            anyDialer = nil
-            return
-        }
         options.addressPolicy.publicOnly = true
         options.addressPolicy.exceptions = settings.privateNetworks.compactMap { AddressPolicy.Block($0) }
         anyDialer = try Dialer(options: options, loop: loop)
     }
 
-    /// `nil`: it may not be reached.
-    func dialer(for authority: Authority) -> Dialer? { listed.contains(authority) ? listedDialer : anyDialer }
+    /// - Parameter authority: was admitted.
+    func dialer(for authority: Authority) -> Dialer { rules.isListed(authority) ? listedDialer : anyDialer }
 }

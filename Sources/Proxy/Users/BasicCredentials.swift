@@ -1,7 +1,20 @@
+import HTTPMessage
+
 /// User and password of a `Basic` credential (RFC 7617, section 2).
-struct BasicCredentials {
+struct BasicCredentials: Equatable {
     let user: String
     let password: [UInt8]
+
+    /// What a request offers in Proxy-Authorization; `nil`: nothing, several, or what can't be read.
+    init?(_ head: RequestHead, _ bytes: Span<UInt8>) {
+        var found: ByteRange?
+        for field in head.fields where field.known == .proxyAuthorization {
+            guard found == nil else { return nil }
+            found = field.value
+        }
+        guard let found else { return nil }
+        self.init(bytes[found])
+    }
 
     /// Reads a field value; `nil` for another scheme, for what is not base64, and for control characters.
     init?(_ value: Span<UInt8>) {

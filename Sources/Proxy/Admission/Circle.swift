@@ -1,22 +1,17 @@
 import HTTPMessage
-import Reactor
 
-// Requests that come back although they are never dialled to a listener of ours: a redirection of ports or another proxy
-// leads them here. Via shows it (RFC 9110, section 7.6.3).
-extension ClientConnection {
+/// Requests that come back although they are never dialled to a listener of ours: a redirection of ports or another proxy
+/// leads them here. Via shows it (RFC 9110, section 7.6.3).
+enum Circle {
     /// More of us in a row than anybody has; each hop that goes in circles costs two connections until then.
     private static let maxHops = 8
     private static let ownName = Array("heimdallr-proxy".utf8)
 
-    /// - Throws: `Problem.circle` when the request has been here, or at others of us, too often.
-    func refuseCircle() throws(Problem) {
-        guard head.index(of: .via) != nil else { return }
-        let hops = headBytes.withBytes { bytes in
-            var hops = 0
-            for field in head.fields where field.known == .via { hops += Self.hops(bytes[field.value]) }
-            return hops
-        }
-        guard hops < Self.maxHops else { throw .circle }
+    /// Whether the request has been here, or at others of us, too often.
+    static func isClosed(by head: RequestHead, _ bytes: Span<UInt8>) -> Bool {
+        var hops = 0
+        for field in head.fields where field.known == .via { hops += Self.hops(bytes[field.value]) }
+        return hops >= maxHops
     }
 
     /// How many members of the list name us: the word behind the last blank of each, `1.1 heimdallr-proxy`.

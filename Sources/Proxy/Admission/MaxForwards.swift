@@ -1,0 +1,15 @@
+/// The value of Max-Forwards (RFC 9110, section 7.6.2).
+enum MaxForwards {
+    /// - Returns: a huge number is as good as the largest.
+    /// - Throws: `Problem.badMaxForwards` for what is not a number.
+    static func read(_ digits: Span<UInt8>) throws(Problem) -> UInt64 {
+        guard !digits.isEmpty else { throw .badMaxForwards }
+        var number: UInt64 = 0
+        for index in digits.indices {
+            let digit = digits[index] &- UInt8(ascii: "0")
+            guard digit <= 9 else { throw .badMaxForwards }
+            number = min(number * 10 + UInt64(digit), 1 << 32)
+        }
+        return number
+    }
+}

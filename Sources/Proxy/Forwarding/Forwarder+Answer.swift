@@ -1,0 +1,174 @@
+import Configuration
+import CurlTransport
+import HTTPMessage
+import HTTPServer
+import Heimdallr
+import Reactor
+
+// What comes back from the upstream, and what of it the client sees.
+extension Forwarder {
+    // MARK: Head
+
+    func upstreamAnswered(_ answer: borrowing ResponseHead) -> Bool {
+        let isSuspect = isTokenSuspect(answer)
+        if answer.status == 401, !isSuspect, isPersonNeeded(answer) {
+            let client = current.upstream?.rules.settings.client ?? ""
+            return refuse(Problem(.needsAuthentication, client: client, signIn: shard.observer.signIn))
+        }
+        let verdict = current.exchange.judge(
+            answer, isTokenRefused: isSuspect, canSendAgain: connection.canRewindBody)
+        switch verdict {
+        case .forward: writeHead(answer)
+        case .forwardInterim: writeInterim(answer)
+        case .dropInterim: break
+        case .hold:
+            // The rest of the body would go to an upstream that has refused it, and could not be sent again.
+            guard connection.isRequestComplete else {
+                let hasBody =
+                    !current.exchange.request.isHead && answer.framing != .none && answer.framing != .length(0)
+                current.outbound?.cancel()
+                current.outbound = nil
+                current.exchange.holdEnd(trailers: [], isWhole: !hasBody)
+                ended(nil, wasReused: false)
+                return false
+            }
+        case .switchProtocols: return switchProtocols(answer)
+        case .refuse(let problem): return refuse(problem)
+        }
+        keepTime()
+        return true
+    }
+
+    /// Tells the token's keeper what the answer says of it.
+    /// - Returns: whether it is a 401 that a newer token may cure.
+    private func isTokenSuspect(_ answer: borrowing ResponseHead) -> Bool {
+        guard let token = current.token, let upstream = current.upstream else { return false }
+        let isReplay = current.exchange.isReplayed
+        switch answer.status {
+        case 401:
+            guard let saysInvalid = Self.tokenRefusal(answer) else { return false }
+            return upstream.refused(token, saysInvalid: saysInvalid, isReplay: isReplay)
+        case 101, 200..<500: upstream.accepted(token, isReplay: isReplay)
+        // What comes before a server has looked at the token says nothing.
+        default: break
+        }
+        return false
+    }
+
+    /// The token is refused, and its session is over: nobody is helped by the 401 who can be told to sign in.
+    private func isPersonNeeded(_ answer: borrowing ResponseHead) -> Bool {
+        guard current.token != nil, current.exchange.request.replaysUnauthorized,
+            current.upstream?.client?.awaitsPerson == true
+        else { return false }
+        return Self.tokenRefusal(answer) != nil
+    }
+
+    /// Rule 7: no challenge at all, or a Bearer one without an error or with `invalid_token` (RFC 6750, section 3.1).
+    /// `nil`: something else is amiss; else whether it says `invalid_token`.
+    private static func tokenRefusal(_ answer: borrowing ResponseHead) -> Bool? {
+        let line = answer.bytes
+        let bytes = line.span
+        var values: [[UInt8]] = []
+        for field in answer.fields where field.known == .wwwAuthenticate {
+            values.append(Array(bytes[field.value].text.utf8))
+        }
+        guard Challenge.refuseToken(values) else { return nil }
+        return Challenge.sayInvalidToken(values)
+    }
+
+    /// The answer must not reach the client: ends the exchange and says so instead.
+    func refuse(_ problem: Problem) -> Bool {
+        current.outbound?.cancel()
+        current.outbound = nil
+        fail(problem)
+        return false
+    }
+
+    private func writeHead(_ answer: borrowing ResponseHead) {
+        let framing = current.exchange.answer(
+            status: answer.status, framing: answer.framing, isRequestComplete: connection.isRequestComplete)
+        if framing.endsByClose || connection.mustClose { current.exchange.request.keepsAlive = false }
+        current.ledger.status = answer.status
+        let request = current.exchange.request
+        let before = connection.outputCount
+        connection.write { output in
+            answer.write(to: &output, current.admitted.addressMap)
+            output.append(answer.isHTTP2 ? "Via: 2 heimdallr-proxy\r\n" : "Via: 1.1 heimdallr-proxy\r\n")
+            if framing.framing == .chunked { output.append("Transfer-Encoding: chunked\r\n") }
+            if !request.keepsAlive {
+                output.append("Connection: close\r\n")
+            } else if request.isHTTP10 {
+                output.append("Connection: keep-alive\r\n")
+            }
+            output.append("\r\n")
+        }
+        current.ledger.bytesSent += UInt64(connection.outputCount - before)
+    }
+
+    private func writeInterim(_ answer: borrowing ResponseHead) {
+        connection.write { output in
+            answer.write(to: &output, current.admitted.addressMap)
+            output.append("\r\n")
+        }
+    }
+
+    // MARK: Body
+
+    func upstreamSent(_ body: Span<UInt8>) -> BodyStep {
+        if connection.isFull { return waitForRoom() }
+        guard hasShareLeft else { return waitForTurn() }
+        if let goesOn = current.exchange.hold(body) { return goesOn ? .taken : .abort }
+        keepTime()
+        guard write(body) else { return .abort }
+        if current.exchange.isSwitched { shard.bytesPassed(self, received: UInt64(body.count)) }
+        return .taken
+    }
+
+    /// Writes a piece of content to the client.
+    /// - Returns: false when the client is gone.
+    private func write(_ body: Span<UInt8>) -> Bool {
+        current.ledger.bytesSent += UInt64(body.count)
+        guard current.exchange.answerFraming == .chunked else { return connection.write(body: body) }
+        connection.write {
+            $0.append(hexadecimal: UInt64(body.count))
+            $0.append("\r\n")
+        }
+        guard connection.write(body: body) else { return false }
+        connection.write { $0.append("\r\n") }
+        return true
+    }
+
+    /// Trailers stay trailers; `TrailerRules` has dropped what must not be one.
+    private func writeLastChunk(_ trailers: [(name: [UInt8], value: [UInt8])]) {
+        connection.write { output in
+            output.append("0\r\n")
+            for (name, value) in trailers {
+                output.append(name)
+                output.append(": ")
+                output.append(value)
+                output.append("\r\n")
+            }
+            output.append("\r\n")
+        }
+    }
+
+    // MARK: End
+
+    func upstreamEnded(_ error: TransportError?, wasReused: Bool) {
+        let finished = current.outbound
+        current.outbound = nil
+        // Where the request only goes another way, nothing has failed.
+        if let error, error.kind != .withheld, error.kind != .http2Missing { report(error) }
+        current.exchange.holdEnd(trailers: finished?.trailers ?? [], isWhole: error == nil)
+        if error == nil, current.exchange.answerFraming == .chunked { writeLastChunk(finished?.trailers ?? []) }
+        ended(error, wasReused: wasReused)
+    }
+
+    /// No new token is to be had, so the 401 that was held back is the answer after all.
+    func pass(_ answer: HeldAnswer) {
+        writeHead(answer.head)
+        guard answer.body.isEmpty || write(answer.body.span) else { return }
+        if current.exchange.answerFraming == .chunked { writeLastChunk(answer.trailers) }
+        finish(keeping: current.exchange.keepsConnection(isRequestComplete: connection.isRequestComplete))
+    }
+}

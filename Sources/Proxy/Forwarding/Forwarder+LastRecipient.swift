@@ -1,0 +1,54 @@
+import HTTPMessage
+import HTTPServer
+import Reactor
+
+// TRACE and OPTIONS that may go no further (RFC 9110, section 7.6.2).
+extension Forwarder {
+    /// Being the last recipient: TRACE gets its own head back but for what may be secret (section 9.3.8), OPTIONS that
+    /// all is well.
+    func reply() {
+        let request = current.exchange.request
+        let isTrace = connection.head.methodKind == .trace
+        let keeps =
+            connection.isRequestComplete && request.keepsAlive && !request.isHTTP10 && !connection.mustClose
+        var body = ByteBuffer()
+        if isTrace { appendHead(to: &body) }
+        current.ledger.status = 200
+        let before = connection.outputCount
+        connection.write { output in
+            output.append("HTTP/1.1 200 OK\r\n")
+            if isTrace { output.append("Content-Type: message/http\r\n") }
+            output.append("Cache-Control: no-store\r\nContent-Length: ")
+            output.append(decimal: UInt64(body.count))
+            if !keeps { output.append("\r\nConnection: close") }
+            output.append("\r\n\r\n")
+            output.append(body.bytes)
+        }
+        current.ledger.bytesSent = UInt64(connection.outputCount - before)
+        finish(keeping: keeps)
+    }
+
+    private func appendHead(to body: inout ByteBuffer) {
+        connection.withHead { head, bytes in
+            body.append(bytes[head.method])
+            body.append(" ")
+            body.append(bytes[head.target])
+            body.append(head.version == .http10 ? " HTTP/1.0\r\n" : " HTTP/1.1\r\n")
+            for field in head.fields where !Self.isSecret(field, bytes) {
+                body.append(bytes[field.name])
+                body.append(": ")
+                body.append(bytes[field.value])
+                body.append("\r\n")
+            }
+            body.append("\r\n")
+        }
+    }
+
+    private static func isSecret(_ field: Field, _ bytes: Span<UInt8>) -> Bool {
+        switch field.known {
+        case .authorization, .proxyAuthorization: true
+        default: bytes[field.name].equalsIgnoringCase(cookie)
+        }
+    }
+    private static let cookie = Array("cookie".utf8)
+}

@@ -1,0 +1,90 @@
+import Configuration
+import CurlTransport
+import HTTPMessage
+import HTTPServer
+import Reactor
+
+// What the access log says of a request.
+extension Forwarder {
+    var accessRecord: AccessRecord {
+        let (admitted, ledger) = (current.admitted, current.ledger)
+        var record = AccessRecord()
+        connection.withHead { head, bytes in
+            guard !bytes.isEmpty else { return }
+            record.method = Array(bytes[head.method].text.utf8)
+            if ledger.isSent, let destination = admitted.destination, case .path(let range) = admitted.target,
+                !range.isEmpty
+            {
+                record.host = destination.host
+                record.path = Self.path(bytes[range], head)
+                return
+            }
+            // Also of what was refused before it was known where it leads.
+            let asked = head.asked(in: bytes)
+            record.host =
+                (ledger.isSent ? admitted.destination?.host : nil) ?? Array(bytes[asked.authority].text.utf8)
+            record.path = asked.isRoot ? [Self.root(head)] : Array(bytes[asked.path].text.utf8)
+        }
+        record.status = ledger.wasCut ? 0 : ledger.status != 0 ? ledger.status : 499
+        record.reason = ledger.refusal
+        record.cause = ledger.cause
+        record.requestID = requestID
+        record.bytesSent = ledger.bytesSent
+        record.bytesReceived = (current.exchange.isSwitched ? 0 : connection.bodyTaken) + ledger.bytesSwitched
+        if let tunnel = current.tunnel {
+            record.bytesSent = tunnel.toClient.count
+            record.bytesReceived = tunnel.toUpstream.count
+        }
+        record.duration = shard.loop.now.since(ledger.started)
+        record.upstream = admitted.rules?.name
+        record.client = admitted.rules?.settings.client
+        record.peer = connection.peer
+        record.address = address
+        record.user = admitted.caller.user
+        return record
+    }
+
+    /// By what name the request is found in logs.
+    var requestID: [UInt8] {
+        let own: [UInt8]? = connection.withHead { head, bytes in
+            bytes.isEmpty ? nil : RequestID.read(head.fields, in: bytes)
+        }
+        if let own { return own }
+        let number = current.ledger.number ?? shard.nextRequestNumber()
+        current.ledger.number = number
+        return RequestID.own(shard.requestsBegin, number)
+    }
+
+    /// Without the query.
+    private static func path(_ target: Span<UInt8>, _ head: RequestHead) -> [UInt8] {
+        var end = 0
+        while end < target.count, target[end] != UInt8(ascii: "?") { end += 1 }
+        // A query alone stands behind the root.
+        return end == 0 ? [root(head)] : Array(target.extracting(0..<end).text.utf8)
+    }
+
+    /// For a target that names no path: OPTIONS without one is for the whole server (RFC 9112, section 3.2.4).
+    private static func root(_ head: RequestHead) -> UInt8 {
+        head.methodKind == .options ? UInt8(ascii: "*") : UInt8(ascii: "/")
+    }
+
+    /// Tells of an exchange that failed, or of a tunnel that could not be dialled.
+    func report(_ error: TransportError) {
+        let problem = Problem(error)
+        let admitted = current.admitted
+        var failure = UpstreamFailure(error: error, reason: problem.title, advice: problem.detail)
+        failure.upstream = admitted.rules?.name ?? Tunnels.name
+        failure.client = admitted.rules?.settings.client
+        failure.requestID = requestID
+        connection.withHead { head, bytes in
+            guard let rules = admitted.rules, let destination = admitted.destination else {
+                failure.url = Array(bytes[head.asked(in: bytes).authority].text.utf8)
+                return
+            }
+            failure.url = Array("\(destination.origin.scheme.rawValue)://".utf8) + destination.host
+            guard case .path(let range) = admitted.target else { return failure.url.append(UInt8(ascii: "*")) }
+            failure.url += rules.pathPrefix + Self.path(bytes[range], head)
+        }
+        shard.observer.upstreamFailed(failure)
+    }
+}

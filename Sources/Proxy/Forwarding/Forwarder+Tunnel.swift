@@ -1,0 +1,78 @@
+import CurlTransport
+import HTTPMessage
+import HTTPServer
+import Reactor
+
+// CONNECT (RFC 9110, section 9.3.6): never with a token, and no answer before the connection stands. A refused one ends
+// the client's connection: what stands behind its head may be meant for the other end (RFC 9931, section 3).
+extension Forwarder {
+    func openTunnel(to authority: Authority) {
+        current.exchange.tunnel()
+        connection.clearDeadline()
+        guard let tunnels = shard.tunnels, let port = authority.port else { return fail(.connectRefused) }
+        waitNumber += 1
+        let number = waitNumber
+        do throws(TransportError) {
+            let attempt = try tunnels.dialer(for: authority).dial(
+                host: authority.host.description, port: port
+            ) { [weak self] result in
+                guard let self, number == waitNumber else { return }
+                dialled(result)
+            }
+            if number == waitNumber { current.dialAttempt = attempt }
+        } catch {
+            dialled(.failure(error))
+        }
+    }
+
+    private func dialled(_ result: Result<StreamSocket, TransportError>) {
+        waitNumber += 1
+        current.dialAttempt = nil
+        do throws(TransportError) {
+            try join(result.get())
+        } catch {
+            report(error)
+            fail(error.kind == .connectionTimedOut ? .tunnelTimeout : Problem(error))
+        }
+    }
+
+    private func join(_ upstream: StreamSocket) throws(TransportError) {
+        do throws(SystemError) {
+            try connection.handOver { client, received, unsent throws(SystemError) in
+                let tunnel = Tunnel(
+                    client: TunnelSide(client.socket, isEnding: client.isEnding, hasEnded: client.hasEnded),
+                    upstream: TunnelSide(upstream), loop: shard.loop,
+                    progressed: { [unowned self] in tunnelProgressed() },
+                    ended: { [unowned self] in tunnelEnded() })
+                try upstream.register(tunnel)
+                var head = ByteBuffer()
+                head.append(unsent)
+                head.append("HTTP/1.1 200 Connection established\r\n\r\n")
+                tunnel.toClient.begin(with: head.bytes, counts: false)
+                tunnel.toUpstream.begin(with: received, counts: true)
+                current.tunnel = tunnel
+            }
+        } catch {
+            throw TransportError(.internal, message: error.description)
+        }
+        current.ledger.status = 200
+        keepTime()
+        current.tunnel?.pump()
+    }
+
+    func ready(_ connection: ServerConnection, _ readiness: Readiness) { current.tunnel?.clientReady(readiness) }
+
+    private func tunnelProgressed() {
+        guard let tunnel = current.tunnel else { return }
+        keepTime()
+        shard.bytesPassed(self, sent: tunnel.toUpstream.takeNews(), received: tunnel.toClient.takeNews())
+    }
+
+    private func tunnelEnded() {
+        guard let tunnel = current.tunnel else { return }
+        shard.bytesPassed(self, sent: tunnel.toUpstream.takeNews(), received: tunnel.toClient.takeNews())
+        settle()
+        current.tunnel = nil
+        connection.close()
+    }
+}

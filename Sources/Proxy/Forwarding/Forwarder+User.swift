@@ -1,0 +1,73 @@
+import HTTPMessage
+import HTTPServer
+import Heimdallr
+import Reactor
+
+// Who asks, where `proxy.users` wants to know.
+extension Forwarder {
+    static let guessDelay = Timeout(.seconds(1))
+
+    /// Wrong ones are slow to be refused once many have come from the same place, and so few can be tried. Those who know
+    /// theirs never wait, wherever they are.
+    func refuse(_ credentials: BasicCredentials?) {
+        guard let credentials, let users = shard.users else { return refuseUser() }
+        let place = guessingPlace
+        let (waits, user, untold) = users.failed(credentials, from: place)
+        if let untold { shard.observer.userGuessed(place, user, untold) }
+        guard waits else { return refuseUser() }
+        guard shard.holdGuess(from: place) else {
+            current.ledger.status = Problem.userRequired.status
+            leave()
+            return connection.close()
+        }
+        heldGuess = place
+        current.exchange.hold()
+        keepTime()
+    }
+
+    /// The wait is over.
+    func refuseGuess() {
+        releaseGuess()
+        guard current.exchange.isHeld else { return }
+        refuseUser()
+    }
+
+    func releaseGuess() {
+        guard let place = heldGuess else { return }
+        heldGuess = nil
+        shard.releaseGuess(from: place)
+    }
+
+    private var guessingPlace: String {
+        if let peer = connection.peer { return "uid \(peer.user)" }
+        return connection.peerAddress.map { GuessLimit.name(address: $0.host) } ?? "unknown"
+    }
+
+    /// Behind CONNECT and upgrades bytes may follow that are no request (RFC 9931, section 3): they are not read as one.
+    private func refuseUser() {
+        current.exchange.judge()
+        var problem = Problem.userRequired
+        problem.closes = connection.head.methodKind == .connect || connection.head.upgradeRequested
+        fail(problem)
+    }
+
+    func waitForUsers(_ credentials: BasicCredentials) {
+        guard let users = shard.users else { return fail(.internalError) }
+        connection.clearDeadline()
+        waitNumber += 1
+        let number = waitNumber
+        let me = LoopBound(self, on: shard.loop)
+        Task {
+            await users.refresh()
+            me.loop.execute { me.value.usersRead(credentials, number) }
+        }
+    }
+
+    private func usersRead(_ credentials: BasicCredentials, _ number: Int) {
+        guard number == waitNumber, let users = shard.users else { return }
+        // A reading that took longer than it is good for is good once.
+        guard users.judge(credentials, now: .init(nanoseconds: 0)) == .accepted else { return refuse(credentials) }
+        current.admitted.caller.user = credentials.user
+        admit(isIdentified: true)
+    }
+}

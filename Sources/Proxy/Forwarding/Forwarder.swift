@@ -1,0 +1,392 @@
+import Configuration
+import CurlTransport
+import HTTPMessage
+import HTTPServer
+import Heimdallr
+import Reactor
+
+/// Answers the requests of one client's connection by asking upstreams: does what `Gate` and `Exchange` decide, and has
+/// no rules of its own. One for each connection, used for all of its requests. Loop's thread only.
+final class Forwarder: ConnectionHandler, NextTurnHandler {
+    /// Everything that is of one request; a new one is a new value.
+    struct Current {
+        var admitted: Admitted
+        var exchange = Exchange()
+        var ledger: Ledger
+        var upstream: Upstream?
+        var token: AccessToken?
+        /// What goes on with the upstream.
+        var outbound: (any UpstreamExchange)?
+        /// The turn in which the upstream was given the request.
+        var handedOver = LoopTime(nanoseconds: 0)
+        /// The upstream waits for our next turn.
+        var isYielding = false
+        /// The upstream waits for the client to take what there is.
+        var isPaused = false
+        var dialAttempt: DialAttempt?
+        var tunnel: Tunnel?
+
+        init(_ caller: Caller, started: LoopTime) {
+            admitted = Admitted(caller)
+            ledger = Ledger(started: started)
+        }
+    }
+
+    let shard: ProxyShard
+    let role: ListenerRole
+    /// Holds us.
+    unowned let connection: ServerConnection
+    /// Who calls, as far as the connection says.
+    private let caller: Caller
+    /// Who calls by TCP, for the access log.
+    let address: SocketAddress?
+    var current: Current
+    /// Tells the end of an earlier wait from that of the current one.
+    var waitNumber = 0
+    /// Where a wrong password came from whose refusal waits.
+    var heldGuess: String?
+    private var share = TurnShare()
+    private var isTurnScheduled = false
+
+    init(_ connection: ServerConnection, role: ListenerRole, shard: ProxyShard) {
+        self.connection = connection
+        self.role = role
+        self.shard = shard
+        var caller = Caller()
+        caller.uid = connection.peer?.user
+        if case .forward(let listener) = role { caller.listener = listener }
+        self.caller = caller
+        let isLogged = shard.observer.accessLog != nil && connection.peer == nil
+        address = isLogged ? connection.peerAddress : nil
+        current = Current(caller, started: connection.now)
+    }
+
+    // MARK: The request
+
+    func requestBegan(_ connection: ServerConnection) {
+        begin()
+        do throws(MessageError) { try connection.checkBody() } catch { return fail(Problem(error)) }
+        admit()
+    }
+
+    func requestRefused(_ connection: ServerConnection, _ error: MessageError) {
+        begin()
+        fail(error.status == Problem.slowHead.status ? .slowHead : Problem(error))
+    }
+
+    private func begin() {
+        current = Current(caller, started: connection.now)
+        current.exchange.request = connection.withHead { head, _ in Exchange.Request(head) }
+        shard.requestStarted()
+    }
+
+    /// - Parameter isIdentified: it is settled who asks.
+    func admit(isIdentified: Bool = false) {
+        let situation = Gate.Situation(
+            role: role, hasBytesBehind: connection.hasInput, now: connection.now, isIdentified: isIdentified)
+        let admission: Admission
+        do throws(Problem) {
+            admission = try connection.withHead { head, bytes throws(Problem) in
+                try shard.gate.admit(head, bytes, situation, &current.admitted)
+            }
+        } catch {
+            current.upstream = current.admitted.rules.flatMap { shard.upstream(for: $0) }
+            return fail(error)
+        }
+        switch admission {
+        case .forward: forward()
+        case .tunnel(let authority): openTunnel(to: authority)
+        case .reply: reply()
+        case .readUsers(let credentials): waitForUsers(credentials)
+        case .refuseUser(let credentials): refuse(credentials)
+        }
+    }
+
+    /// With a token where its upstream has a client; waits for one when there is none.
+    private func forward() {
+        guard let rules = current.admitted.rules, let upstream = shard.upstream(for: rules) else {
+            return fail(.internalError)
+        }
+        current.upstream = upstream
+        current.exchange.request.offersUpgrade = current.admitted.upgrade != nil
+        if current.admitted.isLast { current.exchange.request.keepsAlive = false }
+        switch current.admitted.credential {
+        case .none: break
+        case .kept: current.ledger.injection = .kept
+        case .token:
+            if rules.settings.onUnauthorized == .replay {
+                current.exchange.request.replaysUnauthorized = true
+                connection.keepBody(upTo: rules.settings.maxReplayBytes)
+            }
+            guard let token = upstream.currentToken() else {
+                current.ledger.injection = .failed
+                return waitForToken()
+            }
+            current.token = token
+            current.ledger.injection = .injected
+        }
+        send()
+    }
+
+    // MARK: Token
+
+    /// Whoever has a token that is only suspect waits no longer than this for a new one.
+    private static let suspectWait = Duration.seconds(2)
+
+    /// The wait is a task of its own: the loop goes on, and a client that leaves cancels nothing but its place.
+    /// - Parameter refused: a 401 came with this one.
+    private func waitForToken(insteadOf refused: AccessToken? = nil) {
+        guard let upstream = current.upstream, let client = upstream.client else { return fail(.internalError) }
+        current.exchange.awaitToken()
+        keepTime()
+        waitNumber += 1
+        let number = waitNumber
+        let me = LoopBound(self, on: shard.loop)
+        var patience = upstream.rules.settings.tokenWait
+        if refused == nil, client.currentToken() != nil { patience = min(patience, Self.suspectWait) }
+        let limit = ContinuousClock.now + patience
+        let resource = upstream.resource
+        Task {
+            let result: Result<AccessToken, HeimdallrError>
+            do throws(HeimdallrError) {
+                result = .success(try await client.accessToken(for: resource, insteadOf: refused, before: limit))
+            } catch {
+                result = .failure(error)
+            }
+            me.loop.execute { me.value.tokenArrived(result, number) }
+        }
+    }
+
+    private func tokenArrived(_ result: Result<AccessToken, HeimdallrError>, _ number: Int) {
+        guard number == waitNumber, current.exchange.isAwaitingToken, let upstream = current.upstream else { return }
+        var failure: HeimdallrError?
+        var doubted: AccessToken?
+        switch result {
+        case .success(let token): current.token = token
+        case .failure(let error):
+            failure = error
+            doubted = upstream.client?.currentToken()
+        }
+        switch current.exchange.tokenArrived(failure, hasDoubted: doubted != nil) {
+        case .send(let isFresh): sendWithToken(fresh: isFresh)
+        case .sendDoubted(let isFresh):
+            current.token = doubted
+            sendWithToken(fresh: isFresh)
+        case .pass(let answer): pass(answer)
+        case .refuse:
+            let name = upstream.rules.settings.client ?? ""
+            fail(failure.map { Problem($0, client: name, signIn: shard.observer.signIn) } ?? .internalError)
+        }
+    }
+
+    private func sendWithToken(fresh: Bool) {
+        current.ledger.injection = current.exchange.isReplayed ? .replayed : .injected
+        send(fresh: fresh)
+    }
+
+    // MARK: Sending
+
+    /// Begins the exchange with the upstream; also for the second try.
+    ///
+    /// - Parameter fresh: on a connection of its own.
+    private func send(fresh: Bool = false) {
+        guard let upstream = current.upstream, let destination = current.admitted.destination else {
+            return fail(.internalError)
+        }
+        if current.exchange.isReplayed || current.exchange.isResent, !connection.rewindBody() {
+            return fail(Problem(TransportError(.internal, message: "a part of the request's body is gone")))
+        }
+        let request = current.exchange.request
+        let upload: HTTP1Exchange.Upload =
+            switch connection.head.framing {
+            case .length(let length) where length > 0: .length(length)
+            case .chunked: .chunked
+            default: request.offersUpgrade ? .upgrade : .none
+            }
+        current.exchange.ask()
+        current.handedOver = connection.now
+        current.ledger.isSent = true
+        keepTime()
+        do throws(TransportError) {
+            try upstream.begin(
+                UpstreamRequest(
+                    origin: destination.origin, isHead: request.isHead, expectsContinue: request.expectsContinue,
+                    upload: upload, isFresh: fresh), for: self
+            ) { current.outbound = $0 }
+        } catch {
+            current.outbound = nil
+            report(error)
+            fail(Problem(error))
+        }
+    }
+
+    /// What became of the exchange with the upstream.
+    func ended(_ error: TransportError?, wasReused: Bool) {
+        switch current.exchange.ended(error, canSendAgain: wasReused && connection.canRewindBody) {
+        case .complete: finish()
+        case .resend: sendAgain()
+        case .replay: waitForToken(insteadOf: current.token)
+        case .renew: waitForToken()
+        case .sendByHTTP1:
+            current.upstream?.noteLackOfHTTP2(connection.now)
+            send()
+        case .problem(let problem): fail(problem)
+        case .cut: cut()
+        }
+    }
+
+    /// On a fresh connection. The first try took its time: a token that has expired or been rejected meanwhile is not
+    /// sent again (rule 1).
+    private func sendAgain() {
+        if current.token != nil, let upstream = current.upstream {
+            guard let token = upstream.currentToken() else { return waitForToken() }
+            current.token = token
+        }
+        send(fresh: true)
+    }
+
+    // MARK: The end
+
+    /// Answers with a problem; where another answer is under way, cuts it: nothing may come within an answer but its own
+    /// bytes.
+    func fail(_ problem: Problem) {
+        if current.exchange.isAnswered { return cut() }
+        current.outbound?.cancel()
+        let isComplete = connection.isRequestComplete
+        let keeps =
+            current.exchange.keepsConnection(behind: problem, isRequestComplete: isComplete)
+            && !connection.head.upgradeRequested && !connection.mustClose
+        current.ledger.status = problem.status
+        current.ledger.refusal = problem.slug
+        current.ledger.cause = problem.cause
+        let rules = current.admitted.rules
+        let requestID = shard.observer.accessLog == nil ? nil : requestID
+        let isHead = current.exchange.request.isHead
+        let before = connection.outputCount
+        connection.write {
+            ProblemAnswer.append(
+                problem, to: &$0, client: rules?.settings.client, upstream: rules?.name, requestID: requestID,
+                isHead: isHead, closes: !keeps)
+        }
+        current.ledger.bytesSent = UInt64(connection.outputCount - before)
+        finish(keeping: keeps)
+    }
+
+    /// The answer stands in the output, to its end.
+    private func finish() {
+        finish(keeping: current.exchange.keepsConnection(isRequestComplete: connection.isRequestComplete))
+    }
+
+    /// Counts, lets go of what is secret, and goes on with the next request or ends behind this one.
+    func finish(keeping: Bool) {
+        settle()
+        connection.finish(keepsOpen: keeping)
+    }
+
+    /// The client has a part of an answer that will never be whole.
+    func cut() {
+        current.ledger.wasCut = true
+        leave()
+        connection.cut()
+    }
+
+    func clientLeft(_ connection: ServerConnection, _ leaving: ClientLeaving) {
+        if leaving == .stalled { current.ledger.wasCut = true }
+        leave()
+    }
+
+    /// Ends what goes on for a client that gets nothing more.
+    func leave() {
+        waitNumber += 1
+        releaseGuess()
+        if let tunnel = current.tunnel { return tunnel.end(cut: true) }
+        current.outbound?.cancel()
+        current.dialAttempt?.cancel()
+        settle()
+    }
+
+    /// The request is over, whatever became of it.
+    func settle() {
+        shard.requestEnded(self)
+        current.outbound = nil
+        current.token = nil
+        current.upstream = nil
+    }
+
+    // MARK: Time
+
+    /// Waits for whom the exchange waits for, from now on.
+    func keepTime() {
+        switch current.exchange.patience {
+        case .none: connection.clearDeadline()
+        case .guess: connection.setDeadline(after: Self.guessDelay)
+        case .response: connection.setDeadline(after: current.upstream?.responseTimeout ?? .off)
+        case .requestBody, .tunnel: connection.setDeadline(after: shard.idleTimeout)
+        case .upstream: connection.setDeadline(after: current.upstream?.idleTimeout ?? .off)
+        case .farewell: connection.setDeadline(after: Self.farewell)
+        }
+    }
+
+    /// How long the upstream may be silent once the client has ended its side, where that end can't be passed on.
+    private static let farewell = Timeout(.milliseconds(500))
+
+    func deadlinePassed(_ connection: ServerConnection) {
+        switch current.exchange.patience {
+        case .none: break
+        case .guess: refuseGuess()
+        case .tunnel: current.tunnel?.end(cut: true)
+        case .farewell:
+            leave()
+            connection.close()
+        case .response, .requestBody, .upstream:
+            if let problem = current.exchange.impatience { fail(problem) } else { cut() }
+        }
+    }
+
+    // MARK: Turns
+
+    /// Whether another piece of an answer may be handled in this turn.
+    var hasShareLeft: Bool { share.takesMore(in: shard.loop) }
+
+    /// Goes on with the answer when others have had their turn.
+    func waitForTurn() -> BodyStep {
+        current.isYielding = true
+        if !isTurnScheduled {
+            isTurnScheduled = true
+            shard.loop.atNextTurn(self)
+        }
+        return .pause
+    }
+
+    func nextTurn() {
+        isTurnScheduled = false
+        guard current.isYielding else { return }
+        current.isYielding = false
+        current.outbound?.resumeBody()
+    }
+
+    /// Goes on with the answer when the client has taken some of it.
+    func waitForRoom() -> BodyStep {
+        current.isPaused = true
+        connection.waitForRoom()
+        return .pause
+    }
+
+    func outputDrained(_ connection: ServerConnection) {
+        guard current.isPaused else { return }
+        current.isPaused = false
+        current.outbound?.resumeBody()
+    }
+
+    func bodyArrived(_ connection: ServerConnection) { current.outbound?.resumeUpload() }
+}
+
+extension Exchange.Request {
+    init(_ head: RequestHead) {
+        isHead = head.methodKind == .head
+        isHTTP10 = head.version == .http10
+        isIdempotent = head.methodKind.isIdempotent
+        expectsContinue = head.expectsContinue
+        keepsAlive = head.keepAlive
+    }
+}

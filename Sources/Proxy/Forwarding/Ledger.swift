@@ -1,0 +1,27 @@
+import HTTPMessage
+import Reactor
+
+/// What metrics and access log want to know of one request, as far as it can't be read from the request itself.
+struct Ledger {
+    let started: LoopTime
+    /// As the client saw it; 0 before there is an answer.
+    var status = 0
+    /// The answer was cut: the client can't take it for whole.
+    var wasCut = false
+    /// Why we answered ourselves: the last word of the problem's `type`.
+    var refusal: String?
+    /// What is wrong with a request that can't be understood.
+    var cause: String?
+    /// It was handed on to its destination.
+    var isSent = false
+    /// Bytes of the answer, its head included.
+    var bytesSent: UInt64 = 0
+    /// Bytes that an upgraded connection's client has sent.
+    var bytesSwitched: UInt64 = 0
+    /// What became of its token, where its upstream has a client.
+    var injection: InjectionResult?
+    /// Its number on this loop, where the program gave it no name.
+    var number: UInt64?
+
+    init(started: LoopTime) { self.started = started }
+}

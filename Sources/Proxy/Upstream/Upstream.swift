@@ -1,0 +1,163 @@
+import Configuration
+import CurlTransport
+import HTTPMessage
+import HTTPServer
+import Heimdallr
+import Reactor
+
+/// One upstream as one loop sees it: its rules, its connections, its client's token in the form it goes out in.
+/// Loop's thread only.
+final class Upstream {
+    let rules: UpstreamRules
+    /// Its connections: we speak HTTP/1.1 on them.
+    private let carriers: CarrierPool
+    /// libcurl's own engine, for HTTP/2; `nil`: not wanted.
+    private let transfers: ConnectionPool?
+    /// Its server does not offer HTTP/2, and is not asked again before.
+    private var http1Until = LoopTime(nanoseconds: 0)
+    private let rack: ExchangeRack
+    let client: Heimdallr?
+    private let authenticator: any ResourceRequestAuthenticator
+    let responseTimeout: Timeout
+    let idleTimeout: Timeout
+    private var credential: RequestCredential?
+    private var credentialGeneration: UInt64 = 0
+    /// What the client's token is judged by here.
+    let resource: String
+    /// The newest token that was taken, as this loop has seen it.
+    private var acceptedGeneration: UInt64 = 0
+
+    /// - Parameter client: keeps the token of `settings.client`; `nil` where that is `nil`.
+    /// - Throws: `TransportError` when libcurl lacks memory.
+    init(
+        _ rules: UpstreamRules, client: Heimdallr?, trustAnchors: String?, own: OwnListeners, rack: ExchangeRack
+    ) throws(TransportError) {
+        self.rules = rules
+        let settings = rules.settings
+        responseTimeout = Timeout(settings.responseTimeout)
+        idleTimeout = Timeout(settings.idleTimeout)
+        self.client = client
+        resource = "\(rules.index ?? 0) \(rules.name)"
+        var options = PoolOptions()
+        options.connectTimeout = settings.connectTimeout
+        options.maxConnections = settings.maxConnections
+        options.maxConnectionAge = settings.maxConnectionAge
+        options.nextProxy = PoolOptions.NextProxy(settings.proxy)
+        options.trustAnchors = .init(own: settings.tls.caFile, extra: trustAnchors)
+        options.certificateFile = settings.tls.certFile
+        options.keyFile = settings.tls.keyFile
+        options.addressPolicy.own = own
+        self.rack = rack
+        carriers = CarrierPool(options: options, loop: rack.loop)
+        options.http2 = true
+        transfers = settings.http2 ? try ConnectionPool(options: options, loop: rack.loop) : nil
+        authenticator =
+            switch settings.injection {
+            case .header(let name, let scheme): ResourceRequestAuthenticatorHTTPHeader(name: name, scheme: scheme)
+            case .query(let name): ResourceRequestAuthenticatorQueryParameter(name: name)
+            }
+    }
+
+    /// For hosts that the configuration does not name (`unmatched: forward`): unsigned, plain http, public addresses.
+    init(
+        unmatched proxy: ProxySettings, trustAnchors: String?, own: OwnListeners, rack: ExchangeRack
+    ) {
+        rules = .unmatched
+        let settings = rules.settings
+        responseTimeout = Timeout(settings.responseTimeout)
+        idleTimeout = Timeout(settings.idleTimeout)
+        client = nil
+        resource = rules.name
+        authenticator = ResourceRequestAuthenticatorHTTPHeader()
+        var options = PoolOptions()
+        options.trustAnchors = .init(own: nil, extra: trustAnchors)
+        options.addressPolicy.own = own
+        options.addressPolicy.publicOnly = true
+        options.addressPolicy.exceptions = proxy.privateNetworks.compactMap { AddressPolicy.Block($0) }
+        self.rack = rack
+        carriers = CarrierPool(options: options, loop: rack.loop)
+        transfers = nil
+    }
+
+    /// Begins to ask for something. `began` is given what goes on before `delegate` is told anything.
+    /// - Throws: `TransportError`; then it never began.
+    func begin(
+        _ request: UpstreamRequest, for delegate: any UpstreamExchangeDelegate,
+        began: (any UpstreamExchange) -> Void
+    ) throws(TransportError) {
+        if let pool = http2Pool(for: request) {
+            let exchange = try TransferredExchange(request, over: pool, delegate: delegate)
+            began(exchange)
+            try exchange.start()
+        } else {
+            let exchange = rack.exchange()
+            began(exchange)
+            try exchange.start(request, over: carriers, delegate: delegate)
+        }
+    }
+
+    /// Who carries a request over HTTP/2. Other protocols and plain http are for HTTP/1.1.
+    private func http2Pool(for request: UpstreamRequest) -> ConnectionPool? {
+        guard let transfers, request.origin.scheme == .https, request.upload != .upgrade, rack.loop.now >= http1Until
+        else { return nil }
+        return transfers
+    }
+
+    /// Asked again as often as connections are made anew.
+    func noteLackOfHTTP2(_ now: LoopTime) { http1Until = now + rules.settings.maxConnectionAge }
+
+    /// The client's token, unless it is suspect here. Never waits.
+    func currentToken() -> AccessToken? { client?.currentToken(for: resource) }
+
+    /// A 401 came with it.
+    /// - Returns: whether a newer one is to be had, and the request worth another try.
+    func refused(_ token: AccessToken, saysInvalid: Bool, isReplay: Bool) -> Bool {
+        client?.refused(token, by: resource, saysInvalid: saysInvalid, isReplay: isReplay) ?? false
+    }
+
+    func accepted(_ token: AccessToken, isReplay: Bool) {
+        guard acceptedGeneration != token.generation || isReplay else { return }
+        acceptedGeneration = token.generation
+        client?.accepted(token, by: resource, isReplay: isReplay)
+    }
+
+    /// Nothing of a token that has gone stays here.
+    func forgetCredential() { credential = nil }
+
+    var hasCredential: Bool { credential != nil }
+
+    /// The token as it goes onto a request, made once per token.
+    func credential(for token: AccessToken) -> RequestCredential {
+        if let credential, credentialGeneration == token.generation { return credential }
+        let made = authenticator.credential(for: token)
+        credential = made
+        credentialGeneration = token.generation
+        return made
+    }
+}
+
+extension PoolOptions.NextProxy {
+    /// For the leg that `setting` is about.
+    public init(_ setting: NextProxy) {
+        switch setting {
+        case .none: self = .none
+        case .environment: self = .environment
+        case .url(let url): self = .url(url)
+        }
+    }
+}
+
+extension PoolOptions.TrustAnchors {
+    /// - Parameters:
+    ///   - own: those of the peer, which stand alone.
+    ///   - extra: those of the whole configuration, beside the system's.
+    public init(own: String?, extra: String?) {
+        if let own {
+            self = .only(file: own)
+        } else if let extra {
+            self = .systemAnd(file: extra)
+        } else {
+            self = .system
+        }
+    }
+}

@@ -1,0 +1,147 @@
+import Configuration
+import CurlTransport
+import HTTPMessage
+import Heimdallr
+import Reactor
+import Testing
+
+@testable import Proxy
+
+/// Whatever a request does wrong, the first rule that it breaks answers.
+@Suite("a request is judged in one order, in one place") struct GateTests {
+    private static let settings = """
+        proxy:
+          max_body_bytes: 10B
+          connect: tunnel
+          tunnels: [db.example.com:5432]
+        clients:
+          crm: {token_endpoint: "https://idp.example.com/token", client_id: a, client_secret: s}
+        upstreams:
+          - host: api.example.com
+            methods: [GET, OPTIONS, POST]
+            client: crm
+            on_existing: reject
+          - host: "*.wild.example.com"
+          - host: base.example.com
+            url: https://base.example.com/tenant
+            client: crm
+            inject: {query: access_token}
+            allow_deprecated: true
+        """
+
+    private func gate(users: Bool = false) async throws -> Gate {
+        let (configuration, _) = try Configuration.parse(yaml: Self.settings, file: "test.yaml", environment: [:])
+        let directory = users ? try await UserDirectory(["ann": Secret("pw")], secretLost: { _, _ in }) : nil
+        return Gate(configuration, routes: RouteTable(configuration.upstreams), users: directory)
+    }
+
+    private func judge(
+        _ gate: inout Gate, _ lines: [String], bytesBehind: Bool = false
+    ) throws -> (Result<Admission, Problem>, Admitted) {
+        let bytes = Array((lines + ["", ""]).joined(separator: "\r\n").utf8)
+        var head = RequestHead()
+        guard case .complete = try head.parse(bytes.span, limits: HeadLimits(maxBytes: 65536, maxFields: 256)) else {
+            throw Incomplete()
+        }
+        let situation = Gate.Situation(
+            role: .forward(.tcp(host: "127.0.0.1", port: 8080)), hasBytesBehind: bytesBehind, now: .current())
+        var admitted = Admitted()
+        do throws(Problem) {
+            return (.success(try gate.admit(head, bytes.span, situation, &admitted)), admitted)
+        } catch {
+            return (.failure(error), admitted)
+        }
+    }
+
+    private struct Incomplete: Error {}
+
+    /// Each step takes away what the step before complained of.
+    @Test func `the first rule that is broken answers`() async throws {
+        var gate = try await gate(users: true)
+        let via = "Via: " + Array(repeating: "1.1 heimdallr-proxy", count: 8).joined(separator: ", ")
+        let all = [
+            "Host: nobody.example.com", "Proxy-Authorization: Basic YW5uOnB3", "Content-Length: 11", via,
+            "Authorization: Bearer own", "X-HTTP-Method-Override: DELETE",
+        ]
+        func answer(_ target: String, without: Int...) throws -> Result<Admission, Problem> {
+            let fields = all.indices.filter { !without.contains($0) }.map { all[$0] }
+            return try judge(&gate, ["POST http://\(target)/ HTTP/1.1"] + fields).0
+        }
+        #expect(try answer("nobody.example.com", without: 1) == .success(.refuseUser(nil)))
+        #expect(try answer("nobody.example.com") == .failure(.bodyTooLarge))
+        #expect(try answer("nobody.example.com", without: 2) == .failure(.circle))
+        #expect(try answer("nobody.example.com", without: 2, 3) == .failure(.unknownHost))
+        #expect(try answer("api.example.com", without: 2, 3) == .failure(.methodOverride))
+        #expect(try answer("api.example.com", without: 2, 3, 5) == .failure(.ownCredential))
+        #expect(try answer("api.example.com", without: 2, 3, 4, 5) == .success(.forward))
+    }
+
+    @Test func `Max-Forwards comes before the upgrade, and that before the credential`() async throws {
+        var gate = try await gate()
+        let fields = [
+            "Host: api.example.com", "Connection: upgrade", "Upgrade: websocket", "Authorization: Bearer own",
+        ]
+        let line = "OPTIONS http://api.example.com/x HTTP/1.1"
+        #expect(try judge(&gate, [line, "Max-Forwards: 0"] + fields, bytesBehind: true).0 == .success(.reply))
+        #expect(try judge(&gate, [line, "Max-Forwards: x"] + fields).0 == .failure(.badMaxForwards))
+        let counted = [line, "Max-Forwards: 3"] + fields
+        #expect(try judge(&gate, counted, bytesBehind: true).0 == .failure(.bytesBeforeUpgrade))
+        #expect(try judge(&gate, counted).0 == .failure(.ownCredential))
+        let (admission, admitted) = try judge(&gate, Array(counted.dropLast()))
+        #expect(admission == .success(.forward))
+        #expect(admitted.maxForwards == 2)
+        #expect(admitted.upgrade?.value == Array("websocket".utf8))
+        #expect(admitted.isLast)
+        #expect(admitted.credential == .token)
+    }
+
+    @Test func `a refusal knows its upstream`() async throws {
+        var gate = try await gate()
+        let (admission, admitted) = try judge(
+            &gate, ["GET http://api.example.com/ HTTP/1.1", "Host: api.example.com", "Authorization: Bearer own"])
+        #expect(admission == .failure(.ownCredential))
+        #expect(admitted.rules?.index == 0)
+    }
+
+    @Test func `TRACE carries no token`() async throws {
+        var gate = try await gate()
+        let (admission, admitted) = try judge(
+            &gate, ["TRACE http://base.example.com/tenant HTTP/1.1", "Host: base.example.com"])
+        #expect(admission == .success(.forward))
+        #expect(admitted.credential == .none)
+    }
+
+    @Test func `CONNECT is judged by the same rules`() async throws {
+        var gate = try await gate(users: true)
+        let head = ["CONNECT db.example.com:5432 HTTP/1.1", "Host: db.example.com:5432"]
+        #expect(try judge(&gate, head).0 == .success(.refuseUser(nil)))
+        let user = "Proxy-Authorization: Basic YW5uOnB3"
+        #expect(
+            try judge(&gate, head + [user]).0
+                == .success(.tunnel(try Authority(parsing: "db.example.com:5432"))))
+        #expect(
+            try judge(&gate, ["CONNECT api.example.com:443 HTTP/1.1", "Host: api.example.com:443", user]).0
+                == .failure(.tunnelNotListed))
+    }
+
+    @Test func `a wildcard goes on by https`() async throws {
+        var gate = try await gate()
+        for port in ["", ":80", ":443"] {
+            let host = "a.wild.example.com" + port
+            let (admission, admitted) = try judge(&gate, ["GET http://\(host)/ HTTP/1.1", "Host: \(host)"])
+            #expect(admission == .success(.forward))
+            #expect(admitted.destination?.scheme == .https)
+            #expect(admitted.destination?.origin.port == 443)
+        }
+    }
+
+    @Test func `what a url confines is confined`() async throws {
+        var gate = try await gate()
+        #expect(
+            try judge(&gate, ["OPTIONS http://base.example.com HTTP/1.1", "Host: base.example.com"]).0
+                == .failure(.wholeServer))
+        #expect(
+            try judge(&gate, ["GET http://base.example.com/../other HTTP/1.1", "Host: base.example.com"]).0
+                == .failure(.climbingPath))
+    }
+}
