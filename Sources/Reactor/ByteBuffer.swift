@@ -5,11 +5,7 @@ import Glibc
     private var storage: UnsafeMutableRawBufferPointer
     private var start = 0
     private var end = 0
-    /// What is appended while this is set is secret: emptied, moved or given back, its memory is wiped.
-    public var isSecret: Bool {
-        didSet { if oldValue, !isSecret { secretEnd = end } }
-    }
-    /// Secrets, and what stands before them, end here, whether or not they were consumed.
+    /// Secrets, and what stands before them, end here, whether or not they were consumed; `Int.max`: at the last byte.
     private var secretEnd = 0
 
     public init(capacity: Int = 0, isSecret: Bool = false) {
@@ -18,16 +14,28 @@ import Glibc
     }
 
     deinit {
-        let dirty = isSecret ? end : secretEnd
-        if dirty > 0 { unsafe explicit_bzero(storage.baseAddress.unsafelyUnwrapped, dirty) }
+        if secretEnd > 0 { wipe(from: 0) }
         unsafe storage.deallocate()
     }
 
-    private mutating func wipe() {
-        let dirty = isSecret ? end : secretEnd
-        guard dirty > 0 else { return }
-        unsafe explicit_bzero(storage.baseAddress.unsafelyUnwrapped, dirty)
-        secretEnd = 0
+    /// What is appended while this is set is secret: emptied, moved or given back, its memory is wiped.
+    public var isSecret: Bool {
+        get { secretEnd == .max }
+        set {
+            if newValue { secretEnd = .max } else if isSecret { secretEnd = end }
+        }
+    }
+
+    /// Of what is secret, and of what stands before it.
+    @inline(never) private func wipe(from index: Int) {
+        let dirty = min(secretEnd, end)
+        guard index < dirty else { return }
+        unsafe explicit_bzero(storage.baseAddress.unsafelyUnwrapped + index, dirty - index)
+    }
+
+    /// All that is secret has gone, or has moved by `distance` to the front.
+    private mutating func moveSecret(by distance: Int) {
+        if !isSecret { secretEnd = max(0, secretEnd - distance) }
     }
 
     public var count: Int { end - start }
@@ -114,15 +122,18 @@ import Glibc
     /// Takes bytes off the end until `count` are left.
     public mutating func truncate(to count: Int) {
         precondition(count >= 0 && count <= end - start)
-        let dirty = isSecret ? end : secretEnd
-        if start + count < dirty {
-            unsafe explicit_bzero(storage.baseAddress.unsafelyUnwrapped + start + count, dirty - start - count)
+        if secretEnd > 0 {
+            wipe(from: start + count)
+            if !isSecret { secretEnd = min(secretEnd, start + count) }
         }
         end = start + count
     }
 
     public mutating func removeAll() {
-        wipe()
+        if secretEnd > 0 {
+            wipe(from: 0)
+            moveSecret(by: end)
+        }
         start = 0
         end = 0
     }
@@ -136,16 +147,17 @@ import Glibc
 
     /// Room for `count` more bytes behind the last one.
     public mutating func reserve(_ count: Int) {
-        guard unsafe storage.count - end < count else { return }
+        if unsafe storage.count - end < count { makeRoom(count) }
+    }
+
+    @inline(never) private mutating func makeRoom(_ count: Int) {
         let used = end - start
         if start > 0, unsafe storage.count - used >= count, unsafe used <= storage.count / 2 {
             if used > 0 {
                 unsafe memmove(
                     storage.baseAddress.unsafelyUnwrapped, storage.baseAddress.unsafelyUnwrapped + start, used)
             }
-            let dirty = isSecret ? end : secretEnd
-            if dirty > used { unsafe explicit_bzero(storage.baseAddress.unsafelyUnwrapped + used, dirty - used) }
-            secretEnd = max(0, secretEnd - start)
+            if secretEnd > 0 { wipe(from: used) }
         } else {
             let bigger = UnsafeMutableRawBufferPointer.allocate(
                 byteCount: max(used + count, unsafe storage.count * 2), alignment: 8)
@@ -153,12 +165,11 @@ import Glibc
                 unsafe memcpy(
                     bigger.baseAddress.unsafelyUnwrapped, storage.baseAddress.unsafelyUnwrapped + start, used)
             }
-            let left = max(0, secretEnd - start)
-            wipe()
-            secretEnd = left
+            if secretEnd > 0 { wipe(from: 0) }
             unsafe storage.deallocate()
             unsafe storage = bigger
         }
+        moveSecret(by: start)
         start = 0
         end = used
     }

@@ -33,7 +33,7 @@ struct SecretsInMemoryTests {
     }
 
     enum Way: String, CaseIterable {
-        case plain, tls, http2
+        case plain, tls, http2, query
     }
 
     /// Its files last as long as it does.
@@ -47,7 +47,7 @@ struct SecretsInMemoryTests {
     private func proxy(_ endpoint: TokenEndpoint, _ way: Way, client lines: String) async throws -> Ground {
         var authority: PrivateCA?
         var certificate: PrivateCA.Certificate?
-        if way != .plain {
+        if way == .tls || way == .http2 {
             let made = try await PrivateCA()
             (authority, certificate) = (made, try await made.server())
         }
@@ -61,7 +61,8 @@ struct SecretsInMemoryTests {
                 }
                 location / { return 200 "ok"; }
                 """)
-        let api = way == .plain ? "http://127.0.0.1:\(nginx.httpPort)" : "https://localhost:\(nginx.httpsPort)"
+        let api = certificate == nil ? "http://127.0.0.1:\(nginx.httpPort)" : "https://localhost:\(nginx.httpsPort)"
+        let more = way == .query ? ", inject: {query: access_token}, allow_deprecated: true" : ""
         let proxy = try await RunningProxy(
             """
             proxy: {listen: "127.0.0.1:0"}
@@ -76,7 +77,7 @@ struct SecretsInMemoryTests {
                 allow_plaintext: true
             \(lines.indented(4))
             upstreams:
-              - {host: api.test, url: "\(api)", client: api, allow_plaintext: true, http2: \(way == .http2)}
+              - {host: api.test, url: "\(api)", client: api, allow_plaintext: true, http2: \(way == .http2)\(more)}
             """,
             files: ["secret": client, "password": password])
         return Ground(proxy: proxy, nginx: nginx, authority: authority)
@@ -91,7 +92,7 @@ struct SecretsInMemoryTests {
             #expect(try await program.response().status == 200)
             #expect(try await proxy.get("http://api.test/once").status == 200)
         }
-        #expect(try nginx.accessLog().contains("Bearer \(access)"))
+        #expect(try nginx.accessLog().contains(way == .query ? "access_token=\(access)" : "Bearer \(access)"))
         // What is in use is there, or the search would find nothing that is.
         #expect(try !ProcessMemory(of: proxy.process.pid).findings(of: access).isEmpty)
         let socket = proxy.directory.path(of: "admin.sock")
