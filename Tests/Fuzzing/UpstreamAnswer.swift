@@ -56,7 +56,8 @@ private func read(_ exchange: inout HTTP1Exchange, _ options: UInt8, _ input: [U
                 }
             } catch {
                 require(error.status == 502, "the upstream is at fault")
-                result.error = error
+                // What can't become a status line is refused before its end, where something else may be amiss with it.
+                result.error = MessageError(status: error.status, detail: "")
                 break pieces
             }
         }
