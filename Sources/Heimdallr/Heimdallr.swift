@@ -366,11 +366,11 @@ public final class Heimdallr: Sendable {
                 outcome, report(kind == .grant ? exchange.grant.type : "refresh_token", outcome, since: clock.now())
             )
         }
-        let (spent, current) = state.withLock { ($0.lifeCycle.spentRefreshToken, $0.lifeCycle.token?.value) }
+        let (spent, echoes) = state.withLock { ($0.lifeCycle.spentRefreshToken, $0.lifeCycle.secretsToHide) }
         if let seed = prepared.seed, seed == spent { return (.seedSpent, nil) }
         guard apply({ $0.began(id, seed: prepared.seed, now: $1) }) else { return (nil, nil) }
         let begin = clock.now()
-        let outcome = await exchange.perform(prepared, hiding: current.map { [$0] } ?? [], wallClock: clock.wallClock)
+        let outcome = await exchange.perform(prepared, hiding: echoes, wallClock: clock.wallClock)
         return (outcome, report(prepared.grantType, outcome, since: begin))
     }
 

@@ -84,6 +84,12 @@ struct StatusTests {
         }
         seen += try await reader.read(until: "event: token_failed\n")
         try await look()
+        // The refresh token is dead by then, the access token has expired, and the server still repeats both.
+        while endpoint.requests.count < 4 {
+            _ = try await admin.proxy.get("http://api.test/")
+            try await Task.sleep(for: .milliseconds(100))
+        }
+        try await look()
         #expect(try await admin.proxy.terminate() == .exited(0))
         seen += String(decoding: try await reader.readToEnd(), as: UTF8.self) + admin.proxy.log
         #expect(seen.contains("invalid_request"))

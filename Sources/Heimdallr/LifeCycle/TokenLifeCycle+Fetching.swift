@@ -279,6 +279,7 @@ extension TokenLifeCycle {
         _ spent: Secret, now: Instant, wallClock: Int64, random: () -> Double
     ) -> TokenRecord? {
         grant.lose(spent)
+        echoes.note(spent)
         if settings.needs == .person {
             act(.emit(.tokenLost(.grantGone)))
             needAuthentication()

@@ -78,6 +78,7 @@ struct TokenLifeCycle: Sendable {
     var setbacks = Setbacks()
     var saving = RecordSaving()
     var waiters = WaitingList()
+    var echoes = Echoes()
 
     /// It was said that nothing but a login helps.
     var announcedNeed = false
@@ -95,6 +96,8 @@ struct TokenLifeCycle: Sendable {
     var fetch: Fetch? { fetching.current }
     var refreshToken: Secret? { grant.refreshToken }
     var spentRefreshToken: Secret? { grant.spent }
+    /// What must not be shown when the server repeats it.
+    var secretsToHide: [Secret] { echoes.secrets + [refreshToken, spentRefreshToken, token?.value].compactMap { $0 } }
     var failure: Setbacks.Failure? { setbacks.failure }
     var rejectedUntil: Instant? { rejections.until }
     var revision: UInt64 { saving.revision }
@@ -156,6 +159,7 @@ struct TokenLifeCycle: Sendable {
         cancelFetch()
         if held != nil { drop(.discarded) }
         grant.forget()
+        echoes.forget()
         logins.forget()
         saving.giveUp()
         setbacks.forget()
@@ -240,6 +244,8 @@ struct TokenLifeCycle: Sendable {
     /// The token is in use from here on.
     mutating func publish(_ new: AccessToken, now: Instant, random: () -> Double) {
         if held != nil { rejections.endRow() }
+        echoes.note(new.value)
+        echoes.note(refreshToken)
         held = HeldToken(new, refreshBefore: settings.refreshBefore, now: now, random: random)
         announcedNeed = false
         hasSettled = true
