@@ -14,6 +14,7 @@ Prints what it saw, a line each, and exits with 1 and a sentence when something 
 import sys
 import time
 
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
@@ -51,9 +52,14 @@ class Person:
             raise SystemExit(f"not seen: {what}, at {self.driver.current_url}:\n{self.driver.page_source[:6000]}")
 
     def row(self, client):
-        for row in self.driver.find_elements(By.CSS_SELECTOR, "table.clients tbody tr:not(.note)"):
-            if row.find_element(By.CSS_SELECTOR, ".name").text == client:
-                return row
+        # The page replaces its rows whenever something changes.
+        for _ in range(20):
+            try:
+                for row in self.driver.find_elements(By.CSS_SELECTOR, "table.clients tbody tr:not(.note)"):
+                    if row.find_element(By.CSS_SELECTOR, ".name").text == client:
+                        return row
+            except StaleElementReferenceException:
+                continue
         raise SystemExit(f"no row for {client}")
 
     def state(self, client):
