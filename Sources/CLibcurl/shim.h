@@ -52,7 +52,11 @@ typedef int (*heimdallr_prereq_callback)(void *, char *, char *, int, int);
 typedef int (*heimdallr_resolver_callback)(void *, void *, void *);
 typedef int (*heimdallr_socket_callback)(CURL *, curl_socket_t, int, void *, void *);
 typedef int (*heimdallr_timer_callback)(CURLM *, long, void *);
+typedef int (*heimdallr_progress_callback)(void *, curl_off_t, curl_off_t, curl_off_t, curl_off_t);
 
+static inline CURLcode heimdallr_easy_set_progress(CURL *h, heimdallr_progress_callback f) {
+    return curl_easy_setopt(h, CURLOPT_XFERINFOFUNCTION, f);
+}
 static inline CURLcode heimdallr_easy_set_long(CURL *h, CURLoption o, long v) { return curl_easy_setopt(h, o, v); }
 static inline CURLcode heimdallr_easy_set_offset(CURL *h, CURLoption o, curl_off_t v) { return curl_easy_setopt(h, o, v); }
 static inline CURLcode heimdallr_easy_set_string(CURL *h, CURLoption o, const char *v) { return curl_easy_setopt(h, o, v); }

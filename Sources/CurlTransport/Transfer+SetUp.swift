@@ -85,6 +85,11 @@ extension Transfer {
             try string(CURLOPT_PROXY, url, "CURLOPT_PROXY")
             try string(CURLOPT_NOPROXY, "", "CURLOPT_NOPROXY")
         }
+        if options.nextProxy != .none {
+            try long(CURLOPT_NOPROGRESS, 0, "CURLOPT_NOPROGRESS")
+            try check(unsafe heimdallr_easy_set_progress(handle, countStep), "CURLOPT_XFERINFOFUNCTION")
+            try unsafe pointer(CURLOPT_XFERINFODATA, userData, "CURLOPT_XFERINFODATA")
+        }
         try unsafe pointer(CURLOPT_SHARE, UnsafeMutableRawPointer(pool.share.pointer), "CURLOPT_SHARE")
         try check(
             unsafe heimdallr_easy_set_data(handle, CURLOPT_HEADERFUNCTION, receiveHeader), "CURLOPT_HEADERFUNCTION")
@@ -210,11 +215,22 @@ private func provideUpload(
     return transfer.pool.calling { transfer.upload(into: &span) }
 }
 
+private func countStep(
+    _ context: UnsafeMutableRawPointer?, _ total: curl_off_t, _ now: curl_off_t, _ uploadTotal: curl_off_t,
+    _ uploadNow: curl_off_t
+) -> Int32 {
+    guard let transfer = unsafe Transfer.from(context) else { return 1 }
+    guard let steps = transfer.steps else { return 0 }
+    transfer.steps = steps + 1
+    return steps < maxProxySteps ? 0 : 1
+}
+
 private func beforeSend(
     _ context: UnsafeMutableRawPointer?, _ peer: UnsafeMutablePointer<CChar>?, _ local: UnsafeMutablePointer<CChar>?,
     _ peerPort: Int32, _ localPort: Int32
 ) -> Int32 {
     guard let transfer = unsafe Transfer.from(context) else { return 1 }
+    transfer.steps = nil
     guard transfer.pool.calling({ transfer.maySend() }) else { return 1 }
     return 0
 }

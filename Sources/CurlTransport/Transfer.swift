@@ -87,6 +87,8 @@ public enum UploadLength: Sendable, Equatable {
     var sawResponse = false
     /// Of heads, interim ones too, and trailers; libcurl keeps all of them.
     var headBytes = 0
+    /// How often libcurl has called while it talked to a next proxy; `nil`: that is over.
+    var steps: Int? = 0
     /// The delegate would not have the request sent.
     var isWithheld = false
     /// The connection speaks HTTP/1.1 only.
@@ -139,6 +141,7 @@ public enum UploadLength: Sendable, Equatable {
         isAborted = false
         sawResponse = false
         headBytes = 0
+        steps = 0
         isWithheld = false
         lacksHTTP2 = false
         isBodyPaused = false

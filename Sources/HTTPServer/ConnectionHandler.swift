@@ -29,8 +29,8 @@ extension ConnectionHandler {
 
 /// Why a client is no longer there.
 public enum ClientLeaving: Sendable {
-    /// It went, or the server stopped.
+    /// It went.
     case gone
-    /// It was cut off: it took nothing of its answer for the idle timeout.
-    case stalled
+    /// By us: it took nothing of its answer for the idle timeout, or the server has stopped.
+    case cutOff
 }

@@ -486,7 +486,7 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
     /// The server has stopped waiting.
     func stop() {
         if phase == .busy { socket.resetOnClose() }
-        leave()
+        leave(.cutOff)
     }
 
     /// Since when it waits for a request; `nil` when it has one, or an answer that is not out.
@@ -526,7 +526,7 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
         case .clientStalled:
             if socket.unacknowledged < unacknowledged { return waitForClient() }
             socket.resetOnClose()
-            leave(.stalled)
+            leave(.cutOff)
         }
     }
 }

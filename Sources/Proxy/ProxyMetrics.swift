@@ -25,7 +25,7 @@ public enum InjectionResult: Int, Sendable, CaseIterable {
 
 /// What one loop has counted. Loop's thread only: plain numbers in arrays of a fixed size, so that counting a request
 /// takes no lock and no allocation. Read by hopping onto the loop.
-final class ProxyMetrics {
+struct ProxyMetrics {
     /// Status codes 100 to 599.
     static let codes = 100...599
     /// Upper bounds of the buckets, in nanoseconds.
@@ -61,14 +61,14 @@ final class ProxyMetrics {
         ownNanoseconds = nanoseconds
     }
 
-    func requestStarted() { inFlight += 1 }
+    mutating func requestStarted() { inFlight += 1 }
 
     /// - Parameters:
     ///   - status: as the client saw it; 0, an answer that was cut, counts as 499.
     ///   - sent: bytes of the request's body.
     ///   - received: bytes of the upstream's answer that were passed on.
     ///   - isOwn: the proxy answered, and the upstream was not asked.
-    func requestEnded(
+    mutating func requestEnded(
         slot: Int, status: Int, duration: UInt64, sent: UInt64, received: UInt64, injection: InjectionResult?,
         isOwn: Bool = false
     ) {
@@ -90,7 +90,7 @@ final class ProxyMetrics {
     }
 
     /// Counts bytes while their request goes on.
-    func moved(slot: Int, sent: UInt64, received: UInt64) {
+    mutating func moved(slot: Int, sent: UInt64, received: UInt64) {
         self.sent[slot] &+= sent
         self.received[slot] &+= received
     }

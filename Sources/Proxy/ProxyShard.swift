@@ -18,7 +18,7 @@ final class ProxyShard {
     private let unmatched: Upstream?
     /// `nil`: CONNECT is refused.
     let tunnels: Tunnels?
-    let metrics: ProxyMetrics
+    private(set) var metrics: ProxyMetrics
     private let layout: MetricsLayout
     private var server: ServerLoop?
     /// Requests that the program gave no name are counted from here.

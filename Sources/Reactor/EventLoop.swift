@@ -202,9 +202,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
             }
             fireTimers()
             guard !nextTurn.isEmpty else { continue }
-            let handlers = nextTurn
-            nextTurn = []
-            for handler in handlers { handler.nextTurn() }
+            runNextTurn()
         }
         end()
     }
@@ -267,6 +265,24 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     }
 
     /// Each once: what registers again from here comes at the end of the next turn, behind everybody else's events.
+    /// So long those who go on from the turn before may take; who is left waits for the next one, in its place.
+    private static let nextTurnShare: UInt64 = 5_000_000
+
+    private func runNextTurn() {
+        let handlers = nextTurn
+        nextTurn = []
+        let begin = LoopTime.current()
+        var done = 0
+        while done < handlers.count {
+            handlers[done].nextTurn()
+            done += 1
+            if done < handlers.count, LoopTime.current().nanoseconds &- begin.nanoseconds >= Self.nextTurnShare {
+                break
+            }
+        }
+        if done < handlers.count { nextTurn = Array(handlers[done...]) + nextTurn }
+    }
+
     private func finishTurn() {
         guard !turnEnd.isEmpty else { return }
         swap(&turnEnd, &turnEndSpare)

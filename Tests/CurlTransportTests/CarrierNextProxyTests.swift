@@ -84,6 +84,25 @@ struct CarrierNextProxyTests {
         #expect(heads.all.count == 2)
     }
 
+    /// libcurl throws away the body of a 407 in one call, for as long as it comes.
+    @Test(arguments: [
+        "HTTP/1.1 407 X\r\nTransfer-Encoding: chunked\r\n\r\n", "HTTP/1.1 407 X\r\nContent-Length: 99999999999\r\n\r\n",
+        "HTTP/1.1 200 X\r\n",
+    ])
+    func `a proxy that talks without end does not hold the loop`(answer: String) async throws {
+        let next = try Listener { peer in
+            _ = peer.readHead()
+            peer.write(answer)
+            let more = answer.contains("chunked") ? "1\r\nx\r\n" : answer.contains("407") ? "xxxx" : "A: b\r\n"
+            let block = String(repeating: more, count: 2000)
+            for _ in 0..<2000 { peer.write(block) }
+        }
+        let stand = try await CarrierStand { $0.nextProxy = .url("http://127.0.0.1:\(next.port)") }
+        let begin = ContinuousClock.now
+        #expect(try await stand.failure(.secure(443, host: "far.example")).kind == .proxy)
+        #expect(ContinuousClock.now - begin < .seconds(4))
+    }
+
     @Test func `a proxy that is not there`() async throws {
         let port = try freePort()
         for url in ["http://127.0.0.1:\(port)", "http://does-not-exist.invalid:1", "socks5://127.0.0.1:\(port)"] {

@@ -85,6 +85,13 @@ struct ExchangeTests {
         }
     }
 
+    @Test func `once 100 has come, an early answer keeps the connection`() throws {
+        var exchange = exchange { $0.expectsContinue = true }
+        _ = exchange.judge(try head(100), isTokenRefused: false, canSendAgain: true)
+        _ = exchange.answer(status: 200, framing: .length(0), isRequestComplete: false)
+        #expect(exchange.request.keepsAlive)
+    }
+
     @Test func `a refused token is worth one more try, if the body is at hand`() throws {
         let refusal = try head(401, "Content-Length: 2")
         func judge(_ exchange: inout Exchange, refused: Bool = true, again: Bool = true) -> Exchange.Verdict {

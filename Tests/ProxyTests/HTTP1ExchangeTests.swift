@@ -226,4 +226,13 @@ struct HTTP1ExchangeTests {
                 + "Content-Length: 3\r\n\r\n", by: 4)
         #expect(exchange.trailers.map { String(decoding: $0.name, as: UTF8.self) } == ["X-End"])
     }
+
+    @Test(arguments: [true, false])
+    func `once 100 has come, an early answer does not stop the body`(isContinued: Bool) {
+        var exchange = exchange(.length(10), expects: true)
+        let answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
+        _ = feed(&exchange, (isContinued ? "HTTP/1.1 100 Continue\r\n\r\n" : "") + answer, by: 1000)
+        #expect(exchange.wantsUpload == isContinued)
+        #expect(exchange.isUploadStopped != isContinued)
+    }
 }

@@ -14,7 +14,7 @@ struct ProxyMetricsTests {
 
     @Test(arguments: [(100, 100), (200, 200), (599, 599), (0, 499), (-5, 100), (99, 100), (600, 599), (Int.max, 599)])
     func `every status has a counter, whatever an upstream answers`(status: Int, counted: Int) {
-        let metrics = ProxyMetrics(slots: 2)
+        var metrics = ProxyMetrics(slots: 2)
         metrics.requestStarted()
         metrics.requestEnded(slot: 1, status: status, duration: 0, sent: 0, received: 0, injection: nil)
         #expect(traffic(metrics, 1).requests[counted - 100] == 1)
@@ -24,7 +24,7 @@ struct ProxyMetricsTests {
     }
 
     @Test func `durations fall into the bucket whose bound they do not pass`() {
-        let metrics = ProxyMetrics(slots: 1)
+        var metrics = ProxyMetrics(slots: 1)
         for duration: UInt64 in [0, 1_000_000, 1_000_001, 60_000_000_000, 60_000_000_001, .max / 2] {
             metrics.requestStarted()
             metrics.requestEnded(slot: 0, status: 200, duration: duration, sent: 1, received: 2, injection: .kept)

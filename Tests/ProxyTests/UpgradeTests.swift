@@ -55,6 +55,21 @@ struct UpgradeTests {
         #expect(try await client.readToEnd(within: .seconds(2)).count == 1 << 20)
     }
 
+    /// Some of what was sent waits for room when the client ends: for which totals, the kernel's buffers say.
+    @Test func `the client's end comes behind all that it has sent`() async throws {
+        for count in stride(from: 3_900_000, to: 4_150_000, by: 12_000) {
+            let far = try RawListener()
+            let ground = try await Ground.upgrading(far)
+            let (client, end) = try await ground.openUpgrade(far)
+            async let sent: Void = client.send([UInt8](repeating: 9, count: count), within: .seconds(30))
+            try await Task.sleep(for: .milliseconds(200))
+            async let received = end.readToEnd(within: .seconds(30)).count
+            try await sent
+            client.finishSending()
+            #expect(try await received == count)
+        }
+    }
+
     @Test func `the client's end is passed on, and the other direction goes on`() async throws {
         let far = try RawListener()
         let ground = try await Ground.upgrading(far)

@@ -52,6 +52,10 @@ extension Carrier {
         if !hop.proxy.isEmpty {
             try long(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1, "CURLOPT_SUPPRESS_CONNECT_HEADERS")
             if !hop.needsAbsoluteForm { try long(CURLOPT_HTTPPROXYTUNNEL, 1, "CURLOPT_HTTPPROXYTUNNEL") }
+            // libcurl reads what a proxy answers byte by byte, for as long as there is any; it calls this for each.
+            try long(CURLOPT_NOPROGRESS, 0, "CURLOPT_NOPROGRESS")
+            try check(unsafe heimdallr_easy_set_progress(handle, countStep), "CURLOPT_XFERINFOFUNCTION")
+            try unsafe pointer(CURLOPT_XFERINFODATA, userData, "CURLOPT_XFERINFODATA")
         }
         try long(CURLOPT_SSL_VERIFYPEER, 1, "CURLOPT_SSL_VERIFYPEER")
         try long(CURLOPT_SSL_VERIFYHOST, 2, "CURLOPT_SSL_VERIFYHOST")
@@ -123,6 +127,18 @@ extension Carrier {
         if self.verdict != .own { self.verdict = verdict }
         return verdict == .allowed ? pool.openSocket(family: family) : heimdallr_socket_bad
     }
+}
+
+/// No proxy has that much to say before a connection stands.
+let maxProxySteps = 16 * 1024
+
+private func countStep(
+    _ context: UnsafeMutableRawPointer?, _ total: curl_off_t, _ now: curl_off_t, _ uploadTotal: curl_off_t,
+    _ uploadNow: curl_off_t
+) -> Int32 {
+    guard let carrier = unsafe Carrier.from(context) else { return 1 }
+    carrier.steps += 1
+    return carrier.steps > maxProxySteps ? 1 : 0
 }
 
 private func refuseData(

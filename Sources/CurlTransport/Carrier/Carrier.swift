@@ -82,6 +82,8 @@ public enum CarrierReceived: Sendable, Equatable {
     /// libcurl knows of it.
     var isAdded = false
     var verdict = AddressPolicy.Verdict.allowed
+    /// How often libcurl has called while it talked to a next proxy.
+    var steps = 0
 
     /// What fits into the caller's buffer at once is up to the caller.
     static let maxReceive = 256 * 1024
@@ -146,6 +148,8 @@ public enum CarrierReceived: Sendable, Equatable {
             canWrite = false
             return .wouldBlock
         }
+        // What the other side said before it left may still be there.
+        canRead = true
         return .failed(broken(code, "curl_easy_send"))
     }
 
@@ -171,7 +175,10 @@ public enum CarrierReceived: Sendable, Equatable {
             canRead = false
             return .wouldBlock
         }
-        guard code == CURLE_OK else { return .failed(broken(code, "curl_easy_recv")) }
+        guard code == CURLE_OK else {
+            canRead = false
+            return .failed(broken(code, "curl_easy_recv"))
+        }
         guard count > 0 else {
             canRead = false
             isSpent = true
@@ -189,9 +196,11 @@ public enum CarrierReceived: Sendable, Equatable {
     /// Ends our side alone, where a connection can: not in TLS, as libcurl does it.
     /// - Returns: whether it could.
     public func shutdownWriting() -> Bool {
-        guard phase == .inUse, !isSecured, let socket else { return false }
+        guard canShutDownWriting, let socket else { return false }
         return shutdown(socket.descriptor, Int32(SHUT_WR)) == 0
     }
+
+    public var canShutDownWriting: Bool { phase == .inUse && !isSecured && socket != nil }
 
     /// Not to be used for another message: `release` closes it.
     public func forbidReuse() { isSpent = true }
@@ -285,7 +294,6 @@ public enum CarrierReceived: Sendable, Equatable {
     private var sawCloseNotify: Bool { unsafe heimdallr_easy_saw_close_notify(easy.pointer) != 0 }
 
     private func broken(_ code: CURLcode, _ call: String) -> TransportError {
-        canRead = false
         canWrite = false
         isSpent = true
         let words = unsafe errorText.map { unsafe String(cString: $0) } ?? ""

@@ -246,7 +246,9 @@ struct Exchange {
     mutating func answer(status: Int, framing: BodyFraming, isRequestComplete: Bool) -> Answered {
         // The rest of the body will not be asked for: sending stops at a refusal, and does not begin while 100 is
         // waited for.
-        if !isRequestComplete, status >= 400 || request.expectsContinue { request.keepsAlive = false }
+        var isContinued = false
+        if case .asked(let asked) = state { isContinued = asked.isContinued }
+        if !isRequestComplete, status >= 400 || request.expectsContinue && !isContinued { request.keepsAlive = false }
         var answered = Answered(framing: framing, endsByClose: false)
         switch framing {
         case .none, .length: break

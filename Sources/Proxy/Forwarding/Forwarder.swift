@@ -291,7 +291,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
     }
 
     func clientLeft(_ connection: ServerConnection, _ leaving: ClientLeaving) {
-        if leaving == .stalled { current.ledger.wasCut = true }
+        if leaving == .cutOff, current.exchange.isAnswered { current.ledger.wasCut = true }
         leave()
     }
 

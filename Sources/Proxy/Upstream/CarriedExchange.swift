@@ -11,8 +11,6 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
     /// Of a body, one piece; a piece is taken when no more than `lowWater` waits.
     private static let pieceLimit = 64 * 1024
     private static let lowWater = 16 * 1024
-    /// Pieces of a body in one turn.
-    private static let maxPieces = 4
 
     private unowned let rack: ExchangeRack
     private let place = CarrierRequest()
@@ -32,6 +30,9 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
     private var end: Bool?
     /// The connection takes nothing more.
     private var isDeaf = false
+    /// Our side of another protocol ends behind what is in `output`.
+    private var endsWriting = false
+    private var uploadShare = TurnShare()
     private var isTurnScheduled = false
     /// Within a call that looks at everything there is.
     private var isPumping = false
@@ -236,12 +237,10 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
     // MARK: Writing
 
     private func write() {
-        var pieces = 0
         while let carrier, !isDeaf {
             if machine.wantsUpload, !isUploadPaused, output.count <= Self.lowWater {
                 // Whoever sends as fast as the upstream takes it lets others have their turn.
-                guard pieces < Self.maxPieces else { return goOnNextTurn() }
-                pieces += 1
+                guard uploadShare.takesMore(in: rack.loop) else { return goOnNextTurn() }
                 pull()
                 guard self.carrier != nil else { return }
             }
@@ -257,6 +256,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
                 goOnNextTurn()
             }
         }
+        if endsWriting, output.isEmpty, let carrier { _ = carrier.shutdownWriting() }
         if self.carrier != nil, machine.isWhole, isRequestOver { finish(nil) }
     }
 
@@ -324,7 +324,11 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         pump()
     }
 
-    func endWriting() -> Bool { carrier?.shutdownWriting() ?? false }
+    /// Behind what is on its way still.
+    func endWriting() -> Bool {
+        endsWriting = carrier?.canShutDownWriting ?? false
+        return endsWriting
+    }
 
     // MARK: The end
 
@@ -357,6 +361,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         isUploadPaused = false
         end = nil
         isDeaf = false
+        endsWriting = false
         rack.take(back: self)
     }
 }

@@ -176,6 +176,8 @@ struct HTTP1Exchange {
 
     private mutating func settle() throws(MessageError) {
         if head.isInterim {
+            // The body is wanted now, whatever else comes.
+            if head.status == 100 { expectsContinue = false }
             interim += 1
             guard interim <= Self.maxInterim else {
                 throw MessageError(status: 502, detail: "There are too many interim answers.")
