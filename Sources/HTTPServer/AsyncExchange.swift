@@ -200,7 +200,7 @@ public final class AsyncExchange: ConnectionHandler {
             output.append("HTTP/1.1 ")
             output.append(decimal: UInt64(max(200, min(599, response.status))))
             output.append(" ")
-            output.append(ServerResponse.reason(response.status))
+            output.append(ReasonPhrase.of(response.status))
             output.append("\r\n")
             for (name, value) in response.fields where Self.isSafe(name) && Self.isSafe(value) {
                 output.append(Array(name.utf8))

@@ -42,8 +42,6 @@ public final class ServerLoop {
                 failed: { [unowned self] in failed($0) }))
     }
 
-    public var count: Int { connections.count }
-
     // MARK: Clients
 
     private func accepted(_ socket: StreamSocket, _ listener: Int) {

@@ -58,9 +58,6 @@ final class ProxyShard {
 
     func upstream(for rules: UpstreamRules) -> Upstream? { rules.index.map { upstreams[$0] } ?? unmatched }
 
-    /// The number of clients that are connected.
-    var connectionCount: Int { server?.count ?? 0 }
-
     // MARK: Requests
 
     func requestStarted() { metrics.requestStarted() }

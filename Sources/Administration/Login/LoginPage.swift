@@ -24,34 +24,25 @@ enum LoginPage {
 
     /// An error without a state: nobody knows who sent it, nor what for.
     static func denial(_ error: OAuthError) -> Response {
-        .page(
-            .badRequest,
-            PageMarkup.render(
-                .message,
-                [
-                    "title": "Not signed in", "kind": "callback", "tone": "bad", "headline": "Not signed in",
-                    "lines": [
-                        "The authorization server, or whoever sent you here, refused the sign-in without saying which "
-                            + "one. Nothing was stored, and a sign-in that is under way stays as it is. It says:"
-                    ],
-                    "quote": "\(error)",
-                ]))
+        notSignedIn(
+            "The authorization server, or whoever sent you here, refused the sign-in without saying which one. Nothing "
+                + "was stored, and a sign-in that is under way stays as it is. It says:", quote: "\(error)")
     }
 
     /// An answer with a parameter twice.
     /// - Parameter name: one of a few that we know.
     static func repeatedParameter(_ name: String) -> Response {
-        .page(
-            .badRequest,
-            PageMarkup.render(
-                .message,
-                [
-                    "title": "Not signed in", "kind": "callback", "tone": "bad", "headline": "Not signed in",
-                    "lines": [
-                        "The answer has the parameter “\(name)” twice, and nobody can say which one counts. Nothing was "
-                            + "stored, and a sign-in that is under way stays as it is."
-                    ],
-                ]))
+        notSignedIn(
+            "The answer has the parameter “\(name)” twice, and nobody can say which one counts. Nothing was stored, and a "
+                + "sign-in that is under way stays as it is.")
+    }
+
+    private static func notSignedIn(_ line: String, quote: String? = nil) -> Response {
+        var values: [String: Any] = [
+            "title": "Not signed in", "kind": "callback", "tone": "bad", "headline": "Not signed in", "lines": [line],
+        ]
+        if let quote { values["quote"] = quote }
+        return .page(.badRequest, PageMarkup.render(.message, values))
     }
 
     static func failure(

@@ -190,9 +190,6 @@ public enum CarrierReceived: Sendable, Equatable {
         return .bytes(count)
     }
 
-    /// Whether another `receive` may find something without a new `carrierReady`.
-    public var mayReceive: Bool { canRead }
-
     /// Ends our side alone, where a connection can: not in TLS, as libcurl does it.
     /// - Returns: whether it could.
     public func shutdownWriting() -> Bool {

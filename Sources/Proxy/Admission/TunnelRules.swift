@@ -4,7 +4,7 @@ import HTTPMessage
 /// Where CONNECT may lead.
 struct TunnelRules: Sendable {
     private let listed: Set<Authority>
-    private let admitsAny: Bool
+    let admitsAny: Bool
 
     /// - Returns: `nil` with `connect: reject`.
     init?(_ settings: ProxySettings) {

@@ -1,3 +1,4 @@
+import HTTPServer
 import Reactor
 
 /// Writes a `Problem` as an HTTP answer: `Proxy-Status` (RFC 9209) and a problem+json body (RFC 9457).
@@ -22,7 +23,7 @@ enum ProblemAnswer {
         output.append("HTTP/1.1 ")
         output.append(decimal: UInt64(problem.status))
         output.append(byte: UInt8(ascii: " "))
-        output.append(Array(Self.reason(problem.status).utf8))
+        output.append(ReasonPhrase.of(problem.status))
         output.append("\r\nProxy-Status: heimdallr-proxy; error=")
         output.append(Array(problem.error.utf8))
         output.append("\r\nContent-Type: application/problem+json\r\nCache-Control: no-store\r\n")
@@ -39,27 +40,6 @@ enum ProblemAnswer {
         if closes { output.append("\r\nConnection: close") }
         output.append("\r\n\r\n")
         if !isHead { output.append(body) }
-    }
-
-    private static func reason(_ status: Int) -> String {
-        switch status {
-        case 400: "Bad Request"
-        case 403: "Forbidden"
-        case 407: "Proxy Authentication Required"
-        case 408: "Request Timeout"
-        case 413: "Content Too Large"
-        case 414: "URI Too Long"
-        case 417: "Expectation Failed"
-        case 431: "Request Header Fields Too Large"
-        case 500: "Internal Server Error"
-        case 501: "Not Implemented"
-        case 502: "Bad Gateway"
-        case 503: "Service Unavailable"
-        case 504: "Gateway Timeout"
-        case 505: "HTTP Version Not Supported"
-        case 508: "Loop Detected"
-        default: "Error"
-        }
     }
 }
 

@@ -78,8 +78,6 @@ extension Forwarder {
 
     /// The answer must not reach the client: ends the exchange and says so instead.
     func refuse(_ problem: Problem) -> Bool {
-        current.outbound?.cancel()
-        current.outbound = nil
         fail(problem)
         return false
     }
@@ -169,6 +167,6 @@ extension Forwarder {
         writeHead(answer.head)
         guard answer.body.isEmpty || write(answer.body.span) else { return }
         if current.exchange.answerFraming == .chunked { writeLastChunk(answer.trailers) }
-        finish(keeping: current.exchange.keepsConnection(isRequestComplete: connection.isRequestComplete))
+        finish()
     }
 }

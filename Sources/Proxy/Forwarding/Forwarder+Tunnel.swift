@@ -9,11 +9,13 @@ extension Forwarder {
     func openTunnel(to authority: Authority) {
         current.exchange.tunnel()
         connection.clearDeadline()
-        guard let tunnels = shard.tunnels, let port = authority.port else { return fail(.connectRefused) }
+        guard let dialer = shard.tunnels?.dialer(for: authority), let port = authority.port else {
+            return fail(.connectRefused)
+        }
         waitNumber += 1
         let number = waitNumber
         do throws(TransportError) {
-            let attempt = try tunnels.dialer(for: authority).dial(
+            let attempt = try dialer.dial(
                 host: authority.host.description, port: port
             ) { [weak self] result in
                 guard let self, number == waitNumber else { return }

@@ -273,7 +273,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
     }
 
     /// The answer stands in the output, to its end.
-    private func finish() {
+    func finish() {
         finish(keeping: current.exchange.keepsConnection(isRequestComplete: connection.isRequestComplete))
     }
 

@@ -11,7 +11,7 @@ final class Tunnels {
     private let rules: TunnelRules
     private let listedDialer: Dialer
     /// For `tunnels: ["*"]`: public addresses only (rule 9).
-    private let anyDialer: Dialer
+    private let anyDialer: Dialer?
 
     /// - Returns: `nil` with `connect: reject`.
     /// - Throws: `TransportError` when libcurl lacks memory.
@@ -21,11 +21,15 @@ final class Tunnels {
         var options = PoolOptions()
         options.addressPolicy.own = own
         listedDialer = try Dialer(options: options, loop: loop)
+        guard rules.admitsAny else {
+            anyDialer = nil
+            return
+        }
         options.addressPolicy.publicOnly = true
         options.addressPolicy.exceptions = settings.privateNetworks.compactMap { AddressPolicy.Block($0) }
         anyDialer = try Dialer(options: options, loop: loop)
     }
 
     /// - Parameter authority: was admitted.
-    func dialer(for authority: Authority) -> Dialer { rules.isListed(authority) ? listedDialer : anyDialer }
+    func dialer(for authority: Authority) -> Dialer? { rules.isListed(authority) ? listedDialer : anyDialer }
 }
