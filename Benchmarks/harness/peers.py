@@ -21,8 +21,20 @@ class HeimdallrProxy:
 
     name = "heimdallr-proxy"
 
-    def __init__(self, binary):
+    def __init__(self, binary, threads=1, upstreams=2, settings="", more_upstreams=""):
+        """
+        threads: event loops.
+        upstreams: how many are configured; those beyond the two that are asked are never used.
+        settings, more_upstreams: lines of YAML for `proxy` and for `upstreams`.
+        """
         self.binary = Path(binary).resolve()
+        unused = [(f"unused-{n}.example", "https://localhost", "") for n in range(upstreams - 2)]
+        self.upstreams = "".join(self._upstream(*upstream) for upstream in unused) + more_upstreams
+        self.settings = f"  threads: {threads}\n{settings}"
+
+    @staticmethod
+    def _upstream(host, url, more):
+        return f"  - {{host: {host}, url: '{url}', client: benchmark, allow_plaintext: true{more}}}\n"
 
     def install(self):
         if not os.access(self.binary, os.X_OK):
@@ -38,12 +50,13 @@ class HeimdallrProxy:
             binary = stage.directory / "heimdallr-proxy"
             if not binary.exists():
                 subprocess.run(["strip", "--strip-debug", "-o", binary, self.binary], check=True, capture_output=True)
-            patience = "connect_timeout: 2m"
+            patience = ", connect_timeout: 2m"
         config = stage.directory / "heimdallr-proxy.yaml"
         config.write_text(
             f"""\
 proxy:
   listen: 127.0.0.1:{stage.proxy_port}
+{self.settings}
 log: {{level: warning, access: false}}
 tls: {{ca_file: "{stage.authority}"}}
 clients:
@@ -54,16 +67,10 @@ clients:
     client_secret: "{stage.client_secret}"
     allow_plaintext: true
 upstreams:
-  - host: {PLAIN_HOST}
-    url: http://localhost:{stage.plain_port}
-    client: benchmark
-    allow_plaintext: true
-    {patience}
-  - host: {SECURE_HOST}
-    url: https://localhost:{stage.tls_port}
-    client: benchmark
-    {patience}
 """
+            + self.upstreams
+            + self._upstream(PLAIN_HOST, f"http://localhost:{stage.plain_port}", patience)
+            + self._upstream(SECURE_HOST, f"https://localhost:{stage.tls_port}", patience)
         )
         return [binary, "serve", "--config", config]
 
@@ -201,5 +208,5 @@ class Nginx:
         return [self.binary, "-p", stage.directory, "-c", config]
 
 
-def all_peers(binary):
-    return [HeimdallrProxy(binary), Envoy(), Nginx()]
+def all_peers(binary, upstreams=2):
+    return [HeimdallrProxy(binary, upstreams=upstreams), Envoy(), Nginx()]
