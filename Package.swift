@@ -52,6 +52,7 @@ let package = Package(
         .target(name: "Reactor", dependencies: ["CLinux"], swiftSettings: strict),
         .target(name: "CurlTransport", dependencies: ["CLibcurl", "Reactor"], swiftSettings: strict),
         .target(name: "HTTPMessage", swiftSettings: strict),
+        .target(name: "HTML", swiftSettings: strict),
         .target(name: "Configuration", dependencies: ["HTTPMessage", "CLibyaml"], swiftSettings: strict),
         .target(name: "HTTPServer", dependencies: ["Reactor", "HTTPMessage"], swiftSettings: strict),
         .target(
@@ -59,19 +60,11 @@ let package = Package(
             dependencies: ["HTTPServer", "Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration"],
             swiftSettings: strict),
         .target(
-            name: "Playground",
-            dependencies: [
-                "Cryptography", hummingbird,
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-            ],
-            swiftSettings: strict),
+            name: "Playground", dependencies: ["Cryptography", "HTTPServer", "Reactor"], swiftSettings: strict),
         .target(
             name: "Administration",
             dependencies: [
-                "Cryptography", "Heimdallr", "QRCode", hummingbird,
+                "Cryptography", "HTML", "Heimdallr", "QRCode", hummingbird,
                 .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "Mustache", package: "swift-mustache"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -94,6 +87,7 @@ let package = Package(
             ],
             swiftSettings: strict),
         .target(name: "TestSupport", path: "Tests/TestSupport", exclude: ["Fixtures"], swiftSettings: strict),
+        .testTarget(name: "HTMLTests", dependencies: ["HTML"], swiftSettings: strict),
         .testTarget(name: "HTTPMessageTests", dependencies: ["HTTPMessage"], swiftSettings: strict),
         .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "HTTPMessage"], swiftSettings: strict),
         .testTarget(name: "QRCodeTests", dependencies: ["QRCode"], swiftSettings: strict),
@@ -125,16 +119,11 @@ let package = Package(
         .testTarget(
             name: "AdministrationTests",
             dependencies: [
-                "Administration", "Heimdallr", "HeimdallrProxy", "TestSupport",
+                "Administration", "HTML", "Heimdallr", "HeimdallrProxy", "TestSupport",
                 .product(name: "NIOCore", package: "swift-nio"),
             ],
             swiftSettings: strict),
-        .testTarget(
-            name: "PlaygroundTests",
-            dependencies: [
-                "Playground", .product(name: "Logging", package: "swift-log"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-            ], swiftSettings: strict),
+        .testTarget(name: "PlaygroundTests", dependencies: ["Playground"], swiftSettings: strict),
         .testTarget(
             name: "HeimdallrProxyTests",
             dependencies: [

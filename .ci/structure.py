@@ -28,13 +28,14 @@ MAY_IMPORT = {
     "CurlTransport": {"CLibcurl", "Reactor"},
     "Configuration": {"HTTPMessage", "CLibyaml"},
     "HTTPMessage": set(),
+    "HTML": set(),
     "HTTPServer": {"Reactor", "HTTPMessage"},
     "Proxy": {"HTTPServer", "Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration"},
     "Administration": {
-        "Cryptography", "Heimdallr", "Configuration", "QRCode", "Hummingbird", "Mustache", "Logging", "Metrics",
+        "Cryptography", "HTML", "Heimdallr", "QRCode", "Hummingbird", "Mustache", "Logging", "Metrics",
         "ServiceLifecycle",
     },
-    "Playground": {"Cryptography", "Hummingbird"},
+    "Playground": {"Cryptography", "HTTPServer", "Reactor"},
     "HeimdallrProxy": {
         "CLinux", "Cryptography", "Heimdallr", "HeimdallrCurl", "Reactor", "CurlTransport", "Configuration", "HTTPMessage",
         "Proxy", "Administration", "Playground", "QRCode", "ArgumentParser", "Logging", "Metrics", "ServiceLifecycle",

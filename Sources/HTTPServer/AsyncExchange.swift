@@ -17,18 +17,20 @@ public final class AsyncExchange: ConnectionHandler {
     }
 
     private let respond: Handler
-    private let maxBodyBytes: Int
+    private let maxBodyBytes: Int?
     private var state = State.idle
     private var number: UInt64 = 0
     private var isHead = false
     private var isHTTP10 = false
     private var keepsOpen = false
     private var body: [UInt8] = []
+    private var bodyLength = 0
     private var room: CheckedContinuation<Bool, Never>?
     private unowned let connection: ServerConnection
 
-    /// - Parameter maxBodyBytes: a longer request gets 413.
-    public init(_ connection: ServerConnection, maxBodyBytes: Int, respond: @escaping Handler) {
+    /// - Parameter maxBodyBytes: a longer request gets 413. `nil`: a body is read to its end and counted, whatever its
+    ///   size, and nothing of it kept.
+    public init(_ connection: ServerConnection, maxBodyBytes: Int?, respond: @escaping Handler) {
         self.connection = connection
         self.maxBodyBytes = maxBodyBytes
         self.respond = respond
@@ -42,9 +44,12 @@ public final class AsyncExchange: ConnectionHandler {
         isHTTP10 = head.version == .http10
         keepsOpen = head.keepAlive && !head.upgradeRequested
         body = []
+        bodyLength = 0
         do throws(MessageError) {
             let request = try ServerRequest(connection)
-            if case .length(let length) = head.framing, length > UInt64(maxBodyBytes) { throw Self.tooLarge }
+            if case .length(let length) = head.framing, let maxBodyBytes, length > UInt64(maxBodyBytes) {
+                throw Self.tooLarge
+            }
             try connection.checkBody()
             if head.expectsContinue { connection.write { $0.append("HTTP/1.1 100 Continue\r\n\r\n") } }
             state = .gathering(request)
@@ -73,12 +78,15 @@ public final class AsyncExchange: ConnectionHandler {
             var span = piece.mutableSpan
             switch try connection.takeBody(into: &span) {
             case .bytes(let count):
-                guard body.count + count <= maxBodyBytes else { throw Self.tooLarge }
+                bodyLength += count
+                guard let maxBodyBytes else { continue }
+                guard bodyLength <= maxBodyBytes else { throw Self.tooLarge }
                 for index in 0..<count { body.append(piece[index]) }
             case .wait: return connection.setDeadline(after: connection.server.settings.idleTimeout)
             case .end:
                 connection.clearDeadline()
                 request.body = body
+                request.bodyLength = bodyLength
                 body = []
                 return answer(request)
             case .cut:

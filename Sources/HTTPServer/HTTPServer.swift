@@ -10,12 +10,12 @@ public final class HTTPServer: Sendable {
     /// Starts to accept on `sockets`, which it closes when it is drained.
     ///
     /// - Parameters:
-    ///   - maxBodyBytes: a longer request gets 413.
+    ///   - maxBodyBytes: a longer request gets 413. `nil`: a body is read to its end and counted, and nothing of it kept.
     ///   - acceptFailed: told on the loop, not each time, that nobody can be accepted.
     /// - Throws: `SystemError` when a socket can't be watched.
     public init(
         _ sockets: [ListeningSocket], on loop: EventLoop, settings: ServerSettings = ServerSettings(),
-        maxBodyBytes: Int = 64 * 1024, acceptFailed: @escaping @Sendable (SystemError) -> Void = { _ in },
+        maxBodyBytes: Int? = 64 * 1024, acceptFailed: @escaping @Sendable (SystemError) -> Void = { _ in },
         respond: @escaping AsyncExchange.Handler
     ) async throws {
         self.loop = loop

@@ -14,7 +14,10 @@ public struct ServerRequest: Sendable {
     public let authority: String
     /// Names as received.
     public let fields: [(name: String, value: String)]
+    /// Empty where the server only counts bodies.
     public var body: [UInt8] = []
+    /// In bytes of content.
+    public var bodyLength = 0
     /// Which of the server's listeners it came in at.
     public let listener: Int
     /// Who called, on a Unix socket.

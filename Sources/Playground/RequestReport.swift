@@ -1,34 +1,33 @@
-import HTTPTypes
-import Hummingbird
+import HTTPServer
 
 /// What the API says about a request. The token is shown by its first characters and its length, wherever it stands.
 struct RequestReport: Sendable {
     let json: JSON
 
-    init(request: Request, bodyBytes: Int, token: String, scope: String) {
+    init(request: ServerRequest, token: String, scope: String) {
         let shown = Self.fingerprint(of: token)
         func masked(_ text: String) -> JSON { .string(text.replacing(token, with: shown)) }
 
         var names: [String] = []
         var values: [String: String] = [:]
-        for field in request.headers {
-            let name = field.name.rawName
+        // Host stands on a line of its own.
+        for (name, value) in request.fields where name.lowercased() != "host" {
             if let earlier = values[name] {
                 // RFC 9110, section 5.3.
-                values[name] = "\(earlier), \(field.value)"
+                values[name] = "\(earlier), \(value)"
             } else {
                 names.append(name)
-                values[name] = field.value
+                values[name] = value
             }
         }
         json = .object([
             ("message", "The token was accepted. This is what arrived:"),
-            ("method", .string(request.method.rawValue)),
-            ("path", masked(request.head.path ?? "")),
-            ("host", masked(request.head.authority ?? "")),
+            ("method", .string(request.method)),
+            ("path", masked(request.path + (request.query.map { "?\($0)" } ?? ""))),
+            ("host", masked(request.authority)),
             ("token", .string(shown)),
             ("scope", .string(scope)),
-            ("body_bytes", .number(bodyBytes)),
+            ("body_bytes", .number(request.bodyLength)),
             ("headers", .object(names.map { ($0, masked(values[$0] ?? "")) })),
         ])
     }

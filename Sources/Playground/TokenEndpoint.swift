@@ -1,6 +1,4 @@
-import HTTPTypes
-import Hummingbird
-import NIOCore
+import HTTPServer
 import Synchronization
 
 /// The authorization server, shared by the endpoints and the API that asks it about tokens.
@@ -21,95 +19,91 @@ enum TokenEndpoint {
     /// A token request is a few hundred bytes.
     static let maxBodyBytes = 16 * 1024
 
-    static func router(office: TokenOffice) -> Router<BasicRequestContext> {
-        let router = Router()
-        router.post("token") { request, _ in
-            try await answer(request) { form, client in
+    static func router(office: TokenOffice) -> Router {
+        var router = Router()
+        router.on("POST", "/token") { request, _ in
+            answer(request) { form, client in
                 switch office.withServer({ $0.token(form: form, client: client, now: .now) }) {
-                case .success(let token): response(.ok, token.json)
+                case .success(let token): .json(200, token.json)
                 case .failure(let error): response(error)
                 }
             }
         }
-        router.post("revoke") { request, _ in
-            try await answer(request) { form, client in
+        router.on("POST", "/revoke") { request, _ in
+            answer(request) { form, client in
                 office.withServer { $0.revoke(form: form, client: client, now: .now) }.map(response)
-                    ?? response(.ok, .object([]))
+                    ?? .json(200, .object([]))
             }
         }
-        router.post("device_authorization") { request, _ in
+        router.on("POST", "/device_authorization") { request, _ in
             let issuer = issuer(of: request)
-            return try await answer(request) { form, client in
+            return answer(request) { form, client in
                 switch office.withServer({ $0.beginDevice(form: form, client: client, now: .now) }) {
-                case .success(let codes): response(.ok, codes.json(issuer: issuer))
+                case .success(let codes): .json(200, codes.json(issuer: issuer))
                 case .failure(let error): response(error)
                 }
             }
         }
         for name in ["oauth-authorization-server", "openid-configuration"] {
-            router.get(".well-known/\(name)") { request, _ in
-                response(.ok, ServerMetadata.json(issuer: issuer(of: request)))
+            router.on("GET", "/.well-known/\(name)") { request, _ in
+                .json(200, ServerMetadata.json(issuer: issuer(of: request)))
             }
         }
-        for path in ["authorize", "device"] {
-            router.get("\(path)") { request, _ in page(request, query(of: request), office) }
-            router.post("\(path)") { request, _ in
-                let body = try await request.body.collect(upTo: maxBodyBytes)
-                return page(request, FormParameters(Array(body.readableBytesView)), office)
+        for path in ["/authorize", "/device"] {
+            router.on("GET", path) { request, _ in
+                page(request, FormParameters(Array((request.query ?? "").utf8)), office)
             }
+            router.on("POST", path) { request, _ in page(request, FormParameters(request.body), office) }
         }
         return router
     }
 
     /// A person's part.
-    private static func page(_ request: Request, _ parameters: FormParameters?, _ office: TokenOffice) -> Response {
+    private static func page(
+        _ request: ServerRequest, _ parameters: FormParameters?, _ office: TokenOffice
+    ) -> ServerResponse {
         let asked = SignInRequest(
-            method: request.method.rawValue, path: request.uri.path, parameters: parameters,
+            method: request.method == "HEAD" ? "GET" : request.method, path: request.path, parameters: parameters,
             issuer: issuer(of: request))
         let answer = office.withServer { SignInPages.answer(asked, &$0, now: .now) }
-        var response = Response(
-            status: HTTPResponse.Status(code: answer.status),
-            headers: [.contentType: answer.type, .cacheControl: "no-store"],
-            body: ResponseBody(byteBuffer: ByteBuffer(string: answer.body)))
-        if let location = answer.location { response.headers[.location] = location }
-        response.headers[.contentSecurityPolicy] =
-            "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
+        var response = ServerResponse(status: answer.status, type: answer.type, answer.body)
+        response.set("Cache-Control", "no-store")
+        if let location = answer.location { response.set("Location", location) }
+        response.set(
+            "Content-Security-Policy",
+            "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'")
         return response
     }
 
-    private static func query(of request: Request) -> FormParameters? {
-        FormParameters(Array((request.uri.query ?? "").utf8))
+    private static func issuer(of request: ServerRequest) -> String {
+        "http://\(request.authority.isEmpty ? "127.0.0.1" : request.authority)"
     }
 
-    private static func issuer(of request: Request) -> String { "http://\(request.head.authority ?? "127.0.0.1")" }
-
     private static func answer(
-        _ request: Request, _ decide: (FormParameters, ClientAuthentication) -> Response
-    ) async throws -> Response {
-        let body = try await request.body.collect(upTo: maxBodyBytes)
-        let mediaType = request.headers[.contentType]?.prefix { $0 != ";" && $0 != " " }.lowercased()
+        _ request: ServerRequest, _ decide: (FormParameters, ClientAuthentication) -> ServerResponse
+    ) -> ServerResponse {
+        let mediaType = request.value("Content-Type")?.prefix { $0 != ";" && $0 != " " }.lowercased()
         guard mediaType == "application/x-www-form-urlencoded" else {
             return response(.invalidRequest("The body must be application/x-www-form-urlencoded."))
         }
-        guard let form = FormParameters(Array(body.readableBytesView)) else {
+        guard let form = FormParameters(request.body) else {
             return response(.invalidRequest("The body is malformed, or a parameter is given twice."))
         }
-        let authorization = request.headers[values: .authorization]
-        return decide(form, ClientAuthentication(authorization: authorization, form: form))
+        return decide(form, ClientAuthentication(authorization: request.values("Authorization"), form: form))
     }
 
-    private static func response(_ error: OAuthError) -> Response {
-        var response = response(HTTPResponse.Status(code: error.status), error.json)
-        if error == .invalidClient(basic: true) {
-            response.headers[.wwwAuthenticate] = "Basic realm=\"playground\""
-        }
+    private static func response(_ error: OAuthError) -> ServerResponse {
+        var response = ServerResponse.json(error.status, error.json)
+        if error == .invalidClient(basic: true) { response.set("WWW-Authenticate", "Basic realm=\"playground\"") }
         return response
     }
+}
 
+extension ServerResponse {
     /// Every answer here may hold a token, so none may be cached (RFC 6749, section 5.1).
-    private static func response(_ status: HTTPResponse.Status, _ json: JSON) -> Response {
-        Response(
-            status: status, headers: [.contentType: "application/json", .cacheControl: "no-store"],
-            body: ResponseBody(byteBuffer: ByteBuffer(string: json.document)))
+    static func json(_ status: Int, _ json: JSON) -> ServerResponse {
+        var response = ServerResponse(status: status, type: "application/json", json.document)
+        response.set("Cache-Control", "no-store")
+        return response
     }
 }

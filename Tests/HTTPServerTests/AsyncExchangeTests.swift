@@ -76,6 +76,21 @@ struct AsyncExchangeTests {
         }
     }
 
+    @Test("where bodies are only counted, one of any size is read and nothing of it kept")
+    func countedBody() async throws {
+        try await withServer(maxBodyBytes: nil) { request in
+            .plain(200, "\(request.bodyLength) \(request.body.count)")
+        } _: { port in
+            let client = try await RawClient.connect(port: port)
+            try await client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3000000\r\n\r\n")
+            try await client.send(String(repeating: "a", count: 3_000_000))
+            #expect(try await client.response().text == "3000000 0")
+            try await client.send(
+                "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n")
+            #expect(try await client.response().text == "3 0")
+        }
+    }
+
     @Test("100-continue is asked for before the body")
     func expectation() async throws {
         try await withServer(respond: echo) { port in

@@ -4,7 +4,7 @@ import TestSupport
 
 /// A server of an `async` function, on a loop and a port of its own, for the time of `body`.
 func withServer(
-    settings: ServerSettings = ServerSettings(), maxBodyBytes: Int = 64 * 1024,
+    settings: ServerSettings = ServerSettings(), maxBodyBytes: Int? = 64 * 1024,
     respond: @escaping @Sendable (ServerRequest) async -> ServerResponse,
     _ body: (UInt16) async throws -> Void
 ) async throws {

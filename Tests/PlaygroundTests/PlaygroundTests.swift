@@ -1,8 +1,6 @@
 import Foundation
 import FoundationNetworking
-import Logging
 import Playground
-import ServiceLifecycle
 import Testing
 
 /// Over real sockets.
@@ -163,18 +161,6 @@ import Testing
         #expect((response as? HTTPURLResponse)?.statusCode == 401)
         await playground.stop()
         await #expect(throws: URLError.self) { _ = try await session.data(from: url) }
-    }
-
-    @Test func `in a service group it ends with the group`() async throws {
-        let playground = try await Playground.start()
-        let group = ServiceGroup(
-            configuration: .init(
-                services: [playground], logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }))
-        async let ended: Void = group.run()
-        #expect(try await call(playground).status == 401)
-        await group.triggerGracefulShutdown()
-        try await ended
-        await #expect(throws: NoAnswer.self) { _ = try await call(playground) }
     }
 
     @Test func `credentials print without their secrets`() {

@@ -1,0 +1,108 @@
+/// A piece of a page. It is made of literals and of what is put into them, and what is put in is always text:
+///
+///     let row: HTML = "<td class=\"\(tone)\">\(name)</td>"
+///
+/// The compiler takes no `String` for a piece of a page: only a literal can become one, so markup never comes from
+/// outside. A piece goes into another one as `\(alreadyHTML: row)`.
+///
+/// What is put in is escaped for text and for quoted attributes. In an attribute that holds an address (`href`, `action`
+/// and their like) the whole value is looked at: an address of another scheme than http and https becomes `#`. Where
+/// nothing can be put in safely (a name, an attribute without quotation marks, a comment, a script, a style, an event
+/// handler), U+FFFD stands in its place. A piece that ends in the middle of a tag is U+FFFD as a whole.
+public struct HTML: Sendable, Equatable, ExpressibleByStringInterpolation {
+    /// To be sent as UTF-8.
+    public let text: String
+
+    public init(stringLiteral literal: StaticString) {
+        var parts = StringInterpolation(literalCapacity: 0, interpolationCount: 0)
+        parts.appendLiteral(literal)
+        self.init(stringInterpolation: parts)
+    }
+
+    public init(stringInterpolation parts: StringInterpolation) {
+        text = parts.place.isText ? parts.output : HTMLText.replacement
+    }
+
+    fileprivate init(joining pieces: [HTML], separator: HTML) {
+        text = pieces.map(\.text).joined(separator: separator.text)
+    }
+
+    public struct StringInterpolation: StringInterpolationProtocol {
+        fileprivate var output = ""
+        fileprivate var place = HTMLPlace()
+        /// The address whose attribute stands open: its text so far, and where it begins in `output`, in bytes.
+        private var address: (text: String, start: Int)?
+
+        public init(literalCapacity: Int, interpolationCount: Int) {
+            output.reserveCapacity(literalCapacity + interpolationCount * 16)
+        }
+
+        /// Of a literal in the program, which is why its type is one that nothing else can have.
+        public mutating func appendLiteral(_ literal: StaticString) {
+            for scalar in literal.description.unicodeScalars {
+                let isAddress = place.isAddress
+                place.pass(scalar)
+                if isAddress, !place.isAddress { endAddress() }
+                output.unicodeScalars.append(scalar)
+                if place.isAddress {
+                    if isAddress {
+                        address?.text.unicodeScalars.append(scalar)
+                    } else {
+                        address = ("", output.utf8.count)
+                    }
+                }
+            }
+        }
+
+        /// Text, whatever stands in it.
+        public mutating func appendInterpolation(_ text: some StringProtocol) {
+            guard place.takesText else { return output += HTMLText.replacement }
+            address?.text += text
+            output += HTMLText.escaped(text)
+        }
+
+        /// Digits.
+        public mutating func appendInterpolation(_ number: some BinaryInteger) {
+            appendInterpolation(String(number))
+        }
+
+        /// A piece that is built already, between tags; nothing for `nil`.
+        public mutating func appendInterpolation(alreadyHTML piece: HTML?) {
+            guard let piece else { return }
+            output += place.isText ? piece.text : HTMLText.replacement
+        }
+
+        /// Pieces that are built already, between tags, one behind the other.
+        public mutating func appendInterpolation(alreadyHTML pieces: [HTML]) {
+            appendInterpolation(alreadyHTML: HTML(joining: pieces, separator: ""))
+        }
+
+        /// Behind a tag's name or another attribute: ` name="value"`; nothing for `nil`.
+        public mutating func appendInterpolation(attribute name: StaticString, _ value: String?) {
+            guard let value else { return }
+            appendLiteral(" ")
+            appendLiteral(name)
+            appendLiteral("=\"")
+            appendInterpolation(value)
+            appendLiteral("\"")
+        }
+
+        /// Behind a tag's name or another attribute: an attribute that is there or not.
+        public mutating func appendInterpolation(attribute name: StaticString, isSet: Bool) {
+            guard isSet else { return }
+            appendLiteral(" ")
+            appendLiteral(name)
+        }
+
+        private mutating func endAddress() {
+            guard let address, !HTMLAddress.isHarmless(address.text) else { return self.address = nil }
+            output.unicodeScalars.removeSubrange(output.utf8.index(output.startIndex, offsetBy: address.start)...)
+            output += "#"
+            self.address = nil
+        }
+    }
+}
+
+extension Sequence where Element == HTML {
+    public func joined(separator: HTML = "") -> HTML { HTML(joining: Array(self), separator: separator) }
+}

@@ -1,0 +1,117 @@
+/// Where in a page a point lies, as far as it has to be known to put something in there. Fed with the scalars of our own
+/// literals alone, never with what is put in.
+struct HTMLPlace {
+    private enum State: Equatable {
+        case text
+        /// Behind `<` or `</`, in the name of a tag.
+        case name(isEnd: Bool)
+        /// Behind `<!`: a comment or the document's type.
+        case declaration
+        /// In a tag, between attributes or in an attribute's name.
+        case tag
+        /// Behind the name's equals sign.
+        case equals
+        case quoted(by: Unicode.Scalar)
+        /// In a value without quotation marks.
+        case bare
+        /// In an element whose content is no text: a script, a style.
+        case raw
+    }
+
+    private static let rawElements: Set = ["script", "style"]
+    private static let addresses: Set = [
+        "href", "src", "action", "formaction", "cite", "data", "poster", "ping", "srcset", "manifest", "background",
+        "xlink:href",
+    ]
+
+    private var state = State.text
+    private var element = ""
+    private var attribute = ""
+    /// What comes next in the tag is another name, unless it is the equals sign.
+    private var isNameOver = false
+    private var last: Unicode.Scalar = " "
+
+    /// Between tags.
+    var isText: Bool { state == .text }
+
+    /// In the value of an attribute that holds an address.
+    var isAddress: Bool { isQuoted && Self.addresses.contains(attribute) }
+
+    /// Where escaped text is safe.
+    var takesText: Bool {
+        isText || isQuoted && !attribute.hasPrefix("on") && attribute != "style" && attribute != "srcdoc"
+    }
+
+    private var isQuoted: Bool { if case .quoted = state { true } else { false } }
+
+    /// Goes on by one scalar.
+    mutating func pass(_ scalar: Unicode.Scalar) {
+        defer { last = scalar }
+        switch state {
+        case .text:
+            if scalar == "<" { beginTag() }
+        case .raw:
+            // Only its end tag ends it.
+            if last == "<", scalar == "/" {
+                state = .name(isEnd: true)
+                element = ""
+            }
+        case .name(let isEnd):
+            switch scalar {
+            case "!" where last == "<": state = .declaration
+            case "/" where last == "<": state = .name(isEnd: true)
+            case ">": endTag(isEnd: isEnd)
+            case " ", "\n", "/":
+                state = .tag
+                attribute = ""
+                if isEnd { element = "" }
+            default: element.unicodeScalars.append(contentsOf: scalar.properties.lowercaseMapping.unicodeScalars)
+            }
+        case .declaration:
+            if scalar == ">" { state = .text }
+        case .tag: passInTag(scalar)
+        case .equals:
+            switch scalar {
+            case "\"", "'": state = .quoted(by: scalar)
+            case ">": endTag(isEnd: false)
+            case " ", "\n": break
+            default: state = .bare
+            }
+        case .quoted(let mark):
+            if scalar == mark { endValue() }
+        case .bare:
+            switch scalar {
+            case ">": endTag(isEnd: false)
+            case " ", "\n": endValue()
+            default: break
+            }
+        }
+    }
+
+    private mutating func passInTag(_ scalar: Unicode.Scalar) {
+        switch scalar {
+        case ">": endTag(isEnd: false)
+        case "=": state = .equals
+        case " ", "\n", "/": isNameOver = true
+        default:
+            if isNameOver { attribute = "" }
+            isNameOver = false
+            attribute.unicodeScalars.append(contentsOf: scalar.properties.lowercaseMapping.unicodeScalars)
+        }
+    }
+
+    private mutating func endValue() {
+        state = .tag
+        attribute = ""
+    }
+
+    private mutating func beginTag() {
+        state = .name(isEnd: false)
+        element = ""
+        attribute = ""
+    }
+
+    private mutating func endTag(isEnd: Bool) {
+        state = !isEnd && Self.rawElements.contains(element) ? .raw : .text
+    }
+}
