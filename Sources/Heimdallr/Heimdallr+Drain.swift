@@ -1,10 +1,10 @@
 import Synchronization
 
 extension Heimdallr {
-    /// To be called before `shutdown()`: waits until a refresh token that was sent has been answered and the answer saved,
-    /// and tries once more to save what could not be saved. A server that rotates refresh tokens has forgotten the old
-    /// one by then, and to end in between would lose the grant. Returns at once when there is nothing to lose, and
-    /// after `limit` in any case.
+    /// To be called before `shutdown()`. When a refresh token has been sent, waits for the answer until it is saved;
+    /// tries once more to save what could not be saved. A server that rotates refresh tokens forgets the old one when
+    /// it answers, so ending before the new one is saved would lose the login. Returns at once when there is nothing to
+    /// lose, and after `limit` in any case.
     public func drain(within limit: Duration) async {
         let deadline = ContinuousClock.now + limit
         func wait(while condition: () -> Bool) async {

@@ -1,7 +1,10 @@
 // The token, for one resource among several: one's 401 takes it from nobody else.
 extension Heimdallr {
-    /// What `currentToken(for:)` gives, waiting for it if need be.
-    /// - Parameter refused: a 401 came with this one, so only a newer one helps.
+    /// The token to use now for `resource`. Waits for one where `currentToken(for:)` gives `nil`.
+    /// - Parameters:
+    ///   - resource: a name of the caller's choice, the same text each time, out of a small set: the origin, say.
+    ///   - refused: the token that this resource has just answered with 401, so that only a newer one helps.
+    ///   - deadline: when the wait ends; the token request goes on.
     /// - Throws: `HeimdallrError`; the token in use, where there is one, may still serve then.
     public func accessToken(
         for resource: String, insteadOf refused: AccessToken? = nil, before deadline: ContinuousClock.Instant
@@ -12,15 +15,18 @@ extension Heimdallr {
         }
     }
 
-    /// `resource` answered 401 to a request that really carried `token`, and did not say that something else is amiss
-    /// (RFC 6750 section 3.1). The token becomes suspect for this resource: a new one is fetched, and everybody else
-    /// goes on with the old one until it is there. If the new one is refused as well, the token is not at fault: then
-    /// 401s of this resource start no token request for a time that doubles, at most the token's life. Never waits.
+    /// To be called when `resource` answered 401 to a request that carried `token`, and did not name another error than
+    /// `invalid_token` (RFC 6750 section 3.1). A new token is fetched for this resource; requests to other resources go
+    /// on with the old one until it is there. If the resource refuses the new one too, the token is not the cause: 401s
+    /// of this resource then start no token request for a time that doubles each time, up to the token's life. Never
+    /// waits.
     /// - Parameters:
-    ///   - saysInvalid: the challenge says `invalid_token`.
-    ///   - isReplay: the request had been refused before, with an older token.
+    ///   - token: the token that the request carried.
+    ///   - resource: the name that `currentToken(for:)` was called with.
+    ///   - saysInvalid: whether the challenge says `invalid_token`.
+    ///   - isReplay: whether the request had been refused before, with an older token.
     /// - Returns: whether it makes sense to wait for `accessToken(for:insteadOf:before:)` and to send the request once
-    ///   more; else the 401 stands.
+    ///   more. If not, the 401 is the answer.
     public func refused(_ token: AccessToken, by resource: String, saysInvalid: Bool, isReplay: Bool) -> Bool {
         apply {
             $0.refused(
@@ -29,7 +35,12 @@ extension Heimdallr {
         }
     }
 
-    /// `resource` took it. To be told once for each token, and for each request that had been refused before.
+    /// To be called when `resource` answered anything but 401 to a request that carried `token`: once for each token,
+    /// and for each request that had been refused before. Never waits.
+    /// - Parameters:
+    ///   - token: the token that the request carried.
+    ///   - resource: the name that `currentToken(for:)` was called with.
+    ///   - isReplay: whether the request had been refused before, with an older token.
     public func accepted(_ token: AccessToken, by resource: String, isReplay: Bool) {
         token.noteAccepted()
         apply { life, _ in life.suspicions.accepted(token.generation, at: resource, isReplay: isReplay) }

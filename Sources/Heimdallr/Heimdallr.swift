@@ -2,11 +2,12 @@ import Synchronization
 
 /// Keeps one valid access token for one OAuth client, and puts it on requests.
 ///
-/// Any thread may call anything. `currentToken()` and `reject(_:)` never wait, and are made for an event loop.
-/// Token requests belong to nobody who asks: they run in tasks of their own, one at a time, and a caller that leaves
-/// cancels none. Nothing is asked before `start()` or the first wait. Let go of it with `shutdown()`.
+/// Everything can be called on any thread. `currentToken()`, `refused(_:by:saysInvalid:isReplay:)` and `reject(_:)`
+/// never wait, so an event loop may call them. Token requests (RFC 6749) run in tasks of their own, one at a time: when
+/// a caller stops waiting, its token request goes on. Nothing is sent before `start()` or the first wait. End it with
+/// `shutdown()`.
 public final class Heimdallr: Sendable {
-    /// The client's name: what its record, its events and its metrics are called by.
+    /// The client's name, which its record in the store, its events and its metrics carry. Not the `client_id`.
     public let name: String
     let authenticator: any ResourceRequestAuthenticator
     let store: any OAuthAccessTokenStore
@@ -35,10 +36,20 @@ public final class Heimdallr: Sendable {
         result: Result<AccessToken, HeimdallrError>
     )
 
+    /// Sends nothing yet.
     /// - Parameters:
+    ///   - name: tells this client from others in the store, in events and in metrics.
+    ///   - configuration: endpoints, scope and times; checked here.
+    ///   - credentials: how the client shows the token endpoint who it is.
+    ///   - grant: how it gets its first token.
+    ///   - httpClient: sends what goes to the authorization server; `CurlHTTPClient` of `HeimdallrCurl`, for one.
+    ///   - store: keeps tokens from one run of the program to the next. The default one keeps them in memory only.
+    ///   - parser: reads the token endpoint's answers.
+    ///   - authenticator: says where the token goes on a request.
     ///   - limiter: shared by all clients of a process, so that not too many token requests run at once.
+    ///   - clock: time and chance; tests bring their own.
     ///   - onTokenRequest: called after each token request, on any thread; must not block.
-    /// - Throws: when the configuration can't work.
+    /// - Throws: `HeimdallrConfigurationError` when the configuration can't work.
     public init(
         name: String = "default", configuration: HeimdallrConfiguration, credentials: any OAuthClientCredentials,
         grant: any OAuthAuthorizationGrant = ClientCredentialsGrant(), httpClient: any HeimdallrHTTPClient,
@@ -76,26 +87,27 @@ public final class Heimdallr: Sendable {
 
     // MARK: The token
 
-    /// The token to use now, or `nil`: none, expired or rejected. Never waits. Its use keeps the token alive: a
-    /// background refresh starts when one is due, while this token still serves.
+    /// The token to use now; `nil` when there is none, or it has expired or was rejected. Never waits. Calling it keeps
+    /// the token alive: when a refresh is due, one starts in the background while this token still serves.
     public func currentToken() -> AccessToken? {
         let now = clock.now()
         if let token = state.withLock({ $0.lifeCycle.tokenInUse(now: now) }) { return token }
         return apply { $0.use(now: $1, random: clock.random) }
     }
 
-    /// The token to use now for `resource`, or `nil`: none, expired, or suspect there and about to be replaced. Never
-    /// waits.
-    /// - Parameter resource: whatever the caller calls it by, the same text each time; from a small set.
+    /// The token to use now for `resource`; `nil` when there is none, it has expired, or this resource refused it and a
+    /// new one is on its way. Never waits.
+    /// - Parameter resource: a name of the caller's choice, the same text each time, out of a small set: the origin,
+    ///   say.
     public func currentToken(for resource: String) -> AccessToken? {
         let now = clock.now()
         if let token = state.withLock({ $0.lifeCycle.tokenInUse(for: resource, now: now) }) { return token }
         return apply { $0.use(for: resource, now: $1, random: clock.random) }
     }
 
-    /// The token to use now, waiting for one if need be. The wait ends at `deadline` at the latest, with exactly one
-    /// outcome; the token request goes on without it.
-    /// - Throws: `HeimdallrError`
+    /// The token to use now. Waits for one where there is none, until `deadline` at the latest; the token request then
+    /// goes on without this caller.
+    /// - Throws: `HeimdallrError`, which says why there is none and when to ask again.
     public func accessToken(before deadline: ContinuousClock.Instant) async throws(HeimdallrError) -> AccessToken {
         if let token = currentToken() { return token }
         return try await waiting { life, id, now in
@@ -124,18 +136,19 @@ public final class Heimdallr: Sendable {
         return try result.get()
     }
 
-    /// The same with a time to wait.
+    /// The token to use now. Waits for one where there is none, for `limit` at the longest.
+    /// - Throws: `HeimdallrError`, which says why there is none and when to ask again.
     public func accessToken(waiting limit: Duration = .seconds(30)) async throws(HeimdallrError) -> AccessToken {
         try await accessToken(before: clock.now() + limit)
     }
 
-    /// The resource answered 401 to a request that really carried `token`: it is not used again, and a new one is
-    /// fetched. No-op when it has been replaced already.
+    /// To be called when the resource answered 401 to a request that carried `token` (RFC 6750 section 3.1): the token
+    /// is never used again, and a new one is fetched. Does nothing when it has been replaced already. Never waits.
     public func reject(_ token: AccessToken) {
         apply { $0.reject(generation: token.generation, now: $1, random: clock.random) }
     }
 
-    /// Puts a token onto `request`, waiting for one if need be.
+    /// Puts a token onto `request`. Waits for one where there is none, for `limit` at the longest.
     /// - Throws: `HeimdallrError`; the request is unchanged then.
     public func authenticate(
         _ request: inout HeimdallrHTTPRequest, waiting limit: Duration = .seconds(30)
@@ -144,27 +157,28 @@ public final class Heimdallr: Sendable {
         authenticator.authenticate(&request, with: token)
     }
 
-    /// What this client's token looks like on a request. For programs whose requests are of a kind of their own.
+    /// What `token` looks like on a request of this client: which header field or query parameter. For programs with
+    /// request types of their own.
     public func credential(for token: AccessToken) -> RequestCredential { authenticator.credential(for: token) }
 
-    /// Whether there is a token that may be used now.
+    /// Whether there is a token that may be used now. Unlike `currentToken()` it never starts a refresh.
     public var hasAccessToken: Bool {
         let now = clock.now()
         return state.withLock { $0.lifeCycle.token.map { !$0.isExpired(at: now) } ?? false }
     }
 
-    /// The sign-in is over, so that no new token can be had before somebody signs in; the one in use may still serve. One
-    /// resource's `invalid_token` alone does not end it.
+    /// Whether a person has to log in before there can be a new token; the one in use may still serve. One resource's
+    /// `invalid_token` alone does not make it so.
     public var awaitsPerson: Bool {
         state.withLock { $0.lifeCycle.announcedNeed && !$0.lifeCycle.isTokenInvalid }
     }
 
-    /// The access token counts as expired from now on; the refresh token stays.
+    /// Treats the access token as expired from now on; the refresh token stays.
     public func invalidateAccessToken() {
         apply { $0.invalidate(now: $1, random: clock.random) }
     }
 
-    /// Forgets access and refresh token, in the store too.
+    /// Forgets access and refresh token, in memory and in the store. The server is not asked: see `logOut(locally:)`.
     /// - Throws: what the store throws; in memory they are gone all the same.
     public func clearAccessToken() async throws {
         apply { $0.clear(now: $1, random: clock.random) }
@@ -210,13 +224,13 @@ public final class Heimdallr: Sendable {
 
     // MARK: Beginning and ending
 
-    /// Gets a token before anybody asks: the store's if it is still good, else a new one.
+    /// Gets a token before anybody asks: the one in the store if it is still good, else a new one. Returns at once.
     public func start() {
         apply { $0.start(now: $1, random: clock.random) }
     }
 
-    /// Ends everything: waiters get `HeimdallrError.stopped`, event streams end. `drain(within:)` first, where refresh
-    /// tokens matter.
+    /// Ends everything: whoever waits gets `HeimdallrError.stopped`, and event streams end. Call `drain(within:)`
+    /// first, so that no refresh token is lost. Returns at once.
     public func shutdown() {
         apply { life, _ in life.stop() }
         broadcast.finish()
@@ -224,10 +238,11 @@ public final class Heimdallr: Sendable {
 
     // MARK: Watching
 
-    /// What happens from now on. Each call makes a stream of its own, which ends at `shutdown()`. A reader that falls
-    /// more than 256 events behind loses the oldest.
+    /// What happens to the client from now on. Each call makes a new stream, which ends at `shutdown()`. A reader that
+    /// is more than 256 events behind loses the oldest ones.
     public func events() -> AsyncStream<HeimdallrEvent> { broadcast.stream() }
 
+    /// How the client is doing now. Never waits, sends nothing and starts no refresh.
     public func status() -> HeimdallrStatus {
         let now = clock.now()
         var status = state.withLock {

@@ -1,16 +1,18 @@
 internal import Cryptography
 
-/// Time and chance, so that tests can hold them. Deadlines are on `ContinuousClock`, which counts suspension and knows
-/// no summer time.
+/// Time and chance, so that tests can bring their own. Deadlines are on `ContinuousClock`, which goes on while the
+/// machine is suspended, and which nobody can set. The closures are called on any thread.
 public struct HeimdallrClock: Sendable {
+    /// The time now, for everything but records and HTTP dates.
     public var now: @Sendable () -> ContinuousClock.Instant
-    /// Seconds since 1970-01-01T00:00:00Z: for records and HTTP dates only.
+    /// The calendar's time now, in seconds since 1970-01-01T00:00:00Z: for records, id tokens and HTTP dates only.
     public var wallClock: @Sendable () -> Int64
-    /// Returns at that instant, or throws `CancellationError`.
+    /// Returns at the given instant; throws `CancellationError` when the task is cancelled before.
     public var sleep: @Sendable (ContinuousClock.Instant) async throws -> Void
-    /// 0 ..< 1, for jitter.
+    /// A number from 0 up to, but not including, 1; spreads retries over time.
     public var random: @Sendable () -> Double
 
+    /// A clock of your own, for tests.
     public init(
         now: @escaping @Sendable () -> ContinuousClock.Instant, wallClock: @escaping @Sendable () -> Int64,
         sleep: @escaping @Sendable (ContinuousClock.Instant) async throws -> Void,
@@ -22,6 +24,7 @@ public struct HeimdallrClock: Sendable {
         self.random = random
     }
 
+    /// The machine's clocks and random numbers.
     public static let system = HeimdallrClock(
         now: { ContinuousClock.now }, wallClock: { WallClock.now() },
         sleep: { try await ContinuousClock().sleep(until: $0) }, random: { Double.random(in: 0..<1) })

@@ -1,62 +1,73 @@
-/// What one OAuth client is told. Checked by `Heimdallr.init`.
+/// The settings of one OAuth client. `Heimdallr.init` checks them and throws `HeimdallrConfigurationError`.
 public struct HeimdallrConfiguration: Sendable, Equatable {
-    /// Who the authorization server says it is: endpoints that are not named here come from its metadata (RFC 8414,
-    /// OpenID Connect Discovery). Under the same rules as `tokenEndpoint`, and without a query.
+    /// The authorization server's issuer identifier, exactly as the server writes it. Endpoints that are not set here
+    /// come from its metadata (RFC 8414, OpenID Connect Discovery). An https:// URL without a query; http:// with
+    /// `allowPlaintext`.
     public var issuer: String?
-    /// Absolute; https:// unless `allowPlaintext`. `nil`: by `issuer`.
+    /// Where token requests go (RFC 6749 section 3.2): an absolute https:// URL; http:// with `allowPlaintext`. `nil`:
+    /// from the issuer's metadata.
     public var tokenEndpoint: String?
-    /// RFC 7009; under the same rules as `tokenEndpoint`. Neither here nor by `issuer`: tokens can't be revoked.
+    /// Where tokens are revoked (RFC 7009); a URL like `tokenEndpoint`. Where the issuer's metadata has none either,
+    /// tokens can't be revoked.
     public var revocationEndpoint: String?
-    /// Where a person's browser is sent to log in; under the same rules.
+    /// Where a person's browser goes to log in (RFC 6749 section 3.1); a URL like `tokenEndpoint`. `nil`: from the
+    /// issuer's metadata.
     public var authorizationEndpoint: String?
-    /// RFC 8628; under the same rules.
+    /// Where a login on another device begins (RFC 8628 section 3.1); a URL like `tokenEndpoint`. `nil`: from the
+    /// issuer's metadata.
     public var deviceAuthorizationEndpoint: String?
-    /// RFC 9126; under the same rules.
+    /// Where a login's request is pushed (RFC 9126 section 2); a URL like `tokenEndpoint`. `nil`: from the issuer's
+    /// metadata.
     public var pushedAuthorizationEndpoint: String?
-    /// Whether a login's request is pushed before the browser goes.
+    /// Whether a login's request is pushed to the server before the browser goes there.
     public var pushedAuthorization = PushedAuthorization.auto
+    /// What the token shall be good for: the scopes that are asked for (RFC 6749 section 3.3). Empty: the server
+    /// decides. With `openid` and an `issuer`, `HeimdallrStatus.signedInAs` says who logged in.
     public var scope: [String] = []
-    /// RFC 8707.
+    /// The URIs of the resources that the token is for: one `resource` parameter each (RFC 8707).
     public var resource: [String] = []
+    /// The `audience` parameter, which some servers want in place of `resource`.
     public var audience: String?
-    /// Further form parameters of every token request, whatever the grant.
+    /// Further form parameters of every token request, whatever the grant. None of `reservedParameters`.
     public var parameters: [FormParameter] = []
-    /// Further header fields of every token request.
+    /// Further header fields of every token request. None of `reservedHeaders`.
     public var headers: [HeimdallrHTTPField] = []
-    /// A token's life when the answer does not say.
+    /// How long a token lives when the answer has no `expires_in`.
     public var defaultExpiresIn = Duration.seconds(300)
-    /// `nil`: an answer without token_type is an error.
+    /// The token type of an answer that has no `token_type`. `nil`: such an answer is an error.
     public var defaultTokenType: String?
-    /// Further values of token_type that mean Bearer.
+    /// Values of `token_type` that mean Bearer, besides `Bearer` itself; compared without case.
     public var treatAsBearer: [String] = []
-    /// How long before expiry a token is refreshed; capped at half its life.
+    /// How long before its expiry a token is refreshed; never more than half its life.
     public var refreshBefore = Duration.seconds(60)
-    /// One token request, from connect to the last byte.
+    /// How long one token request may take, from connect to the last byte of the answer.
     public var timeout = Duration.seconds(10)
-    /// The password grant and others that RFC 9700 advises against.
+    /// Allows the password grant and the implicit grant, which RFC 9700 advises against.
     public var allowDeprecated = false
-    /// http:// token endpoints, on loopback too.
+    /// Allows http:// for the issuer and the endpoints; without it not even loopback is allowed.
     public var allowPlaintext = false
 
+    /// For a server whose token endpoint is known.
     public init(tokenEndpoint: String) {
         self.tokenEndpoint = tokenEndpoint
     }
 
+    /// For a server that publishes its endpoints.
     public init(issuer: String) {
         self.issuer = issuer
     }
 
-    /// Endpoints and issuer are to be set one by one.
+    /// Without an issuer or an endpoint; set one of them afterwards.
     public init() {}
 
-    /// Names that extra parameters can't set: they are the protocol's own.
+    /// Names that `parameters` can't have: the protocol sets them.
     public static let reservedParameters: Set<String> = [
         "grant_type", "client_id", "client_secret", "username", "password", "redirect_uri", "code", "assertion",
         "client_assertion", "client_assertion_type", "state", "response_type", "code_verifier", "code_challenge",
         "code_challenge_method", "refresh_token", "nonce", "request", "request_uri", "response_mode", "device_code",
     ]
 
-    /// Header fields that extra headers can't set, in lower case.
+    /// Names that `headers` can't have, in lower case: the protocol or HTTP sets them.
     public static let reservedHeaders: Set<String> = [
         "authorization", "proxy-authorization", "host", "content-type", "content-length", "transfer-encoding",
         "connection", "expect", "te", "trailer", "upgrade", "keep-alive", "cookie", "accept-encoding",
@@ -105,17 +116,24 @@ extension HeimdallrConfiguration {
     }
 }
 
-/// A configuration that can't work.
+/// Why a configuration can't work. The text says what to do.
 public enum HeimdallrConfigurationError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// By its name: `token endpoint`, `issuer` and so on.
+    /// Not an absolute http:// or https:// URL, or one with user information or a fragment: the name, such as `token
+    /// endpoint` or `issuer`.
     case malformedEndpoint(String)
+    /// An http:// URL without `allowPlaintext`: the name, such as `token endpoint` or `issuer`.
     case plaintextEndpoint(String)
-    /// Neither it nor an issuer was named.
+    /// Neither this endpoint nor an issuer is set: the endpoint's name.
     case noEndpoint(String)
+    /// A grant that RFC 9700 advises against, without `allowDeprecated`: its grant type.
     case deprecatedGrant(String)
+    /// `parameters` has a name out of `reservedParameters`: that name.
     case reservedParameter(String)
+    /// `headers` has a name out of `reservedHeaders`: that name.
     case reservedHeader(String)
+    /// `headers` has a field whose name or value HTTP does not allow (RFC 9110 section 5): its name.
     case malformedHeader(String)
+    /// A time that is too short: the setting's name. Only `refreshBefore` may be zero.
     case notPositive(String)
 
     public var description: String {

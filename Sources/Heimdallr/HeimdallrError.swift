@@ -1,23 +1,24 @@
-/// Why there is no token. Whose fault it is decides what to do:
-/// `tokenEndpointUnavailable` passes by itself, `clientRefused` wants somebody to look at the configuration,
-/// `needsAuthentication` wants somebody to log in.
+/// Why there is no token. The case says what to do: wait for `tokenEndpointUnavailable` to pass, check the
+/// configuration after `clientRefused`, log in after `needsAuthentication`. The text holds no secret.
 public enum HeimdallrError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The token endpoint can't be reached or does not give a usable answer. The next attempt is due in `retryAfter`.
+    /// The token endpoint can't be reached or gives no usable answer. The next attempt is made after `retryAfter`.
     case tokenEndpointUnavailable(TokenEndpointFault, retryAfter: Duration)
-    /// The token endpoint refuses this client, or its secret can't be had. Tried again, but less often.
+    /// The token endpoint refuses this client, or the client's secret can't be had. The next attempt is made after
+    /// `retryAfter`, later than for other errors.
     case clientRefused(TokenEndpointFault, retryAfter: Duration)
-    /// The protected resource refused the last tokens on their first use: wrong audience or scope, most likely.
+    /// The resource answered 401 to several new tokens in a row: most likely audience, resource or scope is wrong. No
+    /// new token is asked for before `retryAfter`.
     case rejectedByResource(retryAfter: Duration)
     /// Somebody has to log in, or to hand in a new refresh token.
     case needsAuthentication
-    /// The caller's own deadline passed while a token request was under way.
+    /// The time that the caller wanted to wait is over; the token request goes on.
     case deadlineExceeded(retryAfter: Duration)
     /// The caller's task was cancelled; the token request goes on.
     case cancelled
     /// `shutdown()` was called.
     case stopped
 
-    /// When it makes sense to ask again; `nil` where waiting does not help.
+    /// How long to wait before it makes sense to ask again; `nil` where waiting does not help.
     public var retryAfter: Duration? {
         switch self {
         case .tokenEndpointUnavailable(_, let duration), .clientRefused(_, let duration),
@@ -40,23 +41,26 @@ public enum HeimdallrError: Error, Sendable, Equatable, CustomStringConvertible 
     }
 }
 
-/// What went wrong with one token request.
+/// What went wrong with one request to the authorization server. The text holds no secret.
 public enum TokenEndpointFault: Error, Sendable, Hashable, CustomStringConvertible {
+    /// No answer came.
     case network(HeimdallrHTTPClientError)
-    /// An error status without an OAuth error.
+    /// The answer has this error status, and no OAuth error in it.
     case status(Int)
-    /// Never followed: a credential would go where nobody said it should.
+    /// The answer is a redirect with this status. None is followed: the credentials would go to an address that nobody
+    /// configured.
     case redirect(Int)
-    /// A success status with a body that is of no use.
+    /// The answer has a success status and a body that can't be used.
     case answer(TokenResponseError)
+    /// The server refused the request: RFC 6749 section 5.2.
     case refused(OAuthError)
     /// The request was not sent: a secret of ours could not be had.
     case secret(SecretProviderError)
     /// The request was not sent: another process works with this client's record.
     case store(TokenStoreError)
-    /// The request was not sent: the server's metadata does not say where to.
+    /// The request was not sent: its address was to come from the server's metadata, which can't be used.
     case discovery(DiscoveryFault)
-    /// The HTTP client did not return within its own timeout and was given up.
+    /// The HTTP client did not return within its own timeout, and nobody waits for it any more.
     case stuck
 
     public var description: String {
@@ -73,7 +77,7 @@ public enum TokenEndpointFault: Error, Sendable, Hashable, CustomStringConvertib
         }
     }
 
-    /// It looks as if only somebody can mend it; tried again all the same.
+    /// Whether it will most likely last until somebody mends it. The request is repeated all the same, less often.
     public var looksPermanent: Bool {
         switch self {
         case .network, .store, .discovery, .stuck: false

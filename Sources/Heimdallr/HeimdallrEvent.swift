@@ -1,38 +1,48 @@
-/// Something happened to a client's token.
+/// Something that happened to a client's token. Holds no secret.
 public struct HeimdallrEvent: Sendable, Equatable {
+    /// The name of the client: `Heimdallr.name`.
     public let client: String
+    /// What happened.
     public let kind: Kind
 
+    /// What can happen.
     public enum Kind: Sendable, Equatable {
+        /// From now on a person has to log in, or somebody has to hand in a new refresh token.
         case needsAuthentication
-        /// The first one, or the first after a loss. `stored`: it was taken up from the store.
+        /// The client has a token: its first one, or the first after a loss. `stored` says that it comes from the
+        /// store.
         case tokenAcquired(expiresIn: Duration, stored: Bool)
+        /// A new token has replaced one that was still good.
         case tokenRefreshed(expiresIn: Duration)
+        /// The client has no token any more, or can't renew the one it has.
         case tokenLost(LossReason)
+        /// A token request failed. It will be made again.
         case tokenFailed(HeimdallrError)
-        /// A sign-in did not end with a token; what the client had before is as it was.
+        /// A login did not end with a token; what the client had before is as it was.
         case loginFailed(LoginError)
-        /// An early warning: the refresh token's own life ends soon, and then somebody has to log in. Once for each.
+        /// A warning, once for each refresh token: it ends in `expiresIn`, and then somebody has to log in.
         case refreshTokenEnding(expiresIn: Duration)
     }
 
+    /// Why a token was lost.
     public enum LossReason: Sendable, Hashable {
-        /// It expired and no new one had come.
+        /// It expired before a new one came.
         case expired
-        /// The protected resource refused it.
+        /// The resource refused it: `Heimdallr.reject(_:)`.
         case rejected
-        /// `invalidateAccessToken()`, `clear()`
+        /// `Heimdallr.invalidateAccessToken()`, `clearAccessToken()` or `logOut(locally:)` was called.
         case discarded
-        /// The refresh token is no longer accepted.
+        /// The server no longer accepts the refresh token.
         case grantGone
     }
 
+    /// An event for a test of your own code.
     public init(client: String, kind: Kind) {
         self.client = client
         self.kind = kind
     }
 
-    /// As logs and metrics name it.
+    /// The kind's name in logs and metrics: one of five fixed words, such as `token_acquired`.
     public var name: String {
         switch kind {
         case .needsAuthentication, .refreshTokenEnding: "needs_authentication"

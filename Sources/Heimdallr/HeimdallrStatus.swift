@@ -1,65 +1,78 @@
-/// A client at one moment, for people. Holds no secret.
+/// How a client is doing at one moment, to be shown to people. Holds no secret.
 public struct HeimdallrStatus: Sendable, Equatable {
+    /// Whether the client has a token, and what it does about it.
     public enum State: String, Sendable, Hashable {
         /// Nobody has asked yet, or the store is being read.
         case starting
-        /// There is a token that may be used, and no resource calls it invalid that nobody can replace.
+        /// There is a token that may be used.
         case ready
         /// No token; a token request is under way or about to be.
         case fetching
-        /// No token, and none wanted since the last one expired.
+        /// No token; nobody has asked for one since the last one expired.
         case idle
         /// No token; the last attempt failed and the next one is due later.
         case backingOff = "backing_off"
+        /// A person has to log in, or somebody has to hand in a new refresh token. With a token that is still in use:
+        /// see `HeimdallrStatus.isTokenRefused`.
         case needsAuthentication = "needs_authentication"
+        /// `Heimdallr.shutdown()` was called.
         case stopped
     }
 
+    /// The name of the client: `Heimdallr.name`.
     public var client: String
+    /// The grant type of its first token, such as `client_credentials`.
     public var grantType: String
-    /// `nil`: it gets its tokens without a person.
+    /// How a person logs in. `nil`: it gets its tokens without a person.
     public var loginMethod: LoginMethod?
-    /// Who is signed in, from a verified id token only. Printable, at most 256 characters.
+    /// Who is signed in, from a verified id token only: mail address, user name, name or identifier. Printable, at most
+    /// 256 characters.
     public var signedInAs: String?
-    /// What the current token was granted.
+    /// The scopes that the current token was granted.
     public var scope: [String]
+    /// Whether there is a token, and if not, why.
     public var state: State
-    /// Of the current token.
+    /// How long the current token may still be used; `nil`: there is none.
     public var expiresIn: Duration?
+    /// Whether there is a refresh token, so that the next token needs nobody.
     public var hasRefreshToken: Bool
-    /// How long the refresh token itself lives on, where the server said so.
+    /// How long the refresh token itself may still be used, where the server said so.
     public var refreshTokenExpiresIn: Duration?
     /// How long ago a token request last succeeded.
     public var sinceLastSuccess: Duration?
-    /// The last failure, kept until a token request succeeds; and how long ago it was.
+    /// The last failure; `nil` once a token request has succeeded.
     public var lastError: HeimdallrError?
+    /// How long ago `lastError` was.
     public var sinceLastError: Duration?
-    /// When the next token request is due, if one is planned.
+    /// How long until the next token request, if one is planned.
     public var nextAttemptIn: Duration?
+    /// How many callers wait for a token.
     public var waiters: Int
-    /// What is wrong with the store; the token serves from memory meanwhile.
+    /// What is wrong with the store; meanwhile the token is kept in memory only.
     public var storeFault: String?
-    /// The client has had its first outcome, good or bad.
+    /// Whether the client has had a first outcome: a token, an error, or the need for a login.
     public var hasSettled: Bool
-    /// What is asked for and the current token was not granted. `offline_access` and `openid` count as granted when what
-    /// they ask for is there.
+    /// The scopes that were asked for and the current token was not granted. `offline_access` counts as granted when
+    /// there is a refresh token, `openid` when `signedInAs` is known.
     public var scopeNotGranted: [String] = []
-    /// Why nobody is signed in any more, while that is so: what the server said, or why it could not be asked.
+    /// Why nobody is signed in any more: what the server said, or why it could not be asked. `nil` otherwise.
     public var cause: TokenEndpointFault?
+    /// How long ago `cause` was.
     public var sinceCause: Duration?
-    /// A resource answered `invalid_token`, and without a refresh token only a person can bring another token. The one there
-    /// is goes on being used: other resources may still take it.
+    /// Whether a resource answered `invalid_token` and only a login can bring another token, for want of a refresh
+    /// token. The token stays in use: other resources may still take it.
     public var isTokenRefused = false
-    /// As configured.
+    /// `HeimdallrConfiguration.issuer`.
     public var issuer: String?
-    /// Where the client's last request of its own to the server went; without its query.
+    /// The address, without its query, of the last request to the authorization server.
     public var lastAddress: String?
-    /// How the client's secret was last written, where servers differ about how; `nil`: it makes no difference.
+    /// The encoding of the last Basic credentials. `nil`: every encoding gives the same bytes, so it can't be the cause
+    /// of a refusal.
     public var ambiguousEncoding: BasicEncoding?
 }
 
 extension HeimdallrStatus {
-    /// Why somebody has to sign in, where there is something to say. To stand behind a colon.
+    /// Why somebody has to log in, to be put after a colon; `nil` where nothing is known.
     public var needsAuthenticationBecause: String? {
         if let cause { return cause.description }
         return isTokenRefused
@@ -79,21 +92,30 @@ extension HeimdallrStatus {
     }
 }
 
-/// One token request, for metrics.
+/// How one token request ended, for metrics.
 public struct TokenRequestReport: Sendable, Equatable {
+    /// The name of the client: `Heimdallr.name`.
     public var client: String
-    /// What was really sent as grant_type.
+    /// What was sent as `grant_type`: `refresh_token` for a refresh, whatever the grant.
     public var grantType: String
+    /// How it ended.
     public var result: Result
+    /// How long the exchange took, from sending to the whole answer; zero when nothing was sent.
     public var duration: Duration
 
-    /// Few and fixed, so that they can be a metric's label.
+    /// How a token request can end. A small, fixed set, so that the raw values can be a metric's label.
     public enum Result: String, Sendable, Hashable, CaseIterable {
+        /// A token came that may be used.
         case success
+        /// The server answered with an OAuth error: RFC 6749 section 5.2.
         case refused
+        /// The server answered with success, and a body without a usable token.
         case badAnswer = "bad_answer"
+        /// The server answered with a redirect, or with an error status and no OAuth error.
         case httpError = "http_error"
+        /// No answer came.
         case network
+        /// Nothing was sent: the client's secret, its store or the server's metadata could not be had.
         case notSent = "not_sent"
     }
 }

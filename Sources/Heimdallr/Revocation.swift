@@ -1,34 +1,40 @@
-/// How a logout ended. One definite result in every case.
+/// How a logout ended. Holds no secret.
 public struct LogoutReport: Sendable, Equatable {
+    /// What was done about the tokens.
     public enum Result: Sendable, Equatable {
         /// There was no token.
         case nothingHeld
-        /// Forgotten here; the server was not asked.
+        /// They were forgotten here; the server was not asked.
         case forgotten
-        /// There is no revocation endpoint; nothing was changed.
+        /// The server has no revocation endpoint; nothing was changed. `logOut(locally: true)` forgets the tokens here.
         case noEndpoint
-        /// The server was asked, the refresh token first.
+        /// The server was asked to revoke them, the refresh token first: RFC 7009.
         case asked(refreshToken: Part, accessToken: Part)
     }
 
+    /// What became of one token.
     public enum Part: Sendable, Equatable {
+        /// There was no such token.
         case notHeld
-        /// RFC 7009 section 2.2: it is of no use any more, or was of none before.
+        /// The server has revoked it, or did not know it any more: RFC 7009 section 2.2.
         case revoked
-        /// The refresh token could not be revoked, so the access token stays too.
+        /// The refresh token could not be revoked, so the access token stays, too.
         case notAsked
-        /// `unsupported_token_type`; how long the token lives on, where that is known.
+        /// The server does not revoke tokens of this kind (`unsupported_token_type`, RFC 7009 section 2.2.1). It lives
+        /// on for `expiresIn`, where that is known.
         case unsupported(expiresIn: Duration?)
+        /// The request failed; the token stays.
         case failed(TokenEndpointFault)
     }
 
+    /// What was done about the tokens.
     public var result: Result
-    /// Nothing of the client is left in memory.
+    /// Whether nothing of the client is left in memory.
     public var isForgotten: Bool
-    /// Why its record could not be removed from the store.
+    /// Why the client's record could not be removed from the store; `nil`: it was, or was not to be.
     public var storeFault: String?
 
-    /// What was wanted was done.
+    /// Whether the client is logged out: its tokens forgotten and, unless only that was wanted, revoked.
     public var isComplete: Bool {
         guard isForgotten, storeFault == nil else { return false }
         guard case .asked(let refreshToken, let accessToken) = result else { return true }
@@ -45,10 +51,11 @@ public struct LogoutReport: Sendable, Equatable {
 
 // Revocation, RFC 7009.
 extension Heimdallr {
-    /// Revokes the refresh token, then the access token, and forgets both. What can't be revoked is kept, so that it can
-    /// be tried again; but once the refresh token is revoked, all is forgotten. A token request that is under way is
-    /// waited for; a later request of a grant that needs nobody gets a new token.
-    /// - Parameter locally: forgets without asking the server.
+    /// Revokes the refresh token, then the access token (RFC 7009), and forgets both, in memory and in the store. What
+    /// can't be revoked is kept, so that it can be tried again; but once the refresh token is revoked, everything is
+    /// forgotten. Waits for a token request that is under way, and is not cut short when its task is cancelled. A
+    /// client whose grant needs nobody gets a new token when it is next asked for one.
+    /// - Parameter locally: whether to forget only, without asking the server.
     public func logOut(locally: Bool = false) async -> LogoutReport {
         // Not cancellable halfway: what was revoked must not stay in use.
         await Task { [self] in

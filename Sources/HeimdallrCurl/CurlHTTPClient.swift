@@ -1,23 +1,24 @@
 import CurlTransport
 import Heimdallr
 
-/// Heimdallr's default way to the network: libcurl on an event loop. Redirects are never followed, certificates always
-/// checked, proxies of the environment only used when asked for. Any thread.
+/// Sends requests with libcurl, on an event loop. Never follows redirects, always checks certificates, and uses the
+/// environment's proxies only when told to. Safe on any thread.
 public final class CurlHTTPClient: HeimdallrHTTPClient {
     private let client: BufferedClient
     private let failed: @Sendable (TransportError) -> Void
 
+    /// For a program that has an event loop.
     /// - Parameters:
     ///   - client: says on which event loop libcurl runs, and how it reaches its peers.
     ///   - failed: told why an exchange failed in libcurl's own words, for a log.
-    public init(_ client: BufferedClient, failed: @escaping @Sendable (TransportError) -> Void = { _ in }) {
+    package init(_ client: BufferedClient, failed: @escaping @Sendable (TransportError) -> Void = { _ in }) {
         self.client = client
         self.failed = failed
     }
 
-    /// On an event loop of its own, for programs that have none.
-    /// - Parameter settings: trust anchors, client certificate, proxy in between.
-    /// - Throws: `SystemError` when the kernel gives no thread or descriptor.
+    /// With an event loop and a thread of its own.
+    /// - Parameter settings: certificates, proxy, time to connect.
+    /// - Throws: an error that says why, when the kernel gives no thread or file descriptor.
     public convenience init(settings: CurlHTTPClientSettings = CurlHTTPClientSettings()) throws {
         self.init(try BufferedClient(options: settings.options))
     }

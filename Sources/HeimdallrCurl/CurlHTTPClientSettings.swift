@@ -1,34 +1,41 @@
 import CurlTransport
 
-/// How a `CurlHTTPClient` of its own reaches its peers.
+/// How a `CurlHTTPClient` reaches servers, and whom it trusts.
 public struct CurlHTTPClientSettings: Sendable, Equatable {
+    /// The certificate authorities that servers' certificates are checked against.
     public enum TrustAnchors: Sendable, Equatable {
-        /// The system's.
+        /// Those of the system.
         case system
-        /// The system's and those in a PEM file.
+        /// Those of the system, and those in a PEM file.
         case systemAnd(file: String)
-        /// Those in a PEM file and no others.
+        /// Those in a PEM file, and no others.
         case only(file: String)
     }
 
+    /// The HTTP proxy between this program and the servers.
     public enum Proxy: Sendable, Equatable {
+        /// No proxy, whatever the environment says.
         case none
-        /// `https_proxy`, `http_proxy` and `no_proxy` of the process.
+        /// What the environment variables `https_proxy`, `http_proxy` and `no_proxy` say, read as libcurl does
+        /// (libcurl-env(3)).
         case environment
-        /// `http://host:port` or `https://host:port`, with `user:password@` in front of the host where it wants that.
+        /// This one: `http://host:port` or `https://host:port`, with `user:password@` before the host where the proxy
+        /// wants it.
         case url(String)
     }
 
-    /// Whose certificates are believed.
+    /// The certificate authorities that servers' certificates are checked against.
     public var trustAnchors: TrustAnchors
-    /// PEM files of a client certificate and its key, for servers that ask for one.
+    /// A PEM file with a client certificate, for servers that ask for one. `nil`: none.
     public var certificateFile: String?
+    /// A PEM file with the certificate's key. `nil`: the key is in `certificateFile`.
     public var keyFile: String?
-    /// What stands between.
+    /// The HTTP proxy between this program and the servers.
     public var proxy: Proxy
-    /// TCP and TLS handshake together.
+    /// How long name lookup, TCP and TLS handshake may take together.
     public var connectTimeout: Duration
 
+    /// The parameters are the properties of the same names.
     public init(
         trustAnchors: TrustAnchors = .system, certificateFile: String? = nil, keyFile: String? = nil,
         proxy: Proxy = .none, connectTimeout: Duration = .seconds(5)

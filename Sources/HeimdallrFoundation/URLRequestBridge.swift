@@ -3,7 +3,7 @@ import FoundationNetworking
 import Heimdallr
 
 extension Heimdallr {
-    /// Puts a token onto `request`, waiting for one if need be.
+    /// Puts a token onto `request`. Waits for one where there is none, for `limit` at the longest.
     /// - Throws: `HeimdallrError`; the request is unchanged then.
     public func authenticate(
         _ request: inout URLRequest, waiting limit: Duration = .seconds(30)
@@ -11,12 +11,14 @@ extension Heimdallr {
         credential(for: try await accessToken(waiting: limit)).put(on: &request)
     }
 
-    /// Sends `request` with a token on it, and once more with a new one where the resource answers 401 because of the
-    /// token.
+    /// Sends `request` with a token on it. Where the resource answers 401 because of the token (RFC 6750 section 3.1),
+    /// sends it once more with a new one; when that is refused as well, the 401 is the answer. Runs where its caller
+    /// runs, and so does `send`.
     ///
     /// - Parameters:
-    ///   - limit: how long to wait for a token.
-    ///   - send: one exchange with the resource; called once or twice. For a `URLSession`: `session.data(for:)`.
+    ///   - request: sent with the token in place of what it has there.
+    ///   - limit: how long to wait for a token, the first and a new one each.
+    ///   - send: sends the request to the resource; called once or twice. For a `URLSession`: `session.data(for:)`.
     /// - Throws: `HeimdallrError` where there is no token, and what `send` throws.
     nonisolated(nonsending) public func authenticateRequest<Body>(
         _ request: URLRequest, waiting limit: Duration = .seconds(30),
@@ -35,7 +37,7 @@ extension Heimdallr {
 }
 
 extension RequestCredential {
-    /// Replaces what the request carried in that place.
+    /// Puts the credential onto `request`, in place of what it has there.
     public func put(on request: inout URLRequest) {
         switch self {
         case .header(let name, let value):

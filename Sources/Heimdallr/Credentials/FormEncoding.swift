@@ -1,20 +1,28 @@
 internal import Cryptography
 
-/// One name and value of a token request's form.
+/// One name and value of a token request's form (RFC 6749 appendix B). Both are plain text: escaping is done when the
+/// request is sent.
 public struct FormParameter: Sendable, Equatable {
+    /// A value, and whether it is a secret.
     public enum Value: Sendable, Equatable {
+        /// A value that may be shown in a log or a debugger.
         case plain(String)
+        /// A value that prints as `<redacted>` and is wiped from memory when it is let go.
         case secret(Secret)
     }
 
+    /// The parameter's name, not escaped.
     public var name: String
+    /// The parameter's value, not escaped.
     public var value: Value
 
+    /// A parameter whose value may be shown.
     public init(_ name: String, _ value: String) {
         self.name = name
         self.value = .plain(value)
     }
 
+    /// A parameter whose value is a secret.
     public init(_ name: String, _ value: Secret) {
         self.name = name
         self.value = .secret(value)

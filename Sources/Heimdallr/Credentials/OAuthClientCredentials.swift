@@ -1,33 +1,38 @@
 internal import Cryptography
 
-/// Who we are, to the token endpoint.
+/// How a client shows the token endpoint who it is: RFC 6749 section 2.3.
 public protocol OAuthClientCredentials: Sendable {
-    /// The `client_id`.
+    /// The `client_id` (RFC 6749 section 2.2).
     var identifier: String { get }
 
-    /// Puts the client's authentication onto a token request. Called once for each request, so that one-time
-    /// assertions and rotated secrets work.
-    /// - Throws: when the secret can't be had; the request is then not sent.
+    /// Adds the client's authentication to a token request. Called once for each request, on any thread, so that
+    /// one-time assertions and rotated secrets work.
+    /// - Parameter request: the form and headers so far. Every secret that is added to them also goes into its
+    ///   `secrets`.
+    /// - Throws: any error when the secret can't be had; the request is then not sent. The text of a
+    ///   `SecretProviderError` is shown to the operator.
     func authenticate(_ request: inout TokenRequest) async throws
 }
 
-/// How the two halves of Basic credentials are escaped: servers differ, and no encoding suits all.
+/// How `client_id` and secret are escaped before they are joined to Basic credentials. Servers differ, and no encoding
+/// suits all.
 public enum BasicEncoding: String, Sendable, Hashable, CaseIterable {
-    /// RFC 6749 section 2.3.1: form encoding.
+    /// Form encoding, a space as `+`: what RFC 6749 section 2.3.1 asks for.
     case form
-    /// Percent-encoding, a space as `%20`.
+    /// Percent-encoding (RFC 3986 section 2.1), a space as `%20`.
     case percent
-    /// As they are, in UTF-8.
+    /// Not escaped: the UTF-8 bytes as they are.
     case raw
 }
 
 /// An identifier and, for a confidential client, a secret. A client without a secret is public and sends only its
 /// `client_id`, in the form.
 public struct OAuthClientSecretCredentials: OAuthClientCredentials {
+    /// Where the secret goes in a token request, by the names of the OAuth registry (RFC 7591 section 2).
     public enum Method: Sendable, Hashable {
-        /// `client_secret_basic`
+        /// `client_secret_basic`: in the header `Authorization: Basic …`.
         case basic(BasicEncoding)
-        /// `client_secret_post`
+        /// `client_secret_post`: as `client_id` and `client_secret` in the form.
         case post
     }
 
@@ -35,14 +40,19 @@ public struct OAuthClientSecretCredentials: OAuthClientCredentials {
     private let secret: (any SecretProvider)?
     private let method: Method
 
-    /// A confidential client.
+    /// A confidential client: one with a secret.
+    /// - Parameters:
+    ///   - identifier: the `client_id`.
+    ///   - secret: where the secret comes from; asked before each token request.
+    ///   - method: where the secret goes.
     public init(identifier: String, secret: any SecretProvider, method: Method = .basic(.form)) {
         self.identifier = identifier
         self.secret = secret
         self.method = method
     }
 
-    /// A public client, method `none`.
+    /// A public client: one without a secret (`none`).
+    /// - Parameter identifier: the `client_id`, sent in the form.
     public init(identifier: String) {
         self.identifier = identifier
         self.secret = nil

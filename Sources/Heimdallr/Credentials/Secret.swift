@@ -6,13 +6,14 @@ internal import Cryptography
 public struct Secret: Sendable, Hashable, Redacted {
     private let storage: SecretBytes
 
+    /// Copies a text, as UTF-8. The text itself is not wiped.
     public init(_ text: String) {
         var writer = SecretWriter(capacity: text.utf8.count)
         writer.append(text)
         storage = writer.finish()
     }
 
-    /// A copy of bytes that stay the caller's to wipe.
+    /// Copies bytes. To wipe the originals is up to the caller.
     public init(_ bytes: Span<UInt8>) {
         var writer = SecretWriter(capacity: bytes.count)
         writer.append(bytes)
@@ -27,6 +28,7 @@ public struct Secret: Sendable, Hashable, Redacted {
         storage = writer.finish()
     }
 
+    /// Copies bytes. The array itself is not wiped.
     public init(_ bytes: [UInt8]) {
         storage = SecretBytes(bytes)
     }
@@ -38,12 +40,15 @@ public struct Secret: Sendable, Hashable, Redacted {
     /// The same bytes, not a copy.
     var bytes: SecretBytes { storage }
 
-    /// In bytes of UTF-8.
+    /// The length in bytes.
     public var count: Int { storage.count }
+    /// Whether there are no bytes in it.
     public var isEmpty: Bool { storage.count == 0 }
 
+    /// A copy as text, which nobody wipes. Bytes that are not UTF-8 become U+FFFD.
     public var revealed: String { String(decoding: revealedBytes, as: UTF8.self) }
 
+    /// A copy of the bytes, which nobody wipes.
     public var revealedBytes: [UInt8] {
         storage.withSpan { span in
             var bytes: [UInt8] = []
@@ -53,16 +58,18 @@ public struct Secret: Sendable, Hashable, Redacted {
         }
     }
 
-    /// The bytes without a copy, for as long as `body` runs.
+    /// Lends the bytes to `body` without a copy; they can't leave it.
+    /// - Throws: what `body` throws.
     public func withSpan<Result>(_ body: (Span<UInt8>) throws -> Result) rethrows -> Result {
         try storage.withSpan(body)
     }
 
+    /// Compares in a time that depends on the lengths only.
     public static func == (one: Secret, other: Secret) -> Bool {
         one.storage === other.storage || one.storage.isEqual(to: other.storage)
     }
 
-    /// Only the length: a hash of the bytes could be compared.
+    /// Hashes the length only: a hash of the bytes would tell something about them.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(count)
     }

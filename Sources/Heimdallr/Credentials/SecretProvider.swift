@@ -2,32 +2,41 @@ internal import Cryptography
 
 /// Where a secret comes from. Asked anew before each token request, so that a rotated secret needs no restart.
 public protocol SecretProvider: Sendable {
-    /// - Throws: what went wrong, as `SecretProviderError` where its text may be shown to an operator.
+    /// The secret as it is now. Called on any thread, once for each token request.
+    /// - Throws: any error; the token request is then not sent. Only the text of a `SecretProviderError` is shown to
+    ///   the operator.
     func secret() async throws -> Secret
 }
 
-/// A secret that could not be had. The text names the place, never the content.
+/// Why a secret could not be had.
 public struct SecretProviderError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// What is wrong and where, for an operator to read. Never what the secret holds.
     public var description: String
 
+    /// - Parameter description: names the place, never the content.
     public init(_ description: String) {
         self.description = description
     }
 }
 
-/// A secret that is known already. Where it can be, prefer one that is read from a file.
+/// A constant secret. A file is better: the secret can then change without a restart.
 extension Secret: SecretProvider {
+    /// The secret itself.
     public func secret() -> Secret { self }
 }
 
-/// A secret in a file, without the line end that editors add.
+/// A secret in a file. The file is read anew each time; a line end after the secret, as editors add it, is left out.
 public struct SecretFileProvider: SecretProvider {
+    /// Where the file is; a relative path starts at the working directory.
     public let path: String
 
+    /// - Parameter path: read when the secret is asked for, not before.
     public init(path: String) {
         self.path = path
     }
 
+    /// Reads the file. Blocks the thread for as long as the disk takes.
+    /// - Throws: `SecretProviderError` when the file can't be read or is empty.
     public func secret() async throws -> Secret {
         do {
             let secret = Secret(try SecretFile.read(path: path))
@@ -39,13 +48,17 @@ public struct SecretFileProvider: SecretProvider {
     }
 }
 
-/// A secret made by a closure.
+/// A secret that a closure of yours gets from somewhere: a vault, say.
 public struct SecretClosureProvider: SecretProvider {
     private let body: @Sendable () async throws -> Secret
 
+    /// - Parameter body: called once for each token request, on any thread. What it throws keeps the request from being
+    ///   sent; to show the operator why, throw a `SecretProviderError`.
     public init(_ body: @escaping @Sendable () async throws -> Secret) {
         self.body = body
     }
 
+    /// Calls the closure.
+    /// - Throws: what the closure throws.
     public func secret() async throws -> Secret { try await body() }
 }

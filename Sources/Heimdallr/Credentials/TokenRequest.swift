@@ -1,20 +1,28 @@
-/// A token request while it is put together: the form and the header fields, still apart, so that each part can add
-/// to it without having to know the others.
+/// A token request that is being put together. Grant, configuration and credentials each add their part to the form or
+/// the header fields without knowing the others.
 public struct TokenRequest: Sendable, Equatable, Redacted {
+    /// The body, escaped only when it is sent (RFC 6749 section 3.2).
     public var form: [FormParameter]
+    /// Header fields besides those that the HTTP client adds itself.
     public var headers: [HeimdallrHTTPField]
-    /// What must not come back in a message: added to by whoever puts a secret into the request.
+    /// Every secret that the request carries. Where the server's answer repeats one of them, it is left out of errors
+    /// and logs.
     public var secrets: [Secret]
-    /// How Basic credentials were written, where the encodings differ for them; `nil`: they are the same in all.
+    /// The encoding that was used for Basic credentials. `nil`: every encoding gives the same bytes, so it can't be the
+    /// cause of a refusal.
     public var ambiguousEncoding: BasicEncoding?
 
+    /// - Parameters:
+    ///   - form: the parameters that are known so far.
+    ///   - headers: the header fields that are known so far.
+    ///   - secrets: the secrets among them.
     public init(form: [FormParameter] = [], headers: [HeimdallrHTTPField] = [], secrets: [Secret] = []) {
         self.form = form
         self.headers = headers
         self.secrets = secrets
     }
 
-    /// Sets a parameter, taking out what was there under that name.
+    /// Sets a parameter, in place of all that have its name.
     public mutating func set(_ parameter: FormParameter) {
         form.removeAll { $0.name == parameter.name }
         form.append(parameter)

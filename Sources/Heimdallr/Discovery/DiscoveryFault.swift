@@ -1,15 +1,17 @@
-/// Why the server's metadata is of no use: RFC 8414, OpenID Connect Discovery. Fixed sentences, but for what is said to be the server's.
+/// Why the server's metadata can't be used (RFC 8414, OpenID Connect Discovery). The texts are fixed sentences, with a
+/// status, a name or an issuer in them.
 public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
+    /// No answer came.
     case network(HeimdallrHTTPClientError)
-    /// Neither well-known address has a document.
+    /// Neither well-known address has a document: the HTTP status of the last answer.
     case status(Int)
-    /// JSON of another kind, or none.
+    /// The document is not a JSON object, or a member of it has the wrong type.
     case malformed
-    /// The document belongs to another issuer: the one that it names, made printable.
+    /// The document names another issuer than the configuration: that issuer, made printable.
     case otherIssuer(String)
-    /// It has no endpoint of this name, and the configuration has none.
+    /// Neither the document nor the configuration has an endpoint of this name, such as `token_endpoint`.
     case missing(String)
-    /// The endpoint of this name is not an absolute https:// URL, or an http:// one that nobody allowed.
+    /// The endpoint of this name is no absolute https:// URL, and no http:// one that `allowPlaintext` permits.
     case unusable(String)
 
     public var description: String {

@@ -1,44 +1,52 @@
-/// What is shown to the token endpoint to get a first token: RFC 6749 section 1.3.
+/// How a client gets its first token: RFC 6749 section 1.3. Later ones come by refresh token, where the server gives
+/// one.
 public protocol OAuthAuthorizationGrant: Sendable {
-    /// The value of `grant_type`.
+    /// The value of `grant_type` in the token request.
     var type: String { get }
-    /// Who has to be there when a new token is wanted and no refresh token helps.
+    /// What it takes to get a new token when no refresh token helps.
     var needs: GrantNeeds { get }
-    /// RFC 9700 says not to use it; then the configuration has to allow it.
+    /// Whether RFC 9700 advises against it. `Heimdallr.init` then throws, unless the configuration has
+    /// `allowDeprecated`. `false` by default.
     var isDeprecated: Bool { get }
-    /// How a person gives the first token, where one is needed.
+    /// How a person signs in to give the client its first token. `nil`, the default: no person is needed.
     var loginMethod: LoginMethod? { get }
 
-    /// The grant's own form parameters, without `grant_type`. Called once for each token request.
-    /// - Throws: when a secret can't be had; the request is then not sent.
+    /// The grant's own form parameters, without `grant_type`. Called once for each token request, on any thread; not
+    /// for one that uses a refresh token.
+    /// - Throws: any error when a secret can't be had; the request is then not sent.
     func parameters() async throws -> [FormParameter]
 }
 
 extension OAuthAuthorizationGrant {
+    /// `false`
     public var isDeprecated: Bool { false }
+    /// `nil`: no person is needed.
     public var loginMethod: LoginMethod? { nil }
 }
 
+/// What it takes to get a new token when there is no refresh token, or it is refused.
 public enum GrantNeeds: Sendable, Hashable {
-    /// It can be repeated at any time.
+    /// Nothing: the client can ask for another token at any time.
     case nobody
-    /// It spends a refresh token that somebody handed in; when that is refused, another one has to be handed in.
+    /// Another refresh token: somebody has to put a new one where the old one came from.
     case freshSeed
-    /// Somebody has to log in.
+    /// A person, who has to log in.
     case person
 }
 
-/// RFC 6749 section 4.4.
+/// The client's own authentication is enough: RFC 6749 section 4.4.
 public struct ClientCredentialsGrant: OAuthAuthorizationGrant {
     public let type = "client_credentials"
     public let needs = GrantNeeds.nobody
 
+    /// It has no parameters of its own.
     public init() {}
 
     public func parameters() -> [FormParameter] { [] }
 }
 
-/// RFC 6749 section 4.3. RFC 9700 section 2.4 says that it MUST NOT be used: needs `allowDeprecated`.
+/// User name and password from the configuration: RFC 6749 section 4.3. RFC 9700 section 2.4 says that it MUST NOT be
+/// used, so it needs `allowDeprecated`.
 public struct PasswordGrant: OAuthAuthorizationGrant {
     public let type = "password"
     public let needs = GrantNeeds.nobody
@@ -46,6 +54,9 @@ public struct PasswordGrant: OAuthAuthorizationGrant {
     private let username: String
     private let password: any SecretProvider
 
+    /// - Parameters:
+    ///   - username: sent as it is.
+    ///   - password: asked for before each token request.
     public init(username: String, password: any SecretProvider) {
         self.username = username
         self.password = password
@@ -56,12 +67,14 @@ public struct PasswordGrant: OAuthAuthorizationGrant {
     }
 }
 
-/// RFC 6749 section 6, begun with a refresh token from elsewhere. Once the server has rotated it, the store's is used.
+/// Begins with a refresh token that was got elsewhere: RFC 6749 section 6. Once the server has sent a newer one, that
+/// one is used, from the store.
 public struct RefreshTokenGrant: OAuthAuthorizationGrant {
     public let type = "refresh_token"
     public let needs = GrantNeeds.freshSeed
     private let refreshToken: any SecretProvider
 
+    /// - Parameter refreshToken: where the first refresh token comes from.
     public init(refreshToken: any SecretProvider) {
         self.refreshToken = refreshToken
     }
@@ -71,13 +84,16 @@ public struct RefreshTokenGrant: OAuthAuthorizationGrant {
     }
 }
 
-/// RFC 6749 section 4.5: any grant type URI with its parameters. `grant_type` and what authenticates the client are not
-/// the caller's to choose: they are taken out of `parameters`.
+/// Any other grant type with its parameters: RFC 6749 section 4.5.
 public struct ExtensionGrant: OAuthAuthorizationGrant {
     public let type: String
     public let needs = GrantNeeds.nobody
     private let fixed: [FormParameter]
 
+    /// - Parameters:
+    ///   - type: the grant type's URI.
+    ///   - parameters: what the grant sends. `grant_type`, `client_id`, `client_secret`, `client_assertion` and
+    ///     `client_assertion_type` are left out: they belong to the protocol and to the client's credentials.
     public init(type: String, parameters: [FormParameter]) {
         self.type = type
         self.fixed = parameters.filter { !Self.notTheCallers.contains($0.name) }
@@ -90,14 +106,15 @@ public struct ExtensionGrant: OAuthAuthorizationGrant {
     ]
 }
 
-/// A grant that begins with a person. Its first token comes in through a login; without a token and without a refresh
-/// token it needs that login, and no network call is made.
+/// A person signs in to give the client its first token: see `LoginMethod`. Without a token and a refresh token the
+/// client waits for that login and sends nothing.
 public struct InteractiveGrant: OAuthAuthorizationGrant {
     public let type: String
     public let needs = GrantNeeds.person
     public let isDeprecated: Bool
     public let loginMethod: LoginMethod?
 
+    /// - Parameter method: how the person signs in. `.implicit` and `.password` need `allowDeprecated`.
     public init(_ method: LoginMethod = .browser) {
         loginMethod = method
         switch method {

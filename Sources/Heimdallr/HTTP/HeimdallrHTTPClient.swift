@@ -1,24 +1,31 @@
-/// Sends one HTTP exchange. The seam to the network: token requests go through it, nothing else does.
+/// Sends HTTP requests to the authorization server: for tokens, metadata, keys, logins and revocation.
 ///
-/// What an implementation owes its caller:
+/// An implementation must keep these rules:
 /// - it honours `HeimdallrHTTPRequest.timeout`, from connect to the last byte, and `HeimdallrHTTPRequest.maxBodyBytes`;
 /// - it never follows a redirect and never adds credentials of its own;
 /// - it stops, throwing, when the calling task is cancelled.
 public protocol HeimdallrHTTPClient: Sendable {
-    /// - Throws: `HeimdallrHTTPClientError`. Anything else that is thrown counts as `HeimdallrHTTPClientError.other`.
+    /// Sends one request and returns the whole answer, whatever its status. Called on any thread, several times at
+    /// once.
+    /// - Throws: `HeimdallrHTTPClientError` when there is no answer. Anything else that is thrown counts as
+    ///   `HeimdallrHTTPClientError.other`.
     func send(_ request: HeimdallrHTTPRequest) async throws -> HeimdallrHTTPResponse
 }
 
-/// Why there is no answer. Fixed sentences, printable; of a peer's words only what a certificate says can be in them.
+/// Why there is no answer. The texts are fixed sentences, safe to show; of the peer's words only those of its
+/// certificate can be in them.
 public enum HeimdallrHTTPClientError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The connection was refused, reset or cut.
     case connect
+    /// The host's name could not be resolved.
     case dns
-    /// And why, in the words of the TLS library; empty when it says nothing. May hold what the peer's certificate says.
+    /// TLS failed: why, in the words of the TLS library, or nothing. May quote the peer's certificate.
     case tls(String)
+    /// `HeimdallrHTTPRequest.timeout` passed.
     case timeout
+    /// The answer's body is longer than `HeimdallrHTTPRequest.maxBodyBytes`.
     case bodyTooLarge
-    /// What the peer sent is not HTTP, or something else that has no name here.
+    /// What the peer sent is not HTTP, or anything that has no case of its own.
     case other
 
     public var description: String {

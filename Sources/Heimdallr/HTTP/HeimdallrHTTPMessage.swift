@@ -1,5 +1,6 @@
-/// One header field, as it stands in the message.
+/// One header field, as it stands in the message (RFC 9110 section 5).
 public struct HeimdallrHTTPField: Sendable {
+    /// The field's name; names compare without case.
     public var name: String
     private var content: Content
 
@@ -8,18 +9,19 @@ public struct HeimdallrHTTPField: Sendable {
         case secret(Secret)
     }
 
+    /// A field whose value is no secret.
     public init(name: String, value: String) {
         self.name = name
         content = .text(value)
     }
 
-    /// One whose value is wiped from memory once nobody holds it.
+    /// A field whose value is wiped from memory once nobody holds it.
     public init(name: String, secret: Secret) {
         self.name = name
         content = .secret(secret)
     }
 
-    /// Of a secret a copy that is not wiped: whoever can, sends `secret` instead.
+    /// The value. Of a secret this is a copy that nobody wipes: an HTTP client that can, sends `secret` instead.
     public var value: String {
         get {
             switch content {
@@ -30,13 +32,13 @@ public struct HeimdallrHTTPField: Sendable {
         set { content = .text(newValue) }
     }
 
-    /// The value, where it is a credential; `nil`: it is in `value`.
+    /// The value, where it is a secret; else `nil`, and `value` has it.
     public var secret: Secret? {
         if case .secret(let secret) = content { secret } else { nil }
     }
 }
 
-/// By name and value.
+/// Compared by name and value; whether the value is a secret makes no difference.
 extension HeimdallrHTTPField: Hashable {
     public static func == (one: HeimdallrHTTPField, other: HeimdallrHTTPField) -> Bool {
         guard one.name == other.name else { return false }
@@ -53,17 +55,21 @@ extension HeimdallrHTTPField: Hashable {
 
 /// A request held in memory. Prints without header values and body: they hold credentials.
 public struct HeimdallrHTTPRequest: Sendable, Equatable, Redacted {
+    /// The method, in upper case.
     public var method: String
-    /// Absolute, `https://…` or `http://…`.
+    /// The absolute URL, `https://…` or `http://…`.
     public var url: String
+    /// The header fields, in the order in which they are sent.
     public var headers: [HeimdallrHTTPField]
     /// The body, wiped from memory once nobody holds it.
     public var content: Secret
-    /// From connect to the last byte of the answer.
+    /// How long the exchange may take, from connect to the last byte of the answer.
     public var timeout: Duration
-    /// A longer answer is `HeimdallrHTTPClientError.bodyTooLarge`, and no more of it is read.
+    /// The longest body of an answer, in bytes. A longer one is `HeimdallrHTTPClientError.bodyTooLarge`, and its rest
+    /// is not read.
     public var maxBodyBytes: Int
 
+    /// A request whose body is no secret, or already lies in memory as plain bytes.
     public init(
         method: String = "GET", url: String, headers: [HeimdallrHTTPField] = [], body: [UInt8] = [],
         timeout: Duration = .seconds(10), maxBodyBytes: Int = 1 << 20
@@ -73,6 +79,7 @@ public struct HeimdallrHTTPRequest: Sendable, Equatable, Redacted {
             maxBodyBytes: maxBodyBytes)
     }
 
+    /// A request whose body is wiped from memory once nobody holds it.
     public init(
         method: String, url: String, headers: [HeimdallrHTTPField], content: Secret,
         timeout: Duration = .seconds(10), maxBodyBytes: Int = 1 << 20
@@ -85,7 +92,7 @@ public struct HeimdallrHTTPRequest: Sendable, Equatable, Redacted {
         self.maxBodyBytes = maxBodyBytes
     }
 
-    /// A copy of the body that is not wiped: whoever can, sends `content` instead.
+    /// A copy of the body, which nobody wipes: an HTTP client that can, sends `content` instead.
     public var body: [UInt8] {
         get { content.revealedBytes }
         set { content = Secret(newValue) }
@@ -98,28 +105,32 @@ public struct HeimdallrHTTPRequest: Sendable, Equatable, Redacted {
 
 /// A whole answer. Prints without header values and body: they hold tokens.
 public struct HeimdallrHTTPResponse: Sendable, Equatable, Redacted {
+    /// The status code (RFC 9110 section 15).
     public var status: Int
+    /// The header fields, in the order in which they came.
     public var headers: [HeimdallrHTTPField]
     /// The body, wiped from memory once nobody holds it.
     public var content: Secret
 
+    /// An answer whose body is no secret, or already lies in memory as plain bytes.
     public init(status: Int, headers: [HeimdallrHTTPField] = [], body: [UInt8] = []) {
         self.init(status: status, headers: headers, content: Secret(body))
     }
 
+    /// An answer whose body is wiped from memory once nobody holds it.
     public init(status: Int, headers: [HeimdallrHTTPField], content: Secret) {
         self.status = status
         self.headers = headers
         self.content = content
     }
 
-    /// A copy of the body that is not wiped.
+    /// A copy of the body, which nobody wipes.
     public var body: [UInt8] {
         get { content.revealedBytes }
         set { content = Secret(newValue) }
     }
 
-    /// The value of the first field of that name; names compare without case.
+    /// The value of the first field of that name, or `nil`; names compare without case.
     public func header(_ name: String) -> String? {
         headers.first { ASCII.equalIgnoringCase($0.name, name) }?.value
     }

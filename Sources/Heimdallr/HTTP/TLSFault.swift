@@ -1,24 +1,44 @@
-/// What is wrong where TLS with a peer fails, told by the words of libcurl and OpenSSL, and what somebody can do about it.
+/// Why TLS with a peer failed, read from the words of libcurl and OpenSSL, and what can be done about it.
 ///
 /// A certificate's own words can be among them, so a hostile server can choose what is advised, and nothing else.
-public enum TLSFault: Sendable, Equatable, CaseIterable {
+package enum TLSFault: Sendable, Equatable, CaseIterable {
     /// What answers there is no TLS.
     case plainPort
-    case unknownAuthority, expired, notYetValid, otherName, weakCertificate
-    case clientCertificateWanted, clientCertificateRefused
-    /// The server says no more than that.
+    /// No authority that is trusted here has signed the certificate.
+    case unknownAuthority
+    /// The certificate's time is over.
+    case expired
+    /// The certificate's time has not begun.
+    case notYetValid
+    /// The certificate is for another host name.
+    case otherName
+    /// The certificate or its key is too weak.
+    case weakCertificate
+    /// The server wants a client certificate, and got none.
+    case clientCertificateWanted
+    /// The server does not take our client certificate.
+    case clientCertificateRefused
+    /// The server broke the handshake off and did not say why.
     case handshakeRefused
+    /// The server speaks no TLS version that is taken here.
     case oldProtocol
+    /// The connection ended within the handshake.
     case cut
-    /// A file of ours.
+    /// A certificate or key file of ours can't be used.
     case unusableFile
+    /// None of these signs was found.
     case other
 
-    /// Who is spoken to: they are configured in different places.
-    public enum Peer: Sendable { case authorizationServer, upstream }
+    /// Who is spoken to. The two are configured in different places, so the advice differs.
+    package enum Peer: Sendable {
+        /// A server that gives tokens.
+        case authorizationServer
+        /// A server that programs' requests are forwarded to.
+        case upstream
+    }
 
     /// - Parameter words: as `HeimdallrHTTPClientError.tls` has them.
-    public init(words: String) {
+    package init(words: String) {
         let words = words.lowercased()
         self = Self.signs.first { $0.signs.contains { words.contains($0) } }?.fault ?? .other
     }
@@ -66,8 +86,8 @@ public enum TLSFault: Sendable, Equatable, CaseIterable {
         (.cut, ["ssl_error_syscall", "unexpected eof", "connection reset", "connection was reset", "broken pipe"]),
     ]
 
-    /// What is wrong, and behind a colon what to do: a fixed sentence, without a capital letter and a full stop.
-    public func advice(_ peer: Peer) -> String {
+    /// What is wrong and, after a colon, what to do: a fixed sentence without a capital letter and a full stop.
+    package func advice(_ peer: Peer) -> String {
         switch self {
         case .plainPort:
             "the port speaks no TLS: write the port that does, or http:// with `allow_plaintext: true` where plain text is "

@@ -1,21 +1,29 @@
-/// Why an id token was refused: OpenID Connect Core section 3.1.3.7. Fixed sentences; an algorithm's name is printable.
+/// Why an id token was refused: OpenID Connect Core section 3.1.3.7. The texts are fixed sentences, with an algorithm's
+/// name made printable.
 public enum IDTokenFault: Error, Sendable, Hashable, CustomStringConvertible {
-    /// `openid` was granted, and there is none.
+    /// The scope `openid` was granted, and the answer has no id token.
     case missing
+    /// Not a signed JSON web token: RFC 7519, RFC 7515.
     case malformed
-    /// `none`, a symmetric one, or one that is not known.
+    /// Signed with an algorithm that is not accepted, such as `none` or a symmetric one: its name.
     case algorithm(String)
     /// The issuer's keys could not be had.
     case keys(DiscoveryFault)
     /// None of the issuer's keys fits.
     case unknownKey
+    /// The signature does not fit the issuer's key.
     case signature
+    /// `iss` is not the configured issuer.
     case issuer
+    /// `aud` does not name this client, or `azp` names another one.
     case audience
+    /// `exp` has passed, or is missing.
     case expired
-    /// Issued in the future, or without saying when.
+    /// `iat` or `nbf` lies in the future, or `iat` is missing.
     case issuedAt
+    /// `nonce` is not the one that this login sent.
     case nonce
+    /// `sub` is missing, empty, or longer than 255 bytes.
     case subject
 
     public var description: String {

@@ -1,8 +1,8 @@
 import Synchronization
 
-/// Lets so many in at once; the others wait in line. A cancelled waiter leaves the line.
+/// Limits how many token requests run at once; the others wait in line. Safe on any thread.
 public final class TokenRequestLimiter: Sendable {
-    /// For every client of this process: at most 16 token requests at once.
+    /// The one that every client of this process uses by default: at most 16 token requests at once.
     public static let shared = TokenRequestLimiter(limit: 16)
 
     private struct State {
@@ -13,11 +13,12 @@ public final class TokenRequestLimiter: Sendable {
 
     private let state: Mutex<State>
 
+    /// - Parameter limit: how many may run at once; at least 1, whatever is said.
     public init(limit: Int) {
         state = Mutex(State(free: max(1, limit)))
     }
 
-    /// Every successful call is paid back with one `release()`.
+    /// Waits for a place; give it back with one `release()`. A waiter whose task is cancelled leaves the line.
     /// - Throws: `CancellationError` when the task is cancelled while it waits.
     func acquire() async throws(CancellationError) {
         let id = state.withLock { state in

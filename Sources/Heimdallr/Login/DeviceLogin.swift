@@ -1,16 +1,16 @@
 /// A login on another device that has begun: RFC 8628 section 3.2. Prints as `<redacted>`.
 public struct DeviceLogin: Sendable, Redacted {
-    /// The client's name.
+    /// The name of the client: `Heimdallr.name`.
     public let client: String
-    /// What the person types in. Printable.
+    /// What the person types in: `user_code`, made printable.
     public let userCode: String
-    /// Where they type it in: an http or https URL.
+    /// Where they type it in: `verification_uri`, an http:// or https:// URL.
     public let verificationURI: String
-    /// The same with the code in it, for a QR code; where the server offers it.
+    /// The same with the code in it, to be shown as a QR code: `verification_uri_complete`. `nil`: the server has none.
     public let verificationURIComplete: String?
-    /// From here on the codes are of no use.
+    /// When the codes expire.
     public let expiresAt: ContinuousClock.Instant
-    /// Between two questions whether it is done.
+    /// How long to wait between two questions whether the person has logged in.
     public let interval: Duration
 
     let deviceCode: Secret

@@ -2,7 +2,8 @@
 extension Heimdallr {
     private static let deviceGrant = "urn:ietf:params:oauth:grant-type:device_code"
 
-    /// Begins a login on another device: RFC 8628 section 3.1.
+    /// Begins a login on another device (RFC 8628 section 3.1), for the grant `InteractiveGrant(.device)`. Show the
+    /// person what is returned, and call `finishDeviceLogin(_:)`.
     /// - Throws: `LoginError`; nothing has changed then.
     public func beginDeviceLogin() async throws(LoginError) -> DeviceLogin {
         guard loginMethod == .device else { throw .wrongMethod }
@@ -26,7 +27,9 @@ extension Heimdallr {
             interval: answer.interval, deviceCode: answer.deviceCode)
     }
 
-    /// Asks until there is an outcome, at the pace that the server wants; ends when its task is cancelled.
+    /// Asks the server until the person has logged in or can't any more, as often as the server wants it (RFC 8628
+    /// section 3.5). On return the token is stored and in use. Cancel the task to give up.
+    /// - Parameter login: what `beginDeviceLogin()` of the same client returned.
     /// - Throws: `LoginError`; nothing has been stored then.
     public func finishDeviceLogin(_ login: DeviceLogin) async throws(LoginError) {
         guard loginMethod == .device, login.client == name else { throw .wrongMethod }

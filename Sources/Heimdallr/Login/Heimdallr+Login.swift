@@ -2,18 +2,20 @@ internal import Cryptography
 
 // Logins: how a person gives a client its first token. Any thread.
 extension Heimdallr {
-    /// `nil`: the client gets its tokens without a person.
+    /// How a person logs in. `nil`: the client gets its tokens without a person.
     public var loginMethod: LoginMethod? { exchange.grant.loginMethod }
 
-    /// How long a person may take at a browser.
+    /// How much time a person has at a browser.
     static let loginLife = Duration.seconds(600)
 
-    /// Begins a login at a browser (`.browser` and `.implicit`): finds the endpoints, pushes the request where that is
-    /// wanted (RFC 9126), and makes `state`, `nonce` and verifier. Good for ten minutes.
+    /// Begins a login at a browser, for the grants `InteractiveGrant(.browser)` (RFC 6749 section 4.1, with PKCE, RFC
+    /// 7636) and `InteractiveGrant(.implicit)`. Finds the endpoints and, where that is wanted, pushes the request (RFC
+    /// 9126). The person has ten minutes. Send them to `LoginAttempt.url`, and call `finishLogin(_:redirectedTo:)`.
     /// - Parameters:
-    ///   - redirectURI: absolute, without a fragment; https, http on loopback, or a private scheme (RFC 8252).
-    ///   - goesAtOnce: whether a browser opens the address now. One that is printed outlives a pushed request, so nothing
-    ///     is pushed for it.
+    ///   - redirectURI: where the server sends the browser afterwards, as it was registered: an absolute URI without a
+    ///     fragment; https, http on loopback, or a private scheme (RFC 8252).
+    ///   - goesAtOnce: whether a browser opens the address now. A pushed request lives for seconds only, so nothing is
+    ///     pushed for an address that is shown to be opened later.
     /// - Throws: `LoginError`; nothing has changed then.
     public func beginLogin(redirectURI: String, goesAtOnce: Bool = true) async throws(LoginError) -> LoginAttempt {
         guard let method = loginMethod, method == .browser || method == .implicit else { throw .wrongMethod }
@@ -54,9 +56,11 @@ extension Heimdallr {
             redirectURI: redirectURI, expiresAt: clock.now() + Self.loginLife, expectation: expectation)
     }
 
-    /// Ends a login at a browser. Checks that the answer is for this attempt, exchanges the code, verifies the id token,
-    /// makes the token durable and uses it from then on. Call it once for each attempt.
-    /// - Parameter url: the whole URL that the server sent the browser to, query or fragment included.
+    /// Ends a login at a browser: checks that the answer belongs to this attempt, exchanges the code for a token (RFC
+    /// 6749 section 4.1.3), verifies the id token, stores the token and uses it from then on.
+    /// - Parameters:
+    ///   - attempt: what `beginLogin(redirectURI:goesAtOnce:)` of the same client returned. Use it only once.
+    ///   - url: the whole URL that the server sent the browser to, with its query or fragment.
     /// - Throws: `LoginError`; nothing has been stored then.
     public func finishLogin(_ attempt: LoginAttempt, redirectedTo url: String) async throws(LoginError) {
         guard attempt.client == name, attempt.expectation.method == loginMethod else { throw .wrongMethod }
@@ -95,7 +99,11 @@ extension Heimdallr {
         }
     }
 
-    /// The password grant with what a person typed in; only the tokens are kept.
+    /// Logs in with a user name and a password that a person typed in (RFC 6749 section 4.3), for the grant
+    /// `InteractiveGrant(.password)`. Only the tokens are kept.
+    /// - Parameters:
+    ///   - username: sent once.
+    ///   - password: sent once.
     /// - Throws: `LoginError`; nothing has been stored then.
     public func login(username: String, password: Secret) async throws(LoginError) {
         guard loginMethod == .password else { throw .wrongMethod }
@@ -113,14 +121,14 @@ extension Heimdallr {
         }
     }
 
-    /// A new token as soon as may be, without waiting for the old one's end: not within the minimum interval between two
-    /// token requests, nor before a time that the server asked for. No-op for a client that needs a login.
+    /// Asks for a new token now, though the old one is still good. Two token requests are at least a second apart, and
+    /// the server's `Retry-After` is honoured. Does nothing for a client that needs a login. Returns at once.
     public func refreshNow() {
         apply { $0.refreshNow(now: $1, random: clock.random) }
     }
 
-    /// A request of the client's own to another endpoint than the token endpoint. The client is named in the form even if
-    /// it authenticates in the header: these endpoints want that.
+    /// A request of the client's own to another endpoint than the token endpoint. The client is named in the form even
+    /// if it authenticates in the header: these endpoints want that.
     func post(_ form: [FormParameter], to url: String) async throws(LoginError) -> HeimdallrHTTPResponse {
         var request: TokenRequest
         do throws(TokenEndpointFault) {
@@ -177,14 +185,14 @@ extension Heimdallr {
     /// An answer to a login of this client was refused before it came here: an event tells of it, and nothing changes.
     package func refusedAnswer(_ error: LoginError) { tell(error) }
 
-    /// A parameter of ours that an answer has twice, so that nobody can say which counts (RFC 6749 section 3.1). Looked for
-    /// before the answer spends its attempt.
+    /// A parameter of ours that an answer has twice, so that nobody can say which counts (RFC 6749 section 3.1). Looked
+    /// for before the answer spends its attempt.
     package static func repeatedParameter(in answer: Substring, isFragment: Bool) -> String? {
         AuthorizationResponse.repeatedName(in: answer, isFragment: isFragment)
     }
 
-    /// What an error says that comes without `state`, and so belongs to nobody's login for certain; `nil`: there is none,
-    /// or it has a state. Printable, at most 256 characters each, without `secrets`.
+    /// What an error says that comes without `state`, and so belongs to nobody's login for certain; `nil`: there is
+    /// none, or it has a state. Printable, at most 256 characters each, without `secrets`.
     /// - Parameter answer: a query or a fragment, without its mark.
     package static func refusalWithoutState(in answer: Substring, hiding secrets: [Secret]) -> OAuthError? {
         AuthorizationResponse.refusalWithoutState(in: answer, hiding: secrets)

@@ -1,9 +1,11 @@
-/// Whether the browser carries a login's request, or a reference to one that was pushed before: RFC 9126.
+/// Whether a login's request is pushed to the server first, so that the browser carries only a reference to it: RFC
+/// 9126.
 public enum PushedAuthorization: String, Sendable, Hashable, CaseIterable {
-    /// Where the server offers it, and never without where its metadata requires it.
+    /// Pushed where the server offers it. Where its metadata requires it, a login that can't push fails.
     case auto
+    /// Never pushed: the browser carries the whole request.
     case off
-    /// Never without.
+    /// Always pushed: a login that can't push fails.
     case required
 }
 

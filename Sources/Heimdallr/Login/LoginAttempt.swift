@@ -1,15 +1,16 @@
-/// A login at a browser that has begun. To be used once: whoever holds it takes it out of reach before `finishLogin`.
-/// Prints as `<redacted>`.
+/// A login at a browser that has begun. It may be used only once: whoever keeps it removes it before calling
+/// `Heimdallr.finishLogin(_:redirectedTo:)`, and binds it to the browser that began. Prints as `<redacted>`.
 public struct LoginAttempt: Sendable, Redacted {
-    /// The client's name.
+    /// The name of the client: `Heimdallr.name`.
     public let client: String
-    /// Where the person's browser goes.
+    /// Where the person's browser has to go.
     public let url: String
-    /// What the server has to send back. A secret between this process, the browser and the server.
+    /// What the server has to send back (RFC 6749 section 10.12). Only this process, the browser and the server may
+    /// know it.
     public let state: String
-    /// Where the server sends the browser afterwards, as it was sent.
+    /// Where the server sends the browser afterwards, byte for byte as it was told.
     public let redirectURI: String
-    /// From here on it is refused.
+    /// When the attempt expires; an answer that comes later is refused.
     public let expiresAt: ContinuousClock.Instant
 
     let expectation: Expectation

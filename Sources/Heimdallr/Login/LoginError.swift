@@ -1,38 +1,43 @@
-/// Why a login did not end with a token. Nothing was stored then, and what the client had before is as it was.
+/// Why a login did not end with a token. Nothing was stored then, and what the client had before is as it was. The text
+/// says what to do and holds no secret.
 public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// This client gets its tokens in another way.
+    /// The client's grant has no login of this kind, or the login belongs to another client.
     case wrongMethod
-    /// The redirect URI is relative, has a fragment, is http to another host, or has a query that the answer would need.
+    /// The redirect URI is relative, has a fragment, is http to another host, or has a query that the answer would
+    /// need.
     case badRedirectURI
-    /// Neither configured nor in the server's metadata: its name, such as `authorization_endpoint`.
+    /// An endpoint is neither configured nor in the server's metadata: its name, such as `authorization_endpoint`.
     case noEndpoint(String)
+    /// An endpoint was to come from the server's metadata, which can't be used.
     case discovery(DiscoveryFault)
     /// The URL that came back is not the redirect URI.
     case foreignRedirect
     /// The URL that came back can't be read: a parameter twice, an escape cut off, neither a code nor an error.
     case malformedRedirect
-    /// The answer belongs to another login, or to none.
+    /// The answer's `state` belongs to another login, or to none: RFC 6749 section 10.12.
     case wrongState
     /// The answer came by another browser than the one that began the login.
     case foreignBrowser
-    /// The answer comes from another server, or does not say from which though this one always does: RFC 9207.
+    /// The answer's `iss` names another server, or is missing though this server always sends it: RFC 9207.
     case wrongIssuer
     /// The person took too long.
     case expired
-    /// What the server said.
+    /// The server refused, at the browser or at an endpoint: what it said.
     case refused(OAuthError)
-    /// The server gives no usable answer.
+    /// A request to the server failed, or its answer can't be used.
     case endpoint(TokenEndpointFault)
+    /// The id token was refused.
     case idToken(IDTokenFault)
-    /// The client was logged out, or logged in again, while this login was under way.
+    /// The client was logged out, or logged in by another login, while this one was under way.
     case overtaken
     /// The task that waited was cancelled.
     case cancelled
-    /// `shutdown()` was called.
+    /// `Heimdallr.shutdown()` was called.
     case stopped
-    /// The machine gave no random numbers.
+    /// The machine gave no random numbers, so nothing was sent.
     case noRandomness
-    /// Requests have to be pushed (RFC 9126), and an address that somebody opens later would outlive one.
+    /// The server or the configuration wants the request pushed (RFC 9126), but a pushed request would be gone before
+    /// somebody opens the address.
     case pushingRequired
 
     public var description: String {

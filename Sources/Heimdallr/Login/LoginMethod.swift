@@ -1,11 +1,13 @@
 /// How a person gives a client its first token.
 public enum LoginMethod: String, Sendable, Hashable, CaseIterable {
-    /// Authorization code with PKCE: RFC 6749 section 4.1, RFC 7636.
+    /// At a browser: authorization code with PKCE (RFC 6749 section 4.1, RFC 7636).
     case browser
-    /// RFC 6749 section 4.2, for servers that know nothing newer.
+    /// At a browser, with the token in the address: RFC 6749 section 4.2, for servers that know nothing newer. Needs
+    /// `allowDeprecated`.
     case implicit
-    /// RFC 8628.
+    /// On another device, where the person types in a code: RFC 8628.
     case device
-    /// User name and password, asked for once and kept nowhere: RFC 6749 section 4.3.
+    /// With a user name and a password, which are sent once and kept nowhere: RFC 6749 section 4.3. Needs
+    /// `allowDeprecated`.
     case password
 }

@@ -1,22 +1,26 @@
-/// Reads the body of a token endpoint's successful answer.
+/// Reads the body of a token endpoint's successful answer: RFC 6749 section 5.1.
 public protocol OAuthAccessTokenParser: Sendable {
-    /// - Throws: what is wrong with it; nothing has changed then.
+    /// Called on any thread, once for each answer.
+    /// - Throws: `TokenResponseError`: what is wrong with the answer. The client keeps what it has then.
     func parse(_ body: [UInt8]) throws(TokenResponseError) -> TokenResponse
-    /// The same for a body that is wiped from memory afterwards. By default it goes to the other one as a copy that is
-    /// not.
+    /// The same for a body that is wiped from memory afterwards; this is the one that a client calls. Unless a parser
+    /// has its own, a copy that nobody wipes goes to the other one.
     func parse(_ content: Secret) throws(TokenResponseError) -> TokenResponse
 }
 
 extension OAuthAccessTokenParser {
+    /// Hands a copy, which nobody wipes, to the parser of bytes.
+    /// - Throws: `TokenResponseError`
     public func parse(_ content: Secret) throws(TokenResponseError) -> TokenResponse {
         try parse(content.revealedBytes)
     }
 }
 
-/// JSON, as RFC 6749 section 5.1 has it, and what real servers make of it: `expires_in` as a number, a fraction or a
-/// numeric string; `scope` as a string or an array; a byte order mark. The content type is not looked at. No string of an
-/// answer is left in memory but what the token and its fields hold.
+/// Reads JSON as RFC 6749 section 5.1 has it, and what real servers make of it: `expires_in` may be a number, a
+/// fraction or a numeric string; `scope` may be a string or an array; a byte order mark may come first. The content
+/// type is not looked at. Of the answer's strings only those stay in memory that the result holds.
 public struct OAuthAccessTokenDefaultParser: OAuthAccessTokenParser {
+    /// It has no settings.
     public init() {}
 
     public func parse(_ body: [UInt8]) throws(TokenResponseError) -> TokenResponse {

@@ -1,42 +1,62 @@
-/// What a token endpoint says when it refuses: RFC 6749 section 5.2. Unknown codes are kept. Every text in it has been
-/// made harmless: printable, at most 256 characters, without our secrets.
+/// What the authorization server says when it refuses: RFC 6749 sections 4.1.2.1 and 5.2. Every text in it has been
+/// made safe to show: printable, at most 256 characters, without the client's secrets.
 public struct OAuthError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The value of `error`. Servers may send others than those named here.
     public struct Code: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
+        /// As the server sent it, made safe to show.
         public let rawValue: String
 
+        /// - Parameter rawValue: any text, to compare with what a server sent.
         public init(rawValue: String) {
             self.rawValue = rawValue
         }
 
+        /// A parameter is missing, repeated or malformed: RFC 6749 section 5.2.
         public static let invalidRequest = Code(rawValue: "invalid_request")
+        /// The client is unknown or failed to authenticate: RFC 6749 section 5.2.
         public static let invalidClient = Code(rawValue: "invalid_client")
+        /// The refresh token, code or password is wrong, expired or revoked: RFC 6749 section 5.2.
         public static let invalidGrant = Code(rawValue: "invalid_grant")
+        /// The client may not use this grant type: RFC 6749 section 5.2.
         public static let unauthorizedClient = Code(rawValue: "unauthorized_client")
+        /// The server does not know this grant type: RFC 6749 section 5.2.
         public static let unsupportedGrantType = Code(rawValue: "unsupported_grant_type")
+        /// The scope is unknown, malformed or more than is allowed: RFC 6749 section 5.2.
         public static let invalidScope = Code(rawValue: "invalid_scope")
-        /// RFC 8707 section 2.
+        /// The server does not know the `resource`, or gives no token for it: RFC 8707 section 2.
         public static let invalidTarget = Code(rawValue: "invalid_target")
-        /// RFC 6749 section 4.1.2.1; token endpoints send them too.
+        /// The person or the server refused the login: RFC 6749 section 4.1.2.1.
         public static let accessDenied = Code(rawValue: "access_denied")
+        /// The server has no login of this kind: RFC 6749 section 4.1.2.1.
         public static let unsupportedResponseType = Code(rawValue: "unsupported_response_type")
+        /// The server is out of order: RFC 6749 section 4.1.2.1; some token endpoints send it, too.
         public static let serverError = Code(rawValue: "server_error")
+        /// The server has too much to do: RFC 6749 section 4.1.2.1; some token endpoints send it, too.
         public static let temporarilyUnavailable = Code(rawValue: "temporarily_unavailable")
-        /// RFC 8628 section 3.5.
+        /// The person has not logged in yet: RFC 8628 section 3.5.
         public static let authorizationPending = Code(rawValue: "authorization_pending")
+        /// The client asks too often: RFC 8628 section 3.5.
         public static let slowDown = Code(rawValue: "slow_down")
+        /// The device login has expired: RFC 8628 section 3.5.
         public static let expiredToken = Code(rawValue: "expired_token")
 
         public var description: String { rawValue }
     }
 
-    /// Of the HTTP answer; 302 for what came by way of a browser.
+    /// The HTTP status of the answer; 302 for what came through a browser.
     public let status: Int
+    /// `error`: what is wrong.
     public let code: Code
-    /// `error_description`
+    /// `error_description`: what is wrong, in the server's words.
     public let detail: String?
-    /// `error_uri`
+    /// `error_uri`: a page about the error.
     public let uri: String?
 
+    /// - Parameters:
+    ///   - status: the HTTP status.
+    ///   - code: `error`.
+    ///   - detail: `error_description`, safe to show.
+    ///   - uri: `error_uri`, safe to show.
     public init(status: Int, code: Code, detail: String? = nil, uri: String? = nil) {
         self.status = status
         self.code = code

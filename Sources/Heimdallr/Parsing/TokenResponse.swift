@@ -1,24 +1,30 @@
-/// A successful answer of a token endpoint, as it was sent: RFC 6749 section 5.1. Nothing is defaulted here.
+/// A successful answer of a token endpoint, as it was sent: RFC 6749 section 5.1. What is missing in the answer is
+/// missing here, too: `Heimdallr` fills it in. Prints as `<redacted>`.
 public struct TokenResponse: Sendable, Equatable, Redacted {
-    /// 1 or more octets 0x21–0x7E, or it is refused later.
+    /// `access_token`. Later refused unless it is one or more bytes from 0x21 to 0x7E.
     public var accessToken: Secret
+    /// `token_type`; only Bearer is used, and what `HeimdallrConfiguration.treatAsBearer` names.
     public var tokenType: String?
-    /// Seconds; may be negative, a fraction or absurd. `nil`: the answer has none.
+    /// `expires_in`, in seconds; may be negative, a fraction or far too much. `nil`: the answer has none.
     public var expiresIn: Double?
+    /// `refresh_token`. `nil`: the answer has none, and the old one stays.
     public var refreshToken: Secret?
-    /// Seconds, as some servers say how long the refresh token itself lives; 0: without end. `nil`: the answer has none.
+    /// How long the refresh token itself lives, in seconds, where the server says so; 0: for ever. `nil`: the answer
+    /// does not say.
     public var refreshTokenExpiresIn: Double?
-    /// OpenID Connect, unverified.
+    /// `id_token` (OpenID Connect Core section 3.1.3.3), not verified yet.
     public var idToken: Secret?
-    /// `nil`: the answer has none, so it is what was asked for.
+    /// `scope`: what was granted. `nil`: the answer has none, so all that was asked for.
     public var scope: [String]?
-    /// Every other member. Read anew each time, so that no value stays in memory that may be secret.
+    /// Every other member of the answer. Each call reads the answer anew, so that values that may be secret don't stay
+    /// in memory.
     public var extra: [String: JSONValue] {
         get { members.values }
         set { members = SecretMembers(newValue) }
     }
     var members: SecretMembers
 
+    /// For a parser of your own: the parameters are the properties of the same names.
     public init(
         accessToken: Secret, tokenType: String?, expiresIn: Double? = nil, refreshToken: Secret? = nil,
         scope: [String]? = nil, extra: [String: JSONValue] = [:], refreshTokenExpiresIn: Double? = nil,
@@ -35,19 +41,25 @@ public struct TokenResponse: Sendable, Equatable, Redacted {
     }
 }
 
-/// Why a token endpoint's answer is of no use. Fixed sentences, but for what is said to be the server's.
+/// Why a token endpoint's answer can't be used. The texts are fixed sentences, with a token type made printable.
 public enum TokenResponseError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// It has no bytes, or white space only.
     case emptyBody
+    /// It is not JSON: RFC 8259.
     case notJSON
+    /// It is JSON, but not an object with the members that are needed.
     case notAnObject
+    /// `access_token` is missing, empty or not a string.
     case noAccessToken
-    /// It holds something that may not stand in a header field.
+    /// `access_token` holds bytes that a header field may not hold.
     case badAccessToken
+    /// `refresh_token` is not a string of printable ASCII.
     case badRefreshToken
+    /// `token_type` is missing, and the configuration has no `defaultTokenType`.
     case noTokenType
-    /// Not Bearer, and not in `treatAsBearer`: what the server wrote, made printable.
+    /// `token_type` is neither Bearer nor in `treatAsBearer`: what the server wrote, made printable.
     case unknownTokenType(String)
-    /// `expires_in` says that it has expired already.
+    /// `expires_in` says that the token has expired already.
     case alreadyExpired
 
     public var description: String {

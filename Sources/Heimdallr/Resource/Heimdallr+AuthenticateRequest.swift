@@ -1,13 +1,15 @@
 import HTTPMessage
 
 extension Heimdallr {
-    /// Sends `request` with a token on it and, where the resource answers 401 because of the token, once more with a new
-    /// one (RFC 6750, section 3.1). When that one is refused as well, the token is not at fault, and the 401 is the answer.
-    /// Requests to other hosts go on with the old token until the new one is there: see `refused(_:by:saysInvalid:isReplay:)`.
+    /// Sends `request` with a token on it. Where the resource answers 401 because of the token (RFC 6750 section 3.1),
+    /// sends it once more with a new one; when that is refused as well, the token is not the cause, and the 401 is the
+    /// answer. Requests to other hosts go on with the old token until the new one is there: see
+    /// `refused(_:by:saysInvalid:isReplay:)`. Runs where its caller runs, and so does `send`.
     ///
     /// - Parameters:
-    ///   - limit: how long to wait for a token.
-    ///   - send: one exchange with the resource; called once or twice.
+    ///   - request: sent with the token in place of what it has there.
+    ///   - limit: how long to wait for a token, the first and a new one each.
+    ///   - send: sends the request to the resource; called once or twice.
     /// - Throws: `HeimdallrError` where there is no token, and what `send` throws.
     nonisolated(nonsending) public func authenticateRequest(
         _ request: HeimdallrHTTPRequest, waiting limit: Duration = .seconds(30),
@@ -21,13 +23,19 @@ extension Heimdallr {
         }
     }
 
-    /// The same for requests and answers of any kind.
+    /// Sends a request of any type with a token on it, and once more with a new one where the resource answers 401
+    /// because of the token: see `authenticateRequest(_:waiting:send:)`. Runs where its caller runs, and so do the
+    /// closures.
     ///
     /// - Parameters:
-    ///   - resource: what is asked, by a name of the caller's, the same text each time, from a small set: its origin, say.
+    ///   - request: the request without a token.
+    ///   - resource: a name of the caller's choice for what is asked, the same text each time, out of a small set: the
+    ///     origin, say.
+    ///   - limit: how long to wait for a token, the first and a new one each.
     ///   - put: puts the credential onto a request.
-    ///   - send: one exchange with the resource; called once or twice.
+    ///   - send: sends the request to the resource; called once or twice.
     ///   - challenges: the values of `WWW-Authenticate` of an answer with status 401; `nil` for any other answer.
+    /// - Throws: `HeimdallrError` where there is no token, and what `send` throws.
     nonisolated(nonsending) public func authenticateRequest<Request, Answer>(
         _ request: Request, to resource: String, waiting limit: Duration = .seconds(30),
         put: (RequestCredential, inout Request) -> Void,
@@ -43,12 +51,16 @@ extension Heimdallr {
         }
     }
 
-    /// The same for a caller who has no request to show.
+    /// The same for callers who make the request themselves: `send` gets the credential only. Runs where its caller
+    /// runs, and so do the closures.
     ///
     /// - Parameters:
-    ///   - resource: what is asked, by a name of the caller's; a client that serves one resource needs none.
-    ///   - send: puts the credential onto a request of its own, and sends it; called once or twice.
+    ///   - resource: a name of the caller's choice for what is asked, the same text each time, out of a small set. A
+    ///     client that serves one resource needs none.
+    ///   - limit: how long to wait for a token, the first and a new one each.
+    ///   - send: puts the credential onto a new request, and sends it; called once or twice.
     ///   - challenges: the values of `WWW-Authenticate` of an answer with status 401; `nil` for any other answer.
+    /// - Throws: `HeimdallrError` where there is no token, and what `send` throws.
     nonisolated(nonsending) public func withCredential<Answer>(
         for resource: String = "", waiting limit: Duration = .seconds(30),
         send: nonisolated(nonsending) (RequestCredential) async throws -> Answer,

@@ -1,12 +1,13 @@
-/// What a token looks like on a request. The value is a secret.
+/// What a token looks like on a request: which header field or query parameter it goes into, and with which value.
 public enum RequestCredential: Sendable, Equatable {
+    /// A header field: `Authorization: Bearer …`, say.
     case header(name: String, value: Secret)
-    /// Not escaped yet.
+    /// A parameter of the URL's query. The value is not escaped yet.
     case query(name: String, value: Secret)
 }
 
 extension RequestCredential {
-    /// Replaces what the request carried in that place.
+    /// Puts the credential onto `request`, in place of what it has there.
     public func put(on request: inout HeimdallrHTTPRequest) {
         switch self {
         case .header(let name, let value):
@@ -17,51 +18,62 @@ extension RequestCredential {
         }
     }
 
-    /// A URL, or the path and query of one, with the credential in its query; unchanged where it goes into a header.
+    /// `url` with the credential in its query, in place of what it has there; unchanged where the credential goes into
+    /// a header.
+    /// - Parameter url: a URL, or its path and query.
     public func put(inURL url: String) -> String {
         guard case .query(let name, let value) = self else { return url }
         return QueryParameter.set(name, to: value, in: url)
     }
 }
 
-/// Puts an access token onto a request for a protected resource.
+/// Says where an access token goes on a request for a protected resource.
 public protocol ResourceRequestAuthenticator: Sendable {
+    /// What `token` looks like on a request. Called on any thread, once for each request; must not block.
     func credential(for token: AccessToken) -> RequestCredential
 }
 
 extension ResourceRequestAuthenticator {
-    /// Replaces what the request carried in that place.
+    /// Puts `token` onto `request`, in place of what it has there.
     public func authenticate(_ request: inout HeimdallrHTTPRequest, with token: AccessToken) {
         credential(for: token).put(on: &request)
     }
 }
 
-/// `Authorization: Bearer …` (RFC 6750 section 2.1), or another header and scheme.
+/// Puts the token into a header field: `Authorization: Bearer …` (RFC 6750 section 2.1), or another name and scheme.
 public struct ResourceRequestAuthenticatorHTTPHeader: ResourceRequestAuthenticator {
+    /// The header field's name.
     public let name: String
-    /// `nil`: the token alone.
+    /// What stands before the token, with a space between them. `nil`: the token stands alone.
     public let scheme: String?
 
-    /// `name` and `scheme` must be tokens of RFC 9110 section 5.6.2.
+    /// - Parameters:
+    ///   - name: the header field's name, a token of RFC 9110 section 5.6.2.
+    ///   - scheme: what stands before the token, such a token as well; `nil`: nothing.
     public init(name: String = "Authorization", scheme: String? = "Bearer") {
         self.name = name
         self.scheme = scheme
     }
 
+    /// The header field with scheme and token.
     public func credential(for token: AccessToken) -> RequestCredential {
         guard let scheme, !scheme.isEmpty else { return .header(name: name, value: token.value) }
         return .header(name: name, value: Secret("\(scheme) ", before: token.value.bytes))
     }
 }
 
-/// `?access_token=…` (RFC 6750 section 2.3, which advises against it: addresses end up in logs).
+/// Puts the token into the URL's query: `?access_token=…`. RFC 6750 section 2.3 advises against it: URLs end up in
+/// logs.
 public struct ResourceRequestAuthenticatorQueryParameter: ResourceRequestAuthenticator {
+    /// The query parameter's name.
     public let name: String
 
+    /// - Parameter name: the query parameter's name, not escaped.
     public init(name: String = "access_token") {
         self.name = name
     }
 
+    /// The query parameter with the token.
     public func credential(for token: AccessToken) -> RequestCredential {
         .query(name: name, value: token.value)
     }

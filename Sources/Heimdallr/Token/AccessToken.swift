@@ -1,6 +1,7 @@
 import Synchronization
 
-/// An access token in use. A reference to immutable storage: passing it on costs one retain. Prints as `<redacted>`.
+/// An access token in use. Copies share one storage that does not change, so they cost almost nothing. Prints as
+/// `<redacted>`.
 public struct AccessToken: Sendable, Redacted {
     private let storage: Storage
 
@@ -32,7 +33,8 @@ public struct AccessToken: Sendable, Redacted {
         private static let generations = Atomic<UInt64>(0)
     }
 
-    /// Each call makes a new generation.
+    /// For tests and for authenticators of your own. Each call makes a new `generation`; the parameters are the
+    /// properties of the same names.
     public init(
         value: Secret, type: String = "Bearer", issuedAt: ContinuousClock.Instant, expiresAt: ContinuousClock.Instant,
         refreshToken: Secret? = nil, scope: [String] = [], extra: [String: JSONValue] = [:]
@@ -51,37 +53,40 @@ public struct AccessToken: Sendable, Redacted {
             scope: scope, members: members)
     }
 
-    /// Octets 0x21–0x7E only, so that it can't end a header line.
+    /// The token itself: bytes from 0x21 to 0x7E only, so that it can't end a header line.
     public var value: Secret { storage.value }
     /// The scheme to present it with: `Bearer`, however the server spelt it.
     public var type: String { storage.type }
-    /// When it was asked for.
+    /// When the token was asked for. Its life counts from here.
     public var issuedAt: ContinuousClock.Instant { storage.issuedAt }
-    /// From here on it must not be used.
+    /// When the token expires; it must not be used from then on.
     public var expiresAt: ContinuousClock.Instant { storage.expiresAt }
     /// The refresh token that was valid when this token came, the server's new one or the old one kept.
     public var refreshToken: Secret? { storage.refreshToken }
     /// What was granted: the answer's scope, or else what was asked for.
     public var scope: [String] { storage.scope }
-    /// The answer's other members. Read anew each time, so that no value stays in memory that may be secret.
+    /// The answer's other members. Each call reads the answer anew, so that values that may be secret don't stay in
+    /// memory.
     public var extra: [String: JSONValue] { members.values }
     var members: SecretMembers { storage.members }
-    /// Unique in this process and growing: which issue of a token this is, for caches and `Heimdallr.reject(_:)`.
+    /// A number that no other token of this process has; a later token has a higher one. For caches.
     public var generation: UInt64 { storage.generation }
 
-    /// The resource has taken it at least once.
+    /// Whether a resource has accepted it at least once.
     public var wasAccepted: Bool { storage.wasAccepted.load(ordering: .relaxed) }
 
-    /// The resource took it: it answered something else than 401. A token that is refused without ever having been
-    /// accepted points to a wrong audience or scope, and makes the life cycle ask for new ones less often.
+    /// To be called when a resource answered anything but 401. A token that is refused without ever having been
+    /// accepted points to a wrong audience or scope: new ones are then asked for less often. Any thread, as often as
+    /// you like.
     public func noteAccepted() {
         if !wasAccepted { storage.wasAccepted.store(true, ordering: .relaxed) }
     }
 
+    /// Whether the token has expired at this time.
     public func isExpired(at now: ContinuousClock.Instant) -> Bool { now >= storage.expiresAt }
 }
 
-/// By value: two tokens with the same content are equal, whichever generation they are.
+/// Tokens with the same content are equal, whatever their `generation`.
 extension AccessToken: Equatable {
     public static func == (one: AccessToken, other: AccessToken) -> Bool {
         one.storage === other.storage

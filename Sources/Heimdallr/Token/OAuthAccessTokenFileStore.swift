@@ -3,11 +3,12 @@ import Synchronization
 
 /// Keeps records on disk: one file for each client, sealed with AES-256-GCM, mode 0600, in a directory of mode 0700.
 ///
-/// A record is replaced in one step and durably (fsync, rename, fsync of the directory), and never when the one that is
-/// there can't be read. Two processes may share a directory: what they do with a client's record is ordered by a lock
-/// on a file beside it. Files and disks are worked on outside Swift's thread pool, so a slow disk holds up nobody else;
-/// one that does not answer is an error after `diskPatience`. Safe on any thread.
+/// A record is replaced whole, so that it survives a power cut (fsync(2), rename(2), fsync of the directory), and never
+/// when the one that is there can't be read. Two processes may share a directory: a lock on a file beside the record
+/// (flock(2)) lets one work with it at a time. Files are read and written outside Swift's thread pool, so a slow disk
+/// holds up nobody else; when one does not answer within `diskPatience`, that is an error. Safe on any thread.
 public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
+    /// Where the files are.
     public let directory: String
     let key: SealingKey
     let clock: FileStoreClock
@@ -18,10 +19,12 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
     /// A record of more than this is not written: it would not be read either.
     static let maxRecordBytes = 4 << 20
 
+    /// Touches no file yet.
     /// - Parameters:
-    ///   - directory: made when it is missing; what it lies in must be there.
+    ///   - directory: made when it is missing; the directory above it must exist.
+    ///   - key: seals the records; another key can't read them.
     ///   - lockPatience: how long to wait for another process that works with the same client's record.
-    ///   - diskPatience: how long one piece of work may take the disk.
+    ///   - diskPatience: how long one operation on the disk may take.
     public convenience init(
         directory: String, key: TokenStoreKey, lockPatience: Duration = .seconds(30),
         diskPatience: Duration = .seconds(10)
@@ -41,8 +44,9 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
         self.clock = clock
     }
 
-    /// Makes the directory and looks whether it may be used, before there is anything to keep.
-    /// - Throws: `TokenStoreError`; its kind is `.misconfigured` where waiting can't help.
+    /// Makes the directory and checks whether it can be used, so that a fault shows at the start and not with the first
+    /// token. Optional.
+    /// - Throws: `TokenStoreError`; its kind is `.misconfigured` where waiting does not help.
     public func prepare() async throws {
         try await FileStoreClient("prepare").perform(within: diskPatience) { [directory] in
             _ = try PrivateDirectory(path: directory)
@@ -159,19 +163,20 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
     }
 }
 
-/// The key that records are sealed with.
+/// The key that records are sealed with: AES-256-GCM. Prints as `<redacted>`.
 public struct TokenStoreKey: Sendable, Redacted {
     /// Wiped from memory with its last copy.
     let sealing: SealingKey
 
-    /// - Parameter text: 32 bytes, or base64 of 32 bytes.
-    /// - Throws: `TokenStoreError` of the kind `.misconfigured`
+    /// - Parameter text: 32 bytes, or base64 of 32 bytes; `heimdallr-proxy keygen` makes one.
+    /// - Throws: `TokenStoreError` of the kind `.misconfigured` when it is anything else.
     public init(_ text: Secret) throws(TokenStoreError) {
         try self.init(text.bytes, from: "the key")
     }
 
-    /// Reads it from a file that holds 32 bytes, or base64 of 32 bytes. Blocks for as long as the disk takes.
-    /// - Throws: `TokenStoreError` of the kind `.misconfigured`
+    /// Reads it from a file. Blocks the thread for as long as the disk takes.
+    /// - Parameter path: a file that holds 32 bytes, or base64 of 32 bytes.
+    /// - Throws: `TokenStoreError` of the kind `.misconfigured` when the file can't be read or holds anything else.
     public init(file path: String) throws(TokenStoreError) {
         let bytes: SecretBytes
         do throws(CryptographyError) {

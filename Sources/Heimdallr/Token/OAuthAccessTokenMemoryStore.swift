@@ -1,9 +1,10 @@
 import Synchronization
 
-/// Forgets everything with the process.
+/// Keeps records in memory: they are gone when the process ends. Safe on any thread.
 public final class OAuthAccessTokenMemoryStore: OAuthAccessTokenStore {
     private let records = Mutex<[String: TokenRecord]>([:])
 
+    /// An empty store.
     public init() {}
 
     public func load(client: String) -> TokenRecord? {

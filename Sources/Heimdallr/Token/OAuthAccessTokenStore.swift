@@ -1,49 +1,61 @@
 /// Keeps one record for each client, by the client's name.
 ///
-/// The life cycle asks one thing at a time for one client: a lease, a load, a save. It uses an access token only after
-/// its record was saved or the save has visibly failed.
+/// A client asks for one thing at a time: a lease, a load, a save; several clients ask at once, on any thread. A client
+/// uses an access token only after its record was saved, or after `HeimdallrStatus.storeFault` says why not.
 public protocol OAuthAccessTokenStore: Sendable {
-    /// `nil`: there is none.
-    /// - Throws: a sentence (`TokenStoreError`) when there is one that can't be read; it must stay as it is.
+    /// The client's record; `nil`: there is none.
+    /// - Throws: `TokenStoreError` when there is one that can't be read. It must stay as it is then.
     func load(client: String) async throws -> TokenRecord?
 
-    /// Returns when the record would survive a power cut. Replaces the old record whole or not at all, and never one that
-    /// it can't read.
+    /// Replaces the client's record, whole or not at all, and never one that can't be read. Returns when the new one
+    /// would survive a power cut.
+    /// - Throws: `TokenStoreError` when it could not be written; the client goes on from memory and tries again.
     func save(_ record: TokenRecord, client: String) async throws
 
-    /// Forgets the client.
+    /// Removes the client's record, if there is one.
+    /// - Throws: `TokenStoreError` when it is still there.
     func remove(client: String) async throws
 
-    /// Held across load, token request and save, so that two processes on one store never spend one refresh token
-    /// twice. `nil`: nobody else can have this store open.
-    /// - Throws: `TokenStoreError`, of the kind `.busy` when another process keeps it too long.
+    /// Keeps other processes away from the client's record during load, token request and save, so that no two send the
+    /// same refresh token. `nil`, the default: no other process can use this store.
+    /// - Throws: `TokenStoreError`, of the kind `.busy` when another process holds the lease too long.
     func lease(client: String) async throws -> (any TokenStoreLease)?
 }
 
 extension OAuthAccessTokenStore {
+    /// `nil`: no other process can use this store.
     public func lease(client: String) async throws -> (any TokenStoreLease)? { nil }
 }
 
+/// The right to work with one client's record, which no other process has at the same time.
 public protocol TokenStoreLease: Sendable {
+    /// Gives the lease back. Called once.
     func release() async
 }
 
 /// Why a record can't be read or written. The text says what to do and never holds what the record holds.
 public struct TokenStoreError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// What a client does about it.
     public enum Kind: Sendable, Hashable {
-        /// The store can't do it now. A client goes on from memory, and tries again.
+        /// The store can't do it now. The client goes on from memory, and tries again.
         case fault
-        /// There is a record, and this key or this version can't read it; it stays. A client goes on as if there were none.
+        /// There is a record that this key or this version can't read; it stays. The client goes on as if there were
+        /// none.
         case unreadable
-        /// Another process has the lease. Whoever went on without it could spend a refresh token that is spent already.
+        /// Another process has the lease. The client sends nothing, for its refresh token may have been used already.
         case busy
-        /// It can't work until somebody changes something: a reason not to start.
+        /// It can't work until somebody changes something. A program should not start then.
         case misconfigured
     }
 
+    /// What is wrong and what to do, for an operator to read.
     public var description: String
+    /// What a client does about it.
     public var kind: Kind
 
+    /// - Parameters:
+    ///   - description: says what to do; never what the record holds.
+    ///   - kind: what a client shall do about it.
     public init(_ description: String, kind: Kind = .fault) {
         self.description = description
         self.kind = kind

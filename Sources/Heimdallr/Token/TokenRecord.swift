@@ -1,48 +1,63 @@
-/// Who signed in, and what says so. Stays when the tokens are refreshed.
+/// Who logged in. Stays the same when tokens are refreshed. Prints as `<redacted>`.
 public struct SignIn: Sendable, Equatable, Redacted {
-    /// Verified when it came.
+    /// The id token of the login, verified when it came.
     public var idToken: Secret?
-    /// From the id token's claims. Printable, at most 256 characters.
+    /// A name out of the id token's claims, for people. Printable, at most 256 characters.
     public var name: String?
 
+    /// - Parameters:
+    ///   - idToken: a verified one.
+    ///   - name: a printable name.
     public init(idToken: Secret? = nil, name: String? = nil) {
         self.idToken = idToken
         self.name = name
     }
 }
 
-/// What is kept of a client between runs. Times are seconds since 1970-01-01T00:00:00Z: a monotonic clock does not
-/// survive the process.
+/// What a store keeps of one client from one run of the program to the next. Times are seconds since
+/// 1970-01-01T00:00:00Z, for a monotonic clock means nothing to another process. Prints as `<redacted>`.
 public struct TokenRecord: Sendable, Equatable, Redacted {
     /// Grows with every change; of two records the higher one is the later.
     public var revision: UInt64
+    /// The access token; `nil`: there is none.
     public var accessToken: Secret?
+    /// When the access token was asked for, in seconds since 1970.
     public var issuedAt: Int64
+    /// When the access token expires, in seconds since 1970.
     public var expiresAt: Int64
+    /// The refresh token for the next token request; `nil`: there is none.
     public var refreshToken: Secret?
+    /// The scopes that were granted.
     public var scope: [String]
-    /// The answer's other members. Read anew each time, so that no value stays in memory that may be secret.
+    /// The answer's other members. Each call reads the answer anew, so that values that may be secret don't stay in
+    /// memory.
     public var extra: [String: JSONValue] {
         get { members.values }
         set { members = SecretMembers(newValue) }
     }
     var members = SecretMembers()
-    /// `nil`: nobody has signed in.
+    /// Who logged in; `nil`: nobody, or the server does not say who.
     public var signIn: SignIn?
-    /// `nil`: the server has not said how long the refresh token lives.
+    /// How long the refresh token lives; `nil`: the server has not said.
     public var refreshTokenLife: RefreshTokenLife?
 
     /// From when to when a refresh token is good.
     public struct RefreshTokenLife: Sendable, Equatable {
+        /// When it was asked for, in seconds since 1970.
         public var issuedAt: Int64
+        /// When it expires, in seconds since 1970.
         public var expiresAt: Int64
 
+        /// - Parameters:
+        ///   - issuedAt: in seconds since 1970.
+        ///   - expiresAt: in seconds since 1970.
         public init(issuedAt: Int64, expiresAt: Int64) {
             self.issuedAt = issuedAt
             self.expiresAt = expiresAt
         }
     }
 
+    /// For a store of your own: the parameters are the properties of the same names.
     public init(
         revision: UInt64, accessToken: Secret?, issuedAt: Int64, expiresAt: Int64, refreshToken: Secret?,
         scope: [String] = [], extra: [String: JSONValue] = [:], signIn: SignIn? = nil,
