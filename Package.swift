@@ -31,7 +31,6 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
         .package(
             url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: ["ConfigurationSupport"]),
-        .package(url: "https://github.com/hummingbird-project/swift-mustache", from: "2.1.1"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
@@ -60,13 +59,12 @@ let package = Package(
             dependencies: ["HTTPServer", "Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration"],
             swiftSettings: strict),
         .target(
-            name: "Playground", dependencies: ["Cryptography", "HTTPServer", "Reactor"], swiftSettings: strict),
+            name: "Playground", dependencies: ["Cryptography", "HTML", "HTTPServer", "Reactor"], swiftSettings: strict),
         .target(
             name: "Administration",
             dependencies: [
                 "Cryptography", "HTML", "Heimdallr", "QRCode", hummingbird,
                 .product(name: "HummingbirdCore", package: "hummingbird"),
-                .product(name: "Mustache", package: "swift-mustache"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -74,7 +72,10 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
-            swiftSettings: strict),
+            resources: [
+                .embedInCode("Page/PageStyle.css"), .embedInCode("Page/PageScript.js"),
+                .embedInCode("Page/PageIcon.svg"),
+            ], swiftSettings: strict),
         .executableTarget(
             name: "HeimdallrProxy",
             dependencies: [

@@ -32,10 +32,10 @@ MAY_IMPORT = {
     "HTTPServer": {"Reactor", "HTTPMessage"},
     "Proxy": {"HTTPServer", "Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration"},
     "Administration": {
-        "Cryptography", "HTML", "Heimdallr", "QRCode", "Hummingbird", "Mustache", "Logging", "Metrics",
+        "Cryptography", "HTML", "Heimdallr", "QRCode", "Hummingbird", "Logging", "Metrics",
         "ServiceLifecycle",
     },
-    "Playground": {"Cryptography", "HTTPServer", "Reactor"},
+    "Playground": {"Cryptography", "HTML", "HTTPServer", "Reactor"},
     "HeimdallrProxy": {
         "CLinux", "Cryptography", "Heimdallr", "HeimdallrCurl", "Reactor", "CurlTransport", "Configuration", "HTTPMessage",
         "Proxy", "Administration", "Playground", "QRCode", "ArgumentParser", "Logging", "Metrics", "ServiceLifecycle",

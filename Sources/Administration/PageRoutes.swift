@@ -53,9 +53,9 @@ enum PageRoutes {
 
     /// What every page loads, and the form that asks for the token.
     private static func addAssets(to group: some RouterMethods<AdminContext>, _ gate: TokenGate) {
-        group.get("page.css") { _, _ in Response.content(.ok, "text/css; charset=utf-8", PageStyle.text) }
-        group.get("page.js") { _, _ in Response.content(.ok, "text/javascript; charset=utf-8", PageScript.text) }
-        group.get("icon.svg") { _, _ in Response.content(.ok, "image/svg+xml", PageStyle.icon) }
+        group.get("page.css") { _, _ in Response.content(.ok, "text/css; charset=utf-8", PageAssets.style) }
+        group.get("page.js") { _, _ in Response.content(.ok, "text/javascript; charset=utf-8", PageAssets.script) }
+        group.get("icon.svg") { _, _ in Response.content(.ok, "image/svg+xml", PageAssets.icon) }
         group.post("enter") { request, context in await gate.enter(request, context) }
     }
 

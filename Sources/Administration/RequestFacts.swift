@@ -1,3 +1,4 @@
+import HTML
 import HTTPTypes
 import Heimdallr
 import Hummingbird
@@ -101,8 +102,8 @@ extension Response {
     /// A page of ours, which loads our own style and script and nothing else.
     /// - Parameter sendsForms: then its own address may be told to ourselves, or Origin would be `null` (Fetch standard,
     ///   "append a request Origin header").
-    static func page(_ status: HTTPResponse.Status, _ html: String, sendsForms: Bool = false) -> Response {
-        var response = Response.content(status, "text/html; charset=utf-8", html)
+    static func page(_ status: HTTPResponse.Status, _ html: HTML, sendsForms: Bool = false) -> Response {
+        var response = Response.content(status, "text/html; charset=utf-8", html.text)
         response.set(
             "Content-Security-Policy",
             "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "

@@ -39,19 +39,27 @@ public struct HTML: Sendable, Equatable, ExpressibleByStringInterpolation {
 
         /// Of a literal in the program, which is why its type is one that nothing else can have.
         public mutating func appendLiteral(_ literal: StaticString) {
-            for scalar in literal.description.unicodeScalars {
-                let isAddress = place.isAddress
+            let literal = literal.description
+            var written = literal.startIndex
+            for index in literal.unicodeScalars.indices {
+                let scalar = literal.unicodeScalars[index]
+                let wasAddress = place.isAddress
                 place.pass(scalar)
-                if isAddress, !place.isAddress { endAddress() }
-                output.unicodeScalars.append(scalar)
-                if place.isAddress {
-                    if isAddress {
-                        address?.text.unicodeScalars.append(scalar)
-                    } else {
-                        address = ("", output.utf8.count)
-                    }
+                switch (wasAddress, place.isAddress) {
+                case (false, false): break
+                case (false, true):
+                    let next = literal.unicodeScalars.index(after: index)
+                    output += literal[written..<next]
+                    written = next
+                    address = ("", output.utf8.count)
+                case (true, true): address?.text.unicodeScalars.append(scalar)
+                case (true, false):
+                    output += literal[written..<index]
+                    written = index
+                    endAddress()
                 }
             }
+            output += literal[written...]
         }
 
         /// Text, whatever stands in it.

@@ -1,3 +1,5 @@
+import HTML
+
 /// What a browser or a device asks of the authorization server.
 struct SignInRequest: Sendable {
     var method: String
@@ -69,9 +71,9 @@ enum SignInPages {
             200, "May \(id) act for you?",
             """
             <p>You are <b>guest</b> here: the playground is a demonstration, and knows nobody else.
-            The program asks for <b>\(escaped(scope))</b>.</p>
+            The program asks for <b>\(scope)</b>.</p>
             <form method="post" action="/authorize">
-            <input type="hidden" name="ticket" value="\(escaped(ticket))">
+            <input type="hidden" name="ticket" value="\(ticket)">
             <button name="decision" value="allow">Allow</button>
             <button name="decision" value="deny">Deny</button>
             </form>
@@ -105,13 +107,14 @@ enum SignInPages {
     // MARK: Device code
 
     private static func device(_ code: String, _ problem: String?) -> SignInAnswer {
-        page(
+        let complaint: HTML = if let problem { "<p><b>\(problem)</b></p>" } else { "" }
+        return page(
             problem == nil ? 200 : 400, "May the program with this code act for you?",
             """
-            \(problem.map { "<p><b>\($0)</b></p>" } ?? "")
+            \(alreadyHTML: complaint)
             <p>You are <b>guest</b> here. Allow it if this is the code that the program shows.</p>
             <form method="post" action="/device">
-            <p><input name="user_code" value="\(escaped(code))" autocomplete="off" aria-label="Code"></p>
+            <p><input name="user_code" value="\(code)" autocomplete="off" aria-label="Code"></p>
             <button name="decision" value="allow">Allow</button>
             <button name="decision" value="deny">Deny</button>
             </form>
@@ -161,37 +164,23 @@ enum SignInPages {
         }.joined()
     }
 
-    private static func page(_ status: Int, _ headline: String, _ content: String) -> SignInAnswer {
-        SignInAnswer(
-            status: status, type: "text/html; charset=utf-8",
-            body: """
-                <!doctype html>
-                <html lang="en">
-                <meta charset="utf-8">
-                <meta name="viewport" content="width=device-width, initial-scale=1">
-                <title>Playground: \(escaped(headline))</title>
-                <style>
-                :root { color-scheme: light dark }
-                body { font: 1rem/1.5 system-ui, sans-serif; max-width: 30rem; margin: 3rem auto; padding: 0 1rem }
-                button, input { font: inherit; padding: .4rem 1rem }
-                </style>
-                <h1>\(escaped(headline))</h1>
-                \(content)
-                </html>
+    private static func page(_ status: Int, _ headline: String, _ content: HTML) -> SignInAnswer {
+        let html: HTML = """
+            <!doctype html>
+            <html lang="en">
+            <meta charset="utf-8">
+            <meta name="viewport" content="width=device-width, initial-scale=1">
+            <title>Playground: \(headline)</title>
+            <style>
+            :root { color-scheme: light dark }
+            body { font: 1rem/1.5 system-ui, sans-serif; max-width: 30rem; margin: 3rem auto; padding: 0 1rem }
+            button, input { font: inherit; padding: .4rem 1rem }
+            </style>
+            <h1>\(headline)</h1>
+            \(alreadyHTML: content)
+            </html>
 
-                """)
-    }
-
-    private static func escaped(_ text: String) -> String {
-        text.map { character in
-            switch character {
-            case "&": "&amp;"
-            case "<": "&lt;"
-            case ">": "&gt;"
-            case "\"": "&quot;"
-            case "'": "&#39;"
-            default: String(character)
-            }
-        }.joined()
+            """
+        return SignInAnswer(status: status, type: "text/html; charset=utf-8", body: html.text)
     }
 }

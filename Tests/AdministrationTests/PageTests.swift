@@ -1,5 +1,6 @@
 import Foundation
 
+import HTML
 import TestSupport
 import Testing
 
@@ -232,17 +233,12 @@ struct PageTests {
             traffic: TrafficReport(
                 upstreams: [upstream("good.test", code: 200), upstream("bad.test", code: 502)], inFlight: 0)
         )
-        let html = PageMarkup.render(.page, OverviewModel(status: page, formToken: "t").values)
+        let html = OverviewPage(status: page, formToken: "t").html.text
         let names = html.matches(of: /<span class="name">([^<]+)</).map { String($0.1) }
         #expect(names == ["warned", "broken", "wanted", "well", "idle", "bad.test", "good.test"])
         #expect(html.matches(of: /<p class="bad"><strong>Last error/).count == 2)
         #expect(html.contains("<span class=\"chip bad\">Degraded</span>"))
         #expect(html.matches(of: /class="[^"]*failing/).count >= 5)
-    }
-
-    @Test func `every template can be read`() {
-        #expect(PageMarkup.missing == [])
-        for template in PageMarkup.Template.allCases { #expect(PageMarkup.render(template, [:]) != "") }
     }
 
     @Test(arguments: [
@@ -266,7 +262,7 @@ struct PageTests {
             traffic: TrafficReport(
                 upstreams: [TrafficReport.Upstream(name: text, client: text, durations: Histogram(bounds: [1]))],
                 inFlight: 0))
-        let html = PageMarkup.render(.page, OverviewModel(status: page, formToken: "t").values)
+        let html = OverviewPage(status: page, formToken: "t").html.text
         #expect(html.contains("</html>"))
         let words = html.unicodeScalars
         #expect(!words.contains("\u{202E}") && !words.contains("\u{1B}") && !words.contains("\u{0}"))
@@ -274,7 +270,6 @@ struct PageTests {
         for pattern in ["<script>", "<img", "<b>", "\"\u{301}", "'\u{301}"] {
             #expect(!html.utf8.contains(Array(pattern.utf8)), "\(pattern)")
         }
-        #expect(PageText.escaped(text).unicodeScalars.allSatisfy { !"<>\"'".unicodeScalars.contains($0) })
     }
 
     @Test func `a next page is one of ours`() {

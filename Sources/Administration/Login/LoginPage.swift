@@ -1,6 +1,5 @@
 import Heimdallr
 import Hummingbird
-import QRCode
 
 /// What people see when a login begins, ends or fails. Never a code, a state or a token.
 enum LoginPage {
@@ -12,14 +11,25 @@ enum LoginPage {
                 + (shortfall.until == nil ? ", and keeps it fresh from now on." : ".")
         ]
         if shortfall.sentences.isEmpty { lines.append("You can close this window.") }
-        var values: [String: Any] = [
-            "title": "Signed in", "kind": "callback", "tone": "good", "headline": "Signed in", "lines": lines,
-            "shortfall": shortfall.sentences,
-        ]
+        var page = message(headline: "Signed in", tone: "good", lines)
+        page.shortfall = shortfall.sentences
+        page.until = shortfall.until?.timestamp
         // What the server did not grant should be read; the overview says it, too.
-        values["goHome"] = shortfall.sentences.isEmpty ? 3 : 10
-        if let until = shortfall.until { values["until"] = until.timestamp }
-        return .page(.ok, PageMarkup.render(.message, values))
+        page.goHome = shortfall.sentences.isEmpty ? 3 : 10
+        return .page(.ok, page.html)
+    }
+
+    /// The implicit grant's answer stands behind `#`, where only a script sees it.
+    static var handingOver: Response {
+        var page = message(
+            headline: "Signing in", tone: "busy",
+            ["One moment. This needs JavaScript; without it, sign in with heimdallr-proxy login --paste."])
+        page.handsOver = true
+        return .page(.ok, page.html)
+    }
+
+    private static func message(headline: String, tone: String, _ lines: [String]) -> MessagePage {
+        MessagePage(title: headline, headline: headline, tone: tone, lines: lines, isCallback: true)
     }
 
     /// An error without a state: nobody knows who sent it, nor what for.
@@ -38,36 +48,30 @@ enum LoginPage {
     }
 
     private static func notSignedIn(_ line: String, quote: String? = nil) -> Response {
-        var values: [String: Any] = [
-            "title": "Not signed in", "kind": "callback", "tone": "bad", "headline": "Not signed in", "lines": [line],
-        ]
-        if let quote { values["quote"] = quote }
-        return .page(.badRequest, PageMarkup.render(.message, values))
+        var page = message(headline: "Not signed in", tone: "bad", [line])
+        page.quote = quote
+        return .page(.badRequest, page.html)
     }
 
     static func failure(
         _ status: HTTPResponse.Status, _ headline: String, _ lines: String..., again: String? = nil,
         isCallback: Bool = false
     ) -> Response {
-        var values: [String: Any] = ["title": headline, "tone": "bad", "headline": headline, "lines": lines]
-        if let again { values["again"] = again }
-        if isCallback { values["kind"] = "callback" }
-        return .page(status, PageMarkup.render(.message, values))
+        var page = message(headline: headline, tone: "bad", lines)
+        page.again = again
+        page.isCallback = isCallback
+        return .page(status, page.html)
     }
 
     /// The page on which a sign-in ended well was loaded again, answer of the server and all.
     static func repeated(_ client: String) -> Response {
-        .page(
-            .badRequest,
-            PageMarkup.render(
-                .message,
-                [
-                    "title": "Signed in already", "kind": "callback", "tone": "good", "headline": "Signed in already",
-                    "lines": [
-                        "Client \(client) was signed in by this answer of the server the first time it came.",
-                        "It is not known here any more, so nothing was done now. You can close this window.",
-                    ],
-                ]))
+        let page = message(
+            headline: "Signed in already", tone: "good",
+            [
+                "Client \(client) was signed in by this answer of the server the first time it came.",
+                "It is not known here any more, so nothing was done now. You can close this window.",
+            ])
+        return .page(.badRequest, page.html)
     }
 
     static func refusal(_ refusal: LoginDesk.Refusal) -> Response {
@@ -109,18 +113,5 @@ enum LoginPage {
         case .stopped, .noRandomness: .serviceUnavailable
         default: .badRequest
         }
-    }
-
-    static func device(_ client: String, _ login: DeviceLogin) -> String {
-        let left = max(.zero, ContinuousClock.now.duration(to: login.expiresAt))
-        let address = login.verificationURIComplete ?? login.verificationURI
-        var values: [String: Any] = [
-            "title": "Sign in", "kind": "device", "reload": 5, "name": client, "code": login.userCode,
-            "spelled": login.userCode.map { String($0) }.joined(separator: " "), "address": address,
-            "shown": login.verificationURI, "seconds": left.components.seconds, "left": StatusPage.words(left),
-            "complete": login.verificationURIComplete != nil,
-        ]
-        if let code = QRCode(address) { values["qr"] = ["extent": code.extent, "path": code.svgPath] as [String: Any] }
-        return PageMarkup.render(.device, values)
     }
 }

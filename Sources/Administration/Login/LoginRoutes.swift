@@ -66,7 +66,7 @@ struct LoginRoutes: Sendable {
         }
         // Another site may lead here, but begins nothing.
         if context.isForeign, !office.logins.spendPass(request.uri.queryParameters["pass"].map(String.init)) {
-            return .page(.ok, PageMarkup.render(.confirm, ["title": "Sign in", "name": name]))
+            return .page(.ok, ConfirmPage.html(name))
         }
         guard request.method == .get else { return .plain(.ok, "") }
         do throws(LoginError) {
@@ -119,17 +119,7 @@ struct LoginRoutes: Sendable {
         if query.hasPrefix(Self.done) { return again(request, state: String(query.dropFirst(Self.done.count))) }
         guard !mayHaveFragment(beside: query) else {
             // The implicit grant's answer stands behind `#`, where only a script sees it.
-            return .page(
-                .ok,
-                PageMarkup.render(
-                    .message,
-                    [
-                        "title": "Signing in", "kind": "callback", "tone": "busy", "headline": "Signing in",
-                        "handsOver": true,
-                        "lines": [
-                            "One moment. This needs JavaScript; without it, sign in with heimdallr-proxy login --paste."
-                        ],
-                    ]))
+            return LoginPage.handingOver
         }
         return await finish(request, context, answer: "?" + query)
     }
@@ -244,7 +234,7 @@ struct LoginRoutes: Sendable {
             return LoginPage.failure(
                 .badRequest, "Not signed in", Sentence.whole(Sentence.plain(sentence)),
                 again: "/login/\(name)")
-        case .waiting: return .page(.ok, LoginPage.device(name, login))
+        case .waiting: return .page(.ok, DevicePage(client: name, login: login).html)
         }
     }
 }

@@ -1,3 +1,4 @@
+import HTML
 import Heimdallr
 import Hummingbird
 import Logging
@@ -85,11 +86,9 @@ struct TokenGate: Sendable {
         _ request: Request, next: String, wrong: String?, _ status: HTTPResponse.Status
     ) -> Response {
         let (cookie, isNew) = forms.cookie(of: request)
-        var values: [String: Any] = [
-            "title": "Token", "next": Self.ownPath(next), "csrf": cookie.flatMap { forms.token(for: $0) } ?? "",
-        ]
-        if let wrong { values["wrong"] = wrong }
-        var response = Response.page(status, PageMarkup.render(.gate, values), sendsForms: true)
+        let form = TokenForm(
+            csrf: cookie.flatMap { forms.token(for: $0) } ?? "", next: Self.ownPath(next), wrong: wrong)
+        var response = Response.page(status, form.html, sendsForms: true)
         if isNew, let cookie { response.setCookie(FormTokens.cookie, cookie, sameSite: "Lax") }
         return response
     }
@@ -125,14 +124,10 @@ extension FormTokens {
 
 /// For a form whose cookie is gone.
 enum StalePage {
-    static var html: String {
-        PageMarkup.render(
-            .message,
-            [
-                "title": "Too old", "tone": "bad", "headline": "This form is too old",
-                "lines": ["Nothing was done. Go back to the overview and try again."],
-            ])
-    }
+    static let html = MessagePage(
+        title: "Too old", headline: "This form is too old", tone: "bad",
+        lines: ["Nothing was done. Go back to the overview and try again."]
+    ).html
 
     static let sentence = "This page is too old, and nothing was done. Load it again.\n"
 }

@@ -41,19 +41,6 @@ struct LatencyChart {
 
     var quantiles: String { "p50 \(Self.text(seconds: median)) · p95 \(Self.text(seconds: percentile95))" }
 
-    var values: [String: Any] {
-        [
-            "quantiles": quantiles, "width": width, "summary": summary, "label": "Latency: \(summary)",
-            "bars": bars.map { bar in
-                [
-                    "x": bar.x, "y": Self.height - bar.height, "height": bar.height,
-                    "tone": bar.count == 0 ? "none" : bar.isSlow ? "slow" : "usual",
-                    "title": "\(bar.words): \(bar.count)",
-                ] as [String: Any]
-            },
-        ]
-    }
-
     /// As if values were spread evenly inside their bucket; the last bucket counts as its lower bound.
     static func quantile(_ share: Double, _ histogram: Histogram) -> Double {
         let wanted = Double(histogram.total) * share

@@ -1,3 +1,4 @@
+import HTML
 import Heimdallr
 import Hummingbird
 
@@ -7,11 +8,11 @@ struct OverviewRoutes: Sendable {
     let forms: FormTokens
 
     func addPages(to group: some RouterMethods<AdminContext>) {
-        group.get("/") { request, _ in await show(.page, request) }
+        group.get("/") { request, _ in await show(request) { $0.html } }
     }
 
     func addChanges(to group: some RouterMethods<AdminContext>) {
-        group.get("fragment") { request, _ in await show(.fragment, request) }
+        group.get("fragment") { request, _ in await show(request) { $0.live } }
         group.post("logout/:client") { request, context in
             await change(request, context) { client, fields in
                 let isLocal = fields["local"] == "true"
@@ -42,11 +43,11 @@ struct OverviewRoutes: Sendable {
         var forgets: String?
     }
 
-    private func show(_ template: PageMarkup.Template, _ request: Request) async -> Response {
+    private func show(_ request: Request, _ part: (OverviewPage) -> HTML) async -> Response {
         let (cookie, isNew) = forms.cookie(of: request)
-        let model = OverviewModel(
+        let page = OverviewPage(
             status: await office.status(), formToken: cookie.flatMap { forms.token(for: $0) })
-        var response = Response.page(.ok, PageMarkup.render(template, model.values), sendsForms: true)
+        var response = Response.page(.ok, part(page), sendsForms: true)
         if isNew, let cookie { response.setCookie(FormTokens.cookie, cookie, sameSite: "Lax") }
         return response
     }
@@ -67,14 +68,12 @@ struct OverviewRoutes: Sendable {
         let status: HTTPResponse.Status = outcome.isGood ? .ok : .badGateway
         if request.wantsPlainText { return .plain(status, outcome.text) }
         let lines = outcome.text.split(separator: "\n").map(String.init)
-        var values: [String: Any] = [
-            "title": outcome.headline, "headline": outcome.headline, "lines": lines,
-            "tone": outcome.isGood ? "good" : "bad",
-        ]
+        var page = MessagePage(
+            title: outcome.headline, headline: outcome.headline, tone: outcome.isGood ? "good" : "bad", lines: lines)
         if !outcome.isGood, let name = outcome.forgets {
-            values["forget"] = ["name": name, "csrf": fields["csrf"] ?? ""]
+            page.forgetting = MessagePage.Forgetting(client: name, csrf: fields["csrf"] ?? "")
         }
-        return .page(status, PageMarkup.render(.message, values), sendsForms: true)
+        return .page(status, page.html, sendsForms: true)
     }
 }
 

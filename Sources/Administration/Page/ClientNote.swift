@@ -1,0 +1,98 @@
+import HTML
+import Heimdallr
+
+/// What is wrong with a client, and what to do about it.
+struct ClientNote {
+    /// The class of its colour.
+    private let tone: String
+    private let headline: String
+    /// For a telephone.
+    private let short: String
+    private let detail: String
+    private let todo: String?
+    /// Sentences.
+    private let also: [String]
+    private let command: String?
+
+    /// - Returns: `nil` for a client that is well.
+    init?(_ listed: Readiness.Client) {
+        let client = listed.status
+        let needsLogin = client.state == .needsAuthentication
+        let cause = client.cause.map { " The server refused: \($0)." } ?? ""
+        short = ShortCause.text(client) ?? ""
+        also = Self.sentences(listed)
+        if let error = client.lastError {
+            tone = "bad"
+            headline = "Last error" + (client.sinceLastError.map { ", \(StatusPage.words($0)) ago:" } ?? ":")
+            detail = Sentence.whole("\(error)") + cause
+            todo = Sentence.whole(Advice.sentence(for: error, signIn: listed.signIn))
+            command = nil
+            return
+        }
+        todo = nil
+        if needsLogin {
+            tone = "warn"
+            command = client.loginMethod != nil && listed.signIn.url == nil ? listed.signIn.command : nil
+            if client.isTokenRefused {
+                headline = "An API refuses the token."
+                detail =
+                    "It said invalid_token, and there is no refresh token: only a sign-in brings a new one. Requests go "
+                    + "on with the old one, and the API’s 401 is their answer."
+            } else {
+                headline = "Nobody is signed in."
+                detail = "Requests that want this client’s token get 503 until somebody does." + cause
+            }
+            return
+        }
+        guard client.storeFault != nil else { return nil }
+        tone = "bad"
+        headline = "Tokens are kept in memory only."
+        detail = ""
+        command = nil
+    }
+
+    private static func sentences(_ listed: Readiness.Client) -> [String] {
+        let client = listed.status
+        var also: [String] = []
+        if client.lastError != nil {
+            let last = listed.lastRequest
+            if let url = last.url { also.append("Asked: \(url)\(last.cause.map { ": \($0)" } ?? "")") }
+            if let next = client.nextAttemptIn {
+                also.append("The next token request is due in \(StatusPage.words(next)).")
+            }
+        }
+        if let fault = client.storeFault { also.append(Sentence.ended("Store: \(fault)")) }
+        if client.state == .needsAuthentication, let uri = listed.signIn.redirectURI {
+            also.append("Redirect URI to register at the server: \(uri)")
+        }
+        return also
+    }
+
+    /// - Parameters:
+    ///   - failing: the row's further class, with a space in front; empty where it has none.
+    ///   - facts: what a telephone does not show beside the client.
+    func html(of name: String, failing: String, facts: String) -> HTML {
+        """
+        <tr role="row" class="note\(failing)"><td role="cell" colspan="7"><details class="fold" id="more-\(name)">\
+        <summary id="say-\(name)"><span class="\(tone)">\(short)</span></summary>
+        <p class="\(tone)"><strong>\(headline)</strong> \(alreadyHTML: Self.marked(detail))</p>\(alreadyHTML: advice)\
+        \(alreadyHTML: also.map { "<p>\(alreadyHTML: Self.marked($0))</p>" })\(alreadyHTML: toRun)
+        <p class="narrow">\(facts)</p></details></td></tr>
+        """
+    }
+
+    private var advice: HTML? {
+        guard let todo else { return nil }
+        return "<p>What to do: \(alreadyHTML: Self.marked(todo))</p>"
+    }
+
+    private var toRun: HTML? {
+        guard let command else { return nil }
+        return "<p>Run: <code>\(command)</code></p>"
+    }
+
+    /// With what one would type in letters of its own.
+    private static func marked(_ text: String) -> HTML {
+        Sentence.parts(text).map { part -> HTML in part.isCode ? "<code>\(part.text)</code>" : "\(part.text)" }.joined()
+    }
+}

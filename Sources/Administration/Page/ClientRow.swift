@@ -1,0 +1,156 @@
+import HTML
+import Heimdallr
+
+/// A client on the overview: its row, and below it what is wrong, or what a telephone has no room for.
+struct ClientRow {
+    private let listed: Readiness.Client
+    private let client: HeimdallrStatus
+    private let shortfall: Shortfall
+    /// For the forms; `nil` where nobody can send any.
+    private let formToken: String?
+
+    init(_ listed: Readiness.Client, formToken: String?) {
+        self.listed = listed
+        client = listed.status
+        shortfall = Shortfall(listed.status)
+        self.formToken = formToken
+    }
+
+    var html: HTML {
+        let (word, tone) = client.state.onThePage
+        let note = ClientNote(listed)
+        let failing = client.urgency == 0 ? " failing" : ""
+        return """
+            <tr role="row" class="\(note == nil ? "has-calm" : "has-note")\(failing)">
+            <th role="rowheader" scope="row"><span class="name">\(client.client)</span>
+            <span class="minor">\(GrantName.inWords(client.grantType))</span>\(alreadyHTML: issuer)</th>
+            <td role="cell" data-label="State" class="state"><span class="chip \(tone)">\(word)</span>\
+            \(alreadyHTML: Self.minor(waiters))</td>
+            <td role="cell" data-label="Signed in"\(attribute: "class", client.signedInAs == nil ? "nobody" : nil)>\
+            \(alreadyHTML: who)</td>
+            <td role="cell" data-label="Scopes"\(attribute: "class", client.scope.isEmpty ? "blank" : nil)>\
+            \(alreadyHTML: scopes)\(alreadyHTML: Self.minor(shortfall.scopeWords))</td>
+            <td role="cell" data-label="Expires in" class="number\(client.expiresIn == nil ? " blank" : "")">\
+            \(alreadyHTML: expiry)\(alreadyHTML: Self.minor(signInEnds))</td>
+            <td role="cell" data-label="Last refresh" class="number">\(alreadyHTML: lastRefresh)</td>
+            <td role="cell" class="actions">
+            \(alreadyHTML: signIn)
+            \(alreadyHTML: refresh)
+            \(alreadyHTML: signOut)
+            </td>
+            </tr>
+            \(alreadyHTML: note.map { $0.html(of: client.client, failing: failing, facts: facts) } ?? calm)
+
+            """
+    }
+
+    private static func minor(_ text: String?) -> HTML? {
+        guard let text else { return nil }
+        return "\n<span class=\"minor\">\(text)</span>"
+    }
+
+    private var issuer: HTML? {
+        guard let issuer = listed.issuer else { return nil }
+        return "\n<span class=\"minor url\">\(issuer)</span>"
+    }
+
+    private var waiters: String? {
+        client.waiters > 0 ? "\(client.waiters) request\(client.waiters == 1 ? " waits" : "s wait")" : nil
+    }
+
+    private var needsLogin: Bool { client.state == .needsAuthentication }
+
+    private var who: HTML {
+        if let who = client.signedInAs { return "<span class=\"who\">\(who)</span>" }
+        return
+            "<span class=\"minor\">\(client.loginMethod == nil ? "by itself" : needsLogin ? "nobody" : "somebody")</span>"
+    }
+
+    private static let nothing: HTML = "<span class=\"minor\">–</span>"
+
+    private var scopes: HTML {
+        if client.scope.isEmpty { return Self.nothing }
+        return "<ul class=\"scopes\">\(alreadyHTML: client.scope.map { "<li>\($0)</li>" })</ul>"
+    }
+
+    private var expiry: HTML {
+        guard let left = client.expiresIn else { return Self.nothing }
+        return "<span data-countdown=\"\(left.components.seconds)\">\(StatusPage.words(left))</span>"
+    }
+
+    private var signInEnds: String? {
+        client.refreshTokenExpiresIn.map { "sign-in ends in \(StatusPage.words($0))" } ?? shortfall.untilWords
+    }
+
+    private var lastRefresh: HTML {
+        guard let since = client.sinceLastSuccess else { return "<span class=\"minor\">never</span>" }
+        return "<span>\(StatusPage.words(since)) ago</span>"
+    }
+
+    // MARK: Buttons
+
+    private var signIn: HTML? {
+        guard listed.signIn.url != nil, client.state != .stopped else { return nil }
+        let word = needsLogin ? "Sign in" : "Sign in again"
+        return """
+            <a class="button\(needsLogin ? " main" : "")" id="in-\(client.client)" href="/login/\(client.client)" \
+            aria-label="\(word): \(client.client)">\(word)</a>
+            """
+    }
+
+    private var refresh: HTML? {
+        guard client.loginMethod == nil && client.state != .stopped || client.hasRefreshToken else { return nil }
+        return """
+            <form method="post" action="/refresh/\(client.client)">\(alreadyHTML: hidden)<button class="button" \
+            id="re-\(client.client)" aria-label="Refresh now: \(client.client)">Refresh now</button></form>
+            """
+    }
+
+    private var signOut: HTML? {
+        guard client.loginMethod != nil, client.expiresIn != nil || client.hasRefreshToken else { return nil }
+        return """
+            <form method="post" action="/logout/\(client.client)">\(alreadyHTML: hidden)<button class="button quiet" \
+            id="out-\(client.client)" aria-label="Sign out: \(client.client)">Sign out</button></form>
+            """
+    }
+
+    private var hidden: HTML? {
+        guard let formToken else { return nil }
+        return "<input type=\"hidden\" name=\"csrf\" value=\"\(formToken)\">"
+    }
+
+    // MARK: Below it
+
+    private var calm: HTML {
+        """
+        <tr role="row" class="note calm"><td role="cell" colspan="7"><details class="fold" id="more-\(client.client)">\
+        <summary id="say-\(client.client)">Details</summary><p>\(facts)</p></details></td></tr>
+        """
+    }
+
+    /// What a telephone does not show beside it.
+    private var facts: String {
+        var facts = [GrantName.inWords(client.grantType)]
+        if let issuer = listed.issuer { facts.append(issuer) }
+        if !client.scope.isEmpty { facts.append("scopes: \(client.scope.joined(separator: ", "))") }
+        facts += [shortfall.scopeWords, shortfall.untilWords].compactMap { $0 }
+        if let left = client.refreshTokenExpiresIn { facts.append("sign-in ends in \(StatusPage.words(left))") }
+        facts.append("last refresh: \(client.sinceLastSuccess.map { "\(StatusPage.words($0)) ago" } ?? "never")")
+        return facts.joined(separator: " · ")
+    }
+}
+
+extension HeimdallrStatus.State {
+    /// One or two words, and the class of their colour.
+    var onThePage: (word: String, tone: String) {
+        switch self {
+        case .starting: ("Starting", "busy")
+        case .ready: ("Ready", "good")
+        case .fetching: ("Getting a token", "busy")
+        case .idle: ("Idle", "still")
+        case .backingOff: ("No token", "bad")
+        case .needsAuthentication: ("Sign-in needed", "warn")
+        case .stopped: ("Stopped", "still")
+        }
+    }
+}

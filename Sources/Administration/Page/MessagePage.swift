@@ -1,0 +1,67 @@
+import HTML
+
+/// A page that says how something went.
+struct MessagePage {
+    /// What somebody may still want who could not sign out: to forget the tokens here.
+    struct Forgetting {
+        var client: String
+        /// The form's token.
+        var csrf: String
+    }
+
+    var title: String
+    var headline: String
+    /// The class of the headline's colour.
+    var tone: String
+    /// A sentence each.
+    var lines: [String]
+    /// It ends a sign-in that went through a browser: its address is not kept.
+    var isCallback = false
+    /// The script hands over what stands behind `#` in the address.
+    var handsOver = false
+    /// Sentences on what was not granted.
+    var shortfall: [String] = []
+    /// The time that stands in them, ISO 8601, for the script.
+    var until: String?
+    /// What another party says.
+    var quote: String?
+    var forgetting: Forgetting?
+    /// Where to try again.
+    var again: String?
+    /// After so many seconds the overview takes its place.
+    var goHome: Int?
+
+    var html: HTML {
+        PageLayout(title: title, kind: isCallback ? "callback" : nil, goHome: goHome).card(
+            """
+            <h1 class="\(tone)">\(headline)</h1>
+            <div id="outcome" role="status"\(attribute: "data-fragment", isSet: handsOver)>
+            \(alreadyHTML: lines.map { "<p>\($0)</p>\n" })\(alreadyHTML: shortfall.map(warning))\(alreadyHTML: quotation)</div>
+            \(alreadyHTML: forgetting.map(form))<p class="ways">\(alreadyHTML: link)<a class="button" href="/">To the overview</a></p>
+            """)
+    }
+
+    private func warning(_ sentence: String) -> HTML {
+        "<p class=\"warn\"\(attribute: "data-until", until)>\(sentence)</p>\n"
+    }
+
+    private var quotation: HTML? {
+        guard let quote else { return nil }
+        return "<blockquote><p>\(quote)</p></blockquote>\n"
+    }
+
+    private func form(_ forgetting: Forgetting) -> HTML {
+        """
+        <form method="post" action="/logout/\(forgetting.client)">\
+        <p>Or forget the tokens here alone; the server may go on taking them until they expire.</p>
+        <input type="hidden" name="csrf" value="\(forgetting.csrf)"><input type="hidden" name="local" value="true">\
+        <button class="button main">Forget here</button></form>
+
+        """
+    }
+
+    private var link: HTML? {
+        guard let again else { return nil }
+        return "<a class=\"button main\" href=\"\(again)\">Try again</a> "
+    }
+}

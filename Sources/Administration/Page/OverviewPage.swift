@@ -1,0 +1,125 @@
+import HTML
+import Heimdallr
+
+/// What `/` shows. Nothing in it is a secret: see `StatusPage`.
+struct OverviewPage {
+    let status: StatusPage
+    /// For the forms; `nil` where nobody can send any.
+    let formToken: String?
+
+    /// The whole page.
+    var html: HTML {
+        PageLayout(title: title, kind: "overview", reload: 30).page(
+            """
+            <div class="sheet">
+            <header class="top">
+            <div>
+            <h1>heimdallr-proxy</h1>
+            <p class="sub">Keeps your OAuth tokens fresh, and puts them on requests.</p>
+            </div>
+            <p id="connection" class="connection" role="status" hidden></p>
+            </header>
+            <p id="notice" class="notice" role="status" aria-live="polite"></p>
+            <main id="content" tabindex="-1">
+            <div id="live">
+            \(alreadyHTML: live)
+            </div>
+            </main>
+            <footer class="bottom">
+            <p>Version \(status.version). For programs: <a href="/status">status</a>, <a href="/metrics">metrics</a>,
+            <a href="/readyz?strict">readiness</a>. No token is ever shown here.</p>
+            </footer>
+            </div>
+            """)
+    }
+
+    /// The part that the script fetches again and again.
+    var live: HTML {
+        """
+        <section class="summary" aria-label="The proxy">
+        <dl>
+        <div><dt>State</dt><dd><span class="chip \(overall.tone)">\(overall.word)</span></dd></div>
+        <div><dt>Running for</dt><dd>\(StatusPage.words(status.uptime))</dd></div>
+        <div><dt>Requests in flight</dt><dd>\(status.traffic.inFlight)</dd></div>
+        </dl>
+        </section>
+        <section aria-labelledby="clients-title">
+        <h2 id="clients-title">Clients</h2>
+        \(alreadyHTML: clients)
+        </section>
+        <section aria-labelledby="upstreams-title">
+        <h2 id="upstreams-title">Upstreams</h2>
+        \(alreadyHTML: upstreams)
+        </section>
+
+        """
+    }
+
+    private var clients: HTML {
+        let rows = Self.failuresFirst(status.clients) { $0.status.urgency }
+        guard !rows.isEmpty else { return "<p class=\"empty\">The configuration has no clients.</p>" }
+        return """
+            <table class="cards clients" role="table">
+            <caption class="unseen">OAuth clients, with the state of their tokens</caption>
+            <thead role="rowgroup"><tr role="row">
+            <th role="columnheader" scope="col">Client</th>
+            <th role="columnheader" scope="col">State</th>
+            <th role="columnheader" scope="col">Signed in</th>
+            <th role="columnheader" scope="col">Scopes</th>
+            <th role="columnheader" scope="col">Expires in</th>
+            <th role="columnheader" scope="col">Last refresh</th>
+            <th role="columnheader" scope="col"><span class="unseen">Actions</span></th>
+            </tr></thead>
+            <tbody role="rowgroup">
+            \(alreadyHTML: rows.map { ClientRow($0, formToken: formToken).html })
+            </tbody>
+            </table>
+            """
+    }
+
+    private var upstreams: HTML {
+        let rows = Self.failuresFirst(status.upstreams) { StatusPage.counts($0).failed > 0 ? 0 : 1 }
+        guard !rows.isEmpty else { return "<p class=\"empty\">The configuration has no upstreams.</p>" }
+        return """
+            <table class="cards upstreams" role="table">
+            <caption class="unseen">Upstreams, with what was asked of them since the proxy started</caption>
+            <thead role="rowgroup"><tr role="row">
+            <th role="columnheader" scope="col">Upstream</th>
+            <th role="columnheader" scope="col">Client</th>
+            <th role="columnheader" scope="col" class="number">Requests</th>
+            <th role="columnheader" scope="col" class="number">Errors</th>
+            <th role="columnheader" scope="col">Latency</th>
+            </tr></thead>
+            <tbody role="rowgroup">
+            \(alreadyHTML: rows.map { UpstreamRow($0, status: status).html })
+            </tbody>
+            </table>
+            """
+    }
+
+    private var overall: (word: String, tone: String) {
+        if status.isDraining { return ("Stopping", "warn") }
+        if !status.isReady { return ("Not ready yet", "busy") }
+        guard status.isDegraded else { return ("Ready", "good") }
+        return ("Degraded", status.clients.contains { $0.status.urgency == 0 } ? "bad" : "warn")
+    }
+
+    /// What needs somebody stands first; otherwise the order of the configuration stays.
+    private static func failuresFirst<Row>(_ rows: [Row], _ urgency: (Row) -> Int) -> [Row] {
+        rows.enumerated().sorted { (urgency($0.element), $0.offset) < (urgency($1.element), $1.offset) }.map(\.element)
+    }
+
+    /// What a tab says while nobody looks at it.
+    private var title: String {
+        let waiting = status.clients.count { $0.status.state == .needsAuthentication }
+        return waiting == 0 ? overall.word : "\(waiting) to sign in"
+    }
+}
+
+extension HeimdallrStatus {
+    /// 0: something is wrong; 1: somebody has to sign in; 2: it is well.
+    var urgency: Int {
+        if state == .backingOff || lastError != nil || storeFault != nil { return 0 }
+        return state == .needsAuthentication ? 1 : 2
+    }
+}

@@ -1,0 +1,56 @@
+import HTML
+
+/// What all pages have around them. Styles and scripts are files of their own: the Content-Security-Policy allows none
+/// in a page.
+struct PageLayout {
+    var title: String
+    /// For the script: what it makes live.
+    var kind: String?
+    /// Without a script the page is loaded again after so many seconds.
+    var reload: Int?
+    /// After so many seconds the overview takes its place.
+    var goHome: Int?
+
+    func page(_ body: HTML) -> HTML {
+        """
+        <!DOCTYPE html>
+        <html lang="en">
+        <head>
+        <meta charset="utf-8">
+        <meta name="viewport" content="width=device-width, initial-scale=1">
+        <meta name="color-scheme" content="light dark">
+        <title>\(title) · heimdallr-proxy</title>
+        <link rel="icon" href="/icon.svg" type="image/svg+xml">
+        <link rel="stylesheet" href="/page.css">
+        <script src="/page.js" defer></script>
+        \(alreadyHTML: reloading)\(alreadyHTML: goingHome)</head>
+        <body\(attribute: "data-kind", kind)>
+        <a class="skip" href="#content">Skip to the content</a>
+        \(alreadyHTML: body)
+        </body>
+        </html>
+
+        """
+    }
+
+    /// A page with one thing to say.
+    func card(_ content: HTML) -> HTML {
+        page(
+            """
+            <main class="card" id="content" tabindex="-1">
+            <p class="brand">heimdallr-proxy</p>
+            \(alreadyHTML: content)
+            </main>
+            """)
+    }
+
+    private var reloading: HTML? {
+        guard let reload else { return nil }
+        return "<noscript><meta http-equiv=\"refresh\" content=\"\(reload)\"></noscript>\n"
+    }
+
+    private var goingHome: HTML? {
+        guard let goHome else { return nil }
+        return "<meta http-equiv=\"refresh\" content=\"\(goHome);url=/\">\n"
+    }
+}

@@ -1,0 +1,203 @@
+"use strict";
+(() => {
+  const byId = (id) => document.getElementById(id);
+
+  // Durations, as the server writes them: 3 s, 4 min 10 s, 2 h 5 min, 3 d 4 h.
+  const words = (seconds) => {
+    const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+    const whole = Math.max(0, Math.floor(seconds));
+    const first = units.findIndex(([size]) => whole >= size);
+    if (first < 0) return "0 s";
+    let text = `${Math.floor(whole / units[first][0])} ${units[first][1]}`;
+    if (first + 1 < units.length) {
+      const rest = Math.floor((whole % units[first][0]) / units[first + 1][0]);
+      if (rest > 0) text += ` ${rest} ${units[first + 1][1]}`;
+    }
+    return text;
+  };
+  let drawnAt = performance.now();
+  const count = () => {
+    const passed = (performance.now() - drawnAt) / 1000;
+    for (const place of document.querySelectorAll("[data-countdown]")) {
+      place.textContent = words(Number(place.dataset.countdown) - passed);
+    }
+  };
+  setInterval(count, 1000);
+
+  // Takes a part of the page from the server, as HTML, and keeps the place of the one who reads.
+  const take = (html, id) => {
+    const found = new DOMParser().parseFromString(html, "text/html").getElementById(id);
+    const place = byId(id);
+    if (!found || !place) return false;
+    const focused = document.activeElement && place.contains(document.activeElement) ? document.activeElement.id : "";
+    const open = Array.from(place.querySelectorAll("details[open]"), (fold) => fold.id);
+    place.replaceChildren(...found.childNodes);
+    for (const fold of open) if (byId(fold)) byId(fold).open = true;
+    drawnAt = performance.now();
+    if (focused) {
+      const again = byId(focused) || byId("content");
+      if (again) again.focus({ preventScroll: true });
+    }
+    return true;
+  };
+
+  // Times of the day, which the server writes in UTC, as this browser's clock shows them.
+  function localTimes() {
+    for (const place of document.querySelectorAll("[data-until]")) {
+      const time = new Date(place.dataset.until);
+      const clock = `${time.getHours()}`.padStart(2, "0") + ":" + `${time.getMinutes()}`.padStart(2, "0");
+      place.textContent = place.textContent.replace(/\d\d:\d\d UTC/, clock);
+    }
+  }
+
+  const kind = document.body.dataset.kind;
+  if (kind === "overview") overview();
+  if (kind === "device") device();
+  if (kind === "callback") callback();
+
+  function overview() {
+    const notice = byId("notice");
+    const connection = byId("connection");
+    // What one's own button did is not pushed away by the events that it caused.
+    let heldUntil = 0;
+    const say = (text, holds, failed) => {
+      if (!holds && performance.now() < heldUntil) return;
+      // What failed stays until something else is asked for.
+      if (holds) heldUntil = failed ? Infinity : performance.now() + 5000;
+      notice.textContent = text;
+      notice.classList.toggle("bad", Boolean(failed));
+    };
+    // Beside a sign-out that failed.
+    const offerForgetting = (form) => {
+      const again = form.cloneNode(true);
+      const local = document.createElement("input");
+      local.type = "hidden";
+      local.name = "local";
+      local.value = "true";
+      again.append(local);
+      const button = again.querySelector("button");
+      button.textContent = "Forget here";
+      button.className = "button main";
+      button.disabled = false;
+      button.removeAttribute("id");
+      button.setAttribute("aria-label", "Forget here: " + form.action.split("/").pop());
+      notice.append(again);
+    };
+    // Only a script can copy, so only a script shows the buttons.
+    const showCopying = () => {
+      if (!navigator.clipboard) return;
+      for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
+    };
+    showCopying();
+    document.addEventListener("click", async (event) => {
+      const button = event.target.closest ? event.target.closest("[data-copy]") : null;
+      if (!button) return;
+      try {
+        await navigator.clipboard.writeText(button.parentElement.querySelector("code").textContent);
+        button.textContent = "Copied";
+      } catch { button.textContent = "Select it"; }
+      setTimeout(() => { button.textContent = "Copy"; }, 1500);
+    });
+    let running = false;
+    let again = false;
+    const refresh = async () => {
+      if (running) { again = true; return; }
+      running = true;
+      try {
+        const answer = await fetch("/fragment", { headers: { Accept: "text/html" }, cache: "no-store" });
+        if (answer.status === 401) { location.reload(); return; }
+        if (answer.ok) {
+          take(`<div id="live">${await answer.text()}</div>`, "live");
+          showCopying();
+          lost(false);
+        }
+      } catch { lost(true); }
+      running = false;
+      if (again) { again = false; setTimeout(refresh, 250); }
+    };
+    const lost = (isLost) => {
+      if (connection.hidden !== isLost) return;
+      connection.hidden = !isLost;
+      connection.textContent = isLost ? "The proxy can’t be reached. Trying again." : "";
+    };
+    const sentences = {
+      token_acquired: (event) => `${event.client} has a token.`,
+      token_refreshed: (event) => `${event.client} has a fresh token.`,
+      token_lost: (event) => event.reason === "expired" ? "" : `${event.client} has lost its token.`,
+      token_failed: (event) => `${event.client}: ${event.message}.`,
+      needs_authentication: (event) => `${event.client} needs somebody to sign in.`,
+    };
+    const events = new EventSource("/events");
+    for (const name of Object.keys(sentences)) {
+      events.addEventListener(name, (message) => {
+        try { const text = sentences[name](JSON.parse(message.data)); if (text) say(text); } catch { /* not ours */ }
+        refresh();
+      });
+    }
+    events.addEventListener("open", () => { lost(false); refresh(); });
+    events.addEventListener("error", () => lost(true));
+    setInterval(() => { if (!document.hidden) refresh(); }, 5000);
+    document.addEventListener("visibilitychange", () => { if (!document.hidden) refresh(); });
+
+    // Buttons act without leaving the page.
+    document.addEventListener("submit", async (event) => {
+      const form = event.target;
+      if (!(form instanceof HTMLFormElement) || form.method !== "post") return;
+      event.preventDefault();
+      for (const button of form.querySelectorAll("button")) button.disabled = true;
+      try {
+        const answer = await fetch(form.action, {
+          method: "POST", headers: { Accept: "text/plain" }, body: new URLSearchParams(new FormData(form)),
+        });
+        say((await answer.text()).trim(), true, !answer.ok);
+        if (!answer.ok && answer.status !== 403 && new URL(form.action).pathname.startsWith("/logout/")
+            && !form.querySelector("[name=local]")) offerForgetting(form);
+      } catch { say("The proxy can’t be reached; nothing is known of what you asked for.", true, true); }
+      refresh();
+    });
+  }
+
+  function device() {
+    const ask = async () => {
+      if (!document.querySelector("#device .code")) return;
+      try {
+        const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
+        const html = await answer.text();
+        if (html.includes('class="code"')) { setTimeout(ask, 2000); return; }
+        const page = new DOMParser().parseFromString(html, "text/html");
+        document.title = page.title;
+        byId("content").replaceChildren(...page.getElementById("content").childNodes);
+        byId("content").focus();
+      } catch { setTimeout(ask, 4000); }
+    };
+    setTimeout(ask, 2000);
+  }
+
+  // What the server sent is not left in the address bar and in the history; what stands behind # goes to the proxy,
+  // which has not seen it.
+  async function callback() {
+    localTimes();
+    const fragment = location.hash.slice(1);
+    const target = location.pathname + location.search;
+    // Lets the page be loaded again.
+    const state = new URLSearchParams(fragment || location.search).get("state");
+    history.replaceState(null, "", location.pathname + (state ? "?done=" + encodeURIComponent(state) : ""));
+    const handOver = byId("outcome").dataset.fragment !== undefined;
+    if (!handOver) return;
+    const outcome = byId("outcome");
+    if (!fragment) { outcome.textContent = "The server has sent nothing back. Sign in again."; return; }
+    try {
+      const answer = await fetch(target, {
+        method: "POST", headers: { Accept: "text/html", "Content-Type": "text/plain" }, body: fragment,
+      });
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      document.title = page.title;
+      byId("content").replaceChildren(...page.getElementById("content").childNodes);
+      byId("content").focus();
+      localTimes();
+      // What the server did not grant should be read; the overview says it, too.
+      const patience = byId("content").querySelector(".warn") ? 10000 : 2500;
+      if (answer.ok) setTimeout(() => location.replace("/"), patience);
+    } catch { outcome.textContent = "The proxy can’t be reached. Sign in again."; }
+  }
+})();

@@ -1,0 +1,136 @@
+import HTML
+
+/// An upstream on the overview: its row, and below it the last failure and how to use it.
+struct UpstreamRow {
+    private let upstream: TrafficReport.Upstream
+    /// Where its requests go, at most four.
+    private let destinations: [String]
+    /// Commands to copy, at most four.
+    private let examples: [String]
+    /// What the last failure's sentence begins with.
+    private let places: [String]
+
+    init(_ upstream: TrafficReport.Upstream, status: StatusPage) {
+        self.upstream = upstream
+        let rules = status.rules.filter { $0.upstream == upstream.name && $0.client == upstream.client }
+        destinations = Self.distinct(rules.map { $0.destination ?? "https, the host that was asked for" })
+        examples = Self.distinct(rules.map(\.example))
+        places = status.destinations(of: upstream)
+    }
+
+    var html: HTML {
+        let (total, failed) = StatusPage.counts(upstream)
+        let failing = failed > 0 ? " failing" : ""
+        let hasMore = !examples.isEmpty || upstream.lastFailure != nil
+        let chart = LatencyChart(upstream.ownDurations)
+        return """
+            <tr role="row" class="\(hasMore ? "has-note" : "")\(failing)">
+            <th role="rowheader" scope="row"><span class="name">\(name)</span>\
+            \(alreadyHTML: destinations.map { "\n<span class=\"minor url\">→ \($0)</span>" })</th>
+            <td role="cell" data-label="Client">\(alreadyHTML: client)</td>
+            <td role="cell" data-label="Requests" class="number">\(total)</td>
+            <td role="cell" data-label="Errors" class="number">\(alreadyHTML: errors(failed))\(alreadyHTML: codes)</td>
+            <td role="cell" data-label="Latency" class="latency\(chart == nil ? " blank" : "")">\
+            \(alreadyHTML: chart?.html ?? "<span class=\"minor\">–</span>")</td>
+            </tr>
+            \(alreadyHTML: hasMore ? note(failing) : nil)
+
+            """
+    }
+
+    private var name: String {
+        let place = TrafficName(upstream.name)
+        return place == .upstream
+            ? upstream.name : place.inWords.prefix(1).uppercased() + place.inWords.dropFirst()
+    }
+
+    private var client: HTML {
+        if let client = upstream.client { return "\(client)" }
+        return "<span class=\"minor\">no token</span>"
+    }
+
+    private func errors(_ failed: Int) -> HTML {
+        failed > 0 ? "<span class=\"bad\">\(failed)</span>" : "\(failed)"
+    }
+
+    private var codes: HTML? {
+        var codes = Self.codes(upstream.ownRequests)
+        if let ours = Self.codes(upstream.answeredByProxy) {
+            codes = (codes.map { $0 + "; " } ?? "") + ours + " by the proxy itself"
+        }
+        guard let codes else { return nil }
+        return "\n<span class=\"minor\">\(codes)</span>"
+    }
+
+    private static func codes(_ requests: [(code: Int, count: UInt64)]) -> String? {
+        let codes = requests.filter { $0.code >= 400 }.sorted { $0.count > $1.count }.prefix(4)
+        return codes.isEmpty ? nil : codes.map { "\($0.count) × \($0.code)" }.joined(separator: ", ")
+    }
+
+    // MARK: Below it
+
+    private func note(_ failing: String) -> HTML {
+        // Two may have one host, and another client.
+        let id = upstream.name + (upstream.client.map { "-" + $0 } ?? "")
+        return """
+            <tr role="row" class="note use\(failing)"><td role="cell" colspan="5"><details class="fold" id="use-\(id)">\
+            <summary id="how-\(id)">\(alreadyHTML: summary)</summary>\(alreadyHTML: failure)\(alreadyHTML: usage)\
+            </details></td></tr>
+            """
+    }
+
+    private var summary: HTML {
+        guard let failure = upstream.lastFailure else { return "Use it like this" }
+        return "<span class=\"bad\">Last failure, \(StatusPage.words(failure.ago)) ago</span>"
+    }
+
+    private var failure: HTML? {
+        guard let failure = upstream.lastFailure else { return nil }
+        let place = places.isEmpty ? "" : "\(places.joined(separator: " or ")): "
+        return """
+
+            <p class="bad"><strong>Last failure, \(StatusPage.words(failure.ago)) ago:</strong> \(place + failure.cause)</p>
+            """
+    }
+
+    private var usage: HTML? {
+        guard !examples.isEmpty else { return nil }
+        return """
+
+            <p class="minor">Use it like this:</p>\(alreadyHTML: examples.map(Self.example))
+            """
+    }
+
+    private static func example(_ command: String) -> HTML {
+        """
+
+        <p class="example"><code>\(command)</code> <button type="button" class="button copy" data-copy hidden>Copy</button></p>
+        """
+    }
+
+    /// At most four: a rule for each path of a host need not fill the page.
+    private static func distinct(_ texts: [String]) -> [String] {
+        var kept: [String] = []
+        for text in texts where !kept.contains(text) && kept.count < 4 { kept.append(text) }
+        return kept
+    }
+}
+
+extension LatencyChart {
+    var html: HTML {
+        """
+        <svg role="img" viewBox="0 0 \(width) \(Self.height)" width="\(width)" height="\(Self.height)" \
+        aria-label="Latency: \(summary)">\(alreadyHTML: bars.map(\.html))</svg>
+        <span class="minor">\(quantiles)</span>
+        """
+    }
+}
+
+extension LatencyChart.Bar {
+    fileprivate var html: HTML {
+        """
+        <rect class="\(count == 0 ? "none" : isSlow ? "slow" : "usual")" x="\(x)" y="\(LatencyChart.height - height)" \
+        width="9" height="\(height)" rx="1.5"><title>\(words): \(count)</title></rect>
+        """
+    }
+}
