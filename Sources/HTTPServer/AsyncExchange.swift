@@ -50,7 +50,6 @@ public final class AsyncExchange: ConnectionHandler {
             if case .length(let length) = head.framing, let maxBodyBytes, length > UInt64(maxBodyBytes) {
                 throw Self.tooLarge
             }
-            try connection.checkBody()
             if head.expectsContinue { connection.write { $0.append("HTTP/1.1 100 Continue\r\n\r\n") } }
             state = .gathering(request)
             try gather()
@@ -60,7 +59,7 @@ public final class AsyncExchange: ConnectionHandler {
     }
 
     public func requestRefused(_ connection: ServerConnection, _ error: MessageError) {
-        isHead = false
+        isHead = connection.head.methodKind == .head
         isHTTP10 = false
         refuse(error)
     }

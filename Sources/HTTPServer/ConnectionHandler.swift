@@ -6,10 +6,10 @@ import Reactor
 /// Called on the loop's thread; must return at once. Each request that begins is ended by exactly one of
 /// `ServerConnection.finish`, `cut`, or `clientLeft`.
 public protocol ConnectionHandler: AnyObject {
-    /// The head of a request stands in `connection.head`.
+    /// The head of a request stands in `connection.head`; what has come of its body is not malformed.
     func requestBegan(_ connection: ServerConnection)
-    /// What should be a head can't be taken, or came too slowly. To be answered with `error`; the connection ends behind
-    /// the answer.
+    /// What should be a request can't be taken, or its head came too slowly. To be answered with `error`; the connection
+    /// ends behind the answer.
     func requestRefused(_ connection: ServerConnection, _ error: MessageError)
     /// More of the request's body may be there than `takeBody` found last, or its end.
     func bodyArrived(_ connection: ServerConnection)

@@ -7,7 +7,8 @@ public final class ServerLoop {
 
     public let loop: EventLoop
     public let settings: ServerSettings
-    public private(set) var isDraining = false
+    private var drains = false
+    public var isDraining: Bool { drains }
     private let makeHandler: (ServerConnection) -> any ConnectionHandler
     private let acceptFailed: (SystemError) -> Void
     private var acceptors: [Acceptor] = []
@@ -102,8 +103,8 @@ public final class ServerLoop {
         let now = loop.now
         var next = LoopTime(nanoseconds: .max)
         for connection in connections.values {
-            if connection.deadline <= now { connection.deadlinePassed() }
-            if connection.deadline < next { next = connection.deadline }
+            if connection.deadline.time <= now { connection.deadlinePassed() }
+            next = min(next, connection.deadline.time)
         }
         if next.nanoseconds != .max { noteDeadline(next) }
     }
@@ -112,7 +113,7 @@ public final class ServerLoop {
 
     /// Stops accepting, lets requests finish; `done` is called when the last client is gone, perhaps at once.
     public func drain(_ done: @escaping () -> Void) {
-        isDraining = true
+        drains = true
         whenEmpty = done
         for acceptor in acceptors { acceptor.close() }
         acceptors = []

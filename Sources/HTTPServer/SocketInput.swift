@@ -12,6 +12,8 @@ struct SocketInput: ~Copyable {
 
     var isEmpty: Bool { buffer.isEmpty }
     var count: Int { buffer.count }
+    /// Nothing is there, and the loop says when there is.
+    var isWaiting: Bool { buffer.isEmpty && !canRead }
 
     /// - Returns: whether it is news that the client has ended its side.
     mutating func note(_ readiness: Readiness) -> Bool {

@@ -7,15 +7,19 @@ struct SocketOutput: ~Copyable {
 
     private(set) var buffer = ByteBuffer()
     private var canWrite = true
+    /// Our side ends behind what is here.
+    private var isEnding = false
+    /// Our side has ended.
+    private(set) var hasEnded = false
 
     var isEmpty: Bool { buffer.isEmpty }
     var count: Int { buffer.count }
 
-    /// - Returns: whether there is something to write now.
+    /// - Returns: whether it is news that there is room.
     mutating func note(_ readiness: Readiness) -> Bool {
         guard readiness.contains(.writable), !canWrite else { return false }
         canWrite = true
-        return !buffer.isEmpty
+        return true
     }
 
     mutating func append(_ write: (inout ByteBuffer) -> Void) {
@@ -23,47 +27,54 @@ struct SocketOutput: ~Copyable {
     }
 
     /// Writes as much as the kernel takes.
-    /// - Returns: false when the connection has failed.
-    mutating func flush(to socket: StreamSocket) -> Bool {
+    /// - Returns: how much is left; `nil`: the connection has failed.
+    mutating func flush(to socket: StreamSocket) -> Int? {
         while canWrite, !buffer.isEmpty {
             switch socket.write(from: &buffer) {
             case .bytes: continue
             case .wouldBlock: canWrite = false
-            case .endOfStream, .failed: return false
+            case .endOfStream, .failed: return nil
             }
         }
-        return true
+        if isEnding, buffer.isEmpty, !hasEnded {
+            socket.shutdownWriting()
+            hasEnded = true
+        }
+        return buffer.count
+    }
+
+    mutating func end() { isEnding = true }
+
+    /// Memory that only a large answer needed.
+    mutating func shrink(to limit: Int) {
+        if buffer.isEmpty, buffer.capacity > limit { buffer.release() }
     }
 
     enum Step {
         /// It waits to be flushed.
         case kept
-        /// It is out, or what the kernel did not take waits for room.
-        case written
+        /// So much of it is out, and the kernel takes no more now.
+        case written(Int)
         case failed
     }
 
-    /// Writes a large piece at once, without copying what the kernel takes; keeps a small one.
+    /// Writes a large piece at once, without copying it; keeps a small one.
     mutating func write(_ piece: Span<UInt8>, to socket: StreamSocket) -> Step {
-        guard canWrite, piece.count > Self.copyLimit else {
+        guard piece.count > Self.copyLimit else {
             buffer.append(piece)
             return .kept
         }
+        guard canWrite else { return .written(0) }
         let before = buffer.count
+        var taken = 0
         switch socket.write(from: &buffer, then: piece) {
-        case .bytes(let count):
-            let taken = max(0, count - before)
-            if taken < piece.count {
-                buffer.append(piece.extracting(taken...))
-                // A short write: the kernel's buffer is full, and room in it is a new edge.
-                canWrite = false
-            }
-        case .wouldBlock:
-            canWrite = false
-            buffer.append(piece)
+        case .bytes(let count): taken = max(0, count - before)
+        case .wouldBlock: break
         case .endOfStream, .failed: return .failed
         }
-        return .written
+        // A short write: the kernel's buffer is full, and room in it is a new edge.
+        if taken < piece.count { canWrite = false }
+        return .written(taken)
     }
 
     mutating func release() {

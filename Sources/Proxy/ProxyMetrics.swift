@@ -63,15 +63,22 @@ struct ProxyMetrics {
 
     mutating func requestStarted() { inFlight += 1 }
 
-    /// - Parameters:
-    ///   - status: as the client saw it; 0, an answer that was cut, counts as 499.
-    ///   - sent: bytes of the request's body.
-    ///   - received: bytes of the upstream's answer that were passed on.
-    ///   - isOwn: the proxy answered, and the upstream was not asked.
-    mutating func requestEnded(
-        slot: Int, status: Int, duration: UInt64, sent: UInt64, received: UInt64, injection: InjectionResult?,
-        isOwn: Bool = false
-    ) {
+    /// What is counted of one request.
+    struct Result {
+        /// As the client saw it; 0, an answer that was cut, counts as 499.
+        var status: Int
+        var duration: UInt64
+        /// Bytes of the request's body.
+        var sent: UInt64
+        /// Bytes of the upstream's answer that were passed on.
+        var received: UInt64
+        var injection: InjectionResult?
+        /// The proxy answered, and the upstream was not asked.
+        var isOwn = false
+    }
+
+    mutating func requestEnded(_ result: Result, slot: Int) {
+        let (status, duration) = (result.status, result.duration)
         inFlight -= 1
         let code = status == 0 ? 499 : min(max(status, Self.codes.lowerBound), Self.codes.upperBound)
         requests[slot * Self.stride + code - Self.codes.lowerBound] &+= 1
@@ -79,14 +86,16 @@ struct ProxyMetrics {
         while bucket < Self.bounds.count, duration > Self.bounds[bucket] { bucket += 1 }
         durations[slot * Self.buckets + bucket] &+= 1
         nanoseconds[slot] &+= duration
-        if isOwn {
+        if result.isOwn {
             ownRequests[slot * Self.stride + code - Self.codes.lowerBound] &+= 1
             ownDurations[slot * Self.buckets + bucket] &+= 1
             ownNanoseconds[slot] &+= duration
         }
-        self.sent[slot] &+= sent
-        self.received[slot] &+= received
-        if let injection { injections[slot * InjectionResult.allCases.count + injection.rawValue] &+= 1 }
+        sent[slot] &+= result.sent
+        received[slot] &+= result.received
+        if let injection = result.injection {
+            injections[slot * InjectionResult.allCases.count + injection.rawValue] &+= 1
+        }
     }
 
     /// Counts bytes while their request goes on.

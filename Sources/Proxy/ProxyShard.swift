@@ -68,13 +68,8 @@ final class ProxyShard {
     }
 
     func requestEnded(_ request: Forwarder) {
-        let (ledger, exchange) = (request.current.ledger, request.current.exchange)
-        metrics.requestEnded(
-            slot: slot(of: request), status: ledger.status,
-            duration: loop.now.nanoseconds &- ledger.started.nanoseconds,
-            sent: exchange.isSwitched ? 0 : request.connection.bodyTaken,
-            received: exchange.isAnswered && !exchange.isSwitched ? ledger.bytesSent : 0, injection: ledger.injection,
-            isOwn: ledger.refusal != nil && !ledger.isSent)
+        let result = request.current.result(bodyTaken: request.connection.bodyTaken, now: loop.now)
+        metrics.requestEnded(result, slot: slot(of: request))
         if let accessLog = observer.accessLog { accessLog(request.accessRecord) }
     }
 

@@ -81,6 +81,11 @@ import Glibc
         end += bytes.count
     }
 
+    /// Copies what stands at the front of another one, at most `count` bytes.
+    public mutating func append(first count: Int, of other: borrowing ByteBuffer) {
+        append(other.bytes.extracting(first: count))
+    }
+
     public mutating func append(_ text: StaticString) {
         text.withUTF8Buffer { utf8 in append(unsafe utf8.span) }
     }

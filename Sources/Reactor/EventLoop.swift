@@ -66,8 +66,9 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     private var turnEnd: [any TurnEndHandler] = []
     private var turnEndSpare: [any TurnEndHandler] = []
     private var nextTurn: [any NextTurnHandler] = []
+    private var woken = LoopTime.current()
     /// The moment at which the loop woke up last.
-    public private(set) var now = LoopTime.current()
+    public var now: LoopTime { woken }
 
     /// - Throws: `SystemError` when the kernel refuses a descriptor.
     public init() throws(SystemError) {
@@ -195,7 +196,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
             finishTurn()
             if stopped { break }
             let count = unsafe epoll_wait(epoll, events, Int32(capacity), waitMilliseconds())
-            now = .current()
+            woken = .current()
             for index in 0..<max(0, Int(count)) {
                 let event = unsafe events[index]
                 dispatch(unsafe event.data.u64, Readiness(rawValue: unsafe event.events))

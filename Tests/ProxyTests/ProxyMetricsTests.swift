@@ -16,7 +16,7 @@ struct ProxyMetricsTests {
     func `every status has a counter, whatever an upstream answers`(status: Int, counted: Int) {
         var metrics = ProxyMetrics(slots: 2)
         metrics.requestStarted()
-        metrics.requestEnded(slot: 1, status: status, duration: 0, sent: 0, received: 0, injection: nil)
+        metrics.requestEnded(.init(status: status, duration: 0, sent: 0, received: 0), slot: 1)
         #expect(traffic(metrics, 1).requests[counted - 100] == 1)
         #expect(traffic(metrics, 1).requests.reduce(0, +) == 1)
         #expect(traffic(metrics, 0).requests.reduce(0, +) == 0)
@@ -27,7 +27,8 @@ struct ProxyMetricsTests {
         var metrics = ProxyMetrics(slots: 1)
         for duration: UInt64 in [0, 1_000_000, 1_000_001, 60_000_000_000, 60_000_000_001, .max / 2] {
             metrics.requestStarted()
-            metrics.requestEnded(slot: 0, status: 200, duration: duration, sent: 1, received: 2, injection: .kept)
+            metrics.requestEnded(
+                .init(status: 200, duration: duration, sent: 1, received: 2, injection: .kept), slot: 0)
         }
         let traffic = traffic(metrics, 0)
         #expect(traffic.durations.count == ProxyTraffic.bounds.count + 1)

@@ -70,19 +70,6 @@ struct UpgradeTests {
         }
     }
 
-    @Test func `the client's end is passed on, and the other direction goes on`() async throws {
-        let far = try RawListener()
-        let ground = try await Ground.upgrading(far)
-        let (client, end) = try await ground.openUpgrade(far)
-        try await client.send("question")
-        client.finishSending()
-        #expect(try await end.readToEnd(within: .seconds(1)) == Array("question".utf8))
-        try await Task.sleep(for: .milliseconds(700))
-        try await end.send("answer")
-        end.close()
-        #expect(try await client.readToEnd() == Array("answer".utf8))
-    }
-
     @Test(arguments: [true, false])
     func `a reset of one side ends the other within a second`(clientResets: Bool) async throws {
         let far = try RawListener()

@@ -56,11 +56,14 @@ public enum CarrierReceived: Sendable, Equatable {
     /// Where it stands among the pool's.
     var place = 0
 
-    /// libcurl's bytes are not those on the wire.
-    private let isSecured: Bool
+    /// By TLS: libcurl's bytes are not those on the wire.
+    public let isSecured: Bool
     private var canRead = true
     private var canWrite = true
     private var isPeerClosed = false
+    private var hasFailed = false
+    /// It was reset: behind the other side's end, no read tells.
+    public var isBroken: Bool { hasFailed }
     private var isSpent = false
     /// It ended or spoke before it was asked.
     private var isSpoiled = false
@@ -68,8 +71,9 @@ public enum CarrierReceived: Sendable, Equatable {
     private var takenIn = LoopTime(nanoseconds: 0)
     /// What TLS counts while nothing of use comes.
     let silence: UnsafeMutablePointer<heimdallr_tls_silence>
+    var hasServed = false
     /// It has served somebody before.
-    public internal(set) var isReused = false
+    public var isReused: Bool { hasServed }
 
     // While it is dialled.
     var errorText: UnsafeMutablePointer<CChar>?
@@ -256,6 +260,7 @@ public enum CarrierReceived: Sendable, Equatable {
         if isSecured || !readiness.isDisjoint(with: [.writable, .failed]) { canWrite = true }
         if isSecured || !readiness.isDisjoint(with: [.readable, .peerClosed, .failed]) { canRead = true }
         if !readiness.isDisjoint(with: [.peerClosed, .failed]) { isPeerClosed = true }
+        if readiness.contains(.error) { hasFailed = true }
         switch phase {
         case .inUse:
             // The kernel said so before the request went out: whatever came is no answer to it.

@@ -87,7 +87,7 @@ public final class CarrierPool {
         guard let shelf = shelf(of: origin) else { return nil }
         while let carrier = shelf.idle.popLast() {
             if isYoung(carrier) {
-                carrier.isReused = true
+                carrier.hasServed = true
                 return carrier
             }
             close(carrier)

@@ -19,6 +19,12 @@ struct HeldToken: Sendable {
         if firstUsedAt == nil { firstUsedAt = now }
     }
 
+    /// It can be used as it is: its use changes nothing, and begins no refresh.
+    @inline(__always)
+    func serves(at now: Instant, refreshes: Bool) -> Bool {
+        !token.isExpired(at: now) && firstUsedAt != nil && (now < refreshAt || !refreshes)
+    }
+
     /// It is time for another one.
     func wantsRefresh(at now: Instant) -> Bool { firstUsedAt != nil && now >= refreshAt }
 

@@ -129,10 +129,8 @@ struct TokenLifeCycle: Sendable {
 
     /// The same without any effect, for the case that there is none to be had: nearly always.
     func tokenInUse(now: Instant) -> AccessToken? {
-        guard let held, stage == .running, !held.token.isExpired(at: now), held.firstUsedAt != nil,
-            now < held.refreshAt || !fetching.isIdle
-        else { return nil }
-        return held.token
+        guard stage == .running, held?.serves(at: now, refreshes: fetching.isIdle) == true else { return nil }
+        return held?.token
     }
 
     /// The token that was really sent was refused by the resource. No-op when it has been replaced.

@@ -10,6 +10,7 @@ struct Exchange {
         var isHead = false
         var isHTTP10 = false
         var isIdempotent = false
+        var framing = BodyFraming.none
         var expectsContinue = false
         /// The client keeps the connection open after the answer.
         var keepsAlive = false
@@ -34,9 +35,7 @@ struct Exchange {
         /// The answer's head was written.
         case answered(Answered)
         /// Bytes pass both ways, and mean nothing to us.
-        ///
-        /// - Parameter isLeaving: the client has ended its side, and the upstream can't be told.
-        case switched(isLeaving: Bool)
+        case switched(Switched)
         /// CONNECT: the other end is being connected to, or is.
         case tunnelled
     }
@@ -57,6 +56,13 @@ struct Exchange {
         var endsByClose: Bool
     }
 
+    struct Switched {
+        /// The client has ended its side, and the upstream can't be told.
+        var isLeaving = false
+        /// The upstream has ended its side.
+        var hasUpstreamEnded = false
+    }
+
     var request = Request()
     private(set) var state = State.judged
     private(set) var isResent = false
@@ -68,7 +74,7 @@ struct Exchange {
     // MARK: What is asked of it
 
     /// The head of the final answer, or 101's, was written to the client.
-    var isAnswered: Bool {
+    @inline(__always) var isAnswered: Bool {
         switch state {
         case .answered, .switched: true
         case .judged, .held, .awaitingToken, .asked, .refused, .tunnelled: false
@@ -78,6 +84,8 @@ struct Exchange {
     var isAwaitingToken: Bool { if case .awaitingToken = state { true } else { false } }
     var isSwitched: Bool { if case .switched = state { true } else { false } }
     var isHeld: Bool { if case .held = state { true } else { false } }
+    /// The upstream's 401 is held back.
+    var isRefused: Bool { if case .refused = state { true } else { false } }
 
     /// How the client is told where the answer's body ends; `nil` before the answer's head is out.
     var answerFraming: BodyFraming? {
@@ -100,6 +108,8 @@ struct Exchange {
         case requestBody
         /// The upstream has to send more of its answer, or either side of another protocol something.
         case upstream
+        /// The client has to go on with another protocol, or to end.
+        case client
         /// The upstream has to end.
         case farewell
         /// Bytes have to pass, either way.
@@ -114,8 +124,9 @@ struct Exchange {
         case .asked(let asked):
             asked.awaitsBody && (asked.hasBody || asked.isContinued || !request.expectsContinue)
                 ? .requestBody : .response
-        case .refused, .answered, .switched(isLeaving: false): .upstream
-        case .switched(isLeaving: true): .farewell
+        case .refused, .answered: .upstream
+        case .switched(let switched):
+            switched.isLeaving ? .farewell : switched.hasUpstreamEnded ? .client : .upstream
         case .tunnelled: .tunnel
         }
     }
@@ -134,6 +145,7 @@ struct Exchange {
     /// Whether the client's connection can carry another request behind this answer.
     ///
     /// - Parameter isRequestComplete: the request's body has been taken off it.
+    @inline(__always)
     func keepsConnection(isRequestComplete: Bool) -> Bool {
         guard request.keepsAlive, isRequestComplete else { return false }
         guard case .answered(let answered) = state else { return true }
@@ -263,11 +275,22 @@ struct Exchange {
     /// The upstream has agreed, and the client is told so.
     mutating func switchProtocols() {
         request.keepsAlive = false
-        state = .switched(isLeaving: false)
+        state = .switched(Switched())
     }
 
     /// The client of another protocol has ended its side, and that end could not be passed on.
-    mutating func leave() { if isSwitched { state = .switched(isLeaving: true) } }
+    mutating func leave() {
+        guard case .switched(var switched) = state else { return }
+        switched.isLeaving = true
+        state = .switched(switched)
+    }
+
+    /// The upstream has ended its side of another protocol.
+    mutating func upstreamEnded() {
+        guard case .switched(var switched) = state else { return }
+        switched.hasUpstreamEnded = true
+        state = .switched(switched)
+    }
 
     /// A piece of the 401 that is held.
     /// - Returns: whether it is worth reading on; `nil`: none is held.

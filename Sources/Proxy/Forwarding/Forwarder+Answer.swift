@@ -112,20 +112,22 @@ extension Forwarder {
 
     // MARK: Body
 
-    func upstreamSent(_ body: Span<UInt8>) -> BodyStep {
-        if connection.isFull { return waitForRoom() }
+    func upstreamSent(_ body: Span<UInt8>, keepsRest: Bool) -> BodyTaking {
+        if connection.isFull { return waitForRoom(after: 0) }
         guard hasShareLeft else { return waitForTurn() }
         if let goesOn = current.exchange.hold(body) { return goesOn ? .taken : .abort }
         keepTime()
-        guard write(body) else { return .abort }
-        if current.exchange.isSwitched { shard.bytesPassed(self, received: UInt64(body.count)) }
-        return .taken
+        // A chunk's length has been said before it goes out: all of it is taken.
+        guard keepsRest, current.exchange.answerFraming != .chunked else { return write(body) ? .taken : .abort }
+        guard let count = connection.write(some: body) else { return .abort }
+        noteSent(count)
+        return count == body.count ? .taken : waitForRoom(after: count)
     }
 
     /// Writes a piece of content to the client.
     /// - Returns: false when the client is gone.
     private func write(_ body: Span<UInt8>) -> Bool {
-        current.ledger.bytesSent += UInt64(body.count)
+        noteSent(body.count)
         guard current.exchange.answerFraming == .chunked else { return connection.write(body: body) }
         connection.write {
             $0.append(hexadecimal: UInt64(body.count))
@@ -134,6 +136,11 @@ extension Forwarder {
         guard connection.write(body: body) else { return false }
         connection.write { $0.append("\r\n") }
         return true
+    }
+
+    private func noteSent(_ count: Int) {
+        current.ledger.bytesSent += UInt64(count)
+        if current.exchange.isSwitched { shard.bytesPassed(self, received: UInt64(count)) }
     }
 
     /// Trailers stay trailers; `TrailerRules` has dropped what must not be one.
@@ -157,8 +164,11 @@ extension Forwarder {
         current.outbound = nil
         // Where the request only goes another way, nothing has failed.
         if let error, error.kind != .withheld, error.kind != .http2Missing { report(error) }
-        current.exchange.holdEnd(trailers: finished?.trailers ?? [], isWhole: error == nil)
-        if error == nil, current.exchange.answerFraming == .chunked { writeLastChunk(finished?.trailers ?? []) }
+        if current.exchange.isRefused {
+            current.exchange.holdEnd(trailers: finished?.trailers ?? [], isWhole: error == nil)
+        } else if error == nil, current.exchange.answerFraming == .chunked {
+            writeLastChunk(finished?.trailers ?? [])
+        }
         ended(error, wasReused: wasReused)
     }
 

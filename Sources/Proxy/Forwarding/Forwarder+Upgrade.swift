@@ -31,6 +31,13 @@ extension Forwarder {
         return true
     }
 
+    /// The client is told so; what it sends goes on.
+    func upstreamEndedItsSide() {
+        current.exchange.upstreamEnded()
+        connection.endOutput()
+        keepTime()
+    }
+
     /// From the client.
     func takeSwitched(into bytes: inout MutableSpan<UInt8>) -> UploadStep {
         // The answer was no: there is nothing to send.

@@ -65,7 +65,6 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
 
     func requestBegan(_ connection: ServerConnection) {
         begin()
-        do throws(MessageError) { try connection.checkBody() } catch { return fail(Problem(error)) }
         admit()
     }
 
@@ -75,8 +74,9 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
     }
 
     private func begin() {
-        current = Current(caller, started: connection.now)
-        current.exchange.request = connection.withHead { head, _ in Exchange.Request(head) }
+        var next = Current(caller, started: connection.now)
+        next.exchange.request = connection.withHead { head, _ in Exchange.Request(head) }
+        swap(&current, &next)
         shard.requestStarted()
     }
 
@@ -196,23 +196,13 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         if current.exchange.isReplayed || current.exchange.isResent, !connection.rewindBody() {
             return fail(Problem(TransportError(.internal, message: "a part of the request's body is gone")))
         }
-        let request = current.exchange.request
-        let upload: HTTP1Exchange.Upload =
-            switch connection.head.framing {
-            case .length(let length) where length > 0: .length(length)
-            case .chunked: .chunked
-            default: request.offersUpgrade ? .upgrade : .none
-            }
+        let request = UpstreamRequest(destination.origin, current.exchange.request, isFresh: fresh)
         current.exchange.ask()
         current.handedOver = connection.now
         current.ledger.isSent = true
         keepTime()
         do throws(TransportError) {
-            try upstream.begin(
-                UpstreamRequest(
-                    origin: destination.origin, isHead: request.isHead, expectsContinue: request.expectsContinue,
-                    upload: upload, isFresh: fresh), for: self
-            ) { current.outbound = $0 }
+            try upstream.begin(request, for: self) { current.outbound = $0 }
         } catch {
             current.outbound = nil
             report(error)
@@ -321,7 +311,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         case .none: connection.clearDeadline()
         case .guess: connection.setDeadline(after: Self.guessDelay)
         case .response: connection.setDeadline(after: current.upstream?.responseTimeout ?? .off)
-        case .requestBody, .tunnel: connection.setDeadline(after: shard.idleTimeout)
+        case .requestBody, .client, .tunnel: connection.setDeadline(after: shard.idleTimeout)
         case .upstream: connection.setDeadline(after: current.upstream?.idleTimeout ?? .off)
         case .farewell: connection.setDeadline(after: Self.farewell)
         }
@@ -338,7 +328,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         case .farewell:
             leave()
             connection.close()
-        case .response, .requestBody, .upstream:
+        case .response, .requestBody, .upstream, .client:
             if let problem = current.exchange.impatience { fail(problem) } else { cut() }
         }
     }
@@ -346,16 +336,19 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
     // MARK: Turns
 
     /// Whether another piece of an answer may be handled in this turn.
-    var hasShareLeft: Bool { share.takesMore(in: shard.loop) }
+    var hasShareLeft: Bool {
+        let (turn, now) = (shard.loop.now, LoopTime.current())
+        return share.takesMore(turn: turn, now: now)
+    }
 
     /// Goes on with the answer when others have had their turn.
-    func waitForTurn() -> BodyStep {
+    func waitForTurn() -> BodyTaking {
         current.isYielding = true
         if !isTurnScheduled {
             isTurnScheduled = true
             shard.loop.atNextTurn(self)
         }
-        return .pause
+        return .partly(0)
     }
 
     func nextTurn() {
@@ -366,10 +359,11 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
     }
 
     /// Goes on with the answer when the client has taken some of it.
-    func waitForRoom() -> BodyStep {
+    /// - Parameter count: so much of a piece was taken.
+    func waitForRoom(after count: Int) -> BodyTaking {
         current.isPaused = true
         connection.waitForRoom()
-        return .pause
+        return .partly(count)
     }
 
     func outputDrained(_ connection: ServerConnection) {
@@ -388,5 +382,21 @@ extension Exchange.Request {
         isIdempotent = head.methodKind.isIdempotent
         expectsContinue = head.expectsContinue
         keepsAlive = head.keepAlive
+        framing = head.framing
+    }
+}
+
+extension UpstreamRequest {
+    init(_ origin: Origin, _ request: Exchange.Request, isFresh: Bool) {
+        self.init(origin: origin)
+        isHead = request.isHead
+        expectsContinue = request.expectsContinue
+        self.isFresh = isFresh
+        upload =
+            switch request.framing {
+            case .length(let length) where length > 0: .length(length)
+            case .chunked: .chunked
+            default: request.offersUpgrade ? .upgrade : .none
+            }
     }
 }

@@ -25,3 +25,16 @@ struct Ledger {
 
     init(started: LoopTime) { self.started = started }
 }
+
+extension Forwarder.Current {
+    /// For the metrics.
+    @inline(__always)
+    func result(bodyTaken: UInt64, now: LoopTime) -> ProxyMetrics.Result {
+        ProxyMetrics.Result(
+            status: ledger.status, duration: now.nanoseconds &- ledger.started.nanoseconds,
+            // Those of another protocol were counted as they went.
+            sent: exchange.isSwitched ? 0 : bodyTaken,
+            received: exchange.isAnswered && !exchange.isSwitched ? ledger.bytesSent : 0, injection: ledger.injection,
+            isOwn: ledger.refusal != nil && !ledger.isSent)
+    }
+}

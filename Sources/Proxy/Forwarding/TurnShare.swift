@@ -13,8 +13,9 @@ struct TurnShare {
     private var start: UInt64 = 0
     private var isPutOff = false
 
-    mutating func takesMore(in loop: EventLoop) -> Bool { takesMore(turn: loop.now, now: .current()) }
-
+    /// - Parameters:
+    ///   - turn: when the loop woke up.
+    ///   - now: asked of the clock.
     mutating func takesMore(turn: LoopTime, now: LoopTime) -> Bool {
         guard turn == self.turn else {
             self.turn = turn

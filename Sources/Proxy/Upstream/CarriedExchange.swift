@@ -26,11 +26,15 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
     private var held = 0
     private var isBodyPaused = false
     private var isUploadPaused = false
+    /// How the connection ended, behind what is in `input`.
+    private var last: CarrierReceived?
     /// The other side has ended, and whether it did so in order.
     private var end: Bool?
     /// The connection takes nothing more.
     private var isDeaf = false
     /// Our side of another protocol ends behind what is in `output`.
+    private var isUploadOver = false
+    /// That is passed on.
     private var endsWriting = false
     private var uploadShare = TurnShare()
     private var isTurnScheduled = false
@@ -98,7 +102,10 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         head.append("\r\n")
     }
 
-    func carrierReady(_ carrier: Carrier) { pump() }
+    func carrierReady(_ carrier: Carrier) {
+        // One side of another protocol has ended, and what the other says can't go anywhere any more.
+        if end != nil, carrier.isBroken { finish(nil) } else { pump() }
+    }
 
     func nextTurn() {
         isTurnScheduled = false
@@ -125,22 +132,20 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
     // MARK: Reading
 
     private func read() {
-        guard !isBodyPaused else { return }
+        guard !isBodyPaused, end == nil else { return }
         var buffer = ByteBuffer()
-        // One buffer serves all exchanges, as long as nothing has to stay in it.
-        let isOwn = !input.isEmpty
-        if isOwn { swap(&buffer, &input) } else { rack.lendReceived(&buffer) }
+        // All exchanges share their buffers, as long as nothing has to stay in them.
+        if input.isEmpty { rack.lendReceived(&buffer) } else { swap(&buffer, &input) }
         receive(&buffer)
-        let isKept = carrier != nil && !buffer.isEmpty
-        if isOwn {
-            if !isKept { buffer.removeAll() }
-            swap(&buffer, &input)
-            if !isKept, input.capacity > Self.lowWater { input.release() }
-        } else {
-            if isKept { input.append(buffer.bytes) }
-            buffer.removeAll()
-            rack.giveBackReceived(&buffer)
-        }
+        if carrier == nil { buffer.removeAll() }
+        guard !buffer.isEmpty else { return rack.giveBackReceived(&buffer) }
+        // A large rest is not copied: its buffer stays here.
+        swap(&buffer, &input)
+        guard input.count <= Self.lowWater, input.capacity > Self.readLimit / 2 else { return }
+        swap(&buffer, &input)
+        input.append(buffer.bytes)
+        buffer.removeAll()
+        rack.giveBackReceived(&buffer)
     }
 
     private func receive(_ buffer: inout ByteBuffer) {
@@ -148,7 +153,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         if !buffer.isEmpty, !parse(&buffer) { return }
         while let carrier {
             guard taken < Self.share else { return goOnNextTurn() }
-            switch carrier.receive(into: &buffer, limit: Self.readLimit) {
+            switch receive(into: &buffer, from: carrier) {
             case .bytes(let count):
                 taken += count
                 guard parse(&buffer) else { return }
@@ -161,12 +166,28 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         }
     }
 
+    /// TLS gives a record at a time: what is known to be content is gathered, so that it goes on in larger pieces.
+    private func receive(into buffer: inout ByteBuffer, from carrier: Carrier) -> CarrierReceived {
+        if let last { return last }
+        let first = carrier.receive(into: &buffer, limit: Self.readLimit)
+        guard carrier.isSecured, case .bytes(var count) = first else { return first }
+        while count < Self.readLimit, machine.isContent(buffer.count + 1) {
+            let next = carrier.receive(into: &buffer, limit: Self.readLimit - count)
+            guard case .bytes(let more) = next else {
+                if next != .wouldBlock { last = next }
+                break
+            }
+            count += more
+        }
+        return .bytes(count)
+    }
+
     /// Hands on what stands in `buffer` and leaves what can't be handed on.
     /// - Returns: whether more is wanted.
     private func parse(_ buffer: inout ByteBuffer) -> Bool {
         var index = 0
         if held > 0 {
-            guard pass(buffer.bytes.extracting(0..<held)) else { return false }
+            guard pass(0..<held, of: &buffer) else { return false }
             index = held
             held = 0
         }
@@ -184,12 +205,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
                 index = consumed
                 guard let delegate, delegate.upstreamAnswered(machine.head) else { return stop() }
             case .content(let range, let consumed):
-                guard pass(buffer.bytes.extracting(range.range)) else {
-                    // Comes again after `resumeBody`.
-                    buffer.consume(Int(range.start))
-                    held = range.count
-                    return false
-                }
+                guard pass(range.range, of: &buffer) else { return false }
                 index = consumed
             case .end(let consumed):
                 if consumed < buffer.count { carrier?.forbidReuse() }
@@ -201,13 +217,15 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         return false
     }
 
-    /// - Returns: whether it was taken, and the exchange goes on.
-    private func pass(_ bytes: Span<UInt8>) -> Bool {
+    /// - Returns: whether all of it was taken, and the exchange goes on. What was not comes again after `resumeBody`.
+    private func pass(_ range: Range<Int>, of buffer: inout ByteBuffer) -> Bool {
         guard let delegate else { return false }
-        switch delegate.upstreamSent(bytes) {
+        switch delegate.upstreamSent(buffer.bytes.extracting(range), keepsRest: true) {
         case .taken: return carrier != nil
-        case .pause:
+        case .partly(let count):
             isBodyPaused = carrier != nil
+            buffer.consume(range.lowerBound + count)
+            held = range.count - count
             return false
         case .abort: return stop()
         }
@@ -219,6 +237,11 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
     }
 
     private func closed(_ isClean: Bool) {
+        // One side of another protocol ends in order: the other goes on.
+        if machine.isSwitched, isClean, !isUploadOver {
+            delegate?.upstreamEndedItsSide()
+            return
+        }
         switch machine.closed(isClean: isClean) {
         case .whole: finish(nil)
         case .unanswered:
@@ -240,7 +263,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         while let carrier, !isDeaf {
             if machine.wantsUpload, !isUploadPaused, output.count <= Self.lowWater {
                 // Whoever sends as fast as the upstream takes it lets others have their turn.
-                guard uploadShare.takesMore(in: rack.loop) else { return goOnNextTurn() }
+                guard hasShareLeft else { return goOnNextTurn() }
                 pull()
                 guard self.carrier != nil else { return }
             }
@@ -248,6 +271,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
             switch output.withBytes({ carrier.send($0) }) {
             case .bytes(let count): output.consume(count)
             case .wouldBlock: return
+            case .failed where end != nil: return finish(nil)
             case .failed:
                 // What the other side said before it left may still be there.
                 isDeaf = true
@@ -256,8 +280,16 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
                 goOnNextTurn()
             }
         }
-        if endsWriting, output.isEmpty, let carrier { _ = carrier.shutdownWriting() }
+        if isUploadOver, output.isEmpty, let carrier {
+            if endsWriting { _ = carrier.shutdownWriting() }
+            if end != nil { return finish(nil) }
+        }
         if self.carrier != nil, machine.isWhole, isRequestOver { finish(nil) }
+    }
+
+    private var hasShareLeft: Bool {
+        let (turn, now) = (rack.loop.now, LoopTime.current())
+        return uploadShare.takesMore(turn: turn, now: now)
     }
 
     /// Nothing more of the request goes out.
@@ -293,7 +325,11 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
 
     private func endUpload(_ delegate: any UpstreamExchangeDelegate) {
         // The other direction of an upgraded connection goes on.
-        if machine.isSwitched { return isUploadPaused = true }
+        if machine.isSwitched {
+            isUploadPaused = true
+            isUploadOver = true
+            return
+        }
         let trailers = request.upload == .chunked ? delegate.takeTrailers() : []
         guard carrier != nil else { return }
         if !machine.endUpload(trailers: trailers, to: &output) {
@@ -359,8 +395,10 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         held = 0
         isBodyPaused = false
         isUploadPaused = false
+        last = nil
         end = nil
         isDeaf = false
+        isUploadOver = false
         endsWriting = false
         rack.take(back: self)
     }

@@ -4,7 +4,9 @@ import Reactor
 final class ExchangeRack {
     let loop: EventLoop
     private var free: [CarriedExchange] = []
-    private var received = ByteBuffer()
+    /// The last one first: its memory is in the processor's cache.
+    private var received = InlineArray<8, ByteBuffer> { _ in ByteBuffer() }
+    private var receivedCount = 0
     private var piece = ByteBuffer()
     /// More than this are not kept: as many as were needed at once would stay for ever.
     private static let maxFree = 256
@@ -20,8 +22,18 @@ final class ExchangeRack {
 
     // Lent out and given back empty, so that whoever uses one within another's use just gets a new one.
 
-    func lendReceived(_ buffer: inout ByteBuffer) { swap(&buffer, &received) }
-    func giveBackReceived(_ buffer: inout ByteBuffer) { swap(&buffer, &received) }
+    func lendReceived(_ buffer: inout ByteBuffer) {
+        guard receivedCount > 0 else { return }
+        receivedCount -= 1
+        swap(&buffer, &received[receivedCount])
+    }
+
+    func giveBackReceived(_ buffer: inout ByteBuffer) {
+        guard receivedCount < received.count else { return buffer.release() }
+        swap(&buffer, &received[receivedCount])
+        receivedCount += 1
+    }
+
     func lendPiece(_ buffer: inout ByteBuffer) { swap(&buffer, &piece) }
     func giveBackPiece(_ buffer: inout ByteBuffer) { swap(&buffer, &piece) }
 }

@@ -271,6 +271,15 @@ struct HTTP1Exchange {
         }
     }
 
+    /// Whether the next `count` bytes of the answer, if they come, are content.
+    func isContent(_ count: Int) -> Bool {
+        switch reading {
+        case .content(let left): left >= UInt64(count)
+        case .toEnd: true
+        case .head, .chunked, .done: false
+        }
+    }
+
     // MARK: Afterwards
 
     var isUploadFinished: Bool { sending == .finished }

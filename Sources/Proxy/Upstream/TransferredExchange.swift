@@ -158,9 +158,12 @@ extension TransferredExchange: TransferDelegate {
 
     func transfer(_ transfer: Transfer, body: Span<UInt8>) -> BodyStep {
         guard isHeadComplete, let delegate else { return .abort }
-        let step = delegate.upstreamSent(body)
-        guard case .taken = step, self.delegate != nil else { return step }
-        return goesOn(after: body.count) ? .taken : .abort
+        // libcurl gives a piece again as a whole, or not at all.
+        switch delegate.upstreamSent(body, keepsRest: false) {
+        case .partly: return .pause
+        case .abort: return .abort
+        case .taken: return self.delegate == nil || goesOn(after: body.count) ? .taken : .abort
+        }
     }
 
     private func takeTrailer(_ line: Span<UInt8>) -> Bool {

@@ -6,7 +6,7 @@ import Reactor
 protocol UpstreamExchange: AnyObject {
     /// Ends it; the delegate is told nothing more.
     func cancel()
-    /// After `BodyStep.pause`.
+    /// After `BodyTaking.partly`.
     func resumeBody()
     /// After `UploadStep.wait`.
     func resumeUpload()
@@ -48,6 +48,15 @@ enum LastLook {
     case withhold
 }
 
+/// What became of a piece of an answer's body.
+enum BodyTaking: Equatable {
+    case taken
+    /// So much was taken; the rest comes again after `resumeBody`.
+    case partly(Int)
+    /// The exchange does not go on.
+    case abort
+}
+
 /// What an exchange tells and asks its owner, on the loop's thread. It may cancel this exchange or begin others from
 /// within each call, never block.
 protocol UpstreamExchangeDelegate: AnyObject {
@@ -59,11 +68,14 @@ protocol UpstreamExchangeDelegate: AnyObject {
     /// - Returns: whether to go on.
     func upstreamAnswered(_ head: borrowing ResponseHead) -> Bool
     /// A piece of the answer's body, unframed; after 101, of another protocol.
-    func upstreamSent(_ body: Span<UInt8>) -> BodyStep
+    /// - Parameter keepsRest: a part of it may be taken.
+    func upstreamSent(_ body: Span<UInt8>, keepsRest: Bool) -> BodyTaking
     /// Asks for the next piece of the request's body, unframed; after 101, of another protocol.
     func takeUpload(into bytes: inout MutableSpan<UInt8>) -> UploadStep
     /// What follows the body of a request whose length was unknown, asked for when the body has ended.
     func takeTrailers() -> [(name: [UInt8], value: [UInt8])]
+    /// The upstream has ended its side of another protocol, and takes what the client still sends.
+    func upstreamEndedItsSide()
     /// The last call: `error` is `nil` when the answer is whole. The exchange may be asked for `trailers` from within it.
     ///
     /// - Parameter wasReused: the connection had served others, so it may have died before the request came.
