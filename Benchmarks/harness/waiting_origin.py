@@ -28,8 +28,15 @@ class WaitingOrigin:
         return self
 
     def __exit__(self, *error):
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._loop.call_soon_threadsafe(self._stop)
         self._thread.join()
+        self._loop.run_until_complete(asyncio.gather(*self._tasks, return_exceptions=True))
+        self._loop.close()
+
+    def _stop(self):
+        for task in self._tasks:
+            task.cancel()
+        self._loop.stop()
 
     async def _serve(self, reader, writer):
         self._tasks.add(asyncio.current_task())
@@ -44,4 +51,7 @@ class WaitingOrigin:
                 await answered
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
         except (asyncio.IncompleteReadError, OSError):
+            pass
+        finally:
             writer.close()
+            self._tasks.discard(asyncio.current_task())

@@ -20,12 +20,14 @@ struct RequestReader: ~Copyable {
         case failed
     }
 
-    var input = SocketInput()
+    var input: SocketInput
     private(set) var head = RequestHead()
     private var headBytes = ByteBuffer()
     private var body = RequestBody()
     /// The request's body has been taken to its end.
     private(set) var isComplete = true
+
+    init(_ spares: SpareBuffers) { input = SocketInput(spares) }
 
     // MARK: Heads
 
@@ -36,7 +38,10 @@ struct RequestReader: ~Copyable {
             if input.canRead, input.count <= limits.maxBytes {
                 guard input.fill(from: socket, limit: 16 * 1024) else { return .failed }
             }
-            guard !input.isEmpty else { return input.hasEnded ? .ended : .nothing }
+            guard !input.isEmpty else {
+                input.settle()
+                return input.hasEnded ? .ended : .nothing
+            }
             do throws(MessageError) {
                 if case .complete(let length) = try Self.parse(&head, input.buffer, limits) {
                     return take(length)
@@ -61,6 +66,7 @@ struct RequestReader: ~Copyable {
         headBytes.removeAll()
         headBytes.append(first: length, of: input.buffer)
         input.buffer.consume(length)
+        input.settle()
         body.begin(head.framing)
         isComplete = body.isDone
         // Before anything of the request is used: what is malformed from the start goes nowhere.
@@ -87,7 +93,9 @@ struct RequestReader: ~Copyable {
     /// Reads what has come by now.
     /// - Returns: false when the connection has failed.
     mutating func lookForInput(at socket: StreamSocket) -> Bool {
-        !input.canRead || input.fill(from: socket, limit: 16 * 1024)
+        guard input.canRead else { return true }
+        defer { input.settle() }
+        return input.fill(from: socket, limit: 16 * 1024)
     }
 
     // MARK: Bodies
@@ -125,6 +133,7 @@ struct RequestReader: ~Copyable {
             }
             let count = try body.take(from: &input.buffer, into: &room)
             if body.isDone { isComplete = true }
+            input.settle()
             if count > 0 { return .bytes(count) }
             if body.isDone { break }
             if input.canRead { continue }
@@ -146,11 +155,6 @@ struct RequestReader: ~Copyable {
         return isComplete
     }
 
-    /// Memory that only a large request needed.
-    mutating func shrink(to limit: Int) {
-        if input.buffer.capacity > limit { input.buffer.release() }
-    }
-
     /// Nothing unread is left, as far as is known: an orderly close loses nothing.
     var isQuiet: Bool { isComplete && input.isEmpty && (!input.canRead || input.hasEnded) }
 
@@ -166,6 +170,7 @@ struct RequestReader: ~Copyable {
             input.buffer.removeAll()
             pieces += 1
         }
+        input.settle()
         return count
     }
 }

@@ -46,8 +46,8 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
     let socket: StreamSocket
     var handler: (any ConnectionHandler)?
     var phase = Phase.readingHead
-    var reader = RequestReader()
-    var output = SocketOutput()
+    var reader: RequestReader
+    var output: SocketOutput
     var schedule = Schedule()
     var waits = Waits()
     private(set) var deadline = ConnectionDeadline.off
@@ -61,6 +61,8 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
         self.listener = listener
         self.server = server
         peer = socket.peerCredentials
+        reader = RequestReader(server.spares)
+        output = SocketOutput(server.spares)
         setDeadline(.idle, after: server.settings.idleTimeout)
     }
 
@@ -150,8 +152,6 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
 
     private func waitForRequest() {
         if deadline.kind != .idle { setDeadline(.idle, after: server.settings.idleTimeout) }
-        reader.shrink(to: Self.highWater)
-        output.shrink(to: Self.highWater)
     }
 
     private func beginRequest() {

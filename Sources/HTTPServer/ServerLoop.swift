@@ -7,6 +7,8 @@ public final class ServerLoop {
 
     public let loop: EventLoop
     public let settings: ServerSettings
+    /// Memory for what clients send and are sent.
+    let spares = SpareBuffers()
     private var drains = false
     public var isDraining: Bool { drains }
     private let makeHandler: (ServerConnection) -> any ConnectionHandler

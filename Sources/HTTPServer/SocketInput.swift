@@ -4,11 +4,15 @@ import Reactor
 /// What came from a client and is not used yet, and whether more can come.
 struct SocketInput: ~Copyable {
     var buffer = ByteBuffer()
+    private let spares: SpareBuffers
     private(set) var canRead = true
     /// The client has ended its side, and all that it sent has been read.
     private(set) var hasEnded = false
     /// Its end has been announced: a short read is not the last one.
     private(set) var isEnding = false
+
+    /// - Parameter spares: gives memory for as long as something is here.
+    init(_ spares: SpareBuffers) { self.spares = spares }
 
     var isEmpty: Bool { buffer.isEmpty }
     var count: Int { buffer.count }
@@ -26,6 +30,7 @@ struct SocketInput: ~Copyable {
     /// One read; notes whether another is worth it.
     /// - Returns: false when the connection has failed.
     mutating func fill(from socket: StreamSocket, limit: Int) -> Bool {
+        buffer.borrow(from: spares)
         switch socket.read(into: &buffer, limit: limit) {
         // Less than asked for: the kernel's buffer is empty, and its next byte is a new edge (epoll(7)).
         case .bytes(let count): canRead = count == limit || isEnding
@@ -36,5 +41,10 @@ struct SocketInput: ~Copyable {
         case .failed: return false
         }
         return true
+    }
+
+    /// Keeps no memory for nothing.
+    mutating func settle() {
+        if buffer.isEmpty { buffer.giveBack(to: spares) }
     }
 }

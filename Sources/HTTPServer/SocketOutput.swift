@@ -6,11 +6,15 @@ struct SocketOutput: ~Copyable {
     private static let copyLimit = 16 * 1024
 
     private(set) var buffer = ByteBuffer()
+    private let spares: SpareBuffers
     private var canWrite = true
     /// Our side ends behind what is here.
     private var isEnding = false
     /// Our side has ended.
     private(set) var hasEnded = false
+
+    /// - Parameter spares: gives memory for as long as something is here.
+    init(_ spares: SpareBuffers) { self.spares = spares }
 
     var isEmpty: Bool { buffer.isEmpty }
     var count: Int { buffer.count }
@@ -23,6 +27,7 @@ struct SocketOutput: ~Copyable {
     }
 
     mutating func append(_ write: (inout ByteBuffer) -> Void) {
+        buffer.borrow(from: spares)
         write(&buffer)
     }
 
@@ -40,15 +45,11 @@ struct SocketOutput: ~Copyable {
             socket.shutdownWriting()
             hasEnded = true
         }
+        if buffer.isEmpty { buffer.giveBack(to: spares) }
         return buffer.count
     }
 
     mutating func end() { isEnding = true }
-
-    /// Memory that only a large answer needed.
-    mutating func shrink(to limit: Int) {
-        if buffer.isEmpty, buffer.capacity > limit { buffer.release() }
-    }
 
     enum Step {
         /// It waits to be flushed.
@@ -61,7 +62,7 @@ struct SocketOutput: ~Copyable {
     /// Writes a large piece at once, without copying it; keeps a small one.
     mutating func write(_ piece: Span<UInt8>, to socket: StreamSocket) -> Step {
         guard piece.count > Self.copyLimit else {
-            buffer.append(piece)
+            append { $0.append(piece) }
             return .kept
         }
         guard canWrite else { return .written(0) }

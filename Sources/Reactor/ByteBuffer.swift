@@ -150,6 +150,17 @@ import Glibc
         unsafe storage = .init(start: nil, count: 0)
     }
 
+    /// In place of none.
+    mutating func adopt(_ memory: UnsafeMutableRawBufferPointer) {
+        unsafe storage = memory
+    }
+
+    /// It is empty, and wiped where it held secrets.
+    mutating func surrender() -> UnsafeMutableRawBufferPointer {
+        defer { unsafe storage = .init(start: nil, count: 0) }
+        return unsafe storage
+    }
+
     /// Room for `count` more bytes behind the last one.
     public mutating func reserve(_ count: Int) {
         if unsafe storage.count - end < count { makeRoom(count) }
