@@ -14,7 +14,7 @@
     }
 
     deinit {
-        for unsafespare in unsafe spares { unsafe spare.deallocate() }
+        while let spare = unsafe spares.popLast() { unsafe spare.deallocate() }
     }
 
     /// `nil`: there is none.
