@@ -242,21 +242,6 @@ public final class Heimdallr: Sendable {
     /// is more than 256 events behind loses the oldest ones.
     public func events() -> AsyncStream<HeimdallrEvent> { broadcast.stream() }
 
-    /// How the client is doing now. Never waits, sends nothing and starts no refresh.
-    public func status() -> HeimdallrStatus {
-        let now = clock.now()
-        var status = state.withLock {
-            $0.lifeCycle.status(
-                client: name, grantType: exchange.grant.type, loginMethod: exchange.grant.loginMethod, now: now)
-        }
-        let facts = exchange.trace.facts
-        status.issuer = exchange.configuration.issuer
-        status.lastAddress = facts.address
-        status.ambiguousEncoding = facts.ambiguousEncoding
-        if status.expiresIn != nil { status.noteScope(wanted: exchange.configuration.scope) }
-        return status
-    }
-
     // MARK: Performing what the life cycle decides
 
     /// A look, without effect.

@@ -78,7 +78,7 @@ public enum TokenEndpointFault: Error, Sendable, Hashable, CustomStringConvertib
     }
 
     /// Whether it will most likely last until somebody mends it. The request is repeated all the same, less often.
-    public var looksPermanent: Bool {
+    package var looksPermanent: Bool {
         switch self {
         case .network, .store, .discovery, .stuck: false
         case .status(let status): !(status >= 500 || status == 429 || status == 408)
