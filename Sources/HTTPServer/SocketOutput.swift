@@ -27,7 +27,7 @@ struct SocketOutput: ~Copyable {
     }
 
     mutating func append(_ write: (inout ByteBuffer) -> Void) {
-        buffer.borrow(from: spares)
+        buffer.borrow(from: spares, makes: false)
         write(&buffer)
     }
 

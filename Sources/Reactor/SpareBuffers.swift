@@ -29,11 +29,17 @@
 }
 
 extension ByteBuffer {
-    /// Has memory from now on, a spare one's if there is one.
-    public mutating func borrow(from spares: SpareBuffers) {
+    /// Has a spare one's memory from now on, if there is one, or else new memory of that size.
+    ///
+    /// - Parameter makes: false: where there is no spare one, memory comes with the first byte, as much as it needs. For
+    ///   what is small mostly, and in many buffers at once.
+    public mutating func borrow(from spares: SpareBuffers, makes: Bool = true) {
         guard capacity == 0 else { return }
-        let memory = unsafe spares.take() ?? .allocate(byteCount: SpareBuffers.size, alignment: 8)
-        unsafe adopt(memory)
+        if let spare = unsafe spares.take() {
+            unsafe adopt(spare)
+        } else if makes {
+            unsafe adopt(.allocate(byteCount: SpareBuffers.size, alignment: 8))
+        }
     }
 
     /// Has no memory from now on. Only for an empty buffer.

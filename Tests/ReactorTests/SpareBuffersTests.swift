@@ -39,6 +39,19 @@ struct SpareBuffersTests {
         #expect(empty.capacity == 0)
     }
 
+    @Test("whoever wants no new memory gets a spare one's or none")
+    func small() {
+        let spares = SpareBuffers()
+        var buffer = ByteBuffer()
+        buffer.borrow(from: spares, makes: false)
+        #expect(buffer.capacity == 0)
+        var other = ByteBuffer()
+        other.borrow(from: spares)
+        other.giveBack(to: spares)
+        buffer.borrow(from: spares, makes: false)
+        #expect(buffer.capacity == SpareBuffers.size)
+    }
+
     @Test("memory of another size, or more than the limit, goes back to the system")
     func limits() {
         let spares = SpareBuffers(limit: 1)
