@@ -39,8 +39,9 @@ let package = Package(
         .systemLibrary(name: "CLibqrencode", pkgConfig: "libqrencode", providers: [.apt(["libqrencode-dev"])]),
         .systemLibrary(name: "CLibyaml", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
         .target(name: "QRCode", dependencies: ["CLibqrencode"], swiftSettings: strict),
-        .target(name: "Cryptography", dependencies: ["CLibcrypto", "CLinux"], swiftSettings: strict),
-        .target(name: "Heimdallr", dependencies: ["Cryptography", "HTTPMessage"], swiftSettings: strict),
+        .target(name: "WireText", swiftSettings: strict),
+        .target(name: "Cryptography", dependencies: ["CLibcrypto", "CLinux", "WireText"], swiftSettings: strict),
+        .target(name: "Heimdallr", dependencies: ["Cryptography", "HTTPMessage", "WireText"], swiftSettings: strict),
         .target(
             name: "HeimdallrHTTPTypes",
             dependencies: ["Heimdallr", .product(name: "HTTPTypes", package: "swift-http-types")], swiftSettings: strict
@@ -50,20 +51,23 @@ let package = Package(
         .systemLibrary(name: "CLinux"),
         .target(name: "Reactor", dependencies: ["CLinux"], swiftSettings: strict),
         .target(name: "CurlTransport", dependencies: ["CLibcurl", "Reactor"], swiftSettings: strict),
-        .target(name: "HTTPMessage", swiftSettings: strict),
+        .target(name: "HTTPMessage", dependencies: ["WireText"], swiftSettings: strict),
         .target(name: "HTML", swiftSettings: strict),
-        .target(name: "Configuration", dependencies: ["HTTPMessage", "CLibyaml"], swiftSettings: strict),
-        .target(name: "HTTPServer", dependencies: ["Reactor", "HTTPMessage"], swiftSettings: strict),
+        .target(name: "Configuration", dependencies: ["HTTPMessage", "WireText", "CLibyaml"], swiftSettings: strict),
+        .target(name: "HTTPServer", dependencies: ["Reactor", "HTTPMessage", "WireText"], swiftSettings: strict),
         .target(
             name: "Proxy",
-            dependencies: ["HTTPServer", "Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration"],
+            dependencies: [
+                "HTTPServer", "Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration", "WireText",
+            ],
             swiftSettings: strict),
         .target(
-            name: "Playground", dependencies: ["Cryptography", "HTML", "HTTPServer", "Reactor"], swiftSettings: strict),
+            name: "Playground", dependencies: ["Cryptography", "HTML", "HTTPServer", "Reactor", "WireText"],
+            swiftSettings: strict),
         .target(
             name: "Administration",
             dependencies: [
-                "Cryptography", "HTML", "Heimdallr", "QRCode", hummingbird,
+                "Cryptography", "HTML", "Heimdallr", "QRCode", "WireText", hummingbird,
                 .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
@@ -80,7 +84,7 @@ let package = Package(
             name: "HeimdallrProxy",
             dependencies: [
                 "Proxy", "Administration", "Playground", "Configuration", "Cryptography", "Heimdallr", "HeimdallrCurl",
-                "CLinux", "CurlTransport", "HTTPMessage", "QRCode", "Reactor",
+                "CLinux", "CurlTransport", "HTTPMessage", "QRCode", "Reactor", "WireText",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -89,10 +93,12 @@ let package = Package(
             swiftSettings: strict),
         .target(name: "TestSupport", path: "Tests/TestSupport", exclude: ["Fixtures"], swiftSettings: strict),
         .testTarget(name: "HTMLTests", dependencies: ["HTML"], swiftSettings: strict),
-        .testTarget(name: "HTTPMessageTests", dependencies: ["HTTPMessage"], swiftSettings: strict),
+        .testTarget(name: "WireTextTests", dependencies: ["WireText"], swiftSettings: strict),
+        .testTarget(name: "HTTPMessageTests", dependencies: ["HTTPMessage", "WireText"], swiftSettings: strict),
         .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "HTTPMessage"], swiftSettings: strict),
         .testTarget(name: "QRCodeTests", dependencies: ["QRCode"], swiftSettings: strict),
-        .testTarget(name: "CryptographyTests", dependencies: ["Cryptography", "TestSupport"], swiftSettings: strict),
+        .testTarget(
+            name: "CryptographyTests", dependencies: ["Cryptography", "TestSupport", "WireText"], swiftSettings: strict),
         .executableTarget(
             name: "StoreContender", dependencies: ["Heimdallr", "HeimdallrCurl", "CurlTransport", "Reactor"],
             path: "Tests/StoreContender", swiftSettings: strict),
@@ -100,7 +106,7 @@ let package = Package(
             name: "HeimdallrTests",
             dependencies: [
                 "Cryptography", "Heimdallr", "HeimdallrCurl", "HeimdallrFoundation", "HeimdallrHTTPTypes",
-                "CurlTransport", "Reactor", "StoreContender", "TestSupport",
+                "CurlTransport", "Reactor", "StoreContender", "TestSupport", "WireText",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ],
             swiftSettings: strict),
@@ -115,7 +121,7 @@ let package = Package(
             name: "ProxyTests",
             dependencies: [
                 "Proxy", "HTTPMessage", "HTTPServer", "Configuration", "CurlTransport", "Heimdallr", "HeimdallrCurl",
-                "Reactor", "TestSupport",
+                "Reactor", "TestSupport", "WireText",
             ], swiftSettings: strict),
         .testTarget(
             name: "AdministrationTests",
@@ -128,7 +134,7 @@ let package = Package(
         .testTarget(
             name: "HeimdallrProxyTests",
             dependencies: [
-                "HeimdallrProxy", "Configuration", "Proxy", "Reactor",
+                "HeimdallrProxy", "Configuration", "Proxy", "Reactor", "WireText",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),

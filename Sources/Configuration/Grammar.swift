@@ -1,14 +1,7 @@
+import WireText
+
 /// The small grammars of single values. Each takes text and gives a value, or says what to write instead.
 enum Grammar {
-    static func isAlphanumeric(_ byte: UInt8) -> Bool {
-        (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-    }
-
-    /// RFC 9110, section 5.6.2.
-    static func isToken(_ text: some StringProtocol) -> Bool {
-        !text.isEmpty && text.utf8.allSatisfy { isAlphanumeric($0) || "!#$%&'*+-.^_`|~".utf8.contains($0) }
-    }
-
     /// Printable ASCII without the space.
     static func isVisible(_ text: some StringProtocol) -> Bool {
         !text.isEmpty && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
@@ -55,7 +48,7 @@ enum Grammar {
 
     /// Decimal digits only; no sign, no separators.
     static func digits(_ text: some StringProtocol) -> Int? {
-        guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        guard !text.isEmpty, text.utf8.allSatisfy({ ASCII.isDigit($0) }) else { return nil }
         return Int(text)
     }
 
@@ -157,7 +150,7 @@ enum Grammar {
     // MARK: HTTP
 
     static func method(_ text: String) throws(Misfit) -> String {
-        guard isToken(text) else { throw Misfit("write an HTTP method such as GET") }
+        guard ASCII.isToken(text) else { throw Misfit("write an HTTP method such as GET") }
         guard text.utf8.allSatisfy({ !(0x61...0x7A).contains($0) }) else {
             throw Misfit("methods are case-sensitive: write \(text.uppercased())")
         }
@@ -168,13 +161,13 @@ enum Grammar {
     }
 
     static func headerName(_ text: String) throws(Misfit) -> String {
-        guard isToken(text) else { throw Misfit("write a header name such as X-Api-Key") }
+        guard ASCII.isToken(text) else { throw Misfit("write a header name such as X-Api-Key") }
         return text
     }
 
     /// RFC 9110, section 5.5, without obsolete octets at the edges.
     static func headerValue(_ text: String) throws(Misfit) -> String {
-        guard text.utf8.allSatisfy({ ($0 >= 0x20 && $0 != 0x7F) || $0 == 0x09 }) else {
+        guard ASCII.isFieldValue(text, allowingTabs: true) else {
             throw Misfit("a header value can't hold line breaks or control characters", quotes: false)
         }
         guard !text.hasPrefix(" "), !text.hasSuffix(" "), !text.hasPrefix("\t"), !text.hasSuffix("\t") else {
@@ -200,8 +193,8 @@ enum Grammar {
 
     /// Names of ours that turn up in logs, metrics, paths and file names.
     static func isName(_ text: String) -> Bool {
-        !text.isEmpty && text.utf8.count <= 64 && text.utf8.first.map(isAlphanumeric) == true
-            && text.utf8.allSatisfy { isAlphanumeric($0) || $0 == 0x2D || $0 == 0x2E || $0 == 0x5F }
+        !text.isEmpty && text.utf8.count <= 64 && text.utf8.first.map(ASCII.isAlphanumeric) == true
+            && text.utf8.allSatisfy { ASCII.isAlphanumeric($0) || $0 == 0x2D || $0 == 0x2E || $0 == 0x5F }
     }
 
     /// A Prometheus label name.

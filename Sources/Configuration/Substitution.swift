@@ -1,3 +1,5 @@
+import WireText
+
 /// `${NAME}` in a value is taken from the environment; `$${` stands for `${`.
 enum Substitution {
     /// The text with every name replaced. The error says which name is at fault.
@@ -72,7 +74,7 @@ enum Substitution {
     }
 
     static func isName(_ name: some StringProtocol) -> Bool {
-        guard let first = name.utf8.first, !(0x30...0x39).contains(first) else { return false }
-        return name.utf8.allSatisfy { $0 == 0x5F || Grammar.isAlphanumeric($0) }
+        guard let first = name.utf8.first, !ASCII.isDigit(first) else { return false }
+        return name.utf8.allSatisfy { $0 == 0x5F || ASCII.isAlphanumeric($0) }
     }
 }

@@ -1,4 +1,5 @@
 import HTTPMessage
+import WireText
 
 /// An absolute URL, taken apart by the generic syntax of RFC 3986; nothing is decoded or normalised.
 struct URLParts {
@@ -105,10 +106,11 @@ extension Grammar {
     static func isAbsoluteURI(_ text: String) -> Bool {
         guard isVisible(text), let colon = text.firstIndex(of: ":"), let first = text.utf8.first else { return false }
         let scheme = text[..<colon]
-        guard !scheme.isEmpty, !(0x30...0x39).contains(first), text.index(after: colon) < text.endIndex else {
+        guard !scheme.isEmpty, !ASCII.isDigit(first), text.index(after: colon) < text.endIndex else {
             return false
         }
-        return isAlphanumeric(first) && scheme.utf8.allSatisfy { isAlphanumeric($0) || "+-.".utf8.contains($0) }
+        return ASCII.isAlphanumeric(first)
+            && scheme.utf8.allSatisfy { ASCII.isAlphanumeric($0) || "+-.".utf8.contains($0) }
     }
 
     /// A path prefix of whole segments.
@@ -127,7 +129,7 @@ extension Grammar {
 
     /// The characters of RFC 3986, section 3.3; no dot segments, since requests that hold some never match.
     private static func checkPath(_ path: Substring) throws(Misfit) {
-        guard path.utf8.allSatisfy({ isAlphanumeric($0) || "-._~!$&'()*+,;=:@%/".utf8.contains($0) }) else {
+        guard path.utf8.allSatisfy({ ASCII.isAlphanumeric($0) || "-._~!$&'()*+,;=:@%/".utf8.contains($0) }) else {
             throw Misfit("percent-encode spaces and other special characters of a path")
         }
         try checkEscapes(path)
@@ -143,13 +145,9 @@ extension Grammar {
         var rest = path.utf8
         while let percent = rest.firstIndex(of: 0x25) {
             rest = rest[percent...].dropFirst()
-            guard rest.prefix(2).count == 2, rest.prefix(2).allSatisfy(isHexadecimal) else {
+            guard rest.prefix(2).count == 2, rest.prefix(2).allSatisfy({ ASCII.hexValue($0) != nil }) else {
                 throw Misfit("write %25 for a literal %")
             }
         }
-    }
-
-    private static func isHexadecimal(_ byte: UInt8) -> Bool {
-        (0x30...0x39).contains(byte) || (0x41...0x46).contains(byte) || (0x61...0x66).contains(byte)
     }
 }

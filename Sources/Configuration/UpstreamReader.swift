@@ -1,4 +1,5 @@
 import HTTPMessage
+import WireText
 
 /// Reads one entry of `upstreams`.
 struct UpstreamReader {
@@ -75,13 +76,13 @@ struct UpstreamReader {
     private func readInjection(_ inject: Section) -> UpstreamSettings.Injection? {
         let header = inject.value("header", Self.injectedHeader)
         let scheme = inject.value("scheme") { text throws(Misfit) in
-            guard text.isEmpty || Grammar.isToken(text) else {
+            guard text.isEmpty || ASCII.isToken(text) else {
                 throw Misfit("write a scheme such as Bearer, or \"\" for the bare token")
             }
             return text
         }
         let query = inject.value("query") { text throws(Misfit) in
-            guard !text.isEmpty, text.utf8.allSatisfy({ Grammar.isAlphanumeric($0) || "-._~".utf8.contains($0) })
+            guard !text.isEmpty, text.utf8.allSatisfy({ ASCII.isAlphanumeric($0) || "-._~".utf8.contains($0) })
             else { throw Misfit("write a parameter name such as access_token") }
             return text
         }

@@ -1,4 +1,5 @@
 import CLibcrypto
+import WireText
 
 /// Bytes that nobody can guess.
 public enum RandomBytes {

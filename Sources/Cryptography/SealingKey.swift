@@ -1,3 +1,5 @@
+import WireText
+
 /// A key of AES-256, wiped from memory with its last reference.
 public final class SealingKey: Sendable {
     /// In bytes.
@@ -22,25 +24,10 @@ public final class SealingKey: Sendable {
             try self.init(text)
             return
         }
-        var copy: [UInt8] = []
-        copy.reserveCapacity(text.count)
-        text.withSpan { span in
-            for index in span.indices { copy.append(span[index]) }
-        }
-        defer { SecretBytes.wipe(&copy) }
-        var digits = copy[...]
-        while let last = digits.last, Self.isSpace(last) { digits.removeLast() }
-        while let first = digits.first, Self.isSpace(first) { digits.removeFirst() }
-        var trimmed = Array(digits)
-        digits = []
-        defer { SecretBytes.wipe(&trimmed) }
-        guard var decoded = Base64.decode(trimmed) else { throw .keySize(text.count) }
-        defer { SecretBytes.wipe(&decoded) }
-        try self.init(SecretBytes(decoded))
-    }
-
-    private static func isSpace(_ byte: UInt8) -> Bool {
-        byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D
+        var key = SecretWriter(capacity: text.count)
+        let isBase64 = text.withSpan { digits in Base64.decode(digits.trimmed, as: .either) { key.append($0) } }
+        guard isBase64 else { throw .keySize(text.count) }
+        try self.init(key.finish())
     }
 
     private static func identifier(of bytes: SecretBytes) throws(CryptographyError) -> [UInt8] {
@@ -48,9 +35,7 @@ public final class SealingKey: Sendable {
         var input: [UInt8] = []
         input.reserveCapacity(label.count + bytes.count)
         input += label
-        bytes.withSpan { span in
-            for index in span.indices { input.append(span[index]) }
-        }
+        bytes.withSpan { input.append(copying: $0) }
         defer { SecretBytes.wipe(&input) }
         return Array(try Digest.sha256(input).prefix(8))
     }

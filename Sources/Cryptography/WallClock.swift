@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import WireText
 
 /// The time of day, for what outlives the process: records on disk and HTTP dates. Never for deadlines.
 public enum WallClock {
@@ -29,10 +30,6 @@ public enum BootClock {
     public static func identifier() -> [UInt8]? {
         guard let text = try? SecretFile.read(path: "/proc/sys/kernel/random/boot_id", limit: 128), text.count == 36
         else { return nil }
-        return text.withSpan { span in
-            var bytes: [UInt8] = []
-            for index in span.indices { bytes.append(span[index]) }
-            return bytes
-        }
+        return text.withSpan { [UInt8](copying: $0) }
     }
 }

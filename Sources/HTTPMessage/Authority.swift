@@ -1,3 +1,5 @@
+import WireText
+
 /// A host and perhaps a port in their one canonical form, for matching, dialling, SNI and Host alike: lower case, no
 /// trailing dot, IPv6 by RFC 5952, IPv4 as a dotted quad, no userinfo, no percent-encoding. `AuthorityParts` says what
 /// is refused.

@@ -1,3 +1,5 @@
+import WireText
+
 /// `host [ ":" port ]` checked and taken apart without copying (RFC 3986 3.2.2, RFC 9110 4.2).
 ///
 /// Stricter than the grammar, which lets a host be nearly anything: what resolvers, certificates and other parsers

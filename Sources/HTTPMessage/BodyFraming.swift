@@ -1,3 +1,5 @@
+import WireText
+
 /// How the end of a body is found (RFC 9112 6.3).
 public enum BodyFraming: Sendable, Equatable {
     /// There is no body.

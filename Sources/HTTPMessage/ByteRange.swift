@@ -1,3 +1,5 @@
+import WireText
+
 /// A stretch of the parsed buffer, as byte offsets: what a parsed message keeps instead of copies.
 public struct ByteRange: Sendable, Equatable, Hashable {
     /// Offset of the first byte.
@@ -29,25 +31,16 @@ public struct ByteRange: Sendable, Equatable, Hashable {
 
     /// The bytes as a string, invalid UTF-8 replaced; not for the hot path.
     public func string(in bytes: Span<UInt8>) -> String {
-        var copy: [UInt8] = []
-        copy.reserveCapacity(count)
-        for index in range { copy.append(bytes[index]) }
-        return String(decoding: copy, as: UTF8.self)
+        bytes.extracting(range).text
     }
 
     /// Whether the bytes are exactly these.
     public func equals(_ expected: [UInt8], in bytes: Span<UInt8>) -> Bool {
-        guard expected.count == count else { return false }
-        for offset in 0..<expected.count where bytes[Int(start) + offset] != expected[offset] { return false }
-        return true
+        bytes.extracting(range).elementsEqual(expected)
     }
 
     /// Whether the bytes are these in any case of the ASCII letters; `lowercased` must be lower case.
     public func equalsIgnoringCase(_ lowercased: [UInt8], in bytes: Span<UInt8>) -> Bool {
-        guard lowercased.count == count else { return false }
-        for offset in 0..<lowercased.count where ASCII.lowercased(bytes[Int(start) + offset]) != lowercased[offset] {
-            return false
-        }
-        return true
+        bytes.extracting(range).equalsIgnoringCase(lowercased)
     }
 }

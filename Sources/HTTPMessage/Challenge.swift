@@ -1,3 +1,5 @@
+import WireText
+
 /// One challenge of WWW-Authenticate or Proxy-Authenticate (RFC 9110 11.3, 11.6.1).
 public struct Challenge: Sendable, Equatable {
     public struct Parameter: Sendable, Equatable {

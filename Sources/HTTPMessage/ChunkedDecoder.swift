@@ -1,3 +1,5 @@
+import WireText
+
 /// Takes the chunked coding off a body (RFC 9112 7.1), strictly.
 ///
 /// - A size is 1 to 16 hexadecimal digits below 2^63, nothing in front of it or behind it but extensions.

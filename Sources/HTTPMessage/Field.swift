@@ -1,3 +1,5 @@
+import WireText
+
 /// One field line of a head, as ranges into the parsed buffer.
 public struct Field: Sendable, Equatable {
     public var name: ByteRange

@@ -1,3 +1,5 @@
+import WireText
+
 /// What the fields of one head say about the message and its connection: the part that requests and responses share.
 /// Fed field by field; `Connection` is applied when the head is complete.
 struct HeadFacts: Sendable {

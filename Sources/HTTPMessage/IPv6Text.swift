@@ -1,3 +1,5 @@
+import WireText
+
 /// IPv6 addresses as text: any form of RFC 4291 2.2 in, the one of RFC 5952 out. Zones are not accepted.
 enum IPv6Text {
     static func parse(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> (high: UInt64, low: UInt64)? {

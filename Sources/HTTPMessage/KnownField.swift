@@ -1,3 +1,5 @@
+import WireText
+
 /// The field names that a proxy acts on. Everything else is `other`, told apart by its bytes.
 public enum KnownField: UInt8, Sendable, Equatable, CaseIterable {
     case other

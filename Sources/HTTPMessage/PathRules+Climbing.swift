@@ -1,3 +1,5 @@
+import WireText
+
 extension PathRules {
     /// Decodings after which a path that still changes is refused.
     private static let maxDecodings = 5

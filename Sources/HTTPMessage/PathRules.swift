@@ -1,3 +1,5 @@
+import WireText
+
 /// Rules on paths, judged by what an upstream will make of the path, whichever upstream it is.
 public enum PathRules {
     /// True when different servers may resolve the path differently, so that no rule on paths can be trusted with it:

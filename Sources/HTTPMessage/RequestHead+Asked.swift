@@ -1,3 +1,5 @@
+import WireText
+
 // What a log may say of a request, also of one that was refused in the middle of its head.
 extension RequestHead {
     /// What was asked for, without what may be a secret: user information, query, fragment.

@@ -1,3 +1,5 @@
+import WireText
+
 /// The head of one HTTP/1.1 or 1.0 request, read strictly: what two parsers could read differently is refused.
 ///
 /// One pass over the bytes, which may come in any pieces; ranges instead of copies; reused with `reset()`, so that a

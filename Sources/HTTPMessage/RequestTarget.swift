@@ -1,3 +1,5 @@
+import WireText
+
 /// The four forms of a request target (RFC 9112 3.2), as ranges into the buffer that the head was parsed from.
 ///
 /// What may stand in path and query: printable ASCII without space, `#` (a fragment is never sent, RFC 9110 7.1) and,

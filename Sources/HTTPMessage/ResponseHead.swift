@@ -1,3 +1,5 @@
+import WireText
+
 /// The head of one response, read strictly from lines: libcurl's header callback gives each with its CRLF, status line
 /// and blank line included, and lets through much that two parsers could read differently. What is refused here gets
 /// 502, and the connection it came on must not be used again.

@@ -1,3 +1,5 @@
+import WireText
+
 /// Which trailer fields are passed on (RFC 9110 6.5.1).
 enum TrailerRules {
     /// Bounds of one trailer section, in bytes of its lines and in fields.

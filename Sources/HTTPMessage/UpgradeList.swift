@@ -1,3 +1,5 @@
+import WireText
+
 /// The protocols that a message's Upgrade fields name (RFC 9110 7.8): what a client offers, or what a server with 101
 /// goes over to.
 public struct UpgradeList: Sendable, Equatable {

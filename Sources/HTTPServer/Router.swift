@@ -1,3 +1,5 @@
+import WireText
+
 /// Which function answers which path: a table, and nothing else. The paths that are taken are those in it.
 public struct Router: Sendable {
     public typealias Handler = @Sendable (ServerRequest, Parameters) async -> ServerResponse
@@ -68,36 +70,10 @@ public struct Router: Sendable {
             switch segment {
             case .literal(let name): guard part == name else { return nil }
             case .parameter(let name):
-                guard !part.isEmpty, let value = decoded(part) else { return nil }
+                guard !part.isEmpty, let value = PercentEncoding.uri.decode(part.utf8) else { return nil }
                 parameters[name] = value
             }
         }
         return parameters
-    }
-
-    /// `nil` for a percent sign without two hexadecimal digits, and for what is no UTF-8.
-    private static func decoded(_ part: Substring) -> String? {
-        var bytes: [UInt8] = []
-        var rest = part.utf8[...]
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
-                continue
-            }
-            guard let high = rest.popFirst().flatMap(digit), let low = rest.popFirst().flatMap(digit) else {
-                return nil
-            }
-            bytes.append(high << 4 | low)
-        }
-        return String(validating: bytes, as: UTF8.self)
-    }
-
-    private static func digit(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case 0x30...0x39: byte - 0x30
-        case 0x41...0x46: byte - 0x37
-        case 0x61...0x66: byte - 0x57
-        default: nil
-        }
     }
 }

@@ -1,3 +1,5 @@
+internal import WireText
+
 /// The settings of one OAuth client. `Heimdallr.init` checks them and throws `HeimdallrConfigurationError`.
 public struct HeimdallrConfiguration: Sendable, Equatable {
     /// The authorization server's issuer identifier, exactly as the server writes it. Endpoints that are not set here
@@ -80,7 +82,7 @@ public struct HeimdallrConfiguration: Sendable, Equatable {
             throw .reservedParameter(parameter.name)
         }
         for header in headers {
-            guard ASCII.isToken(header.name), ASCII.isFieldValue(header.value) else {
+            guard ASCII.isToken(header.name), ASCII.isFieldValue(header.value, allowingTabs: false) else {
                 throw .malformedHeader(header.name)
             }
             guard !Self.reservedHeaders.contains(header.name.lowercased()) else { throw .reservedHeader(header.name) }

@@ -168,20 +168,4 @@ struct AdminClient {
         guard let length, length >= 0, length <= body.count else { return nil }
         return Answer(status: status, body: Array(body.prefix(length)), isBadSign: isBadSign)
     }
-
-    /// For a place in a path or a query (RFC 3986).
-    static func escaped(_ text: String) -> String {
-        var result = ""
-        for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
-                result.unicodeScalars.append(Unicode.Scalar(byte))
-            default:
-                let digits = String(byte, radix: 16, uppercase: true)
-                result += digits.count == 1 ? "%0\(digits)" : "%\(digits)"
-            }
-        }
-        return result
-    }
 }

@@ -1,3 +1,5 @@
+import WireText
+
 /// Keeps what others sent from acting as more than text in a terminal or a log.
 enum Escaping {
     enum Style { case text, quotedText, json }
@@ -26,16 +28,7 @@ enum Escaping {
     static func isPlain(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar {
         case " ", "\"", "\\", "=": false
-        default: !isHidden(scalar)
-        }
-    }
-
-    /// Control characters, line and paragraph separators, and what reorders or hides the text around it.
-    static func isHidden(_ scalar: Unicode.Scalar) -> Bool {
-        if scalar.isASCII { return scalar.value < 0x20 || scalar.value == 0x7F }
-        return switch scalar.properties.generalCategory {
-        case .control, .format, .lineSeparator, .paragraphSeparator: true
-        default: false
+        default: !scalar.isInvisible
         }
     }
 
@@ -43,6 +36,10 @@ enum Escaping {
         // Nearly all of it is plain ASCII.
         if text.utf8.allSatisfy({ isPlainASCII($0, style) }) {
             line += text.utf8
+            return
+        }
+        if style == .json {
+            JSONEscaping.invisible.escape(text) { line.append($0) }
             return
         }
         for scalar in text.unicodeScalars {
@@ -53,19 +50,9 @@ enum Escaping {
             case "\n": line += "\\n".utf8
             case "\r": line += "\\r".utf8
             case "\t": line += "\\t".utf8
-            case _ where isHidden(scalar):
-                if style == .json {
-                    for unit in String(scalar).utf16 { line += "\\u\(hexadecimal(UInt32(unit), digits: 4))".utf8 }
-                } else {
-                    line += "\\u{\(hexadecimal(scalar.value, digits: 1))}".utf8
-                }
+            case _ where scalar.isInvisible: line += "\\u{\(String(scalar.value, radix: 16))}".utf8
             default: line += String(scalar).utf8
             }
         }
-    }
-
-    private static func hexadecimal(_ value: UInt32, digits: Int) -> String {
-        let text = String(value, radix: 16)
-        return String(repeating: "0", count: max(0, digits - text.count)) + text
     }
 }

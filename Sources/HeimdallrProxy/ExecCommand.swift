@@ -2,6 +2,7 @@ import ArgumentParser
 import Configuration
 import Cryptography
 import FoundationEssentials
+import WireText
 
 /// Runs a program that is to use the proxy.
 struct ExecCommand: ParsableCommand {
@@ -94,25 +95,16 @@ struct ExecCommand: ParsableCommand {
         case .environment(let name): secret = Array((environment[name] ?? "").utf8)
         case .file(let path):
             do throws(CryptographyError) {
-                secret = try SecretFile.read(path: path).withSpan { bytes in bytes.indices.map { bytes[$0] } }
+                secret = try SecretFile.read(path: path).withSpan { [UInt8](copying: $0) }
             } catch {
                 throw Self.failure("proxy.users: \(error)")
             }
         }
-        return "\(Self.percentEncoded(Array(user.utf8))):\(Self.percentEncoded(secret))@"
+        return "\(PercentEncoding.uri.encode(user)):\(PercentEncoding.uri.encode(secret))@"
     }
 
     private static func list(_ users: [String: SecretSource]) -> String {
         users.keys.sorted().joined(separator: ", ")
-    }
-
-    /// All but the unreserved characters (RFC 3986, section 2.3).
-    private static func percentEncoded(_ bytes: [UInt8]) -> String {
-        let unreserved = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~".utf8)
-        return bytes.map { byte in
-            unreserved.contains(byte)
-                ? String(UnicodeScalar(byte)) : "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
-        }.joined()
     }
 
     /// `127.0.0.1:8080`; `nil` for a port that the kernel chooses.

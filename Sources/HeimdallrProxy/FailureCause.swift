@@ -1,6 +1,7 @@
 import CurlTransport
 import Proxy
 import Synchronization
+import WireText
 
 /// Why an exchange failed, for people: what happened, and libcurl's own words about it.
 enum FailureCause {
@@ -11,7 +12,7 @@ enum FailureCause {
         var text = ""
         for (count, scalar) in "\(words(error.kind)): \(error.message)".unicodeScalars.enumerated() {
             if count == maxCharacters { return text + "…" }
-            text.unicodeScalars.append(Escaping.isHidden(scalar) ? "?" : scalar)
+            text.unicodeScalars.append(scalar.isInvisible ? "?" : scalar)
         }
         return text
     }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Cryptography
+import WireText
 
 /// Makes a key for `store.key`.
 struct KeygenCommand: ParsableCommand {

@@ -1,4 +1,5 @@
 import Logging
+import WireText
 
 /// One line of the log, as people read it or as programs do.
 ///
@@ -23,7 +24,7 @@ enum LogLine {
                 line.append(UInt8(ascii: ","))
                 appendJSONString(["time", "level", "message"].contains(name) ? name + "_" : name, to: &line)
                 line.append(UInt8(ascii: ":"))
-                appendJSON(value, to: &line)
+                json(value).write(.compact, escaping: .invisible) { line.append($0) }
             }
         }
         end(&line, format)
@@ -33,14 +34,14 @@ enum LogLine {
     static func begin(_ line: inout [UInt8], _ format: Format, time: WallTime, level: String, message: String) {
         switch format {
         case .text:
-            Timestamp.append(time, to: &line)
+            RFC3339.append(time.seconds, milliseconds: time.nanoseconds / 1_000_000, to: &line)
             line.append(UInt8(ascii: " "))
             line += level.utf8
             line.append(UInt8(ascii: " "))
             Escaping.append(message, to: &line, style: .text)
         case .json:
             line += "{\"time\":\"".utf8
-            Timestamp.append(time, to: &line)
+            RFC3339.append(time.seconds, milliseconds: time.nanoseconds / 1_000_000, to: &line)
             line += "\",\"level\":\"".utf8
             line += level.utf8
             line += "\",\"message\":".utf8
@@ -76,32 +77,19 @@ enum LogLine {
         line.append(UInt8(ascii: "\""))
     }
 
-    private static func appendJSON(_ value: Logger.MetadataValue, to line: inout [UInt8]) {
+    private static func json(_ value: Logger.MetadataValue) -> JSON {
         switch value {
-        case .string(let text): appendJSONString(text, to: &line)
+        case .string(let text): .string(text)
         case .stringConvertible(let convertible):
             switch convertible {
-            case let seconds as LogSeconds: line += "\(seconds.count)".utf8
-            case let number as any FixedWidthInteger: line += "\(number)".utf8
-            case let truth as Bool: line += "\(truth)".utf8
-            default: appendJSONString(convertible.description, to: &line)
+            case let seconds as LogSeconds: .literal("\(seconds.count)")
+            case let number as any FixedWidthInteger: .literal("\(number)")
+            case let truth as Bool: .bool(truth)
+            default: .string(convertible.description)
             }
-        case .array(let values):
-            line.append(UInt8(ascii: "["))
-            for (index, value) in values.enumerated() {
-                if index > 0 { line.append(UInt8(ascii: ",")) }
-                appendJSON(value, to: &line)
-            }
-            line.append(UInt8(ascii: "]"))
+        case .array(let values): .array(values.map { json($0) })
         case .dictionary(let members):
-            line.append(UInt8(ascii: "{"))
-            for (index, member) in members.sorted(by: { $0.key < $1.key }).enumerated() {
-                if index > 0 { line.append(UInt8(ascii: ",")) }
-                appendJSONString(member.key, to: &line)
-                line.append(UInt8(ascii: ":"))
-                appendJSON(member.value, to: &line)
-            }
-            line.append(UInt8(ascii: "}"))
+            .object(members.sorted { $0.key < $1.key }.map { JSON.Member($0.key, json($0.value)) })
         }
     }
 

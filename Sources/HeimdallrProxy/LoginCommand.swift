@@ -1,6 +1,7 @@
 import ArgumentParser
 import FoundationEssentials
 import QRCode
+import WireText
 
 /// Signs a person in for a client of the running proxy.
 struct LoginCommand: ParsableCommand {
@@ -29,7 +30,7 @@ struct LoginCommand: ParsableCommand {
 
     func run() throws {
         Interruption.watch()
-        let path = "/login/\(AdminClient.escaped(client))"
+        let path = "/login/\(PercentEncoding.uri.encode(client))"
         let notes: [String]
         let begun: Begun = try expect(options.ask("POST", path + (paste ? "?paste=true" : "")))
         switch begun.method {
@@ -141,7 +142,7 @@ struct LoginCommand: ParsableCommand {
         guard let username = Terminal.readLine(), !username.isEmpty else { throw Self.failure("Cancelled.") }
         OutputDescriptor.standardError.write("Password (not shown): ")
         guard let password = Terminal.readSecretLine() else { throw Self.failure("Cancelled.") }
-        let body = "username=\(AdminClient.escaped(username))&password=\(AdminClient.escaped(password))"
+        let body = "username=\(PercentEncoding.uri.encode(username))&password=\(PercentEncoding.uri.encode(password))"
         let answer: Progress = try expect(
             options.ask("POST", path, body: Array(body.utf8), type: "application/x-www-form-urlencoded"))
         return answer.notes ?? []

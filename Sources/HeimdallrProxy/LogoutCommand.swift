@@ -1,4 +1,5 @@
 import ArgumentParser
+import WireText
 
 /// Revokes and forgets the tokens of a client.
 struct LogoutCommand: ParsableCommand {
@@ -20,6 +21,6 @@ struct LogoutCommand: ParsableCommand {
     var local = false
 
     func run() throws {
-        try options.perform("POST", "/logout/\(AdminClient.escaped(client))\(local ? "?local=true" : "")")
+        try options.perform("POST", "/logout/\(PercentEncoding.uri.encode(client))\(local ? "?local=true" : "")")
     }
 }

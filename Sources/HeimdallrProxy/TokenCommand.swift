@@ -1,4 +1,5 @@
 import ArgumentParser
+import WireText
 
 /// Prints a client's access token.
 struct TokenCommand: ParsableCommand {
@@ -15,6 +16,6 @@ struct TokenCommand: ParsableCommand {
     var client: String
 
     func run() throws {
-        try options.perform("GET", "/token/\(AdminClient.escaped(client))")
+        try options.perform("GET", "/token/\(PercentEncoding.uri.encode(client))")
     }
 }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import WireText
 
 /// Explains what the running proxy would do with a request.
 struct WhyCommand: ParsableCommand {
@@ -27,6 +28,7 @@ struct WhyCommand: ParsableCommand {
 
     func run() throws {
         try options.report(
-            "/why?method=\(AdminClient.escaped(method))&url=\(AdminClient.escaped(url))", exitZero: exitZero)
+            "/why?method=\(PercentEncoding.uri.encode(method))&url=\(PercentEncoding.uri.encode(url))",
+            exitZero: exitZero)
     }
 }

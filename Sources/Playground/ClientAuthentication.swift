@@ -1,4 +1,4 @@
-import Cryptography
+import WireText
 
 /// How a request says which OAuth client it comes from (RFC 6749, section 2.3.1).
 enum ClientAuthentication: Sendable, Equatable {
@@ -33,11 +33,12 @@ enum ClientAuthentication: Sendable, Equatable {
 
     private static func basic(_ value: String) -> (id: String, secret: String)? {
         let parts = value.split(separator: " ", maxSplits: 1)
-        guard parts.count == 2, parts[0].lowercased() == "basic", let pair = Base64.decode(Array(parts[1].utf8))
+        guard parts.count == 2, parts[0].lowercased() == "basic",
+            let pair = Base64.decode(Array(parts[1].utf8), as: .padded)
         else { return nil }
         let halves = pair.split(separator: UInt8(ascii: ":"), maxSplits: 1, omittingEmptySubsequences: false)
-        guard halves.count == 2, let id = FormParameters.decoded(halves[0]),
-            let secret = FormParameters.decoded(halves[1])
+        guard halves.count == 2, let id = PercentEncoding.form.decode(halves[0]),
+            let secret = PercentEncoding.form.decode(halves[1])
         else { return nil }
         return (id, secret)
     }

@@ -1,3 +1,5 @@
+import WireText
+
 /// A successful answer of the token endpoint (RFC 6749, section 5.1).
 struct IssuedToken: Sendable, Equatable {
     let accessToken: String
@@ -6,11 +8,11 @@ struct IssuedToken: Sendable, Equatable {
     let scope: String
 
     var json: JSON {
-        var members: [(String, JSON)] = [
-            ("access_token", .string(accessToken)), ("token_type", "Bearer"),
-            ("expires_in", .number(Int(expiresIn.components.seconds))), ("scope", .string(scope)),
+        var members: [JSON.Member] = [
+            .init("access_token", .string(accessToken)), .init("token_type", "Bearer"),
+            .init("expires_in", .number(Int(expiresIn.components.seconds))), .init("scope", .string(scope)),
         ]
-        if let refreshToken { members.append(("refresh_token", .string(refreshToken))) }
+        if let refreshToken { members.append(.init("refresh_token", .string(refreshToken))) }
         return .object(members)
     }
 }
@@ -61,5 +63,5 @@ enum OAuthError: Error, Equatable {
         }
     }
 
-    var json: JSON { .object([("error", .string(code)), ("error_description", .string(sentence))]) }
+    var json: JSON { .object([.init("error", .string(code)), .init("error_description", .string(sentence))]) }
 }

@@ -1,4 +1,5 @@
 import HTTPServer
+import WireText
 
 /// An API that wants a bearer token (RFC 6750) on every path, and tells what it received.
 struct ProtectedAPI: Sendable {
@@ -24,7 +25,7 @@ struct ProtectedAPI: Sendable {
 
     private func refusal(challenge: String, error: String, sentence: String) -> ServerResponse {
         var response = ServerResponse.json(
-            401, .object([("error", .string(error)), ("message", .string(sentence))]))
+            401, .object([.init("error", .string(error)), .init("message", .string(sentence))]))
         response.set("WWW-Authenticate", challenge)
         return response
     }

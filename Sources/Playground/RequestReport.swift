@@ -1,4 +1,5 @@
 import HTTPServer
+import WireText
 
 /// What the API says about a request. The token is shown by its first characters and its length, wherever it stands.
 struct RequestReport: Sendable {
@@ -21,14 +22,14 @@ struct RequestReport: Sendable {
             }
         }
         json = .object([
-            ("message", "The token was accepted. This is what arrived:"),
-            ("method", .string(request.method)),
-            ("path", masked(request.path + (request.query.map { "?\($0)" } ?? ""))),
-            ("host", masked(request.authority)),
-            ("token", .string(shown)),
-            ("scope", .string(scope)),
-            ("body_bytes", .number(request.bodyLength)),
-            ("headers", .object(names.map { ($0, masked(values[$0] ?? "")) })),
+            .init("message", "The token was accepted. This is what arrived:"),
+            .init("method", .string(request.method)),
+            .init("path", masked(request.path + (request.query.map { "?\($0)" } ?? ""))),
+            .init("host", masked(request.authority)),
+            .init("token", .string(shown)),
+            .init("scope", .string(scope)),
+            .init("body_bytes", .number(request.bodyLength)),
+            .init("headers", .object(names.map { .init($0, masked(values[$0] ?? "")) })),
         ])
     }
 

@@ -1,14 +1,16 @@
+import WireText
+
 /// What the authorization server says of itself (RFC 8414).
 enum ServerMetadata {
     static func json(issuer: String) -> JSON {
         .object([
-            ("issuer", .string(issuer)),
-            ("authorization_endpoint", .string(issuer + "/authorize")),
-            ("token_endpoint", .string(issuer + "/token")),
-            ("device_authorization_endpoint", .string(issuer + "/device_authorization")),
-            ("revocation_endpoint", .string(issuer + "/revoke")),
-            ("response_types_supported", .array(["code"])),
-            (
+            .init("issuer", .string(issuer)),
+            .init("authorization_endpoint", .string(issuer + "/authorize")),
+            .init("token_endpoint", .string(issuer + "/token")),
+            .init("device_authorization_endpoint", .string(issuer + "/device_authorization")),
+            .init("revocation_endpoint", .string(issuer + "/revoke")),
+            .init("response_types_supported", .array(["code"])),
+            .init(
                 "grant_types_supported",
                 .array([
                     "client_credentials", "authorization_code", "urn:ietf:params:oauth:grant-type:device_code",
@@ -16,10 +18,10 @@ enum ServerMetadata {
                     "refresh_token",
                 ])
             ),
-            ("scopes_supported", .array(AuthorizationServer.scopes.sorted().map { .string($0) })),
-            ("code_challenge_methods_supported", .array(["S256"])),
-            ("token_endpoint_auth_methods_supported", .array(["client_secret_basic", "client_secret_post"])),
-            ("authorization_response_iss_parameter_supported", .boolean(true)),
+            .init("scopes_supported", .array(AuthorizationServer.scopes.sorted().map { .string($0) })),
+            .init("code_challenge_methods_supported", .array(["S256"])),
+            .init("token_endpoint_auth_methods_supported", .array(["client_secret_basic", "client_secret_post"])),
+            .init("authorization_response_iss_parameter_supported", .bool(true)),
         ])
     }
 }
@@ -28,11 +30,11 @@ extension SignInGrants.DeviceCodes {
     /// RFC 8628, section 3.2.
     func json(issuer: String) -> JSON {
         .object([
-            ("device_code", .string(deviceCode)), ("user_code", .string(userCode)),
-            ("verification_uri", .string(issuer + "/device")),
-            ("verification_uri_complete", .string("\(issuer)/device?user_code=\(userCode)")),
-            ("expires_in", .number(Int(SignInGrants.deviceLifetime.components.seconds))),
-            ("interval", .number(Int(SignInGrants.pollInterval.components.seconds))),
+            .init("device_code", .string(deviceCode)), .init("user_code", .string(userCode)),
+            .init("verification_uri", .string(issuer + "/device")),
+            .init("verification_uri_complete", .string("\(issuer)/device?user_code=\(userCode)")),
+            .init("expires_in", .number(Int(SignInGrants.deviceLifetime.components.seconds))),
+            .init("interval", .number(Int(SignInGrants.pollInterval.components.seconds))),
         ])
     }
 }

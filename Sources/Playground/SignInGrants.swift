@@ -1,4 +1,5 @@
 import Cryptography
+import WireText
 
 /// What a person can agree to, and what becomes of it: the authorization code with PKCE (RFC 6749, section 4.1; RFC 7636)
 /// and the device code (RFC 8628). No I/O, no clock of its own. What it remembers is bounded.

@@ -1,4 +1,5 @@
 import HTML
+import WireText
 
 /// What a browser or a device asks of the authorization server.
 struct SignInRequest: Sendable {
@@ -149,19 +150,10 @@ enum SignInPages {
     }
 
     private static func redirect(_ uri: String, _ parameters: [(String, String?)]) -> SignInAnswer {
-        let query = parameters.compactMap { name, value in value.map { "\(name)=\(percentEncoded($0))" } }
+        let query = parameters.compactMap { name, value in value.map { "\(name)=\(PercentEncoding.uri.encode($0))" } }
         return SignInAnswer(
             status: 303, type: "text/plain; charset=utf-8", body: "",
             location: uri + (uri.contains("?") ? "&" : "?") + query.joined(separator: "&"))
-    }
-
-    /// All but the unreserved characters (RFC 3986, section 2.3).
-    private static func percentEncoded(_ text: String) -> String {
-        let unreserved = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~".utf8)
-        return text.utf8.map { byte in
-            unreserved.contains(byte)
-                ? String(UnicodeScalar(byte)) : "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
-        }.joined()
     }
 
     private static func page(_ status: Int, _ headline: String, _ content: HTML) -> SignInAnswer {

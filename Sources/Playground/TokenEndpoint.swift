@@ -1,5 +1,6 @@
 import HTTPServer
 import Synchronization
+import WireText
 
 /// The authorization server, shared by the endpoints and the API that asks it about tokens.
 final class TokenOffice: Sendable {

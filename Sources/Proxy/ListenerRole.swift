@@ -1,6 +1,7 @@
 import Configuration
 import HTTPMessage
 import Reactor
+import WireText
 
 /// What a listener is for.
 enum ListenerRole {

@@ -1,6 +1,7 @@
 import HTTPMessage
 import Heimdallr
 import Reactor
+import WireText
 
 /// A token as a query parameter (RFC 6750, section 2.3), for servers that know nothing better.
 enum QueryInjection {
@@ -30,9 +31,7 @@ enum QueryInjection {
         }
         output.append(name)
         output.append(byte: UInt8(ascii: "="))
-        value.withSpan { bytes in
-            for index in bytes.indices { appendEscaped(bytes[index], &output) }
-        }
+        value.withSpan { bytes in PercentEncoding.uri.encode(bytes) { output.append(byte: $0) } }
     }
 
     private static func queryStart(of target: Span<UInt8>) -> Int? {
@@ -74,19 +73,5 @@ enum QueryInjection {
             guard byte == expected else { return false }
         }
         return index == parameter.count || parameter[index] == UInt8(ascii: "=")
-    }
-
-    /// Everything but the unreserved characters of RFC 3986, section 2.3.
-    private static func appendEscaped(_ byte: UInt8, _ output: inout ByteBuffer) {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-            UInt8(ascii: "~"):
-            output.append(byte: byte)
-        default:
-            output.append(byte: UInt8(ascii: "%"))
-            if byte < 16 { output.append(byte: UInt8(ascii: "0")) }
-            output.append(hexadecimal: UInt64(byte))
-        }
     }
 }

@@ -1,4 +1,5 @@
 import HTTPMessage
+import WireText
 
 /// By what name a request is found in logs: the program's own (`X-Request-Id`, else `traceparent` of W3C Trace Context),
 /// else one of ours. It is not put on the request: what other systems call it is theirs to say.
@@ -9,11 +10,11 @@ enum RequestID {
     static func read(_ fields: [Field], in bytes: Span<UInt8>) -> [UInt8]? {
         for field in fields where field.known == .requestID {
             let value = bytes[field.value]
-            if isPlain(value) { return copy(value) }
+            if isPlain(value) { return [UInt8](copying: value) }
         }
         for field in fields where field.known == .traceparent {
             let value = bytes[field.value]
-            if isTraceparent(value) { return copy(value) }
+            if isTraceparent(value) { return [UInt8](copying: value) }
         }
         return nil
     }
@@ -21,20 +22,15 @@ enum RequestID {
     /// Ours: where it was counted and its number there.
     static func own(_ start: UInt32, _ number: UInt64) -> [UInt8] {
         var digits = [UInt8](repeating: UInt8(ascii: "-"), count: 8)
-        for index in 0..<8 { digits[index] = digit(start >> (28 - 4 * UInt32(index))) }
+        for index in 0..<8 { digits[index] = ASCII.hexDigit(UInt8(start >> (28 - 4 * UInt32(index)) & 15)) }
         digits.append(UInt8(ascii: "-"))
         var shift: UInt64 = 60
         while shift > 0, number >> shift == 0 { shift -= 4 }
         while true {
-            digits.append(digit(UInt32(truncatingIfNeeded: number >> shift)))
+            digits.append(ASCII.hexDigit(UInt8(number >> shift & 15)))
             guard shift > 0 else { return digits }
             shift -= 4
         }
-    }
-
-    private static func digit(_ value: UInt32) -> UInt8 {
-        let digit = UInt8(truncatingIfNeeded: value & 15)
-        return digit < 10 ? 48 + digit : 87 + digit
     }
 
     /// Letters, digits and what identifiers are joined with.
@@ -42,8 +38,8 @@ enum RequestID {
         guard !value.isEmpty, value.count <= maxLength else { return false }
         for index in value.indices {
             switch value[index] {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+            case let byte where ASCII.isAlphanumeric(byte): continue
+            case UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
                 UInt8(ascii: "~"), UInt8(ascii: ":"), UInt8(ascii: "/"), UInt8(ascii: "+"), UInt8(ascii: "="),
                 UInt8(ascii: "@"), UInt8(ascii: "|"), UInt8(ascii: ","):
                 continue
@@ -70,12 +66,5 @@ enum RequestID {
             }
         }
         return !isZero && isPlain(value)
-    }
-
-    private static func copy(_ value: Span<UInt8>) -> [UInt8] {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(value.count)
-        for index in value.indices { bytes.append(value[index]) }
-        return bytes
     }
 }

@@ -1,3 +1,5 @@
+import WireText
+
 @testable import Heimdallr
 
 private let policy = TokenPolicy(
@@ -38,51 +40,12 @@ private func checkToken(_ input: [UInt8]) {
 
 private func checkJSON(_ input: [UInt8]) {
     guard let value = try? JSONParser.parse(input) else { return }
-    var text: [UInt8] = []
-    write(value, &text)
+    let text = Array(JSON(value).text(.compact, escaping: .page).utf8)
     require((try? JSONParser.parse(text)) == value, "written out, JSON reads the same")
     for end in cuts(text) where end < text.count {
         if case .number = value { break }
         require((try? JSONParser.parse(Array(text[..<end]))) == nil, "a cut text is no text")
     }
-}
-
-private func write(_ value: JSONValue, _ text: inout [UInt8]) {
-    switch value {
-    case .null: text += Array("null".utf8)
-    case .bool(let flag): text += Array("\(flag)".utf8)
-    case .number(let number): text += Array(number.utf8)
-    case .string(let string): write(string, &text)
-    case .array(let elements):
-        text.append(UInt8(ascii: "["))
-        for (index, element) in elements.enumerated() {
-            if index > 0 { text.append(UInt8(ascii: ",")) }
-            write(element, &text)
-        }
-        text.append(UInt8(ascii: "]"))
-    case .object(let members):
-        text.append(UInt8(ascii: "{"))
-        for (index, member) in members.enumerated() {
-            if index > 0 { text.append(UInt8(ascii: ",")) }
-            write(member.key, &text)
-            text.append(UInt8(ascii: ":"))
-            write(member.value, &text)
-        }
-        text.append(UInt8(ascii: "}"))
-    }
-}
-
-private func write(_ string: String, _ text: inout [UInt8]) {
-    let digits = Array("0123456789abcdef".utf8)
-    text.append(UInt8(ascii: "\""))
-    for byte in string.utf8 {
-        switch byte {
-        case UInt8(ascii: "\""), UInt8(ascii: "\\"): text += [UInt8(ascii: "\\"), byte]
-        case 0..<0x20: text += Array("\\u00".utf8) + [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-        default: text.append(byte)
-        }
-    }
-    text.append(UInt8(ascii: "\""))
 }
 
 private func checkText(_ text: String) {

@@ -2,6 +2,7 @@ import Foundation
 import Logging
 import Reactor
 import Testing
+import WireText
 
 @testable import HeimdallrProxy
 
@@ -39,7 +40,7 @@ import Testing
     func `no value, name or message can begin a line or move the terminal`(hostile: String) throws {
         let line = text(hostile, ["field": .string(hostile), hostile: "x", "list": [.string(hostile)]])
         #expect(line.last == "\n")
-        #expect(!line.unicodeScalars.dropLast().contains(where: Escaping.isHidden))
+        #expect(!line.unicodeScalars.dropLast().contains { $0.isInvisible })
         let object = try json(hostile, ["field": .string(hostile), hostile: "x"])
         #expect(object["message"] as? String == hostile)
         #expect(object["field"] as? String == hostile)
@@ -75,36 +76,6 @@ import Testing
 
     @Test func `nested fields become dotted names in text`() {
         #expect(text("m", ["a": ["b": "c", "d": ["e": "f"]]]).hasSuffix(" m a.b=c a.d.e=f\n"))
-    }
-}
-
-@Suite struct TimestampTests {
-    private func shown(_ seconds: Int, _ nanoseconds: Int = 0) -> String {
-        var bytes: [UInt8] = []
-        Timestamp.append(WallTime(seconds: seconds, nanoseconds: nanoseconds), to: &bytes)
-        return String(decoding: bytes, as: UTF8.self)
-    }
-
-    @Test func `known moments`() {
-        #expect(shown(0) == "1970-01-01T00:00:00.000Z")
-        #expect(shown(951_782_400) == "2000-02-29T00:00:00.000Z")
-        #expect(shown(4_107_542_399, 999_999_999) == "2100-02-28T23:59:59.999Z")
-        #expect(shown(4_107_542_400) == "2100-03-01T00:00:00.000Z")
-        #expect(shown(-1) == "1969-12-31T23:59:59.000Z")
-    }
-
-    @Test func `it agrees with the calendar for every day of four hundred years`() {
-        var calendar = Calendar(identifier: .gregorian)
-        calendar.timeZone = .gmt
-        for day in stride(from: -40_000, to: 106_000, by: 1) {
-            let date = Timestamp.civil(daysSince1970: day)
-            let expected = calendar.dateComponents(
-                [.year, .month, .day], from: Date(timeIntervalSince1970: Double(day) * 86_400))
-            guard date.year == expected.year, date.month == expected.month, date.day == expected.day else {
-                Issue.record("day \(day): \(date)")
-                return
-            }
-        }
     }
 }
 

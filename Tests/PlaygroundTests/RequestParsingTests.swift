@@ -57,18 +57,3 @@ import Testing
         #expect(try read([], "client_id=a") == .none(basic: false))
     }
 }
-
-@Suite struct JSONTests {
-    @Test func `any text is one JSON string`() throws {
-        let hostile = "a\"b\\c\n\r\t\u{0}\u{1B}\u{7F}ä\u{85}</script>"
-        let document = JSON.object([("text", .string(hostile)), ("n", 7), ("o", .object([]))]).document
-        let parsed = try JSONSerialization.jsonObject(with: Data(document.utf8)) as? [String: Any]
-        #expect(parsed?["text"] as? String == hostile)
-        #expect(parsed?["n"] as? Int == 7)
-    }
-
-    @Test func `members keep their order`() {
-        let document = JSON.object([("z", 1), ("a", .object([("y", 2), ("b", 3)]))]).document
-        #expect(document == "{\n  \"z\": 1,\n  \"a\": {\n    \"y\": 2,\n    \"b\": 3\n  }\n}\n")
-    }
-}

@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import WireText
 
 @testable import Proxy
 
@@ -49,12 +50,12 @@ struct BasicCredentialsTests {
         for length in 0..<200 {
             let bytes = (0..<length).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
             let text = Array(Data(bytes).base64EncodedString().utf8)
-            #expect(BasicCredentials.decode(text.span) == bytes)
+            #expect(Base64.decode(text, as: .padded) == bytes)
             for _ in 0..<20 where !text.isEmpty {
                 var changed = text
                 changed[Int.random(in: text.indices, using: &generator)] = UInt8.random(
                     in: .min ... .max, using: &generator)
-                guard let read = BasicCredentials.decode(changed.span) else { continue }
+                guard let read = Base64.decode(changed, as: .padded) else { continue }
                 #expect(Array(Data(read).base64EncodedString().utf8) == changed)
             }
         }

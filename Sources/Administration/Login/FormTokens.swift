@@ -1,5 +1,6 @@
 import Cryptography
 import Heimdallr
+import WireText
 
 /// Tells a form of our own page from one that somebody else made: each browser has a cookie, and a form carries what only
 /// this process can make of it. Another server on this host could set the cookie, but not make the token.

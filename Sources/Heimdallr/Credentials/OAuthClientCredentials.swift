@@ -1,4 +1,5 @@
 internal import Cryptography
+internal import WireText
 
 /// How a client shows the token endpoint who it is: RFC 6749 section 2.3.
 public protocol OAuthClientCredentials: Sendable {
@@ -91,8 +92,8 @@ public struct OAuthClientSecretCredentials: OAuthClientCredentials {
 
     private static func encode(_ bytes: Span<UInt8>, _ encoding: BasicEncoding, to output: inout SecretWriter) {
         switch encoding {
-        case .form: FormEncoding.form(bytes, to: &output)
-        case .percent: FormEncoding.percent(bytes, to: &output)
+        case .form: PercentEncoding.form.encode(bytes) { output.append($0) }
+        case .percent: PercentEncoding.uri.encode(bytes) { output.append($0) }
         case .raw: output.append(bytes)
         }
     }

@@ -1,4 +1,5 @@
 internal import Cryptography
+internal import WireText
 
 /// A value that must not be shown: prints as `<redacted>`, compares in constant time, and is wiped from memory when
 /// its last copy goes. `revealed` and `revealedBytes` make copies that are not wiped; call them where the value
@@ -50,12 +51,7 @@ public struct Secret: Sendable, Hashable, Redacted {
 
     /// A copy of the bytes, which nobody wipes.
     public var revealedBytes: [UInt8] {
-        storage.withSpan { span in
-            var bytes: [UInt8] = []
-            bytes.reserveCapacity(span.count)
-            for index in span.indices { bytes.append(span[index]) }
-            return bytes
-        }
+        storage.withSpan { [UInt8](copying: $0) }
     }
 
     /// Lends the bytes to `body` without a copy; they can't leave it.

@@ -1,3 +1,5 @@
+internal import WireText
+
 /// The addresses of an authorization server, by the names that RFC 8414 section 2 gives them.
 enum Endpoint: String, Sendable, Hashable, CaseIterable {
     case token = "token_endpoint"

@@ -1,3 +1,5 @@
+internal import WireText
+
 /// One header field, as it stands in the message (RFC 9110 section 5).
 public struct HeimdallrHTTPField: Sendable {
     /// The field's name; names compare without case.

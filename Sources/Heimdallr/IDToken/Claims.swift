@@ -1,4 +1,5 @@
 internal import Cryptography
+internal import WireText
 
 /// What a verified id token says, and whether that fits: OpenID Connect Core section 3.1.3.7.
 struct Claims: Sendable {

@@ -1,4 +1,5 @@
 internal import Cryptography
+internal import WireText
 
 /// An issuer's public keys: RFC 7517 section 5. Keys of a kind that we don't know are left out.
 struct KeySet: Sendable {

@@ -1,4 +1,5 @@
 internal import Cryptography
+internal import WireText
 
 /// A JSON Web Token in its compact form, taken apart: RFC 7515 section 7.1. Nothing in it is believed yet.
 struct SignedToken: Sendable {
@@ -58,9 +59,6 @@ struct SignedToken: Sendable {
 
     /// base64url without padding, and no other spelling of the same bytes.
     static func bytes(_ part: some Sequence<UInt8>) -> [UInt8]? {
-        let digits = Array(part)
-        guard !digits.contains(where: { $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "=") })
-        else { return nil }
-        return Base64.decode(digits)
+        Base64.decode(Array(part), as: .url)
     }
 }

@@ -1,3 +1,5 @@
+internal import WireText
+
 /// Token requests of one client: builds them, and reads what comes back.
 struct TokenExchange: Sendable {
     let configuration: HeimdallrConfiguration

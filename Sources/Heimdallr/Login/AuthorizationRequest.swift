@@ -1,4 +1,5 @@
 internal import Cryptography
+internal import WireText
 
 /// What the browser carries to the authorization endpoint: RFC 6749 sections 4.1.1 and 4.2.1, RFC 7636 section 4.3.
 /// Made once for each login, with fresh random values.
@@ -56,12 +57,10 @@ struct AuthorizationRequest: Sendable {
         let pairs = parameters.map { parameter in
             let value =
                 switch parameter.value {
-                case .plain(let text): Array(text.utf8)
-                case .secret(let secret): secret.revealedBytes
+                case .plain(let text): PercentEncoding.uri.encode(text)
+                case .secret(let secret): PercentEncoding.uri.encode(secret.revealedBytes)
                 }
-            let bytes =
-                FormEncoding.percent(Array(parameter.name.utf8)) + [UInt8(ascii: "=")] + FormEncoding.percent(value)
-            return String(decoding: bytes, as: UTF8.self)
+            return "\(PercentEncoding.uri.encode(parameter.name))=\(value)"
         }
         let joint = endpoint.contains("?") ? (endpoint.hasSuffix("?") || endpoint.hasSuffix("&") ? "" : "&") : "?"
         return endpoint + joint + pairs.joined(separator: "&")

@@ -1,4 +1,5 @@
 internal import Cryptography
+internal import WireText
 
 /// What the browser brought back, checked against the login that it must belong to: RFC 6749 sections 4.1.2 and 4.2.2,
 /// RFC 9207. Every byte of it may come from an attacker.
@@ -82,7 +83,7 @@ struct AuthorizationResponse: Sendable {
         let known = knownNames(isFragment ? .implicit : .browser)
         var seen: Set<String> = []
         for pair in answer.split(separator: "&").prefix(maxParameters) {
-            guard let name = text(pair.prefix { $0 != "=" }), known.contains(name) else { continue }
+            guard let name = FormText.pair(pair.utf8).name, known.contains(name) else { continue }
             guard seen.insert(name).inserted else { return name }
         }
         return nil
@@ -118,7 +119,7 @@ struct AuthorizationResponse: Sendable {
 
     // MARK: application/x-www-form-urlencoded
 
-    /// Split at the first `=`, each part decoded once. A name of ours that comes twice is nobody's to choose from (RFC 6749
+    /// A name of ours that comes twice is nobody's to choose from (RFC 6749
     /// section 3.1). What we do not know may repeat or be unreadable, and is left out then.
     private static func decode(
         _ pairs: [Substring], _ names: Set<String>
@@ -128,9 +129,8 @@ struct AuthorizationResponse: Sendable {
         var foreign: [String: String] = [:]
         var repeated: Set<String> = []
         for pair in pairs {
-            let cut = pair.firstIndex(of: "=") ?? pair.endIndex
-            guard let name = text(pair[..<cut]) else { continue }
-            let value = text(pair[cut...].dropFirst())
+            let (name, value) = FormText.pair(pair.utf8)
+            guard let name else { continue }
             guard names.contains(name) else {
                 if let value, foreign.updateValue(value, forKey: name) == nil { continue }
                 repeated.insert(name)
@@ -139,31 +139,5 @@ struct AuthorizationResponse: Sendable {
             guard let value, known.updateValue(value, forKey: name) == nil else { throw .malformedRedirect }
         }
         return (known, foreign.filter { !repeated.contains($0.key) })
-    }
-
-    private static func text(_ encoded: Substring) -> String? {
-        var bytes: [UInt8] = []
-        var rest = encoded.utf8
-        while let byte = rest.popFirst() {
-            switch byte {
-            case UInt8(ascii: "+"): bytes.append(UInt8(ascii: " "))
-            case UInt8(ascii: "%"):
-                guard let high = rest.popFirst().flatMap(digit), let low = rest.popFirst().flatMap(digit) else {
-                    return nil
-                }
-                bytes.append(high << 4 | low)
-            default: bytes.append(byte)
-            }
-        }
-        return String(validating: bytes, as: UTF8.self)
-    }
-
-    private static func digit(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-        default: nil
-        }
     }
 }

@@ -1,3 +1,5 @@
+internal import WireText
+
 /// The answer of a device authorization endpoint: RFC 8628 section 3.2.
 struct DeviceAuthorization: Sendable {
     var deviceCode: Secret

@@ -1,3 +1,5 @@
+internal import WireText
+
 /// Whether a login's request is pushed to the server first, so that the browser carries only a reference to it: RFC
 /// 9126.
 public enum PushedAuthorization: String, Sendable, Hashable, CaseIterable {

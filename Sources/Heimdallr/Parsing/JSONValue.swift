@@ -1,25 +1,2 @@
-/// One value of a JSON text: RFC 8259 section 3.
-public enum JSONValue: Sendable, Hashable {
-    /// `null`
-    case null
-    /// `true` or `false`
-    case bool(Bool)
-    /// A number as it was written, so that no digit is lost. `Double(text)` gives its value, which is finite.
-    case number(String)
-    /// A string, its escapes resolved.
-    case string(String)
-    /// An array's values, in their order.
-    case array([JSONValue])
-    /// An object's members by name.
-    case object([String: JSONValue])
-
-    /// The text of a string; `nil` for any other value.
-    public var string: String? {
-        if case .string(let text) = self { text } else { nil }
-    }
-
-    /// An object's member of this name; `nil` where it has none, and for any other value.
-    public subscript(name: String) -> JSONValue? {
-        if case .object(let members) = self { members[name] } else { nil }
-    }
-}
+// The fields of a token's answer that the library does not know are of this type: part of what it offers.
+@_exported public import enum WireText.JSONValue

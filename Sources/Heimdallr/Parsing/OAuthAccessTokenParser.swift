@@ -1,3 +1,6 @@
+internal import Cryptography
+internal import WireText
+
 /// Reads the body of a token endpoint's successful answer: RFC 6749 section 5.1.
 public protocol OAuthAccessTokenParser: Sendable {
     /// Called on any thread, once for each answer.
@@ -40,16 +43,18 @@ public struct OAuthAccessTokenDefaultParser: OAuthAccessTokenParser {
         do { found = try JSONParser.members(body) } catch { throw .notJSON }
         guard var members = found else { throw .notAnObject }
 
-        guard let accessToken = members.removeValue(forKey: "access_token")?.secret, !accessToken.isEmpty else {
+        guard let accessToken = members.removeValue(forKey: "access_token")?.secret(in: body), !accessToken.isEmpty
+        else {
             throw .noAccessToken
         }
         var response = TokenResponse(
-            accessToken: accessToken, tokenType: members.removeValue(forKey: "token_type")?.secret?.revealed)
-        response.expiresIn = members.removeValue(forKey: "expires_in").flatMap(Self.seconds)
-        switch members.removeValue(forKey: "refresh_token")?.value {
+            accessToken: accessToken, tokenType: members.removeValue(forKey: "token_type")?.secret(in: body)?.revealed)
+        response.expiresIn = members.removeValue(forKey: "expires_in").flatMap { Self.seconds($0, body) }
+        let refreshToken = members.removeValue(forKey: "refresh_token")
+        switch refreshToken?.value {
         case nil, .null: break
-        case .string(let token):
-            guard !token.isEmpty else { break }
+        case .string:
+            guard let token = refreshToken?.secret(in: body), !token.isEmpty else { break }
             guard token.withSpan({ span in span.indices.allSatisfy { span[$0] >= 0x20 && span[$0] <= 0x7E } }) else {
                 throw .badRefreshToken
             }
@@ -58,10 +63,10 @@ public struct OAuthAccessTokenDefaultParser: OAuthAccessTokenParser {
         }
         // The second name is Keycloak's.
         let refreshLives = ["refresh_token_expires_in", "refresh_expires_in"].map {
-            members.removeValue(forKey: $0).flatMap(Self.seconds)
+            members.removeValue(forKey: $0).flatMap { Self.seconds($0, body) }
         }
         response.refreshTokenExpiresIn = refreshLives.compactMap { $0 }.first
-        if let idToken = members.removeValue(forKey: "id_token")?.secret, !idToken.isEmpty {
+        if let idToken = members.removeValue(forKey: "id_token")?.secret(in: body), !idToken.isEmpty {
             response.idToken = idToken
         }
         if let scope = members.removeValue(forKey: "scope") { response.scope = Self.scopes(scope, body) }
@@ -69,10 +74,10 @@ public struct OAuthAccessTokenDefaultParser: OAuthAccessTokenParser {
         return response
     }
 
-    private static func seconds(_ member: JSONParser.Member) -> Double? {
+    private static func seconds(_ member: JSONParser.Member, _ body: Span<UInt8>) -> Double? {
         switch member.value {
         case .number(let text): seconds(.number(text))
-        case .string(let text): seconds(.string(text.revealed))
+        case .string: (member.secret(in: body)?.revealed).flatMap { seconds(.string($0)) }
         case .null, .other: nil
         }
     }
@@ -101,7 +106,7 @@ public struct OAuthAccessTokenDefaultParser: OAuthAccessTokenParser {
     }
 
     private static func scopes(_ member: JSONParser.Member, _ body: Span<UInt8>) -> [String]? {
-        if let text = member.secret { return text.revealed.split(separator: " ").map(String.init) }
+        if let text = member.secret(in: body) { return text.revealed.split(separator: " ").map(String.init) }
         guard case .other = member.value, case .array(let elements) = SecretMembers([member], of: body).values["scope"]
         else { return nil }
         return elements.compactMap(\.string)
@@ -109,7 +114,12 @@ public struct OAuthAccessTokenDefaultParser: OAuthAccessTokenParser {
 }
 
 extension JSONParser.Member {
-    fileprivate var secret: Secret? {
-        if case .string(let text) = value { text } else { nil }
+    /// What its string stands for.
+    /// - Parameter body: what the member was read from.
+    fileprivate func secret(in body: Span<UInt8>) -> Secret? {
+        guard case .string(let range) = value else { return nil }
+        var writer = SecretWriter(capacity: range.count)
+        JSONParser.decode(string: range, in: body) { writer.append($0) }
+        return Secret(writer.finish())
     }
 }

@@ -1,4 +1,5 @@
 internal import Cryptography
+internal import WireText
 
 /// A JSON object whose values may be secret: kept as its text, which is wiped with the last copy, and read when somebody
 /// asks.
@@ -12,7 +13,7 @@ struct SecretMembers: Sendable {
             return
         }
         var writer = SecretWriter(capacity: 256)
-        Self.write(.object(members), to: &writer)
+        JSON(.object(members)).write(.compact, escaping: .required) { writer.append($0) }
         text = Secret(writer.finish())
     }
 
@@ -36,50 +37,6 @@ struct SecretMembers: Sendable {
             return [:]
         }
         return members
-    }
-
-    private static func write(_ value: JSONValue, to writer: inout SecretWriter) {
-        switch value {
-        case .null: writer.append("null")
-        case .bool(let flag): writer.append(flag ? "true" : "false")
-        case .number(let text): writer.append(text)
-        case .string(let text): write(text, to: &writer)
-        case .array(let elements):
-            writer.append(UInt8(ascii: "["))
-            for (index, element) in elements.enumerated() {
-                if index > 0 { writer.append(UInt8(ascii: ",")) }
-                write(element, to: &writer)
-            }
-            writer.append(UInt8(ascii: "]"))
-        case .object(let members):
-            writer.append(UInt8(ascii: "{"))
-            for (index, member) in members.enumerated() {
-                if index > 0 { writer.append(UInt8(ascii: ",")) }
-                write(member.key, to: &writer)
-                writer.append(UInt8(ascii: ":"))
-                write(member.value, to: &writer)
-            }
-            writer.append(UInt8(ascii: "}"))
-        }
-    }
-
-    /// RFC 8259 section 7.
-    private static func write(_ text: String, to writer: inout SecretWriter) {
-        let digits = Array("0123456789abcdef".utf8)
-        writer.append(UInt8(ascii: "\""))
-        for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-                writer.append(UInt8(ascii: "\\"))
-                writer.append(byte)
-            case 0..<0x20:
-                writer.append("\\u00")
-                writer.append(digits[Int(byte >> 4)])
-                writer.append(digits[Int(byte & 0x0F)])
-            default: writer.append(byte)
-            }
-        }
-        writer.append(UInt8(ascii: "\""))
     }
 }
 

@@ -1,3 +1,5 @@
+internal import WireText
+
 /// Finds a secret in what a server sent, however it was spelt on the way: each of its bytes plain, percent-encoded in
 /// either case and once more on top, as `+` for a space, as a JSON escape or as an HTML reference.
 enum SecretSpelling {
@@ -103,13 +105,9 @@ enum SecretSpelling {
     private static func hex(_ text: [UInt8], _ start: Int, _ count: Int) -> Int? {
         guard start + count <= text.count else { return nil }
         var value = 0
-        for index in start..<(start + count) {
-            switch text[index] {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"): value = value << 4 | Int(text[index] - 48)
-            case UInt8(ascii: "a")...UInt8(ascii: "f"), UInt8(ascii: "A")...UInt8(ascii: "F"):
-                value = value << 4 | Int((text[index] | 0x20) - 87)
-            default: return nil
-            }
+        for byte in text[start..<(start + count)] {
+            guard let digit = ASCII.hexValue(byte) else { return nil }
+            value = value << 4 | Int(digit)
         }
         return value
     }

@@ -1,4 +1,5 @@
 import HTTPMessage
+internal import WireText
 
 extension Heimdallr {
     /// Sends `request` with a token on it. Where the resource answers 401 because of the token (RFC 6750 section 3.1),

@@ -1,3 +1,5 @@
+internal import WireText
+
 /// One parameter in a URL's query; everything else stays byte for byte.
 enum QueryParameter {
     static func set(_ name: String, to value: Secret, in url: String) -> String {
@@ -7,8 +9,8 @@ enum QueryParameter {
             fragment = rest[hash...]
             rest = rest[..<hash]
         }
-        let encodedName = String(decoding: FormEncoding.percent(Array(name.utf8)), as: UTF8.self)
-        let encodedValue = String(decoding: FormEncoding.percent(value.revealedBytes), as: UTF8.self)
+        let encodedName = PercentEncoding.uri.encode(name)
+        let encodedValue = PercentEncoding.uri.encode(value.revealedBytes)
         let pair = "\(encodedName)=\(encodedValue)"
         guard let mark = rest.firstIndex(of: "?") else { return "\(rest)?\(pair)\(fragment)" }
         var kept = rest[rest.index(after: mark)...].split(separator: "&", omittingEmptySubsequences: false)

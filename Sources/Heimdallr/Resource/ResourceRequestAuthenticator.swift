@@ -1,3 +1,5 @@
+internal import WireText
+
 /// What a token looks like on a request: which header field or query parameter it goes into, and with which value.
 public enum RequestCredential: Sendable, Equatable {
     /// A header field: `Authorization: Bearer …`, say.

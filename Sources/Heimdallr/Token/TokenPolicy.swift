@@ -1,3 +1,5 @@
+internal import WireText
+
 /// How a token endpoint's answer becomes a token that may be used.
 struct TokenPolicy: Sendable {
     /// No answer makes a token live longer; deadlines stay far from overflow.

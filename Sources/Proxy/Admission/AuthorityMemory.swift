@@ -1,4 +1,5 @@
 import HTTPMessage
+import WireText
 
 /// The authority that was asked for last, and what is known of it: programs ask for the same one again and again.
 struct AuthorityMemory {
@@ -20,7 +21,7 @@ struct AuthorityMemory {
         do throws(MessageError) { authority = try Authority(parsing: bytes) } catch { throw Problem(error) }
         let known = Known(authority: authority, rules: routes.rules(for: authority, scheme: scheme))
         self.bytes.removeAll(keepingCapacity: true)
-        for index in bytes.indices { self.bytes.append(bytes[index]) }
+        self.bytes.append(copying: bytes)
         self.scheme = scheme
         self.known = known
         destination = nil

@@ -1,4 +1,5 @@
 import HTTPMessage
+import WireText
 
 /// Requests that come back although they are never dialled to a listener of ours: a redirection of ports or another proxy
 /// leads them here. Via shows it (RFC 9110, section 7.6.3).

@@ -1,4 +1,5 @@
 import HTTPMessage
+import WireText
 
 /// The names of fields and parameters that servers take another method or path from. Pure.
 ///
@@ -78,7 +79,7 @@ enum Overrides {
     private static func isMethod(_ name: Span<UInt8>) -> Bool {
         if isOne(of: methods, name) { return true }
         // `_method` and `$httpMethod` are such names, `method` and `httpMethod` may be anything.
-        guard !name.isEmpty, !isAlphanumeric(name[0]) else { return false }
+        guard !name.isEmpty, !ASCII.isAlphanumeric(name[0]) else { return false }
         return isOne(of: markedMethods, name)
     }
 
@@ -93,21 +94,11 @@ enum Overrides {
         var matched = 0
         for index in name.indices {
             let byte = name[index]
-            guard isAlphanumeric(byte) else { continue }
-            let lower = byte >= 65 && byte <= 90 ? byte | 0x20 : byte
-            guard matched < wanted.count, lower == wanted[matched] else { return false }
+            guard ASCII.isAlphanumeric(byte) else { continue }
+            guard matched < wanted.count, ASCII.lowercased(byte) == wanted[matched] else { return false }
             matched += 1
         }
         return matched == wanted.count
-    }
-
-    private static func isAlphanumeric(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"):
-            true
-        default: false
-        }
     }
 
     private static let methods = [

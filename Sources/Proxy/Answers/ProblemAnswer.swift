@@ -1,5 +1,6 @@
 import HTTPServer
 import Reactor
+import WireText
 
 /// Writes a `Problem` as an HTTP answer: `Proxy-Status` (RFC 9209) and a problem+json body (RFC 9457).
 enum ProblemAnswer {
@@ -7,18 +8,19 @@ enum ProblemAnswer {
         _ problem: Problem, to output: inout ByteBuffer, client: String?, upstream: String?, requestID: [UInt8]? = nil,
         isHead: Bool, closes: Bool
     ) {
-        var body: [UInt8] = []
-        JSON.open(&body)
-        JSON.member("type", "urn:heimdallr-proxy:problem:\(problem.slug)", &body)
-        JSON.member("title", problem.title, &body)
-        JSON.member("status", problem.status, &body)
-        JSON.member("detail", problem.detail, &body)
-        if let client { JSON.member("client", client, &body) }
-        if let upstream { JSON.member("upstream", upstream, &body) }
+        var members: [JSON.Member] = [
+            .init("type", .string("urn:heimdallr-proxy:problem:\(problem.slug)")),
+            .init("title", .string(problem.title)), .init("status", .number(problem.status)),
+            .init("detail", .string(problem.detail)),
+        ]
+        if let client { members.append(.init("client", .string(client))) }
+        if let upstream { members.append(.init("upstream", .string(upstream))) }
         // As in the access log, so that who reads the one finds the other.
-        if let requestID { JSON.member("request_id", String(decoding: requestID, as: UTF8.self), &body) }
-        if let loginURL = problem.loginURL { JSON.member("login_url", loginURL, &body) }
-        JSON.close(&body)
+        if let requestID { members.append(.init("request_id", .string(String(decoding: requestID, as: UTF8.self)))) }
+        if let loginURL = problem.loginURL { members.append(.init("login_url", .string(loginURL))) }
+        var body: [UInt8] = []
+        JSON.object(members).write(.compact, escaping: .required) { body.append($0) }
+        body.append(ASCII.lf)
 
         output.append("HTTP/1.1 ")
         output.append(decimal: UInt64(problem.status))
@@ -40,47 +42,5 @@ enum ProblemAnswer {
         if closes { output.append("\r\nConnection: close") }
         output.append("\r\n\r\n")
         if !isHead { output.append(body) }
-    }
-}
-
-/// As much of JSON as a problem needs.
-private enum JSON {
-    static func open(_ body: inout [UInt8]) { body += Array("{".utf8) }
-
-    static func close(_ body: inout [UInt8]) { body += Array("}\n".utf8) }
-
-    static func member(_ name: String, _ value: Int, _ body: inout [UInt8]) {
-        key(name, &body)
-        body += Array(String(value).utf8)
-    }
-
-    static func member(_ name: String, _ value: String, _ body: inout [UInt8]) {
-        key(name, &body)
-        string(value, &body)
-    }
-
-    private static func key(_ name: String, _ body: inout [UInt8]) {
-        if body.count > 1 { body.append(UInt8(ascii: ",")) }
-        string(name, &body)
-        body.append(UInt8(ascii: ":"))
-    }
-
-    private static func string(_ value: String, _ body: inout [UInt8]) {
-        body.append(UInt8(ascii: "\""))
-        for scalar in value.unicodeScalars {
-            switch scalar {
-            case "\"", "\\":
-                body.append(UInt8(ascii: "\\"))
-                body.append(UInt8(scalar.value))
-            case "\u{0}"..."\u{1f}": body += Array("\\u00".utf8) + hex(UInt8(scalar.value))
-            default: body += Array(String(scalar).utf8)
-            }
-        }
-        body.append(UInt8(ascii: "\""))
-    }
-
-    private static func hex(_ byte: UInt8) -> [UInt8] {
-        let digits = Array("0123456789abcdef".utf8)
-        return [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
     }
 }

@@ -1,6 +1,7 @@
 import HTTPMessage
 import HTTPServer
 import Reactor
+import WireText
 
 // TRACE and OPTIONS that may go no further (RFC 9110, section 7.6.2).
 extension Forwarder {

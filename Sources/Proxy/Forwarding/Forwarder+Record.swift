@@ -3,6 +3,7 @@ import CurlTransport
 import HTTPMessage
 import HTTPServer
 import Reactor
+import WireText
 
 // What the access log says of a request.
 extension Forwarder {

@@ -1,4 +1,5 @@
 import HTTPMessage
+import WireText
 
 /// An answer that is held back.
 struct HeldAnswer {
@@ -23,7 +24,7 @@ struct HeldAnswer {
             isWhole = false
             body = []
         } else {
-            for index in piece.indices { body.append(piece[index]) }
+            body.append(copying: piece)
         }
         return count <= Self.mostRead
     }

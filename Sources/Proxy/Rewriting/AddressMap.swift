@@ -1,5 +1,6 @@
 import HTTPMessage
 import Reactor
+import WireText
 
 /// One upstream's addresses as its program knows them, and back (RFC 9110, sections 10.2.2 and 8.7; RFC 4918, section
 /// 10.3).

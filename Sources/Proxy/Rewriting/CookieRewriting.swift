@@ -1,5 +1,6 @@
 import HTTPMessage
 import Reactor
+import WireText
 
 // Cookies of an upstream for a program that knows it by another address (RFC 6265, section 5.2).
 extension AddressMap {

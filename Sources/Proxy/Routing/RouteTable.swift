@@ -1,5 +1,6 @@
 import Configuration
 import HTTPMessage
+import WireText
 
 /// Which upstream a request is for. Built once from the configuration, then only read; safe on every loop.
 ///

@@ -1,6 +1,7 @@
 import CurlTransport
 import HTTPMessage
 import Reactor
+import WireText
 
 /// A request that libcurl's own engine carries, over HTTP/2. Loop's thread only.
 final class TransferredExchange: UpstreamExchange {
@@ -176,19 +177,13 @@ extension TransferredExchange: TransferDelegate {
             switch try ResponseTrailer.check(line: line) {
             case .field(let name, let value):
                 if head.connectionNames(line.extracting(name.range)) { return true }
-                trailers.append((Self.copy(line, name), Self.copy(line, value)))
+                trailers.append(([UInt8](copying: line[name]), [UInt8](copying: line[value])))
             case .forbidden, .end: break
             }
             return true
         } catch {
             return refuse(error)
         }
-    }
-
-    private static func copy(_ line: Span<UInt8>, _ range: ByteRange) -> [UInt8] {
-        var bytes: [UInt8] = []
-        for index in range.range { bytes.append(line[index]) }
-        return bytes
     }
 
     func transfer(_ transfer: Transfer, upload: inout MutableSpan<UInt8>) -> UploadStep {

@@ -1,4 +1,5 @@
 import HTTPMessage
+import WireText
 
 /// User and password of a `Basic` credential (RFC 7617, section 2).
 struct BasicCredentials: Equatable {
@@ -23,7 +24,8 @@ struct BasicCredentials: Equatable {
         else { return nil }
         var start = 6
         while start < value.count, value[start] == UInt8(ascii: " ") { start += 1 }
-        guard let bytes = Self.decode(value.extracting(start...)), let text = Self.text(bytes),
+        guard let bytes = Base64.decode([UInt8](copying: value.extracting(start...)), as: .padded),
+            let text = Self.text(bytes),
             let colon = text.firstIndex(of: UInt8(ascii: ":"))
         else { return nil }
         user = String(decoding: text[..<colon], as: UTF8.self)
@@ -42,40 +44,4 @@ struct BasicCredentials: Equatable {
     }
 
     private static let scheme = Array("basic".utf8)
-
-    /// Base64 with its padding (RFC 4648, section 4), in its one canonical form.
-    static func decode(_ text: Span<UInt8>) -> [UInt8]? {
-        guard text.count % 4 == 0 else { return nil }
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(text.count / 4 * 3)
-        var bits: UInt32 = 0
-        var count = 0
-        var padding = 0
-        for index in text.indices {
-            let byte = text[index]
-            if byte == UInt8(ascii: "=") {
-                padding += 1
-                continue
-            }
-            guard padding == 0, let digit = digit(byte) else { return nil }
-            bits = bits << 6 | digit
-            count += 6
-            guard count >= 8 else { continue }
-            count -= 8
-            bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(count)))
-        }
-        guard padding <= 2, padding * 2 == count, bits & (1 << UInt32(count) - 1) == 0 else { return nil }
-        return bytes
-    }
-
-    private static func digit(_ byte: UInt8) -> UInt32? {
-        switch byte {
-        case 65...90: UInt32(byte) - 65
-        case 97...122: UInt32(byte) - 71
-        case 48...57: UInt32(byte) + 4
-        case UInt8(ascii: "+"): 62
-        case UInt8(ascii: "/"): 63
-        default: nil
-        }
-    }
 }

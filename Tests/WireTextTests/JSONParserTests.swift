@@ -1,6 +1,5 @@
 import Testing
-
-@testable import Heimdallr
+import WireText
 
 @Suite struct `The JSON parser` {
     private func parse(_ text: String) -> JSONValue? { try? JSONParser.parse(Array(text.utf8)) }
@@ -55,5 +54,44 @@ import Testing
                 _ = try? JSONParser.parse(changed)
             }
         }
+    }
+
+    @Test("says where the members of an object stand, and hands out their strings in pieces")
+    func members() throws {
+        let text = #" {"a":"x\u00e9\/y", "n" : -1.5 , "z":null,"o":{"q":["r"]}, "e":""}"#
+        let bytes = Array(text.utf8)
+        let found = try JSONParser.members(bytes.span)
+        let members = try #require(found)
+        #expect(members.keys.sorted() == ["a", "e", "n", "o", "z"])
+        func decoded(_ name: String) -> String? {
+            guard case .string(let range) = members[name]?.value else { return nil }
+            var output: [UInt8] = []
+            JSONParser.decode(string: range, in: bytes.span) { output.append(copying: $0) }
+            return String(validating: output, as: UTF8.self)
+        }
+        #expect(decoded("a") == "xé/y")
+        #expect(decoded("e") == "")
+        #expect(members["n"]?.value == .number("-1.5"))
+        #expect(members["z"]?.value == .null)
+        #expect(members["o"]?.value == .other)
+        let source = try #require(members["o"]?.source)
+        #expect(String(decoding: bytes[source], as: UTF8.self) == #""o":{"q":["r"]}"#)
+    }
+
+    @Test(
+        "refuses in members what it refuses elsewhere",
+        arguments: [
+            #"{"a":1,"a":2}"#, #"{"a":{"b":1,"b":2}}"#, #"{"a":"\ud800"}"#, #"{"a":"x"#, #"{"a":"x"} x"#,
+            "{\"a\":\"\n\"}",
+        ])
+    func badMembers(text: String) {
+        #expect(throws: JSONParser.Fault.self) { _ = try JSONParser.members(Array(text.utf8).span) }
+    }
+
+    @Test("knows an object from other values")
+    func notAnObject() throws {
+        let members = try JSONParser.members(Array("[1]".utf8).span)
+        #expect(members == nil)
+        #expect(throws: JSONParser.Fault.self) { _ = try JSONParser.members(Array("[1".utf8).span) }
     }
 }

@@ -1,51 +1,50 @@
-internal import Cryptography
-
 /// A strict JSON parser over bytes from a peer that may be hostile: it reads what RFC 8259 allows and a byte order mark
-/// in front, and refuses two members of one name (readers differ on which counts), bad UTF-8, half surrogate
-/// pairs and deep nesting. It never traps.
-struct JSONParser: ~Escapable {
-    enum Fault: Error, Equatable {
+/// in front, and refuses two members of one name (readers differ on which counts), bad UTF-8, half surrogate pairs and
+/// nesting deeper than `maxDepth`. It never traps, and takes time and memory that grow with the bytes and no faster.
+public struct JSONParser: ~Escapable {
+    public enum Fault: Error, Equatable {
         case malformed(at: Int)
         case tooDeep
         case duplicateName
     }
 
-    static let maxDepth = 32
+    public static let maxDepth = 32
 
     private let bytes: Span<UInt8>
     private var position = 0
     /// Only looks whether all is well: makes no copy of any string but of names.
     private var isDry = false
 
-    static func parse(_ bytes: [UInt8]) throws(Fault) -> JSONValue { try parse(bytes.span) }
+    public static func parse(_ bytes: [UInt8]) throws(Fault) -> JSONValue { try parse(bytes.span) }
 
-    static func parse(_ bytes: Span<UInt8>) throws(Fault) -> JSONValue {
+    public static func parse(_ bytes: Span<UInt8>) throws(Fault) -> JSONValue {
         var parser = JSONParser(bytes)
         let value = try parser.value(depth: 0)
         try parser.end()
         return value
     }
 
-    /// A member of an object that holds secrets.
-    struct Member {
-        enum Value {
-            case string(Secret)
+    /// A member of an object whose strings may be secrets: where it stands, not what it says.
+    public struct Member: Sendable, Equatable {
+        public enum Value: Sendable, Equatable {
+            /// What stands between its quotes, for `decode(string:in:to:)`.
+            case string(Range<Int>)
             case number(String)
             case null
             /// Anything else; it is in `source`.
             case other
         }
 
-        var value: Value
+        public var value: Value
         /// Name, colon and value as they were written.
-        var source: Range<Int>
+        public var source: Range<Int>
     }
 
-    /// The members of an object; `nil` for any other value.
-    static func members(_ bytes: Span<UInt8>) throws(Fault) -> [String: Member]? {
+    /// The members of an object; `nil` for any other value. No copy is made of a string but of names.
+    public static func members(_ bytes: Span<UInt8>) throws(Fault) -> [String: Member]? {
         var parser = JSONParser(bytes)
         parser.skipSpace()
-        guard parser.current == UInt8(ascii: "{") else {
+        guard parser.current == ASCII.leftBrace else {
             _ = try parser.value(depth: 0)
             try parser.end()
             return nil
@@ -61,14 +60,25 @@ struct JSONParser: ~Escapable {
         return members
     }
 
+    /// What a member's string stands for, in pieces of valid UTF-8.
+    public static func decode(string range: Range<Int>, in bytes: Span<UInt8>, to output: (Span<UInt8>) -> Void) {
+        var parser = JSONParser(bytes)
+        parser.position = range.lowerBound - 1
+        // It has been read before, so nothing is wrong with it.
+        try? parser.characters(output)
+    }
+
     private mutating func member() throws(Fault) -> Member.Value {
         guard let byte = current else { throw malformed }
+        let start = position
         switch byte {
-        case UInt8(ascii: "\""): return .string(Secret(try characters()))
+        case ASCII.quote:
+            try characters { _ in }
+            return .string(start + 1..<position - 1)
         case UInt8(ascii: "n"):
             _ = try value(depth: 1)
             return .null
-        case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
+        case ASCII.hyphen, ASCII.zero...ASCII.nine:
             guard case .number(let text) = try value(depth: 1) else { throw malformed }
             return .number(text)
         default:
@@ -80,8 +90,7 @@ struct JSONParser: ~Escapable {
     @_lifetime(copy bytes)
     private init(_ bytes: Span<UInt8>) {
         self.bytes = bytes
-        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
-        if bytes.count >= 3, bytes[0] == mark[0], bytes[1] == mark[1], bytes[2] == mark[2] { position = 3 }
+        if bytes.count >= 3, bytes[0] == 0xEF, bytes[1] == 0xBB, bytes[2] == 0xBF { position = 3 }
     }
 
     private mutating func end() throws(Fault) {
@@ -94,7 +103,7 @@ struct JSONParser: ~Escapable {
     private var current: UInt8? { position < bytes.count ? bytes[position] : nil }
 
     private mutating func skipSpace() {
-        while let byte = current, byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D { position += 1 }
+        while let byte = current, ASCII.isWhitespace(byte) { position += 1 }
     }
 
     private mutating func take(_ byte: UInt8) -> Bool {
@@ -108,18 +117,18 @@ struct JSONParser: ~Escapable {
         skipSpace()
         guard let byte = current else { throw malformed }
         switch byte {
-        case UInt8(ascii: "{"): return try object(depth: depth)
-        case UInt8(ascii: "["): return try array(depth: depth)
-        case UInt8(ascii: "\""):
+        case ASCII.leftBrace: return try object(depth: depth)
+        case ASCII.leftBracket: return try array(depth: depth)
+        case ASCII.quote:
             if isDry {
-                _ = try characters()
+                try characters { _ in }
                 return .null
             }
             return .string(try string())
         case UInt8(ascii: "t"): return try literal("true", .bool(true))
         case UInt8(ascii: "f"): return try literal("false", .bool(false))
         case UInt8(ascii: "n"): return try literal("null", .null)
-        case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): return try number()
+        case ASCII.hyphen, ASCII.zero...ASCII.nine: return try number()
         default: throw malformed
         }
     }
@@ -138,19 +147,19 @@ struct JSONParser: ~Escapable {
     ) throws(Fault) {
         position += 1
         skipSpace()
-        if take(UInt8(ascii: "}")) { return }
+        if take(ASCII.rightBrace) { return }
         while true {
             skipSpace()
             let start = position
-            guard current == UInt8(ascii: "\"") else { throw malformed }
+            guard current == ASCII.quote else { throw malformed }
             let name = try string()
             skipSpace()
-            guard take(UInt8(ascii: ":")) else { throw malformed }
+            guard take(ASCII.colon) else { throw malformed }
             skipSpace()
             guard try member(&self, name, start) else { throw .duplicateName }
             skipSpace()
-            if take(UInt8(ascii: ",")) { continue }
-            guard take(UInt8(ascii: "}")) else { throw malformed }
+            if take(ASCII.comma) { continue }
+            guard take(ASCII.rightBrace) else { throw malformed }
             return
         }
     }
@@ -159,12 +168,12 @@ struct JSONParser: ~Escapable {
         position += 1
         var elements: [JSONValue] = []
         skipSpace()
-        if take(UInt8(ascii: "]")) { return .array(elements) }
+        if take(ASCII.rightBracket) { return .array(elements) }
         while true {
             elements.append(try value(depth: depth + 1))
             skipSpace()
-            if take(UInt8(ascii: ",")) { continue }
-            guard take(UInt8(ascii: "]")) else { throw malformed }
+            if take(ASCII.comma) { continue }
+            guard take(ASCII.rightBracket) else { throw malformed }
             return .array(elements)
         }
     }
@@ -178,60 +187,72 @@ struct JSONParser: ~Escapable {
 
     private mutating func number() throws(Fault) -> JSONValue {
         let start = position
-        _ = take(UInt8(ascii: "-"))
-        if !take(UInt8(ascii: "0")) { try digits() }
-        if take(UInt8(ascii: ".")) { try digits() }
+        _ = take(ASCII.hyphen)
+        if !take(ASCII.zero) { try digits() }
+        if take(ASCII.dot) { try digits() }
         if take(UInt8(ascii: "e")) || take(UInt8(ascii: "E")) {
-            if !take(UInt8(ascii: "+")) { _ = take(UInt8(ascii: "-")) }
+            if !take(ASCII.plus) { _ = take(ASCII.hyphen) }
             try digits()
         }
-        var digits: [UInt8] = []
-        for index in start..<position { digits.append(bytes[index]) }
-        let text = String(decoding: digits, as: UTF8.self)
+        let text = bytes.extracting(start..<position).text
         guard let number = Double(text), number.isFinite else { throw malformed }
         return .number(text)
     }
 
     private mutating func digits() throws(Fault) {
         let start = position
-        while let byte = current, byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") { position += 1 }
+        while let byte = current, ASCII.isDigit(byte) { position += 1 }
         guard position > start else { throw malformed }
     }
 
-    private mutating func string() throws(Fault) -> String { Secret(try characters()).revealed }
+    private mutating func string() throws(Fault) -> String {
+        var text: [UInt8] = []
+        try characters { text.append(copying: $0) }
+        return String(decoding: text, as: UTF8.self)
+    }
 
-    /// What a string stands for, in valid UTF-8.
-    private mutating func characters() throws(Fault) -> SecretBytes {
+    /// Reads a string and hands out what it stands for, in pieces of valid UTF-8.
+    private mutating func characters(_ output: (Span<UInt8>) -> Void) throws(Fault) {
         position += 1
-        var text = SecretWriter()
+        var start = position
         while let byte = current {
-            position += 1
             switch byte {
-            case UInt8(ascii: "\""):
-                let isValid = text.withSpan { (try? UTF8Span(validating: $0)) != nil }
-                guard isValid else { throw malformed }
-                return text.finish()
-            case UInt8(ascii: "\\"):
-                for byte in try escape() { text.append(byte) }
+            case ASCII.quote:
+                try plain(start, output)
+                position += 1
+                return
+            case ASCII.backslash:
+                try plain(start, output)
+                position += 1
+                let character = try escape()
+                output(character.span)
+                start = position
             case 0..<0x20:
                 throw malformed
             default:
-                text.append(byte)
+                position += 1
             }
         }
         throw malformed
+    }
+
+    /// What stands as it is from `start` on. No character goes on behind an escape, so that each such piece is UTF-8.
+    private func plain(_ start: Int, _ output: (Span<UInt8>) -> Void) throws(Fault) {
+        let piece = bytes.extracting(start..<position)
+        guard (try? UTF8Span(validating: piece)) != nil else { throw malformed }
+        if !piece.isEmpty { output(piece) }
     }
 
     private mutating func escape() throws(Fault) -> [UInt8] {
         guard let byte = current else { throw malformed }
         position += 1
         switch byte {
-        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): return [byte]
+        case ASCII.quote, ASCII.backslash, ASCII.slash: return [byte]
         case UInt8(ascii: "b"): return [0x08]
         case UInt8(ascii: "f"): return [0x0C]
-        case UInt8(ascii: "n"): return [0x0A]
-        case UInt8(ascii: "r"): return [0x0D]
-        case UInt8(ascii: "t"): return [0x09]
+        case UInt8(ascii: "n"): return [ASCII.lf]
+        case UInt8(ascii: "r"): return [ASCII.cr]
+        case UInt8(ascii: "t"): return [ASCII.tab]
         case UInt8(ascii: "u"): return try unicodeEscape()
         default: throw malformed
         }
@@ -240,7 +261,7 @@ struct JSONParser: ~Escapable {
     private mutating func unicodeEscape() throws(Fault) -> [UInt8] {
         var code = try fourHexDigits()
         if (0xD800..<0xDC00).contains(code) {
-            guard take(UInt8(ascii: "\\")), take(UInt8(ascii: "u")) else { throw malformed }
+            guard take(ASCII.backslash), take(UInt8(ascii: "u")) else { throw malformed }
             let low = try fourHexDigits()
             guard (0xDC00..<0xE000).contains(low) else { throw malformed }
             code = 0x10000 + (code - 0xD800) << 10 + (low - 0xDC00)
@@ -252,9 +273,7 @@ struct JSONParser: ~Escapable {
     private mutating func fourHexDigits() throws(Fault) -> UInt32 {
         var value: UInt32 = 0
         for _ in 0..<4 {
-            guard let byte = current, let digit = Character(Unicode.Scalar(byte)).hexDigitValue, byte < 0x80 else {
-                throw malformed
-            }
+            guard let digit = current.flatMap(ASCII.hexValue) else { throw malformed }
             value = value << 4 | UInt32(digit)
             position += 1
         }

@@ -1,30 +1,7 @@
-/// The bytes that HTTP's grammar is made of, and the classes its rules speak of.
-public enum ASCII {
-    static let tab: UInt8 = 0x09
-    static let lf: UInt8 = 0x0A
-    static let cr: UInt8 = 0x0D
-    static let space: UInt8 = 0x20
-    static let quote: UInt8 = 0x22
-    static let hash: UInt8 = 0x23
-    static let percent: UInt8 = 0x25
-    static let asterisk: UInt8 = 0x2A
-    static let comma: UInt8 = 0x2C
-    static let hyphen: UInt8 = 0x2D
-    static let dot: UInt8 = 0x2E
-    static let slash: UInt8 = 0x2F
-    static let zero: UInt8 = 0x30
-    static let nine: UInt8 = 0x39
-    static let colon: UInt8 = 0x3A
-    static let semicolon: UInt8 = 0x3B
-    static let equals: UInt8 = 0x3D
-    static let question: UInt8 = 0x3F
-    static let at: UInt8 = 0x40
-    static let leftBracket: UInt8 = 0x5B
-    static let backslash: UInt8 = 0x5C
-    static let rightBracket: UInt8 = 0x5D
-    static let underscore: UInt8 = 0x5F
-    static let tilde: UInt8 = 0x7E
+import WireText
 
+/// The classes that HTTP's rules speak of, as one table: what every byte of every head is looked up in.
+extension ASCII {
     /// `tchar` of RFC 9110 5.6.2.
     @inline(__always)
     static func isToken(_ byte: UInt8) -> Bool { classes[Int(byte)] & 1 != 0 }
@@ -33,47 +10,21 @@ public enum ASCII {
     @inline(__always)
     static func isFieldValue(_ byte: UInt8) -> Bool { classes[Int(byte)] & 2 != 0 }
 
-    /// What a request target may hold: 0x21 to 0x7E without `#` and `\`. See `RequestTarget` for the reasons.
-    @inline(__always)
-    static func isTarget(_ byte: UInt8) -> Bool { classes[Int(byte)] & 4 != 0 }
-
     @inline(__always)
     static func isHexDigit(_ byte: UInt8) -> Bool { classes[Int(byte)] & 8 != 0 }
-
-    /// What a host name may hold here: letters, digits, hyphen, dot, underscore.
-    @inline(__always)
-    static func isHostName(_ byte: UInt8) -> Bool { classes[Int(byte)] & 16 != 0 }
-
-    @inline(__always)
-    static func isDigit(_ byte: UInt8) -> Bool { byte &- zero < 10 }
-
-    @inline(__always)
-    static func isAlphanumeric(_ byte: UInt8) -> Bool { isDigit(byte) || (byte | 0x20) &- 0x61 < 26 }
-
-    @inline(__always)
-    static func isBlank(_ byte: UInt8) -> Bool { byte == space || byte == tab }
-
-    @inline(__always)
-    static func lowercased(_ byte: UInt8) -> UInt8 { byte &- 0x41 < 26 ? byte | 0x20 : byte }
-
-    /// The value of a hexadecimal digit, 0 to 15; `nil` for any other byte.
-    @inline(__always)
-    public static func hexValue(_ byte: UInt8) -> UInt8? {
-        if isDigit(byte) { return byte &- zero }
-        let letter = (byte | 0x20) &- 0x61
-        return letter < 6 ? letter + 10 : nil
-    }
 
     /// The end of the token bytes that begin at `index`.
     @inline(__always)
     static func endOfToken(_ bytes: Span<UInt8>, _ index: Int) -> Int { end(of: 1, bytes, index) }
 
+    /// What a request target may hold: 0x21 to 0x7E without `#` and `\`. See `RequestTarget` for the reasons.
     @inline(__always)
     static func endOfTarget(_ bytes: Span<UInt8>, _ index: Int) -> Int { end(of: 4, bytes, index) }
 
     @inline(__always)
     static func endOfFieldValue(_ bytes: Span<UInt8>, _ index: Int) -> Int { end(of: 2, bytes, index) }
 
+    /// What a host name may hold here: letters, digits, hyphen, dot, underscore.
     @inline(__always)
     static func endOfHostName(_ bytes: Span<UInt8>, _ index: Int) -> Int { end(of: 16, bytes, index) }
 

@@ -1,0 +1,62 @@
+/// How a string is quoted for JSON: always so that every reader gets the same text back.
+public enum JSONEscaping: Sendable {
+    /// What RFC 8259 section 7 demands: quotes, backslashes and control characters below the space.
+    case required
+    /// Also what does not show or changes how its surroundings show: for terminals and logs.
+    case invisible
+    /// Also `<`, which could end a script that the text is put into.
+    case page
+
+    public func quote(_ text: String, to output: (UInt8) -> Void) {
+        output(ASCII.quote)
+        escape(text, to: output)
+        output(ASCII.quote)
+    }
+
+    /// Without the quotes.
+    public func escape(_ text: String, to output: (UInt8) -> Void) {
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"", "\\":
+                output(ASCII.backslash)
+                output(UInt8(truncatingIfNeeded: scalar.value))
+            case "\n": Self.short("n", output)
+            case "\r": Self.short("r", output)
+            case "\t": Self.short("t", output)
+            case _ where isEscaped(scalar):
+                for unit in scalar.utf16 { Self.numeric(unit, output) }
+            default:
+                for byte in scalar.utf8 { output(byte) }
+            }
+        }
+    }
+
+    private func isEscaped(_ scalar: Unicode.Scalar) -> Bool {
+        switch self {
+        case .required: scalar.value < 0x20
+        case .invisible: scalar.isInvisible
+        case .page: scalar == "<" || scalar.isInvisible
+        }
+    }
+
+    private static func short(_ letter: Unicode.Scalar, _ output: (UInt8) -> Void) {
+        output(ASCII.backslash)
+        output(UInt8(ascii: letter))
+    }
+
+    private static func numeric(_ unit: UInt16, _ output: (UInt8) -> Void) {
+        short("u", output)
+        for shift: UInt16 in [12, 8, 4, 0] { output(ASCII.hexDigit(UInt8(unit >> shift & 0x0F))) }
+    }
+}
+
+extension Unicode.Scalar {
+    /// Control characters, line and paragraph separators, and what reorders or hides the text around it.
+    public var isInvisible: Bool {
+        if isASCII { return value < 0x20 || value == 0x7F }
+        return switch properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator: true
+        default: false
+        }
+    }
+}

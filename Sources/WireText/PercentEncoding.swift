@@ -1,0 +1,62 @@
+/// Bytes as text that can stand in a URL or a form. The rules in use differ in
+/// what is left as it is.
+public enum PercentEncoding: Sendable {
+    /// RFC 3986 section 2.1: all but the unreserved characters (letters, digits, `-`, `.`, `_`, `~`) is escaped, a space
+    /// as `%20`; a plus is a plus.
+    case uri
+    /// application/x-www-form-urlencoded as RFC 6749 appendix B has it: a space is `+`, and all but letters, digits,
+    /// `-`, `.` and `_` is escaped.
+    case form
+    /// Letters, digits, `-` and `_` stay: a name of a file that leads nowhere and is hidden from nobody.
+    case fileName
+
+    @inlinable
+    public func encode(_ bytes: Span<UInt8>, to output: (UInt8) -> Void) {
+        for index in bytes.indices {
+            let byte = bytes[index]
+            switch byte {
+            case _ where ASCII.isAlphanumeric(byte): output(byte)
+            case ASCII.hyphen, ASCII.underscore: output(byte)
+            case ASCII.dot where self != .fileName: output(byte)
+            case ASCII.tilde where self == .uri: output(byte)
+            case ASCII.space where self == .form: output(ASCII.plus)
+            default:
+                output(ASCII.percent)
+                output(ASCII.hexDigitUppercased(byte >> 4))
+                output(ASCII.hexDigitUppercased(byte & 0x0F))
+            }
+        }
+    }
+
+    public func encode(_ bytes: [UInt8]) -> String {
+        var output: [UInt8] = []
+        output.reserveCapacity(bytes.count)
+        encode(bytes.span) { output.append($0) }
+        return String(decoding: output, as: UTF8.self)
+    }
+
+    public func encode(_ text: String) -> String { encode(Array(text.utf8)) }
+
+    /// Each escape once. `nil` for a percent sign without two hexadecimal digits behind it.
+    public func decodeBytes(_ bytes: some Sequence<UInt8>) -> [UInt8]? {
+        var output: [UInt8] = []
+        output.reserveCapacity(bytes.underestimatedCount)
+        var rest = bytes.makeIterator()
+        while let byte = rest.next() {
+            switch byte {
+            case ASCII.percent:
+                guard let high = rest.next().flatMap(ASCII.hexValue), let low = rest.next().flatMap(ASCII.hexValue)
+                else { return nil }
+                output.append(high << 4 | low)
+            case ASCII.plus where self == .form: output.append(ASCII.space)
+            default: output.append(byte)
+            }
+        }
+        return output
+    }
+
+    /// The same as text; `nil` also for what is not UTF-8.
+    public func decode(_ bytes: some Sequence<UInt8>) -> String? {
+        decodeBytes(bytes).flatMap { String(validating: $0, as: UTF8.self) }
+    }
+}

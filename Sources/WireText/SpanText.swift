@@ -1,0 +1,44 @@
+extension Array where Element == UInt8 {
+    @inlinable
+    public init(copying span: Span<UInt8>) {
+        self.init()
+        append(copying: span)
+    }
+
+    @inlinable
+    public mutating func append(copying span: Span<UInt8>) {
+        reserveCapacity(count + span.count)
+        for index in span.indices { append(span[index]) }
+    }
+}
+
+extension Span where Element == UInt8 {
+    @inlinable
+    public func elementsEqual(_ other: [UInt8]) -> Bool {
+        guard count == other.count else { return false }
+        for index in indices where self[index] != other[index] { return false }
+        return true
+    }
+
+    /// Compares with a name in lower case.
+    @inlinable
+    public func equalsIgnoringCase(_ lowercased: [UInt8]) -> Bool {
+        guard count == lowercased.count else { return false }
+        for index in indices where ASCII.lowercased(self[index]) != lowercased[index] { return false }
+        return true
+    }
+
+    /// Without the blanks and line ends in front and behind.
+    public var trimmed: Span<UInt8> {
+        @_lifetime(copy self)
+        get {
+            var (start, end) = (0, count)
+            while start < end, ASCII.isWhitespace(self[start]) { start += 1 }
+            while end > start, ASCII.isWhitespace(self[end - 1]) { end -= 1 }
+            return extracting(start..<end)
+        }
+    }
+
+    /// What is not UTF-8 becomes U+FFFD.
+    public var text: String { String(decoding: [UInt8](copying: self), as: UTF8.self) }
+}
