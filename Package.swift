@@ -126,7 +126,7 @@ let package = Package(
         .testTarget(
             name: "AdministrationTests",
             dependencies: [
-                "Administration", "HTML", "Heimdallr", "HeimdallrProxy", "TestSupport",
+                "Administration", "HTML", "Heimdallr", "HeimdallrProxy", "TestSupport", "WireText",
                 .product(name: "NIOCore", package: "swift-nio"),
             ],
             swiftSettings: strict),

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Heimdallr
 import Synchronization
+import WireText
 
 /// Hands each event to every reader of `/events`, as server-sent events. A reader that does not keep up loses the
 /// oldest, nobody else's; one that does not read at all is cut off by `ConnectionGuard`.

@@ -2,6 +2,7 @@ import HTML
 import HTTPTypes
 import Heimdallr
 import Hummingbird
+import WireText
 
 /// What the administration wants to know of a request.
 extension Request {
@@ -59,35 +60,8 @@ extension Request {
             type == "application/x-www-form-urlencoded" || type.hasPrefix("application/x-www-form-urlencoded;"),
             let text = await text()
         else { return nil }
-        var fields: [String: String] = [:]
-        for pair in text.split(separator: "&") {
-            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            guard let name = Self.decoded(parts[0]), let value = Self.decoded(parts.count == 2 ? parts[1] : "") else {
-                return nil
-            }
-            // Of two fields with one name it is not known which is meant.
-            guard fields.updateValue(value, forKey: name) == nil else { return nil }
-        }
-        return fields
-    }
-
-    private static func decoded(_ text: Substring) -> String? {
-        var bytes: [UInt8] = []
-        var rest = text.utf8[...]
-        while let byte = rest.popFirst() {
-            switch byte {
-            case UInt8(ascii: "+"): bytes.append(UInt8(ascii: " "))
-            case UInt8(ascii: "%"):
-                let digits = rest.prefix(2)
-                guard digits.count == 2, let text = String(digits), let value = UInt8(text, radix: 16),
-                    digits.first != UInt8(ascii: "+"), digits.first != UInt8(ascii: "-")
-                else { return nil }
-                bytes.append(value)
-                rest = rest.dropFirst(2)
-            default: bytes.append(byte)
-            }
-        }
-        return String(validating: bytes, as: UTF8.self)
+        // Of two fields with one name it is not known which is meant.
+        return FormText.fields(text.utf8)
     }
 
     private static func value(_ headers: HTTPFields, _ name: String) -> String? {

@@ -1,4 +1,5 @@
 import Heimdallr
+import WireText
 
 /// What `/status` says, for programs and for people. Holds no secret: `HeimdallrStatus` has none, and what servers
 /// said was made printable, cut and cleared of secrets when it was read.

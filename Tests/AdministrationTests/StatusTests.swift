@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
+import WireText
 
 @testable import Administration
 @testable import Heimdallr

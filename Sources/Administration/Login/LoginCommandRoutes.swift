@@ -1,6 +1,7 @@
 import HTTPTypes
 import Heimdallr
 import Hummingbird
+import WireText
 
 /// What `heimdallr-proxy login` asks for over the admin socket: to begin a login, how it goes, and to end it. Answers are
 /// JSON; what goes wrong is a sentence.

@@ -1,3 +1,5 @@
+import WireText
+
 /// A histogram of durations as a few bars, and in words.
 struct LatencyChart {
     struct Bar: Equatable {
