@@ -5,7 +5,7 @@ import WireText
 /// is refused.
 ///
 /// Two authorities that are equal here are the same to every resolver; the default port is not implied, since that
-/// depends on the scheme: see `withoutDefaultPort(of:)`.
+/// depends on the scheme: see `port(for:)`.
 public struct Authority: Sendable, Hashable, CustomStringConvertible {
     public enum Host: Sendable, Hashable, CustomStringConvertible {
         /// Lower case, without a trailing dot.
@@ -77,11 +77,6 @@ public struct Authority: Sendable, Hashable, CustomStringConvertible {
 
     public var description: String {
         if let port { "\(host):\(port)" } else { host.description }
-    }
-
-    /// The same authority, its port left out where it is the scheme's own (RFC 9110 4.2.3).
-    public func withoutDefaultPort(of scheme: Scheme) -> Authority {
-        port == scheme.defaultPort ? Authority(host: host, port: nil) : self
     }
 
     /// The port to dial.

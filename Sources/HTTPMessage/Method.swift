@@ -10,14 +10,6 @@ public enum Method: UInt8, Sendable, Equatable, CaseIterable {
         }
     }
 
-    /// RFC 9110 9.2.1.
-    public var isSafe: Bool {
-        switch self {
-        case .get, .head, .options, .trace: true
-        case .post, .put, .delete, .connect, .patch, .other: false
-        }
-    }
-
     /// Method names are case-sensitive (RFC 9110 9.1), so `get` is `other`.
     init(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) {
         guard end - start <= 7 else {

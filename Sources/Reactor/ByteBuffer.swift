@@ -124,16 +124,6 @@ import Glibc
         if start == end { removeAll() }
     }
 
-    /// Takes bytes off the end until `count` are left.
-    public mutating func truncate(to count: Int) {
-        precondition(count >= 0 && count <= end - start)
-        if secretEnd > 0 {
-            wipe(from: start + count)
-            if !isSecret { secretEnd = min(secretEnd, start + count) }
-        }
-        end = start + count
-    }
-
     public mutating func removeAll() {
         if secretEnd > 0 {
             wipe(from: 0)

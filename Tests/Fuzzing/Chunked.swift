@@ -51,8 +51,9 @@ func check(_ input: [UInt8]) {
     guard whole.length != nil else { return }
 
     var coded: [UInt8] = []
-    BodyFraming.appendChunkSizeLine(whole.data.count, to: &coded)
-    if !whole.data.isEmpty { coded += whole.data + [0x0D, 0x0A] }
+    if !whole.data.isEmpty {
+        coded += Array((String(whole.data.count, radix: 16) + "\r\n").utf8) + whole.data + [0x0D, 0x0A]
+    }
     coded += Array("0\r\n".utf8)
     for trailer in whole.trailers { coded += trailer + [0x0D, 0x0A] }
     coded += [0x0D, 0x0A]

@@ -101,9 +101,6 @@ struct AuthorityTests {
 
     @Test("the default port is the scheme's (RFC 9110 4.2.3)")
     func defaultPorts() throws {
-        #expect(try Authority(parsing: "a:80").withoutDefaultPort(of: .http).description == "a")
-        #expect(try Authority(parsing: "a:80").withoutDefaultPort(of: .https).description == "a:80")
-        #expect(try Authority(parsing: "a:443").withoutDefaultPort(of: .https).description == "a")
         #expect(try Authority(parsing: "a").port(for: .https) == 443)
         #expect(try Authority(parsing: "a:1").port(for: .http) == 1)
     }

@@ -161,16 +161,4 @@ struct ChunkedDecoderTests {
         #expect(first == .data(ByteRange(18, 21), consumed: 21))
         #expect(second == .needMore(consumed: 21))
     }
-
-    @Test("chunk sizes are written in hexadecimal")
-    func writing() {
-        for size in [1, 9, 10, 15, 16, 255, 256, 4095, 65536, 1 << 40, .max] {
-            var output: [UInt8] = []
-            BodyFraming.appendChunkSizeLine(size, to: &output)
-            #expect(output == Array((String(size, radix: 16) + "\r\n").utf8))
-        }
-        var output: [UInt8] = []
-        BodyFraming.appendChunkSizeLine(0, to: &output)
-        #expect(output.isEmpty)
-    }
 }

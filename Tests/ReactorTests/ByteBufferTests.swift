@@ -36,11 +36,7 @@ struct ByteBufferTests {
                 let count = Int(random.next() % UInt64(model.count + 1))
                 buffer.consume(count)
                 model.removeFirst(count)
-            case 9:
-                let count = Int(random.next() % UInt64(model.count + 1))
-                buffer.truncate(to: count)
-                model.removeLast(model.count - count)
-            case 10:
+            case 9...10:
                 buffer.reserve(Int(random.next() % 500))
             default:
                 switch random.next() % 8 {
@@ -95,8 +91,6 @@ struct ByteBufferTests {
 
         buffer.isSecret = true
         buffer.append("secret")
-        buffer.truncate(to: 2)
-        #expect(rest(of: &buffer, 4) == [0, 0, 0, 0])
         buffer.removeAll()
         #expect(rest(of: &buffer, 6) == [0, 0, 0, 0, 0, 0])
     }
