@@ -62,30 +62,28 @@ extension Grammar {
         return .tcp(host: bare(authority.host), port: port)
     }
 
-    /// An address block, `10.0.0.0/8` or `fd00::/8`, canonical.
-    static func addressBlock(_ text: String) throws(Misfit) -> String {
+    /// `10.0.0.0/8` or `fd00::/8`
+    static func addressBlock(_ text: String) throws(Misfit) -> AddressBlock {
         let advice = Misfit("write an address block such as 10.0.0.0/8 or fd00::/8")
         guard let slash = text.lastIndex(of: "/"), let length = digits(text[slash...].dropFirst()) else { throw advice }
         let address = String(text[..<slash])
         let inBrackets = address.contains(":") ? "[\(address)]" : address
         guard let authority = try? Authority(parsing: inBrackets), authority.port == nil else { throw advice }
+        if let block = AddressBlock(authority.host, length: length) { return block }
         switch authority.host {
-        case .ipv4:
-            guard length <= 32 else { throw Misfit("write a prefix length from 0 to 32") }
-        case .ipv6:
-            guard length <= 128 else { throw Misfit("write a prefix length from 0 to 128") }
+        case .ipv4: throw Misfit("write a prefix length from 0 to 32")
+        case .ipv6: throw Misfit("write a prefix length from 0 to 128")
         case .name: throw advice
         }
-        return "\(bare(authority.host))/\(length)"
     }
 
-    /// Where a CONNECT tunnel may lead, in canonical form: `host:port`, or `*` for anywhere.
-    static func tunnel(_ text: String) throws(Misfit) -> String {
-        if text == "*" { return text }
+    /// `host:port`, or `*` for anywhere.
+    static func tunnel(_ text: String) throws(Misfit) -> TunnelRule {
+        if text == "*" { return .any }
         guard let authority = try? Authority(parsing: text), authority.port != nil else {
             throw Misfit("write HOST:PORT such as github.com:443, or \"*\" for any")
         }
-        return authority.description
+        return .place(authority)
     }
 
     /// Without the brackets of an IPv6 address.

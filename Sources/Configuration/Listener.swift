@@ -1,11 +1,17 @@
 /// One address that will be bound, and where it was written.
 struct Listener {
+    enum Kind {
+        /// Whoever can connect may use tokens.
+        case programs
+        /// Hands out no tokens, and may have a `token` of its own.
+        case administration(hasToken: Bool)
+    }
+
     var address: ListenAddress
     var position: Position
     /// `proxy.listen: ` and the like, for messages.
     var name: String
-    /// Of the admin port, which hands out no tokens: whether it has a `token` of its own. `nil` for all others.
-    var hasAdminToken: Bool?
+    var kind = Kind.programs
 
     /// What is bound when the configuration does not say.
     static let defaults = ProxySettings().listen.map {

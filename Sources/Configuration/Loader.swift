@@ -114,13 +114,10 @@ struct Loader {
 
     private func checkListeners() {
         for (index, listener) in listeners.enumerated() {
-            if let hasAdminToken = listener.hasAdminToken {
-                if !hasAdminToken { checkAdmin(listener) }
-            } else if !listener.isLoopback, !configuration.proxy.open, configuration.proxy.users.isEmpty {
-                diagnostics.error(
-                    listener.position,
-                    "\(listener.name)\(listener.text) is not loopback, so other machines could use the tokens: listen "
-                        + "on 127.0.0.1, \(openSpelling) if that is meant")
+            switch listener.kind {
+            case .administration(hasToken: true): break
+            case .administration(hasToken: false): checkAdmin(listener)
+            case .programs: checkPrograms(listener)
             }
             if let earlier = listeners[..<index].first(where: { $0.collides(with: listener) }) {
                 diagnostics.error(
@@ -129,6 +126,14 @@ struct Loader {
                         + "write another \(listener.address.isUnix ? "path" : "port")")
             }
         }
+    }
+
+    private func checkPrograms(_ listener: Listener) {
+        guard !listener.isLoopback, !configuration.proxy.open, configuration.proxy.users.isEmpty else { return }
+        diagnostics.error(
+            listener.position,
+            "\(listener.name)\(listener.text) is not loopback, so other machines could use the tokens: listen "
+                + "on 127.0.0.1, \(openSpelling) if that is meant")
     }
 
     /// What it says is nobody's business but ours, and it will let people sign in.

@@ -9,10 +9,8 @@ public struct ProxySettings: Sendable, Equatable {
     public var users: [String: SecretSource] = [:]
     public var unmatched = Unmatched.reject
     public var connect = Connect.reject
-    /// `host:port` pairs, or `["*"]`.
-    public var tunnels: [String] = []
-    /// CIDR blocks.
-    public var privateNetworks: [String] = []
+    public var tunnels: [TunnelRule] = []
+    public var privateNetworks: [AddressBlock] = []
     public var headerTimeout = Duration.seconds(10)
     public var idleTimeout = Duration.seconds(60)
     public var maxHeaderBytes = 64 * 1024

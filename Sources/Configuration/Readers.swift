@@ -28,7 +28,7 @@ extension Section {
         tunnels(into: &settings)
         if let blocks = list("private_networks", Grammar.addressBlock) {
             settings.privateNetworks = blocks
-            if settings.unmatched == .reject, !settings.tunnels.contains("*"), !blocks.isEmpty {
+            if settings.unmatched == .reject, !settings.tunnels.contains(.any), !blocks.isEmpty {
                 warn("private_networks", "this has no effect without `unmatched: forward` or `tunnels: [\"*\"]`")
             }
         }
@@ -50,7 +50,7 @@ extension Section {
             if !has("tunnels") || isEmptyList("tunnels") {
                 error("connect", "a tunnel needs a place to go: list HOST:PORT pairs under `tunnels`, or \"*\" for any")
             }
-            if settings.open, settings.users.isEmpty, settings.tunnels.contains("*") {
+            if settings.open, settings.users.isEmpty, settings.tunnels.contains(.any) {
                 warn(
                     "tunnels", "whoever reaches a listener gets anywhere through it: write `users`, or list the places")
             }
@@ -74,7 +74,7 @@ extension Section {
         var settings = adminAddresses()
         let listener = Listener(
             address: settings.listen, position: position(of: "listen"), name: label("listen"),
-            hasAdminToken: has("token"))
+            kind: .administration(hasToken: has("token")))
         settings.hosts = list("hosts", Grammar.hostName) ?? []
         settings.token = secret("token")
         return (settings, listener)

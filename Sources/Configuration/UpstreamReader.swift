@@ -43,7 +43,7 @@ struct UpstreamReader {
         settings.paths = section.list("paths", Grammar.pathPrefix) ?? []
         settings.methods = section.list("methods", Grammar.method) ?? []
         if let callers = section.section("callers") { settings.callers = callers.callers() }
-        settings.hosts = (section.list("hosts", Grammar.authority) ?? []).map(\.description)
+        settings.hosts = section.list("hosts", Grammar.authority) ?? []
         section.read("browsers", into: &settings.browsers, Grammar.boolean)
         let listener = section.listener("listen")
         if section.has("hosts"), !section.has("listen") {

@@ -1,3 +1,5 @@
+import HTTPMessage
+
 /// One rule: which requests it is for, and where they go with which token.
 public struct UpstreamSettings: Sendable, Equatable {
     public enum Injection: Sendable, Equatable {
@@ -18,7 +20,7 @@ public struct UpstreamSettings: Sendable, Equatable {
     public var client: String?
     public var listen: ListenAddress?
     /// Further `Host` values that the upstream's own `listen` answers to.
-    public var hosts: [String] = []
+    public var hosts: [Authority] = []
     public var browsers = false
     /// Where it goes. `nil` for a wildcard host without `url`: https to the host that was asked for.
     public var url: UpstreamURL?

@@ -34,10 +34,15 @@ public struct AddressPolicy: Sendable, Equatable {
             self.init(address: address, bits: bits + 128 - width)
         }
 
-        init(address: NumericAddress, bits: Int) {
-            high = address.high
-            low = address.low
-            self.bits = bits
+        init(address: NumericAddress, bits: Int) { self.init(high: address.high, low: address.low, bits: bits) }
+
+        /// - Parameters:
+        ///   - high, low: an address of the block, IPv4 in its mapped form.
+        ///   - bits: how many of its 128 bits count.
+        public init(high: UInt64, low: UInt64, bits: Int) {
+            self.high = high
+            self.low = low
+            self.bits = min(max(bits, 0), 128)
         }
 
         func contains(_ address: NumericAddress) -> Bool {

@@ -53,7 +53,7 @@ struct AdministrationAssembly {
         let members = configuration.clients.compactMap { settings in
             clients[settings.name].map {
                 var client = AdministrationSources.Client(
-                    $0, isUnattended: settings.isUnattended, redirectURI: settings.redirectURI,
+                    $0, isUnattended: !settings.needsLogin, redirectURI: settings.redirectURI,
                     issuer: settings.issuer ?? settings.tokenEndpoint.map { String($0.prefix { $0 != "?" }) })
                 if let last = lastRequests[settings.name] {
                     client.lastRequest = {
@@ -82,16 +82,6 @@ struct AdministrationAssembly {
         sources.users = configuration.proxy.users.keys.sorted()
         sources.rules = UpstreamExamples(configuration, addresses: server.addresses.map { $0.description }).rules
         return sources
-    }
-}
-
-extension ClientSettings {
-    /// Gets its tokens without a person.
-    var isUnattended: Bool {
-        switch grantType {
-        case .clientCredentials, .password, .refreshToken, .extension: true
-        case .authorizationCode, .implicit, .deviceCode: false
-        }
     }
 }
 

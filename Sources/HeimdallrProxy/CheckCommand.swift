@@ -68,7 +68,7 @@ struct CheckCommand: AsyncParsableCommand {
         case .forward: text += "  every other host: forwarded unsigned\n"
         }
         if settings.proxy.connect == .tunnel {
-            let places = settings.proxy.tunnels.map { $0 == "*" ? "any public address" : $0 }
+            let places = settings.proxy.tunnels.map { $0 == .any ? "any public address" : $0.description }
             text += "  CONNECT: unsigned tunnels to \(places.joined(separator: ", "))\n"
         }
         text += redirectURIs(settings)

@@ -39,7 +39,7 @@ struct UpstreamListener: Sendable {
         self.own = own
         rules = RouteTable.rules(only: index, of: settings)
         authority = Authority(host: settings.host.host, port: settings.host.port)
-        hosts = settings.hosts.compactMap { try? Authority(parsing: $0) }
+        hosts = settings.hosts
         admitsBrowsers = settings.browsers
     }
 

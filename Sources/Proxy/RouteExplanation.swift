@@ -91,7 +91,7 @@ public enum RouteExplanation: Sendable, Equatable {
         var policy = AddressPolicy()
         policy.own = own
         policy.publicOnly = true
-        policy.exceptions = settings.privateNetworks.compactMap { AddressPolicy.Block($0) }
+        policy.exceptions = settings.privateNetworks.map { AddressPolicy.Block($0) }
         switch policy.judge(address) {
         case .allowed: return
         case .denied: throw Problem(TransportError(.addressDenied, message: ""))

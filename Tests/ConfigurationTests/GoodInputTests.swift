@@ -122,8 +122,13 @@ struct GoodInputTests {
         proxy.open = true
         proxy.unmatched = .forward
         proxy.connect = .tunnel
-        proxy.tunnels = ["github.com:443", "[::1]:22", "*"]
-        proxy.privateNetworks = ["10.0.0.0/8", "fd00::/8"]
+        proxy.tunnels = try [
+            .place(Authority(parsing: "github.com:443")), .place(Authority(parsing: "[::1]:22")), .any,
+        ]
+        proxy.privateNetworks = [
+            try #require(AddressBlock(.ipv4(0x0A00_0000), length: 8)),
+            try #require(AddressBlock(.ipv6(high: 0xFD00 << 48, low: 0), length: 8)),
+        ]
         proxy.headerTimeout = .milliseconds(500)
         proxy.idleTimeout = .seconds(300)
         proxy.maxHeaderBytes = 32 * 1024
@@ -214,7 +219,7 @@ struct GoodInputTests {
         first.methods = ["GET", "POST"]
         first.client = "billing"
         first.listen = .tcp(host: "127.0.0.1", port: 9001)
-        first.hosts = ["billing.local"]
+        first.hosts = [try Authority(parsing: "billing.local")]
         first.browsers = true
         first.url = .init(scheme: .https, authority: .init(host: .name("billing.internal"), port: nil), path: "/base")
         first.injection = .header(name: "X-Token", scheme: "")
@@ -333,5 +338,18 @@ struct GoodInputTests {
                 .tcp(host: "127.0.0.1", port: 8080),
             ])
         #expect(warnings == [])
+    }
+
+    @Test("an address block is a value, whatever it was written as")
+    func addressBlocks() throws {
+        let block = try #require(AddressBlock(.ipv4(0x0A01_0203), length: 8))
+        #expect(block.description == "10.1.2.3/8")
+        #expect((block.high, block.low, block.bits) == (0, 0xFFFF_0A01_0203, 104))
+        #expect(AddressBlock(.ipv6(high: 0, low: 1), length: 128)?.bits == 128)
+        #expect(AddressBlock(.ipv4(0), length: 0)?.bits == 96)
+        #expect(AddressBlock(.ipv4(0), length: 33) == nil)
+        #expect(AddressBlock(.ipv6(high: 0, low: 0), length: 129) == nil)
+        #expect(AddressBlock(.ipv6(high: 0, low: 0), length: -1) == nil)
+        #expect(AddressBlock(.name("a.example"), length: 8) == nil)
     }
 }

@@ -9,8 +9,10 @@ struct TunnelRules: Sendable {
     /// - Returns: `nil` with `connect: reject`.
     init?(_ settings: ProxySettings) {
         guard settings.connect == .tunnel else { return nil }
-        listed = Set(settings.tunnels.compactMap { try? Authority(parsing: $0) })
-        admitsAny = settings.tunnels.contains("*")
+        var listed: Set<Authority> = []
+        for case .place(let authority) in settings.tunnels { listed.insert(authority) }
+        self.listed = listed
+        admitsAny = settings.tunnels.contains(.any)
     }
 
     func isListed(_ authority: Authority) -> Bool { listed.contains(authority) }

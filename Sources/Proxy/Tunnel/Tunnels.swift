@@ -26,7 +26,7 @@ final class Tunnels {
             return
         }
         options.addressPolicy.publicOnly = true
-        options.addressPolicy.exceptions = settings.privateNetworks.compactMap { AddressPolicy.Block($0) }
+        options.addressPolicy.exceptions = settings.privateNetworks.map { AddressPolicy.Block($0) }
         anyDialer = try Dialer(options: options, loop: loop)
     }
 

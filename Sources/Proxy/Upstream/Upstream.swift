@@ -73,7 +73,7 @@ final class Upstream {
         options.trustAnchors = .init(own: nil, extra: trustAnchors)
         options.addressPolicy.own = own
         options.addressPolicy.publicOnly = true
-        options.addressPolicy.exceptions = proxy.privateNetworks.compactMap { AddressPolicy.Block($0) }
+        options.addressPolicy.exceptions = proxy.privateNetworks.map { AddressPolicy.Block($0) }
         self.rack = rack
         carriers = CarrierPool(options: options, loop: rack.loop)
         transfers = nil

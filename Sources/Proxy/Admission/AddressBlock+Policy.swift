@@ -1,0 +1,6 @@
+import Configuration
+import CurlTransport
+
+extension AddressPolicy.Block {
+    init(_ block: AddressBlock) { self.init(high: block.high, low: block.low, bits: block.bits) }
+}
