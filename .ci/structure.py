@@ -23,13 +23,14 @@ MAY_IMPORT = {
     "Cryptography": {"CLibcrypto", "CLinux", "WireText"},
     "Heimdallr": {"Cryptography", "HTTPMessage", "WireText"},
     "HeimdallrHTTPTypes": {"Heimdallr", "HTTPTypes"},
-    "HeimdallrFoundation": {"Heimdallr", "FoundationNetworking"},
+    "HeimdallrFoundation": {"Heimdallr", "Foundation", "FoundationNetworking"},
     "HeimdallrCurl": {"Heimdallr", "CurlTransport"},
     "Reactor": {"CLinux"},
     "CurlTransport": {"CLibcurl", "Reactor"},
-    "Configuration": {"HTTPMessage", "WireText", "CLibyaml"},
+    "Configuration": {"FileSystem", "HTTPMessage", "WireText", "CLibyaml"},
     "HTTPMessage": {"WireText"},
     "HTML": set(),
+    "FileSystem": set(),
     "HTTPServer": {"Reactor", "HTTPMessage", "WireText"},
     "Proxy": {"HTTPServer", "Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration", "WireText"},
     "Administration": {
@@ -39,8 +40,7 @@ MAY_IMPORT = {
     "Playground": {"Cryptography", "HTML", "HTTPServer", "Reactor", "WireText"},
     "HeimdallrProxy": {
         "CLinux", "Cryptography", "Heimdallr", "HeimdallrCurl", "Reactor", "CurlTransport", "Configuration", "HTTPMessage",
-        "Proxy", "Administration", "Playground", "QRCode", "WireText", "ArgumentParser", "Logging", "Metrics", "ServiceLifecycle",
-        "UnixSignals",
+        "Proxy", "Administration", "Playground", "QRCode", "FileSystem", "WireText", "ArgumentParser", "Logging",
     },
 }
 # What Hummingbird is made of comes with it.
@@ -48,11 +48,18 @@ WITH_HUMMINGBIRD = {
     "HTTPTypes", "HummingbirdCore", "HummingbirdTLS", "Logging", "NIOCore", "NIOHTTP1", "NIOPosix", "NIOHTTPTypes",
     "ServiceLifecycle",
 }
-SYSTEM = {"Glibc", "Musl", "Synchronization", "Dispatch", "FoundationEssentials", "Foundation", "Swift"}
+SYSTEM = {"Glibc", "Musl", "Synchronization", "Dispatch", "Swift"}
+# For users of the library who have URLRequests; the executable must not get it.
+BRIDGE = "HeimdallrFoundation"
+# Where FoundationEssentials has not been replaced yet.
+FOUNDATION_LEFT = {
+    "Administration/AdminModel.swift", "Administration/AdminSocket.swift", "Administration/EventFeed.swift",
+    "Administration/Login/Shortfall.swift", "Administration/MetricsPage.swift", "Administration/Office.swift",
+}
 
-# Modules that may hold unsafe code, and the two files of the executable that may: process limits, signals, log writing;
-# the terminal and child programs.
-MAY_BE_UNSAFE = {"CLinux", "Reactor", "CurlTransport", "Cryptography", "QRCode"}
+# Modules that may hold unsafe code, and files elsewhere that may: process limits, signals, log writing; the terminal and
+# child programs; libyaml.
+MAY_BE_UNSAFE = {"CLinux", "Reactor", "CurlTransport", "Cryptography", "FileSystem", "QRCode"}
 UNSAFE_FILES = {
     "HeimdallrProxy/SystemCalls.swift", "HeimdallrProxy/Terminal.swift", "Configuration/YAMLEvents.swift",
 }
@@ -104,9 +111,13 @@ def check_source(path, target):
         allowed = allowed | WITH_HUMMINGBIRD
     for match in IMPORT.finditer(code):
         line = code.count("\n", 0, match.start(1)) + 1
-        if match.group(1) not in allowed:
+        if match.group(1).startswith("Foundation") and target != BRIDGE:
+            if str(relative.relative_to("Sources")) in FOUNDATION_LEFT:
+                continue
+            find(relative, line, f"import {match.group(1)}: Foundation stays out of all but {BRIDGE}: it is megabytes that nothing uses")
+        elif match.group(1) not in allowed:
             find(relative, line, f"{target} must not import {match.group(1)}")
-        if match.group(1) == "Yams":
+        if match.group(1) == "CLibyaml":
             yaml_files.add(relative)
     if target not in MAY_BE_UNSAFE and f"{target}/{path.name}" not in UNSAFE_FILES:
         for match in UNSAFE.finditer(code):
@@ -132,15 +143,52 @@ def check_manifest():
     if dumped.returncode != 0:
         find("Package.swift", 1, "can't be read: " + dumped.stderr.strip())
         return
+    arrows = set()
     for target in json.loads(dumped.stdout)["targets"]:
         name = target["name"]
         if target["type"] == "test" or name not in MAY_IMPORT:
             continue
         for dependency in target["dependencies"]:
             wanted = (dependency.get("byName") or dependency.get("target") or dependency.get("product"))[0]
+            if wanted in MAY_IMPORT:
+                arrows.add((name, wanted))
             allowed = MAY_IMPORT[name] | (WITH_HUMMINGBIRD if "Hummingbird" in MAY_IMPORT[name] else set())
             if wanted not in allowed:
                 find("Package.swift", 1, f"{name} must not depend on {wanted}")
+    if BRIDGE in reached("HeimdallrProxy", arrows):
+        find("Package.swift", 1, f"{BRIDGE} comes into the executable, and all of Foundation with it")
+    check_picture(arrows)
+
+
+def reached(start, arrows):
+    """The targets that `start` depends on, directly or not."""
+    found, waiting = set(), [start]
+    while waiting:
+        name = waiting.pop()
+        for target in {end for begin, end in arrows if begin == name} - found:
+            found.add(target)
+            waiting.append(target)
+    return found
+
+
+def check_picture(arrows):
+    """The picture and the table of targets say what Package.swift says."""
+    path = pathlib.Path("docs/architecture.md")
+    lines = (ROOT / path).read_text(encoding="utf-8").split("\n")
+    drawn, described = {}, set()
+    for number, line in enumerate(lines, 1):
+        arrow = re.match(r"\s+(\w+) --> (\w+)$", line)
+        if arrow:
+            drawn[arrow.groups()] = number
+        row = re.match(r"\| ((?:`\w+`(?:, )?)+) \|", line)
+        if row:
+            described.update(re.findall(r"`(\w+)`", row.group(1)))
+    for begin, end in sorted(arrows - set(drawn)):
+        find(path, 1, f"the picture lacks {begin} --> {end}")
+    for begin, end in sorted(set(drawn) - arrows):
+        find(path, drawn[begin, end], f"{begin} --> {end} is not in Package.swift")
+    for name in sorted(set(MAY_IMPORT) - described):
+        find(path, 1, f"the table of targets lacks {name}")
 
 
 def check_tree():
@@ -158,7 +206,7 @@ yaml_files = set()
 for source in sorted((ROOT / "Sources").rglob("*.swift")):
     check_source(source, source.relative_to(ROOT / "Sources").parts[0])
 if len(yaml_files) > 1:
-    find(sorted(yaml_files)[1], 1, "Yams is imported in one file only")
+    find(sorted(yaml_files)[1], 1, "CLibyaml is imported in one file only")
 for test in sorted((ROOT / "Tests").rglob("*.swift")):
     check_tests(test)
 check_manifest()

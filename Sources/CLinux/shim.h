@@ -38,6 +38,12 @@ struct heimdallr_peer {
     uint32_t gid;
 };
 
+// environ(7), which Swift takes for a variable that threads may change under it.
+static inline char **heimdallr_environment(void) {
+    extern char **environ;
+    return environ;
+}
+
 // What was written to a socket and the other side has not taken: SIOCOUTQ of tcp(7) and unix(7). -1: not to be had.
 static inline int heimdallr_unacknowledged(int socket) {
     int count = 0;

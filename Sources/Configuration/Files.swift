@@ -1,4 +1,4 @@
-import FoundationEssentials
+import FileSystem
 import Glibc
 
 /// Reading small files at start. The one place that touches the disk.
@@ -6,39 +6,28 @@ enum Files {
     /// The bytes of a file; the error says what is wrong with it, in words that follow "PATH: ".
     static func read(_ path: String, limit: Int) throws(Misfit) -> [UInt8] {
         guard !path.utf8.contains(0) else { throw Misfit("a path can't hold a NUL byte", quotes: false) }
-        let manager = FileManager.default
-        var isDirectory = false
-        guard manager.fileExists(atPath: path, isDirectory: &isDirectory) else {
-            throw Misfit("there is no such file", quotes: false)
-        }
-        guard !isDirectory else { throw Misfit("this is a directory, not a file", quotes: false) }
-        guard manager.isReadableFile(atPath: path) else {
+        guard let status = FileStatus(of: path) else { throw Misfit("there is no such file", quotes: false) }
+        guard status.kind != .folder else { throw Misfit("this is a directory, not a file", quotes: false) }
+        guard FileSystem.isReadable(path) else {
             throw Misfit("this process may not read the file; see its owner and mode", quotes: false)
         }
-        guard let content = manager.contents(atPath: path) else {
-            throw Misfit("this is not a regular file", quotes: false)
+        guard status.kind == .regular else { throw Misfit("this is not a regular file", quotes: false) }
+        do throws(FileSystem.ReadError) {
+            return try FileSystem.read(path, limit: limit)
+        } catch {
+            switch error {
+            case .tooLarge: throw Misfit("the file is larger than \(limit / 1024) KiB", quotes: false)
+            case .unreadable: throw Misfit("reading the file failed", quotes: false)
+            }
         }
-        guard content.count <= limit else {
-            throw Misfit("the file is larger than \(limit / 1024) KiB", quotes: false)
-        }
-        return Array(content)
     }
 
     /// The mode of a file that users other than its owner may read; `nil` where there are none. A group that reads what
     /// belongs to somebody else, such as root, was meant to: it is how this process comes to read it.
     static func modeForOthers(_ path: String) -> String? {
-        let target = URL(filePath: path).resolvingSymlinksInPath().path
-        guard let attributes = try? FileManager.default.attributesOfItem(atPath: target),
-            let mode = number(attributes[.posixPermissions])
-        else { return nil }
-        let owner = number(attributes[.ownerAccountID])
-        let others = mode & 0o004 != 0 || mode & 0o040 != 0 && owner == Int(geteuid())
-        return others ? String(mode & 0o7777, radix: 8) : nil
-    }
-
-    private static func number(_ value: Any?) -> Int? {
-        // An integer, or where all of Foundation is loaded its NSNumber: both print as digits.
-        value.flatMap { Int("\($0)") }
+        guard let status = FileStatus(of: path) else { return nil }
+        let others = status.mode & 0o004 != 0 || status.mode & 0o040 != 0 && status.owner == geteuid()
+        return others ? String(status.mode, radix: 8) : nil
     }
 
     /// What keeps a program from being run, in words that follow "write"; `nil` when nothing is known to. A bare name is
@@ -48,7 +37,7 @@ enum Files {
             return program.isEmpty ? "write the name of a program" : nil
         }
         guard program.hasPrefix("/") else { return "write a program's name, or its absolute path" }
-        guard FileManager.default.isExecutableFile(atPath: program) else {
+        guard FileSystem.isExecutable(program) else {
             return "write the path of a program that this process may run"
         }
         return nil

@@ -1,7 +1,6 @@
 import Administration
 import ArgumentParser
 import Configuration
-import FoundationEssentials
 
 /// Which running proxy a verb talks to; the same for all of them.
 struct AdminOptions: ParsableArguments {
@@ -66,7 +65,7 @@ struct AdminOptions: ParsableArguments {
 
     private func candidates() throws -> [String] {
         if let socket { return [socket] }
-        let environment = ProcessInfo.processInfo.environment
+        let environment = ProcessEnvironment.all
         let source = try ConfigurationSource.choose(named: options.config, environment: environment)
         guard let admin = try source.loadAdmin(environment: environment) else {
             OutputDescriptor.standardError.write(

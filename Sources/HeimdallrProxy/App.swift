@@ -6,8 +6,6 @@ import HeimdallrCurl
 import Logging
 import Proxy
 import Reactor
-import ServiceLifecycle
-import UnixSignals
 
 /// The only place where the objects of the process are made and joined.
 struct App {
@@ -106,15 +104,21 @@ struct App {
             administration: administration)
     }
 
-    /// Runs until SIGTERM or SIGINT, then lets requests finish.
+    /// Runs until `stops` has something, then lets requests finish. Whoever asks twice does not want to wait.
     /// - Parameter onListening: told once it accepts.
-    func run(onListening: @escaping @Sendable (RunningApp) -> Void) async throws {
-        // The group begins by listening for signals: one that comes while the proxy starts finds somebody.
-        let group = ServiceGroup(
-            configuration: ServiceGroupConfiguration(
-                services: [ProxyService(app: self, onListening: onListening)],
-                gracefulShutdownSignals: [.sigterm, .sigint], logger: Logger(label: "service")))
-        try await group.run()
+    func run(until stops: AsyncStream<Void>, onListening: (RunningApp) -> Void) async throws {
+        let running = try await start()
+        onListening(running)
+        // What came while the proxy started has waited.
+        for await _ in stops { break }
+        let again = Task {
+            for await _ in stops {
+                running.server.end()
+                for client in running.clients { client.shutdown() }
+            }
+        }
+        await running.stop(drainTimeout: configuration.proxy.drainTimeout)
+        again.cancel()
         logger.info("stopped")
     }
 }
@@ -147,26 +151,5 @@ struct RunningApp: Sendable {
         // A hook's command is not left behind.
         for watcher in watchers { await watcher.value }
         for loop in loops { loop.stop() }
-    }
-}
-
-/// Runs the proxy until the process is told to stop.
-private struct ProxyService: Service {
-    let app: App
-    let onListening: @Sendable (RunningApp) -> Void
-
-    func run() async throws {
-        let running = try await app.start()
-        onListening(running)
-        try? await gracefulShutdown()
-        // Whoever asks twice does not want to wait.
-        let again = Task {
-            for await _ in await UnixSignalsSequence(trapping: .sigterm, .sigint) {
-                running.server.end()
-                for client in running.clients { client.shutdown() }
-            }
-        }
-        await running.stop(drainTimeout: app.configuration.proxy.drainTimeout)
-        again.cancel()
     }
 }

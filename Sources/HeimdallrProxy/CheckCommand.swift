@@ -1,7 +1,6 @@
 import Administration
 import ArgumentParser
 import Configuration
-import FoundationEssentials
 import Playground
 
 /// Says whether a configuration is good, and what it means.
@@ -25,7 +24,7 @@ struct CheckCommand: AsyncParsableCommand {
     var tries = false
 
     func run() async throws {
-        var environment = ProcessInfo.processInfo.environment
+        var environment = ProcessEnvironment.all
         let source = try ConfigurationSource.choose(named: options.config, environment: environment)
         let playground: Playground? =
             source.wantsPlayground && tries ? try await PlaygroundVariables.start(addingTo: &environment) : nil

@@ -1,6 +1,6 @@
 import ArgumentParser
 import Configuration
-import FoundationEssentials
+import FileSystem
 
 /// Where the configuration comes from: the file that was named, else `config.yaml` of the current folder, else the
 /// environment.
@@ -13,7 +13,7 @@ enum ConfigurationSource: Sendable, Equatable {
     /// - Throws: a usage error that says what to do, when there is none.
     static func choose(
         named: String?, environment: [String: String],
-        fileExists: (String) -> Bool = { FileManager.default.fileExists(atPath: $0) }
+        fileExists: (String) -> Bool = { FileSystem.exists($0) }
     ) throws(ValidationError) -> ConfigurationSource {
         if let named { return .file(named) }
         if fileExists(defaultFile) { return .file(defaultFile) }
@@ -108,7 +108,7 @@ enum AdminTokenRule {
         case .literal(let text): return text.utf8.count
         case .environment(let name): return environment[name]?.utf8.count
         case .file(let path):
-            guard var bytes = FileManager.default.contents(atPath: path)?[...] else { return nil }
+            guard var bytes = try? FileSystem.read(path, limit: 64 * 1024)[...] else { return nil }
             while let last = bytes.last, last == 0x0A || last == 0x0D { bytes.removeLast() }
             return bytes.count
         }

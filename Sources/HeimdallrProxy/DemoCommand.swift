@@ -1,6 +1,5 @@
 import ArgumentParser
 import Configuration
-import FoundationEssentials
 import Logging
 import Playground
 
@@ -16,7 +15,7 @@ struct DemoCommand: AsyncParsableCommand {
             """)
 
     func run() async throws {
-        var environment = ProcessInfo.processInfo.environment
+        var environment = ProcessEnvironment.all
         let playground = try await PlaygroundVariables.start(addingTo: &environment)
         let (settings, _) = try Configuration.parse(yaml: Self.settings, file: "demo", environment: environment)
         let log = LogSetUp.bootstrap(settings.log)

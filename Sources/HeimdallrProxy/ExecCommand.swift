@@ -1,7 +1,6 @@
 import ArgumentParser
 import Configuration
 import Cryptography
-import FoundationEssentials
 import WireText
 
 /// Runs a program that is to use the proxy.
@@ -46,7 +45,7 @@ struct ExecCommand: ParsableCommand {
     private var program: [String] { command.first == "--" ? Array(command.dropFirst()) : command }
 
     func run() throws {
-        var environment = ProcessInfo.processInfo.environment
+        var environment = ProcessEnvironment.all
         let source = try ConfigurationSource.choose(named: options.config, environment: environment)
         if source.wantsPlayground { PlaygroundVariables.addPlaceholders(to: &environment) }
         let settings = try source.load(environment: environment)

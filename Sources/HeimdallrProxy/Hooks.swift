@@ -1,12 +1,12 @@
 import Configuration
 import CurlTransport
-import FoundationEssentials
 import Glibc
 import Heimdallr
 import HeimdallrCurl
 import Logging
 import Proxy
 import Reactor
+import WireText
 
 /// Tells the configuration's hooks that a person is wanted, or that a token is gone. No secret is among what they learn.
 struct Hooks: Sendable {
@@ -37,45 +37,51 @@ struct Hooks: Sendable {
         options.maxConnections = 2
         options.trustAnchors = PoolOptions.TrustAnchors(own: nil, extra: configuration.trustAnchorsFile)
         httpClient = CurlHTTPClient(BufferedClient(options: options, loop: loop))
-        environment = ChildEnvironment.of(ProcessInfo.processInfo.environment, configuration)
+        environment = ChildEnvironment.of(ProcessEnvironment.all, configuration)
     }
 
     /// Returns when both have been told, or can't be. One at a time for each client is the caller's part.
     func tell(_ event: HeimdallrEvent, of client: Heimdallr) async {
         guard let notice = notice(event, client) else { return }
-        let body: [UInt8]
-        do {
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-            body = Array(try encoder.encode(notice)) + [UInt8(ascii: "\n")]
-        } catch { return }
+        let body = Array((notice.json.text(.compact) + "\n").utf8)
         if let url = settings.webhook { await post(body, to: url, notice) }
         if !settings.command.isEmpty { await run(body, notice) }
     }
 
     // MARK: What they are told
 
-    struct Notice: Encodable, Equatable {
+    struct Notice: Equatable {
         var event: String
         var client: String
         var time: String
-        var login_url: String?
-        var what_to_do: String?
+        var loginURL: String?
+        var whatToDo: String?
         var reason: String?
         /// For a sign-in that ends soon.
-        var expires_in_seconds: Int64?
+        var expiresInSeconds: Int64?
+
+        /// By name; what is not known is left out.
+        var json: JSON {
+            var members = [JSON.Member("client", .string(client)), JSON.Member("event", .string(event))]
+            if let expiresInSeconds { members.append(JSON.Member("expires_in_seconds", .number(Int(expiresInSeconds)))) }
+            if let loginURL { members.append(JSON.Member("login_url", .string(loginURL))) }
+            if let reason { members.append(JSON.Member("reason", .string(reason))) }
+            members.append(JSON.Member("time", .string(time)))
+            if let whatToDo { members.append(JSON.Member("what_to_do", .string(whatToDo))) }
+            return .object(members)
+        }
     }
 
     private func notice(_ event: HeimdallrEvent, _ client: Heimdallr) -> Notice? {
         let hint = signIn(event.client)
         var notice = Notice(
-            event: event.name, client: event.client, time: Date().formatted(.iso8601), login_url: hint.url)
+            event: event.name, client: event.client, time: RFC3339.text(WallTime.now.seconds), loginURL: hint.url)
         switch event.kind {
-        case .needsAuthentication: notice.what_to_do = hint.advice
+        case .needsAuthentication: notice.whatToDo = hint.advice
         case .refreshTokenEnding(let left):
-            notice.what_to_do = hint.advice
+            notice.whatToDo = hint.advice
             notice.reason = "the sign-in ends soon"
-            notice.expires_in_seconds = left.components.seconds
+            notice.expiresInSeconds = left.components.seconds
         case .tokenLost(let reason):
             // Nobody used it, so nobody refreshed it: nothing is wrong.
             if reason == .expired, client.status().lastError == nil { return nil }
@@ -122,7 +128,7 @@ struct Hooks: Sendable {
         var environment = environment
         environment["HEIMDALLR_EVENT"] = notice.event
         environment["HEIMDALLR_CLIENT"] = notice.client
-        environment["HEIMDALLR_LOGIN_URL"] = notice.login_url ?? ""
+        environment["HEIMDALLR_LOGIN_URL"] = notice.loginURL ?? ""
         environment["HEIMDALLR_REASON"] = notice.reason ?? ""
         let program: ChildProgram
         do throws(SystemCallError) {

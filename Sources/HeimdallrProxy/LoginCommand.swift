@@ -1,5 +1,4 @@
 import ArgumentParser
-import FoundationEssentials
 import QRCode
 import WireText
 
@@ -32,7 +31,7 @@ struct LoginCommand: ParsableCommand {
         Interruption.watch()
         let path = "/login/\(PercentEncoding.uri.encode(client))"
         let notes: [String]
-        let begun: Begun = try expect(options.ask("POST", path + (paste ? "?paste=true" : "")))
+        let begun = try expect(options.ask("POST", path + (paste ? "?paste=true" : "")), as: Begun.init)
         switch begun.method {
         case "password": notes = try askForPassword(path)
         case "device": notes = try wait(begun, path) { showDevice(begun) }
@@ -45,25 +44,43 @@ struct LoginCommand: ParsableCommand {
 
     // MARK: What the proxy says
 
-    private struct Begun: Decodable {
+    private struct Begun {
         var method: String
         var ticket: String?
         var url: String?
-        var user_code: String?
-        var verification_uri: String?
-        var verification_uri_complete: String?
-        var expires_in_seconds: Double?
+        var userCode: String?
+        var verificationURI: String?
+        var verificationURIComplete: String?
+        var expiresInSeconds: Double?
+
+        init?(_ answer: JSONValue) {
+            guard let method = answer["method"]?.string else { return nil }
+            self.method = method
+            ticket = answer["ticket"]?.string
+            url = answer["url"]?.string
+            userCode = answer["user_code"]?.string
+            verificationURI = answer["verification_uri"]?.string
+            verificationURIComplete = answer["verification_uri_complete"]?.string
+            if case .number(let text) = answer["expires_in_seconds"] { expiresInSeconds = Double(text) }
+        }
     }
 
-    private struct Progress: Decodable {
+    private struct Progress {
         var state: String
         var message: String?
         /// What was not granted.
-        var notes: [String]?
+        var notes: [String] = []
+
+        init?(_ answer: JSONValue) {
+            guard let state = answer["state"]?.string else { return nil }
+            self.state = state
+            message = answer["message"]?.string
+            if case .array(let notes) = answer["notes"] { self.notes = notes.compactMap(\.string) }
+        }
     }
 
-    private func expect<Value: Decodable>(_ answer: AdminClient.Answer) throws -> Value {
-        guard answer.status == 200, let value = try? JSONDecoder().decode(Value.self, from: Data(answer.body)) else {
+    private func expect<Value>(_ answer: AdminClient.Answer, as read: (JSONValue) -> Value?) throws -> Value {
+        guard answer.status == 200, let value = (try? JSONParser.parse(answer.body)).flatMap(read) else {
             throw Self.failure(String(decoding: answer.body, as: UTF8.self))
         }
         return value
@@ -75,7 +92,7 @@ struct LoginCommand: ParsableCommand {
     private func wait(_ begun: Begun, _ path: String, _ show: () -> Void) throws -> [String] {
         let path = "\(path)/\(begun.ticket ?? "")"
         show()
-        let progress = ProgressLine("Waiting for somebody to sign in", seconds: Int(begun.expires_in_seconds ?? 600))
+        let progress = ProgressLine("Waiting for somebody to sign in", seconds: Int(min(begun.expiresInSeconds ?? 600, 1e9)))
         defer { progress.end() }
         while true {
             progress.step()
@@ -85,9 +102,9 @@ struct LoginCommand: ParsableCommand {
                 progress.end()
                 throw Self.failure("Cancelled; nothing has changed.")
             }
-            let answer: Progress = try expect(options.ask("GET", path))
+            let answer = try expect(options.ask("GET", path), as: Progress.init)
             switch answer.state {
-            case "done": return answer.notes ?? []
+            case "done": return answer.notes
             case "failed":
                 progress.end()
                 throw Self.failure(Self.sentence(answer.message ?? "the sign-in failed"))
@@ -106,10 +123,10 @@ struct LoginCommand: ParsableCommand {
     }
 
     private func showDevice(_ begun: Begun) {
-        let address = begun.verification_uri ?? ""
+        let address = begun.verificationURI ?? ""
         Self.say(
-            "Open this address in any browser, and type in the code:\n\n    \(address)\n    \(begun.user_code ?? "")\n")
-        if Terminal.showsErrors, let code = QRCode(begun.verification_uri_complete ?? address) {
+            "Open this address in any browser, and type in the code:\n\n    \(address)\n    \(begun.userCode ?? "")\n")
+        if Terminal.showsErrors, let code = QRCode(begun.verificationURIComplete ?? address) {
             Self.say(code.terminalText)
         }
     }
@@ -126,10 +143,10 @@ struct LoginCommand: ParsableCommand {
             _ = try? options.ask("DELETE", path)
             throw Self.failure("Cancelled; nothing has changed.")
         }
-        let answer: Progress = try expect(
-            options.ask("POST", path, body: Array(Self.trimmed(line).utf8), type: "text/plain"))
+        let answer = try expect(
+            options.ask("POST", path, body: Array(Self.trimmed(line).utf8), type: "text/plain"), as: Progress.init)
         guard answer.state == "done" else { throw Self.failure(Self.sentence(answer.message ?? "the sign-in failed")) }
-        return answer.notes ?? []
+        return answer.notes
     }
 
     // MARK: User name and password
@@ -143,9 +160,9 @@ struct LoginCommand: ParsableCommand {
         OutputDescriptor.standardError.write("Password (not shown): ")
         guard let password = Terminal.readSecretLine() else { throw Self.failure("Cancelled.") }
         let body = "username=\(PercentEncoding.uri.encode(username))&password=\(PercentEncoding.uri.encode(password))"
-        let answer: Progress = try expect(
-            options.ask("POST", path, body: Array(body.utf8), type: "application/x-www-form-urlencoded"))
-        return answer.notes ?? []
+        let answer = try expect(
+            options.ask("POST", path, body: Array(body.utf8), type: "application/x-www-form-urlencoded"), as: Progress.init)
+        return answer.notes
     }
 
     // MARK: What a person reads
@@ -196,7 +213,7 @@ private final class ProgressLine {
 private enum Browser {
     /// - Returns: `false` where there is no desktop, or nothing that opens addresses.
     static func open(_ url: String) -> Bool {
-        let environment = ProcessInfo.processInfo.environment
+        let environment = ProcessEnvironment.all
         guard environment["DISPLAY"] != nil || environment["WAYLAND_DISPLAY"] != nil,
             environment["SSH_CONNECTION"] == nil
         else { return false }

@@ -1,6 +1,6 @@
 import Administration
 import Configuration
-import FoundationEssentials
+import FileSystem
 import Proxy
 
 /// Who listens already where this process wants to. From /proc (proc(5)), as far as this process may look.
@@ -53,7 +53,7 @@ enum PortHolder {
     }
 
     static func of(_ port: UInt16) -> String? {
-        let found = ["tcp", "tcp6"].flatMap { listeners(inTable: KernelTable.text("/proc/net/\($0)"), port: port) }
+        let found = ["tcp", "tcp6"].flatMap { listeners(inTable: Self.table("/proc/net/\($0)"), port: port) }
         guard !found.isEmpty else { return nil }
         return process(with: Set(found.map { "socket:[\($0.inode)]" }))
             ?? "a process of user \(found[0].user), which this one may not look into"
@@ -61,24 +61,28 @@ enum PortHolder {
 
     /// Of a Unix socket.
     static func of(path: String) -> String? {
-        process(with: Set(inodes(inTable: KernelTable.text("/proc/net/unix"), path: path).map { "socket:[\($0)]" }))
+        process(with: Set(inodes(inTable: Self.table("/proc/net/unix"), path: path).map { "socket:[\($0)]" }))
     }
 
     private static func process(with sockets: Set<String>) -> String? {
         guard !sockets.isEmpty else { return nil }
-        let manager = FileManager.default
-        let processes = ((try? manager.contentsOfDirectory(atPath: "/proc")) ?? []).compactMap { Int($0) }.sorted()
+        let processes = FileSystem.names(in: "/proc").compactMap { Int($0) }.sorted()
         for process in processes {
             let folder = "/proc/\(process)/fd"
-            for descriptor in (try? manager.contentsOfDirectory(atPath: folder)) ?? [] {
-                guard let target = try? manager.destinationOfSymbolicLink(atPath: "\(folder)/\(descriptor)"),
+            for descriptor in FileSystem.names(in: folder) {
+                guard let target = FileSystem.target(ofLinkAt: "\(folder)/\(descriptor)"),
                     sockets.contains(target)
                 else { continue }
-                let name = KernelTable.text("/proc/\(process)/comm").prefix { $0 != "\n" }
+                let name = Self.table("/proc/\(process)/comm").prefix { $0 != "\n" }
                 return name.isEmpty ? "pid \(process)" : "\(name) (pid \(process))"
             }
         }
         return nil
+    }
+
+    /// A table of the kernel's; empty for one that can't be read, or is absurdly large.
+    private static func table(_ path: String) -> String {
+        (try? FileSystem.read(path, limit: 16 << 20)).map { String(decoding: $0, as: UTF8.self) } ?? ""
     }
 
     /// Of the table's lines those that listen on this port: `0: 0100007F:1F90 00000000:0000 0A … uid … inode`.

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Configuration
-import FoundationEssentials
 import Logging
 import Playground
 
@@ -17,20 +16,20 @@ struct ServeCommand: AsyncParsableCommand {
     @OptionGroup var options: ConfigurationOptions
 
     func run() async throws {
-        StraySignals.catchAll()
-        var environment = ProcessInfo.processInfo.environment
+        Signals.catchStrays()
+        var environment = ProcessEnvironment.all
         let source = try ConfigurationSource.choose(named: options.config, environment: environment)
         let playground: Playground? =
             source.wantsPlayground ? try await PlaygroundVariables.start(addingTo: &environment) : nil
         let settings = try source.load(environment: environment, logs: true)
         let log = LogSetUp.bootstrap(settings.log)
         defer { log.writer.flush() }
-        let signals = StraySignals(logger: log.logger)
-        defer { signals.stop() }
+        let signals = Signals(logger: log.logger)
+        defer { signals.end() }
 
         do {
             let app = App(configuration: settings, logger: log.logger, logWriter: log.writer)
-            try await app.run { running in
+            try await app.run(until: signals.stops) { running in
                 guard playground != nil, let address = running.addresses.first(where: { !$0.hasPrefix("unix:") }) else {
                     return
                 }

@@ -85,27 +85,25 @@ enum SignalPipe {
     }
 }
 
-/// A table of the kernel's, which has no length and comes in pieces. open(2), read(2), proc(5).
-enum KernelTable {
-    /// - Returns: at most `limit` bytes; empty for one that can't be read.
-    static func text(_ path: String, limit: Int = 16 << 20) -> String {
-        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return "" }
-        defer { close(descriptor) }
-        var content: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 64 * 1024)
-        while content.count < limit {
-            let count = unsafe chunk.withUnsafeMutableBytes { unsafe read(descriptor, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { break }
-            content += chunk[..<count]
-        }
-        return String(decoding: content, as: UTF8.self)
-    }
-}
-
-/// The process's environment, for what has to be known by name elsewhere in the process. setenv(3).
+/// The process's environment. environ(7), setenv(3).
 enum ProcessEnvironment {
+    /// A copy of it. Of a name that stands there twice, the first, as getenv(3) has it.
+    static var all: [String: String] {
+        var all: [String: String] = [:]
+        guard var next = unsafe heimdallr_environment() else { return all }
+        while let entry = unsafe next.pointee {
+            let text = unsafe String(cString: entry)
+            // One without an equals sign is no variable.
+            if let sign = text.utf8.firstIndex(of: UInt8(ascii: "=")) {
+                let name = String(text[..<sign])
+                if all[name] == nil { all[name] = String(text[text.utf8.index(after: sign)...]) }
+            }
+            unsafe next += 1
+        }
+        return all
+    }
+
+    /// For what has to be known by name elsewhere in the process.
     /// To be called before the first thread is started: the C library's environment has no lock.
     static func set(_ name: String, to value: String) {
         _ = unsafe setenv(name, value, 1)

@@ -3,21 +3,27 @@ import Glibc
 import Logging
 import Synchronization
 
-/// Signals that mean nothing to the proxy and would end it in the middle of its requests: SIGHUP, with which others are
-/// told to reload, SIGUSR1 and SIGUSR2, and those of timers, power and descriptors. They make a log line, and that is all.
+/// The signals that the proxy hears.
 ///
-/// SIGTERM and SIGINT are not here (they drain), nor SIGQUIT, SIGABRT and the signals of faults, which end a process at
-/// once and are meant to.
-final class StraySignals {
+/// SIGTERM and SIGINT ask it to stop. Those that mean nothing to it would end it in the middle of its requests: SIGHUP,
+/// with which others are told to reload, SIGUSR1 and SIGUSR2, and those of timers, power and descriptors. They make a log
+/// line, and that is all. SIGQUIT, SIGABRT and the signals of faults end a process at once, and are meant to.
+final class Signals {
+    /// Something for each SIGTERM and SIGINT since this was made.
+    let stops: AsyncStream<Void>
+    private let stopped: AsyncStream<Void>.Continuation
     private let source: any DispatchSourceRead
+
+    private static let stopping = [SIGTERM, SIGINT]
 
     private static let named: [(number: Int32, name: String)] = [
         (SIGHUP, "SIGHUP"), (SIGUSR1, "SIGUSR1"), (SIGUSR2, "SIGUSR2"), (SIGALRM, "SIGALRM"), (SIGVTALRM, "SIGVTALRM"),
         (SIGPROF, "SIGPROF"), (SIGIO, "SIGIO"), (SIGPWR, "SIGPWR"), (SIGSTKFLT, "SIGSTKFLT"),
     ]
 
-    /// From here on the process lives through them. To be called first; what comes before `init` waits for the log.
-    static func catchAll() {
+    /// From here on the process lives through those that mean nothing. To be called first; what comes before `init` waits
+    /// for the log.
+    static func catchStrays() {
         // A file that reached its limit is an error code of one write, like a peer that closed.
         _ = signal(SIGXFSZ, SIG_IGN)
         SignalPipe.open()
@@ -27,9 +33,14 @@ final class StraySignals {
     }
 
     init(logger: Logger) {
+        (stops, stopped) = AsyncStream.makeStream()
         source = DispatchSource.makeReadSource(fileDescriptor: SignalPipe.readEnd, queue: .global())
-        source.setEventHandler {
+        source.setEventHandler { [stopped] in
             for number in SignalPipe.take() {
+                guard !Self.stopping.contains(Int32(number)) else {
+                    stopped.yield()
+                    continue
+                }
                 logger.warning(
                     "a signal that means nothing to the proxy; nothing was done",
                     metadata: [
@@ -39,9 +50,14 @@ final class StraySignals {
             }
         }
         source.activate()
+        for number in Self.stopping { SignalPipe.catchSignal(number) }
     }
 
-    func stop() { source.cancel() }
+    /// Hears no more.
+    func end() {
+        source.cancel()
+        stopped.finish()
+    }
 
     private static func name(of number: Int32) -> String {
         named.first { $0.number == number }?.name ?? "SIGRTMIN+\(number - SignalPipe.realTime.lowerBound)"
