@@ -4,6 +4,7 @@
 
 #include <curl/curl.h>
 #include <malloc.h>
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,6 +157,30 @@ static inline SSL *heimdallr_easy_tls(CURL *h) {
 static inline int heimdallr_easy_saw_close_notify(CURL *h) {
     SSL *ssl = heimdallr_easy_tls(h);
     return ssl && (SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN) != 0;
+}
+
+// Ends our side of it: writes what says so, encrypted, into `room` and answers how much that is; 0 where it can't. libcurl's
+// BIO works within libcurl's own calls only, so that one of memory stands in for it meanwhile (SSL_set0_wbio(3)). All that
+// was to be sent must be out, and nothing may be sent any more; what comes can still be read (SSL_shutdown(3)).
+static inline size_t heimdallr_easy_close_notify(CURL *h, unsigned char *room, size_t size) {
+    SSL *ssl = heimdallr_easy_tls(h);
+    BIO *own, *memory;
+    char *bytes = NULL;
+    long count = 0;
+    if (!ssl || (SSL_get_shutdown(ssl) & SSL_SENT_SHUTDOWN) || !(own = SSL_get_wbio(ssl))) return 0;
+    if (!(memory = BIO_new(BIO_s_mem()))) return 0;
+    if (!BIO_up_ref(own)) {
+        BIO_free(memory);
+        return 0;
+    }
+    SSL_set0_wbio(ssl, memory);
+    ERR_clear_error();
+    if (SSL_shutdown(ssl) >= 0) count = BIO_get_mem_data(memory, &bytes);
+    ERR_clear_error();
+    if (count < 0 || (size_t)count > size) count = 0;
+    if (count > 0) memcpy(room, bytes, (size_t)count);
+    SSL_set0_wbio(ssl, own);
+    return (size_t)count;
 }
 
 // Whether both sides have agreed on HTTP/2 (SSL_get0_alpn_selected(3)).

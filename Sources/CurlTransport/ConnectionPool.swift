@@ -1,5 +1,4 @@
 import CLibcurl
-import Glibc
 import Reactor
 
 /// Connections to the peers of one security domain, and the exchanges on them: one libcurl multi handle on one event
@@ -11,12 +10,11 @@ import Reactor
     let share: OpaquePointerBox
     /// What TLS connections with HTTP/2 count while no delegate is told of anything.
     let silence: UnsafeMutablePointer<heimdallr_tls_silence>
-    let systemTrust = SystemTrust.current
 
     private var idle: [Transfer] = []
     private var running: [ObjectIdentifier: Transfer] = [:]
     private var waiting: [Transfer] = []
-    private var sockets: [CurlSocket?] = []
+    let sockets: CurlSockets
 
     /// libcurl's own timer, and the one for exchanges that wait for a connection.
     private var timer: LoopTimer?
@@ -34,7 +32,6 @@ import Reactor
     private var hasDeferred = false
     private var cancelled: [Transfer] = []
     private var unpaused: [Transfer] = []
-    private var woken: [CurlSocket] = []
 
     /// For strings that libcurl copies at once.
     var scratch = ByteBuffer(capacity: 1024)
@@ -51,6 +48,8 @@ import Reactor
         unsafe silence.initialize(to: heimdallr_tls_silence())
         self.options = options
         self.loop = loop
+        sockets = CurlSockets(loop: loop)
+        sockets.ready = { [unowned self] descriptor, mask in drive { act(descriptor, mask) } }
         timer = LoopTimer(on: loop) { [unowned self] in timerFired() }
         waitTimer = LoopTimer(on: loop) { [unowned self] in expireWaiting() }
         let userData = unsafe Unmanaged.passUnretained(self).toOpaque()
@@ -191,14 +190,14 @@ import Reactor
             }
             while let transfer = cancelled.popLast() { remove(transfer) }
             while let transfer = unpaused.popLast() { unpause(transfer) }
-            while let socket = woken.popLast() { socket.wake() }
+            sockets.wake()
             collect()
             if hasDeferred {
                 hasDeferred = false
                 admitWaiting()
             }
         } while isKicked && kicks.areLeft || hasDeferred || !cancelled.isEmpty || !unpaused.isEmpty
-            || !woken.isEmpty
+            || sockets.hasWoken
         isDriving = false
         if isKicked, !isKickDelayed {
             isKickDelayed = true
@@ -237,12 +236,6 @@ import Reactor
         let code = unsafe curl_multi_socket_action(multi.pointer, descriptor, mask, &running)
         // A socket that libcurl forgot meanwhile is all that can go wrong here (libcurl-errors(3)).
         assert(code == CURLM_OK || code == CURLM_BAD_SOCKET)
-    }
-
-    func atNextTurn(_ socket: CurlSocket) { loop.atNextTurn(socket) }
-
-    func socketReady(_ descriptor: curl_socket_t, _ mask: Int32) {
-        drive { act(descriptor, mask) }
     }
 
     /// Takes the results of finished exchanges and tells their delegates.
@@ -340,58 +333,6 @@ import Reactor
         }
     }
 
-    // MARK: Sockets
-
-    private func socket(_ descriptor: curl_socket_t) -> CurlSocket? {
-        Int(descriptor) < sockets.count ? sockets[Int(descriptor)] : nil
-    }
-
-    private func keep(_ socket: CurlSocket) {
-        while sockets.count <= Int(socket.descriptor) { sockets.append(nil) }
-        sockets[Int(socket.descriptor)] = socket
-    }
-
-    func openSocket(family: Int32) -> curl_socket_t {
-        let descriptor = Glibc.socket(family, heimdallr_socket_open_flags, 0)
-        guard descriptor >= 0 else { return heimdallr_socket_bad }
-        keep(CurlSocket(descriptor, pool: self, isTransient: false))
-        return descriptor
-    }
-
-    func closeSocket(_ descriptor: curl_socket_t) {
-        if let socket = socket(descriptor) {
-            socket.wanted = 0
-            if socket.isRegistered { loop.unregister(descriptor) }
-            sockets[Int(descriptor)] = nil
-        }
-        close(descriptor)
-    }
-
-    fileprivate func socketChanged(_ descriptor: curl_socket_t, _ what: Int32) {
-        if what == CURL_POLL_REMOVE {
-            guard let socket = socket(descriptor) else { return }
-            socket.wanted = 0
-            // The resolver's wake-up pipe: libcurl closes it without a word.
-            if socket.isTransient {
-                loop.unregister(descriptor)
-                sockets[Int(descriptor)] = nil
-            }
-            return
-        }
-        let socket = socket(descriptor) ?? CurlSocket(descriptor, pool: self, isTransient: true)
-        if sockets.count <= Int(descriptor) || sockets[Int(descriptor)] == nil { keep(socket) }
-        let wantsToWrite = what & CURL_POLL_OUT != 0 && socket.wanted & CURL_POLL_OUT == 0
-        socket.wanted = what
-        if !socket.isRegistered {
-            // Out of memory or watches: the exchange then ends by its timeouts.
-            socket.isRegistered = (try? loop.register(descriptor, handler: socket)) != nil
-        } else if socket.hasMissed {
-            woken.append(socket)
-        } else if wantsToWrite {
-            socket.writeAgain()
-        }
-    }
-
     private static func transfer(of easy: UnsafeMutableRawPointer) -> Transfer? {
         var pointer: UnsafeMutableRawPointer?
         guard unsafe heimdallr_easy_get_pointer(easy, CURLINFO_PRIVATE, &pointer) == CURLE_OK else { return nil }
@@ -405,7 +346,7 @@ private func multiSocketChanged(
 ) -> Int32 {
     guard let context = unsafe context else { return -1 }
     unsafe Unmanaged<ConnectionPool>.fromOpaque(context).takeUnretainedValue()
-        .socketChanged(descriptor, what)
+        .sockets.want(what, of: descriptor)
     return 0
 }
 

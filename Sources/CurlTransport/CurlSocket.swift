@@ -5,24 +5,27 @@ import Reactor
 /// One socket of libcurl's, watched from its first use to its end.
 final class CurlSocket: ReadinessHandler, NextTurnHandler {
     let descriptor: curl_socket_t
-    private unowned let pool: ConnectionPool
+    private unowned let sockets: CurlSockets
     /// Not opened by us: watched only while libcurl asks.
     let isTransient: Bool
     var isRegistered = false
+    /// Whose it is once the connection stands.
+    var carrier: Carrier?
     /// CURL_POLL_IN, CURL_POLL_OUT, both, or 0.
     var wanted: Int32 = 0
     private var missed: Readiness = []
     private var isAgain = false
 
-    init(_ descriptor: curl_socket_t, pool: ConnectionPool, isTransient: Bool) {
+    init(_ descriptor: curl_socket_t, among sockets: CurlSockets, isTransient: Bool) {
         self.descriptor = descriptor
-        self.pool = pool
+        self.sockets = sockets
         self.isTransient = isTransient
     }
 
     var hasMissed: Bool { !missed.isEmpty }
 
     func ready(_ readiness: Readiness) {
+        if let carrier { return carrier.ready(readiness) }
         guard wanted != 0 else {
             missed.formUnion(readiness)
             return
@@ -47,7 +50,7 @@ final class CurlSocket: ReadinessHandler, NextTurnHandler {
             mask |= CURL_CSELECT_ERR | (wanted & CURL_POLL_IN != 0 ? CURL_CSELECT_IN : 0)
         }
         guard mask != 0 else { return }
-        pool.socketReady(descriptor, mask)
+        sockets.ready(descriptor, mask)
         if mask & CURL_CSELECT_OUT != 0 { writeAgain() }
     }
 
@@ -56,12 +59,12 @@ final class CurlSocket: ReadinessHandler, NextTurnHandler {
     func writeAgain() {
         guard wanted & CURL_POLL_OUT != 0, !isAgain else { return }
         isAgain = true
-        pool.atNextTurn(self)
+        sockets.loop.atNextTurn(self)
     }
 
     func nextTurn() {
         isAgain = false
-        guard wanted & CURL_POLL_OUT != 0 else { return }
+        guard carrier == nil, wanted & CURL_POLL_OUT != 0 else { return }
         let readiness = readinessNow
         guard readiness.contains(.writable) else { return }
         act(readiness)

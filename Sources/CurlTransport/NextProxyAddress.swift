@@ -1,40 +1,44 @@
 import CLibcurl
 import Glibc
 
-/// Where a next proxy is, read from its URL as libcurl does (CURLOPT_PROXY(3)).
+/// What a next proxy's URL says, read by libcurl's parser as libcurl reads it when it dials (CURLOPT_PROXY(3)).
 struct NextProxyAddress {
+    let scheme: String
     let host: String
     let port: UInt16
-    /// The names of upstreams are looked up here, not there: socks4 and socks5, unlike socks4a and socks5h.
-    let wantsAddresses: Bool
+    /// `nil`: none is named.
+    let user: [UInt8]?
+    let password: [UInt8]
 
-    init?(_ url: String) {
-        guard let parsed = unsafe curl_url() else { return nil }
-        defer { unsafe curl_url_cleanup(parsed) }
-        let flags = UInt32(CURLU_NON_SUPPORT_SCHEME | CURLU_GUESS_SCHEME)
-        func part(_ part: CURLUPart) -> String? {
-            var text: UnsafeMutablePointer<CChar>?
-            guard unsafe curl_url_get(parsed, part, &text, 0) == CURLUE_OK, let text = unsafe text else { return nil }
-            defer { unsafe curl_free(text) }
-            return unsafe String(cString: text)
+    /// The names of upstreams are looked up here, not there: socks4 and socks5, unlike socks4a and socks5h.
+    var wantsAddresses: Bool { ["socks", "socks4", "socks5"].contains(scheme) }
+
+    /// - Throws: `TransportError` where the URL is malformed.
+    init(_ url: String) throws(TransportError) {
+        guard let parsed = unsafe curl_url() else {
+            throw TransportError(.internal, message: "curl_url: out of memory")
         }
-        guard unsafe curl_url_set(parsed, CURLUPART_URL, url, flags) == CURLUE_OK, let host = part(CURLUPART_HOST)
-        else { return nil }
-        let scheme = part(CURLUPART_SCHEME) ?? "http"
-        self.host = host
-        port = part(CURLUPART_PORT).flatMap { UInt16($0) } ?? (scheme == "https" ? 443 : 1080)
-        wantsAddresses = ["socks", "socks4", "socks5"].contains(scheme)
+        defer { unsafe curl_url_cleanup(parsed) }
+        // Without a scheme it is an http proxy, whatever its name begins with.
+        let text = url.contains("://") ? url : "http://" + url
+        guard unsafe curl_url_set(parsed, CURLUPART_URL, text, UInt32(CURLU_NON_SUPPORT_SCHEME)) == CURLUE_OK,
+            let host = unsafe Self.part(parsed, CURLUPART_HOST)
+        else { throw TransportError(.proxy, message: "the next proxy's URL is malformed") }
+        self.host = String(decoding: host, as: UTF8.self)
+        scheme = String(decoding: unsafe Self.part(parsed, CURLUPART_SCHEME) ?? [], as: UTF8.self)
+        let port = unsafe Self.part(parsed, CURLUPART_PORT).flatMap { UInt16(String(decoding: $0, as: UTF8.self)) }
+        self.port = port ?? (scheme == "https" ? 443 : 1080)
+        let password = unsafe Self.part(parsed, CURLUPART_PASSWORD, decoded: true)
+        self.password = password ?? []
+        user = unsafe Self.part(parsed, CURLUPART_USER, decoded: true) ?? (self.password.isEmpty ? nil : [])
     }
 
-    /// The one that the process's environment names for a scheme (libcurl-env(3)), whether or not `no_proxy` exempts who
-    /// is asked for.
-    static func environment(_ scheme: Origin.Scheme) -> NextProxyAddress? {
-        // Only in small letters for http: HTTP_PROXY is what a CGI program's client can set.
-        let names = scheme == .http ? ["http_proxy"] : ["https_proxy", "HTTPS_PROXY"]
-        for name in names + ["all_proxy", "ALL_PROXY"] {
-            guard let value = unsafe getenv(name), unsafe value.pointee != 0 else { continue }
-            return NextProxyAddress(unsafe String(cString: value))
-        }
-        return nil
+    private static func part(_ url: OpaquePointer, _ part: CURLUPart, decoded: Bool = false) -> [UInt8]? {
+        var text: UnsafeMutablePointer<CChar>?
+        guard unsafe curl_url_get(url, part, &text, decoded ? UInt32(CURLU_URLDECODE) : 0) == CURLUE_OK,
+            let text = unsafe text
+        else { return nil }
+        defer { unsafe curl_free(text) }
+        return unsafe Array(UnsafeRawBufferPointer(start: text, count: strlen(text)))
     }
 }

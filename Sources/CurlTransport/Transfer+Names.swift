@@ -26,7 +26,7 @@ extension Transfer {
 
     /// Only the next proxy looks the upstream's name up.
     private var isOriginRemote: Bool {
-        guard case .url(let url) = pool.options.nextProxy, let proxy = NextProxyAddress(url) else { return false }
+        guard case .url(let url) = pool.options.nextProxy, let proxy = try? NextProxyAddress(url) else { return false }
         return !proxy.wantsAddresses
     }
 
@@ -38,8 +38,9 @@ extension Transfer {
         let proxy: NextProxyAddress?
         switch pool.options.nextProxy {
         case .none: proxy = nil
-        case .environment: proxy = isProxyMissing ? .environment(origin.scheme) : nil
-        case .url(let url): proxy = NextProxyAddress(url)
+        case .environment:
+            proxy = isProxyMissing ? NextHop.named(for: origin.scheme).flatMap { try? NextProxyAddress($0) } : nil
+        case .url(let url): proxy = try? NextProxyAddress(url)
         }
         guard let proxy else { return [NameRound.Party(host: origin.host, port: origin.port, isDialled: true)] }
         let first = NameRound.Party(host: proxy.host, port: proxy.port, isDialled: true)

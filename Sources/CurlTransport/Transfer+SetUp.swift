@@ -3,117 +3,69 @@ import Reactor
 
 // What a handle is told once, and what it calls.
 extension Transfer {
-    /// What stays for the life of the handle; each option with its manual page's name.
+    /// What stays for the life of the handle.
     func setUp() throws(TransportError) {
         let handle = unsafe easy.pointer
         let options = pool.options
         let userData = unsafe Unmanaged.passUnretained(self).toOpaque()
-        func long(_ option: CURLoption, _ value: Int, _ name: StaticString) throws(TransportError) {
-            try check(unsafe heimdallr_easy_set_long(handle, option, value), name)
-        }
-        func string(_ option: CURLoption, _ value: String?, _ name: StaticString) throws(TransportError) {
-            if let value {
-                try check(unsafe heimdallr_easy_set_string(handle, option, value), name)
-            } else {
-                try check(unsafe heimdallr_easy_set_string(handle, option, nil), name)
-            }
-        }
-        func pointer(_ option: CURLoption, _ value: UnsafeMutableRawPointer, _ name: StaticString)
-            throws(TransportError)
-        {
-            try check(unsafe heimdallr_easy_set_pointer(handle, option, value), name)
-        }
-
-        try unsafe pointer(CURLOPT_PRIVATE, userData, "CURLOPT_PRIVATE")
-        try unsafe pointer(CURLOPT_ERRORBUFFER, UnsafeMutableRawPointer(errorText), "CURLOPT_ERRORBUFFER")
-        try string(CURLOPT_PROTOCOLS_STR, "http,https", "CURLOPT_PROTOCOLS_STR")
-        try string(CURLOPT_REDIR_PROTOCOLS_STR, "https", "CURLOPT_REDIR_PROTOCOLS_STR")
-        try long(CURLOPT_NOSIGNAL, 1, "CURLOPT_NOSIGNAL")
-        // No name is looked up by libcurl; if one were, removing its handle would wait for the resolver's thread
-        // (CURLOPT_QUICK_EXIT(3)).
-        try long(CURLOPT_QUICK_EXIT, 1, "CURLOPT_QUICK_EXIT")
-        try long(CURLOPT_FOLLOWLOCATION, 0, "CURLOPT_FOLLOWLOCATION")
-        try long(CURLOPT_HTTP09_ALLOWED, 0, "CURLOPT_HTTP09_ALLOWED")
-        try long(CURLOPT_PATH_AS_IS, 1, "CURLOPT_PATH_AS_IS")
-        try long(CURLOPT_NETRC, 0, "CURLOPT_NETRC")
-        try long(
+        let set = HandleOptions(easy)
+        try unsafe set.set(CURLOPT_PRIVATE, pointer: userData, "CURLOPT_PRIVATE")
+        try unsafe set.set(CURLOPT_ERRORBUFFER, pointer: UnsafeMutableRawPointer(errorText), "CURLOPT_ERRORBUFFER")
+        try set.setConnection(options, hasProxy: options.nextProxy != .none)
+        try set.set(CURLOPT_REDIR_PROTOCOLS_STR, "https", "CURLOPT_REDIR_PROTOCOLS_STR")
+        try set.set(CURLOPT_FOLLOWLOCATION, 0, "CURLOPT_FOLLOWLOCATION")
+        try set.set(CURLOPT_HTTP09_ALLOWED, 0, "CURLOPT_HTTP09_ALLOWED")
+        try set.set(CURLOPT_PATH_AS_IS, 1, "CURLOPT_PATH_AS_IS")
+        try set.set(CURLOPT_NETRC, 0, "CURLOPT_NETRC")
+        try set.set(
             CURLOPT_HTTP_VERSION, options.http2 ? heimdallr_http_2_tls : heimdallr_http_1_1, "CURLOPT_HTTP_VERSION")
-        try long(CURLOPT_HTTP_TRANSFER_DECODING, options.keepsChunks ? 0 : 1, "CURLOPT_HTTP_TRANSFER_DECODING")
+        try set.set(CURLOPT_HTTP_TRANSFER_DECODING, options.keepsChunks ? 0 : 1, "CURLOPT_HTTP_TRANSFER_DECODING")
         // HTTP/2 hangs on a response head larger than the buffer. Of a large one only the front is wiped.
         let bufferSize = options.http2 ? 131_072 : options.wipesAnswers ? 16_384 : 65_536
-        try long(CURLOPT_BUFFERSIZE, bufferSize, "CURLOPT_BUFFERSIZE")
+        try set.set(CURLOPT_BUFFERSIZE, bufferSize, "CURLOPT_BUFFERSIZE")
         // How long an upload waits for 100; past it, the delegate is asked for data as soon as there is any.
-        try long(CURLOPT_EXPECT_100_TIMEOUT_MS, 1000, "CURLOPT_EXPECT_100_TIMEOUT_MS")
-        try long(
+        try set.set(CURLOPT_EXPECT_100_TIMEOUT_MS, 1000, "CURLOPT_EXPECT_100_TIMEOUT_MS")
+        try set.set(
             CURLOPT_CONNECTTIMEOUT_MS, max(1, options.connectTimeout.wholeMilliseconds), "CURLOPT_CONNECTTIMEOUT_MS")
-        try long(
+        try set.set(
             CURLOPT_MAXLIFETIME_CONN, max(1, Int(options.maxConnectionAge.components.seconds)),
             "CURLOPT_MAXLIFETIME_CONN")
-        try long(CURLOPT_HEADEROPT, Int(CURLHEADER_SEPARATE), "CURLOPT_HEADEROPT")
-        try long(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1, "CURLOPT_SUPPRESS_CONNECT_HEADERS")
-        try long(CURLOPT_SSL_VERIFYPEER, 1, "CURLOPT_SSL_VERIFYPEER")
-        try long(CURLOPT_SSL_VERIFYHOST, 2, "CURLOPT_SSL_VERIFYHOST")
-        try long(CURLOPT_SSLVERSION, heimdallr_tls_1_2, "CURLOPT_SSLVERSION")
+        try set.set(CURLOPT_HEADEROPT, Int(CURLHEADER_SEPARATE), "CURLOPT_HEADEROPT")
         let strictEnd =
             unsafe options.http2
             ? heimdallr_easy_set_bounded_end(handle, pool.silence)
             : options.wipesAnswers ? heimdallr_easy_set_wiped_context(handle) : heimdallr_easy_set_strict_end(handle)
         try check(strictEnd, "CURLOPT_SSL_CTX_FUNCTION")
         if !options.http2, !options.endsConnected {
-            try long(CURLOPT_FORBID_REUSE, 1, "CURLOPT_FORBID_REUSE")
+            try set.set(CURLOPT_FORBID_REUSE, 1, "CURLOPT_FORBID_REUSE")
         }
-        if options.endsConnected { try long(CURLOPT_CONNECT_ONLY, 1, "CURLOPT_CONNECT_ONLY") }
-        switch options.trustAnchors {
-        case .system:
-            // With a bundle alone libcurl parses it once and keeps it; with a directory too, for every connection.
-            if pool.systemTrust.bundle != nil { try string(CURLOPT_CAPATH, nil, "CURLOPT_CAPATH") }
-        case .systemAnd(let file):
-            try string(CURLOPT_CAINFO, file, "CURLOPT_CAINFO")
-            try string(CURLOPT_CAPATH, pool.systemTrust.directory, "CURLOPT_CAPATH")
-        case .only(let file):
-            try string(CURLOPT_CAINFO, file, "CURLOPT_CAINFO")
-            try string(CURLOPT_CAPATH, nil, "CURLOPT_CAPATH")
-        }
-        if let file = options.certificateFile {
-            try string(CURLOPT_SSLCERT, file, "CURLOPT_SSLCERT")
-            try string(CURLOPT_SSLKEY, options.keyFile, "CURLOPT_SSLKEY")
-        }
+        if options.endsConnected { try set.set(CURLOPT_CONNECT_ONLY, 1, "CURLOPT_CONNECT_ONLY") }
         switch options.nextProxy {
-        case .none: try string(CURLOPT_PROXY, "", "CURLOPT_PROXY")
+        case .none: try set.set(CURLOPT_PROXY, "", "CURLOPT_PROXY")
         case .environment: break
         case .url(let url):
-            try string(CURLOPT_PROXY, url, "CURLOPT_PROXY")
-            try string(CURLOPT_NOPROXY, "", "CURLOPT_NOPROXY")
+            try set.set(CURLOPT_PROXY, url, "CURLOPT_PROXY")
+            try set.set(CURLOPT_NOPROXY, "", "CURLOPT_NOPROXY")
         }
-        if options.nextProxy != .none {
-            try long(CURLOPT_NOPROGRESS, 0, "CURLOPT_NOPROGRESS")
-            try check(unsafe heimdallr_easy_set_progress(handle, countStep), "CURLOPT_XFERINFOFUNCTION")
-            try unsafe pointer(CURLOPT_XFERINFODATA, userData, "CURLOPT_XFERINFODATA")
-        }
-        try unsafe pointer(CURLOPT_SHARE, UnsafeMutableRawPointer(pool.share.pointer), "CURLOPT_SHARE")
+        if options.nextProxy != .none { try set.count(steps) }
+        try unsafe set.set(CURLOPT_SHARE, pointer: UnsafeMutableRawPointer(pool.share.pointer), "CURLOPT_SHARE")
         try check(
             unsafe heimdallr_easy_set_data(handle, CURLOPT_HEADERFUNCTION, receiveHeader), "CURLOPT_HEADERFUNCTION")
-        try unsafe pointer(CURLOPT_HEADERDATA, userData, "CURLOPT_HEADERDATA")
+        try unsafe set.set(CURLOPT_HEADERDATA, pointer: userData, "CURLOPT_HEADERDATA")
         try check(unsafe heimdallr_easy_set_data(handle, CURLOPT_WRITEFUNCTION, receiveBody), "CURLOPT_WRITEFUNCTION")
-        try unsafe pointer(CURLOPT_WRITEDATA, userData, "CURLOPT_WRITEDATA")
+        try unsafe set.set(CURLOPT_WRITEDATA, pointer: userData, "CURLOPT_WRITEDATA")
         try check(unsafe heimdallr_easy_set_data(handle, CURLOPT_READFUNCTION, provideUpload), "CURLOPT_READFUNCTION")
-        try unsafe pointer(CURLOPT_READDATA, userData, "CURLOPT_READDATA")
+        try unsafe set.set(CURLOPT_READDATA, pointer: userData, "CURLOPT_READDATA")
         try check(unsafe heimdallr_easy_set_prereq(handle, beforeSend), "CURLOPT_PREREQFUNCTION")
-        try unsafe pointer(CURLOPT_PREREQDATA, userData, "CURLOPT_PREREQDATA")
+        try unsafe set.set(CURLOPT_PREREQDATA, pointer: userData, "CURLOPT_PREREQDATA")
         try check(unsafe heimdallr_easy_set_resolver(handle, beforeLookUp), "CURLOPT_RESOLVER_START_FUNCTION")
-        try unsafe pointer(CURLOPT_RESOLVER_START_DATA, userData, "CURLOPT_RESOLVER_START_DATA")
-        // What a handle was told serves others for that long at most. Through a SOCKS proxy the upstream's address is
-        // asked for once the proxy is connected to.
-        try long(
-            CURLOPT_DNS_CACHE_TIMEOUT,
-            options.nextProxy == .none ? 1 : Int(options.connectTimeout.components.seconds) + 1,
-            "CURLOPT_DNS_CACHE_TIMEOUT")
+        try unsafe set.set(CURLOPT_RESOLVER_START_DATA, pointer: userData, "CURLOPT_RESOLVER_START_DATA")
         try check(unsafe heimdallr_easy_set_open(handle, openSocket), "CURLOPT_OPENSOCKETFUNCTION")
-        try unsafe pointer(CURLOPT_OPENSOCKETDATA, userData, "CURLOPT_OPENSOCKETDATA")
+        try unsafe set.set(CURLOPT_OPENSOCKETDATA, pointer: userData, "CURLOPT_OPENSOCKETDATA")
         try check(unsafe heimdallr_easy_set_close(handle, closeSocket), "CURLOPT_CLOSESOCKETFUNCTION")
         // The pool, not this handle: it is called after the handle is gone, too.
-        try unsafe pointer(
-            CURLOPT_CLOSESOCKETDATA, Unmanaged.passUnretained(pool).toOpaque(), "CURLOPT_CLOSESOCKETDATA")
+        try unsafe set.set(
+            CURLOPT_CLOSESOCKETDATA, pointer: Unmanaged.passUnretained(pool).toOpaque(), "CURLOPT_CLOSESOCKETDATA")
     }
 }
 
@@ -215,22 +167,12 @@ private func provideUpload(
     return transfer.pool.calling { transfer.upload(into: &span) }
 }
 
-private func countStep(
-    _ context: UnsafeMutableRawPointer?, _ total: curl_off_t, _ now: curl_off_t, _ uploadTotal: curl_off_t,
-    _ uploadNow: curl_off_t
-) -> Int32 {
-    guard let transfer = unsafe Transfer.from(context) else { return 1 }
-    guard let steps = transfer.steps else { return 0 }
-    transfer.steps = steps + 1
-    return steps < maxProxySteps ? 0 : 1
-}
-
 private func beforeSend(
     _ context: UnsafeMutableRawPointer?, _ peer: UnsafeMutablePointer<CChar>?, _ local: UnsafeMutablePointer<CChar>?,
     _ peerPort: Int32, _ localPort: Int32
 ) -> Int32 {
     guard let transfer = unsafe Transfer.from(context) else { return 1 }
-    transfer.steps = nil
+    transfer.steps.end()
     guard transfer.pool.calling({ transfer.maySend() }) else { return 1 }
     return 0
 }
@@ -248,11 +190,11 @@ private func openSocket(
     guard let transfer = unsafe Transfer.from(context), let address = unsafe address,
         transfer.open(unsafe SocketAddress(UnsafePointer(heimdallr_sockaddr(address)))) == 0
     else { return heimdallr_socket_bad }
-    return transfer.pool.openSocket(family: unsafe address.pointee.family)
+    return transfer.pool.sockets.open(family: unsafe address.pointee.family)
 }
 
 private func closeSocket(_ context: UnsafeMutableRawPointer?, _ descriptor: curl_socket_t) -> Int32 {
     guard let context = unsafe context else { return 1 }
-    unsafe Unmanaged<ConnectionPool>.fromOpaque(context).takeUnretainedValue().closeSocket(descriptor)
+    unsafe Unmanaged<ConnectionPool>.fromOpaque(context).takeUnretainedValue().sockets.close(descriptor)
     return 0
 }

@@ -87,8 +87,7 @@ public enum UploadLength: Sendable, Equatable {
     var sawResponse = false
     /// Of heads, interim ones too, and trailers; libcurl keeps all of them.
     var headBytes = 0
-    /// How often libcurl has called while it talked to a next proxy; `nil`: that is over.
-    var steps: Int? = 0
+    let steps = ProxySteps()
     /// The delegate would not have the request sent.
     var isWithheld = false
     /// The connection speaks HTTP/1.1 only.
@@ -141,7 +140,7 @@ public enum UploadLength: Sendable, Equatable {
         isAborted = false
         sawResponse = false
         headBytes = 0
-        steps = 0
+        steps.begin()
         isWithheld = false
         lacksHTTP2 = false
         isBodyPaused = false

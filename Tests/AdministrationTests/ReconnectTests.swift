@@ -36,33 +36,16 @@ struct ReconnectTests {
         #expect(times[times.count - 1] < .seconds(3), "\(bytes) \(times)")
     }
 
-    /// In the order of what `endless_upstream.py` is asked for.
     private static let floods = [
         "chunks", "body", "trailers", "extension", "interims", "fields", "field", "blank",
     ]
 
     @Test func `livez beside upstreams that send without end`() async throws {
-        let authority = try await PrivateCA()
-        let certificate = try await authority.server()
-        let upstream = try ChildProcess([
-            "/usr/bin/python3", Repository.fixture("endless_upstream.py"), certificate.certificateFile,
-            certificate.keyFile,
-        ])
-        let ports = try await eventually("the upstream says its ports") {
-            upstream.output.hasSuffix("\n")
-                ? upstream.output.split(whereSeparator: \.isWhitespace).map(String.init) : nil
-        }
-        let frames = ports.dropFirst().enumerated().map { index, port in
-            "  - {host: h\(index).test, url: \"https://localhost:\(port)\", client: api, http2: true, "
-                + "tls: {ca_file: \(authority.certificateFile)}}\n"
-        }
+        let upstream = try await EndlessUpstream()
         let admin = try await AdministeredProxy(
-            TokenEndpoint([.token(accessToken)]),
-            more: "  - {host: plain.test, url: \"http://127.0.0.1:\(ports[0])\", client: api, allow_plaintext: true}\n"
-                + frames.joined())
+            TokenEndpoint([.token(accessToken)]), more: upstream.upstreams(indent: 2))
         try await admin.ready()
-        let urls = Self.floods.map { "http://plain.test/\($0)" } + frames.indices.map { "http://h\($0).test/" }
-        for url in urls {
+        for url in upstream.urls(plain: Self.floods) {
             let greedy = try await RawClient.connect(port: admin.proxy.port)
             try await greedy.send("GET \(url) HTTP/1.1\r\nHost: x\r\n\r\n")
             let reading = Task { _ = try? await greedy.countToEnd(within: .milliseconds(900)) }

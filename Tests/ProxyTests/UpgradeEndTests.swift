@@ -97,9 +97,9 @@ struct UpgradeEndTests {
         #expect(try await end.readToEnd(within: .seconds(1)).isEmpty)
     }
 
-    /// Agrees, says a word and that it says no more, and then shows what comes.
+    /// Agrees, says a word and, if `first`, that it says no more; shows what comes; else answers it with another word.
     private static let server = #"""
-        import socket, ssl, sys
+        import socket, ssl, sys, time
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(sys.argv[1], sys.argv[2])
         listener = socket.create_server(("127.0.0.1", 0))
@@ -122,23 +122,35 @@ struct UpgradeEndTests {
         while not head.endswith(b"\r\n\r\n"):
             head += attempt(lambda: tls.read(4096))
         attempt(lambda: tls.write(b"HTTP/1.1 101 Fine\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nword"))
-        try:
-            tls.unwrap()
-        except ssl.SSLWantReadError:
-            raw.sendall(outgoing.read())
+        first = sys.argv[3] == "first"
+        if first:
+            try:
+                tls.unwrap()
+            except ssl.SSLWantReadError:
+                raw.sendall(outgoing.read())
         try:
             while data := attempt(lambda: tls.read(4096)):
                 print(data.decode(), flush=True)
+        # Python says so where our own end has been said before.
+        except ssl.SSLZeroReturnError:
+            pass
         except ssl.SSLError as error:
             print(type(error).__name__, flush=True)
         print("end", flush=True)
+        if not first:
+            time.sleep(1)
+            attempt(lambda: tls.write(b"afterword"))
+            raw.close()
         """#
 
-    @Test func `over TLS the upstream's end is its close_notify`() async throws {
+    @Test(arguments: [true, false])
+    func `over TLS an end is a close_notify`(isUpstreamFirst: Bool) async throws {
         let authority = try await PrivateCA()
         let certificate = try await authority.server()
-        let server = try ChildProcess(
-            ["/usr/bin/python3", "-c", Self.server, certificate.certificateFile, certificate.keyFile])
+        let server = try ChildProcess([
+            "/usr/bin/python3", "-c", Self.server, certificate.certificateFile, certificate.keyFile,
+            isUpstreamFirst ? "first" : "last",
+        ])
         let port = try await eventually("the server says its port") {
             server.output.hasSuffix("\n") ? UInt16(server.output.dropLast()) : nil
         }
@@ -152,12 +164,18 @@ struct UpgradeEndTests {
         let client = try await ground.connect()
         try await client.send(handshake())
         #expect(try await client.response().status == 101)
-        #expect(try await client.readToEnd(within: .seconds(1)) == Array("word".utf8))
-        try await Task.sleep(for: .milliseconds(700))
+        if isUpstreamFirst {
+            #expect(try await client.readToEnd(within: .seconds(1)) == Array("word".utf8))
+            try await Task.sleep(for: .milliseconds(700))
+        } else {
+            #expect(try await client.read(count: 4) == Array("word".utf8))
+        }
         try await client.send("afterword")
         try await eventually("it comes") { server.output.contains("afterword\n") }
         client.finishSending()
         try await eventually("its end comes") { server.output.hasSuffix("end\n") }
+        #expect(!server.output.contains("Error"))
+        if !isUpstreamFirst { #expect(try await client.readToEnd() == Array("afterword".utf8)) }
         try await expectOver(ground)
         try await server.stop()
     }

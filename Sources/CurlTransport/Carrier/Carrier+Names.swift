@@ -12,7 +12,7 @@ extension Carrier {
     /// Whose addresses libcurl needs.
     private var involved: [NameRound.Party] {
         var parties: [NameRound.Party] = []
-        if let proxy = NextProxyAddress(hop.proxy), !hop.proxy.isEmpty {
+        if !hop.proxy.isEmpty, let proxy = try? NextProxyAddress(hop.proxy) {
             parties.append(NameRound.Party(host: proxy.host, port: proxy.port, isDialled: true))
             if proxy.wantsAddresses {
                 parties.append(NameRound.Party(host: origin.host, port: origin.port, isDialled: false))

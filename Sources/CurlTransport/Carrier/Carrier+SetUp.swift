@@ -3,88 +3,43 @@ import Reactor
 
 // What libcurl is told to make a connection, and what it calls meanwhile.
 extension Carrier {
-    /// Each option with its manual page's name.
     func setUp(_ errorText: UnsafeMutablePointer<CChar>) throws(TransportError) {
         let handle = unsafe easy.pointer
         let options = pool.options
         let userData = unsafe Unmanaged.passUnretained(self).toOpaque()
-        func long(_ option: CURLoption, _ value: Int, _ name: StaticString) throws(TransportError) {
-            try check(unsafe heimdallr_easy_set_long(handle, option, value), name)
-        }
-        func string(_ option: CURLoption, _ value: String?, _ name: StaticString) throws(TransportError) {
-            if let value {
-                try check(unsafe heimdallr_easy_set_string(handle, option, value), name)
-            } else {
-                try check(unsafe heimdallr_easy_set_string(handle, option, nil), name)
-            }
-        }
-        func pointer(_ option: CURLoption, _ value: UnsafeMutableRawPointer, _ name: StaticString)
-            throws(TransportError)
-        {
-            try check(unsafe heimdallr_easy_set_pointer(handle, option, value), name)
-        }
-
-        try unsafe pointer(CURLOPT_PRIVATE, userData, "CURLOPT_PRIVATE")
-        try unsafe pointer(CURLOPT_ERRORBUFFER, UnsafeMutableRawPointer(errorText), "CURLOPT_ERRORBUFFER")
-        try string(CURLOPT_URL, origin.url, "CURLOPT_URL")
+        let set = HandleOptions(easy)
+        try unsafe set.set(CURLOPT_PRIVATE, pointer: userData, "CURLOPT_PRIVATE")
+        try unsafe set.set(CURLOPT_ERRORBUFFER, pointer: UnsafeMutableRawPointer(errorText), "CURLOPT_ERRORBUFFER")
+        try set.set(CURLOPT_URL, origin.url, "CURLOPT_URL")
         if let line = origin.connectTo {
             unsafe connectTo = curl_slist_append(nil, line)
             try check(unsafe heimdallr_easy_set_list(handle, CURLOPT_CONNECT_TO, connectTo), "CURLOPT_CONNECT_TO")
         }
-        try long(CURLOPT_CONNECT_ONLY, 1, "CURLOPT_CONNECT_ONLY")
-        try string(CURLOPT_PROTOCOLS_STR, "http,https", "CURLOPT_PROTOCOLS_STR")
-        try long(CURLOPT_NOSIGNAL, 1, "CURLOPT_NOSIGNAL")
-        // No name is looked up by libcurl; if one were, removing its handle would wait for the resolver's thread
-        // (CURLOPT_QUICK_EXIT(3)).
-        try long(CURLOPT_QUICK_EXIT, 1, "CURLOPT_QUICK_EXIT")
+        try set.set(CURLOPT_CONNECT_ONLY, 1, "CURLOPT_CONNECT_ONLY")
+        try set.setConnection(options, hasProxy: !hop.proxy.isEmpty)
         try check(unsafe heimdallr_easy_set_resolver(handle, beforeLookUp), "CURLOPT_RESOLVER_START_FUNCTION")
-        try unsafe pointer(CURLOPT_RESOLVER_START_DATA, userData, "CURLOPT_RESOLVER_START_DATA")
-        // What a handle was told serves others for that long at most. Through a SOCKS proxy the upstream's address is
-        // asked for once the proxy is connected to.
-        try long(
-            CURLOPT_DNS_CACHE_TIMEOUT, hop.proxy.isEmpty ? 1 : Int(options.connectTimeout.components.seconds) + 1,
-            "CURLOPT_DNS_CACHE_TIMEOUT")
-        try long(CURLOPT_HTTP_VERSION, heimdallr_http_1_1, "CURLOPT_HTTP_VERSION")
+        try unsafe set.set(CURLOPT_RESOLVER_START_DATA, pointer: userData, "CURLOPT_RESOLVER_START_DATA")
+        try set.set(CURLOPT_HTTP_VERSION, heimdallr_http_1_1, "CURLOPT_HTTP_VERSION")
         // For what a next proxy answers.
-        try long(CURLOPT_BUFFERSIZE, 1024, "CURLOPT_BUFFERSIZE")
-        try string(CURLOPT_PROXY, hop.proxy, "CURLOPT_PROXY")
-        try string(CURLOPT_NOPROXY, "", "CURLOPT_NOPROXY")
+        try set.set(CURLOPT_BUFFERSIZE, 1024, "CURLOPT_BUFFERSIZE")
+        try set.set(CURLOPT_PROXY, hop.proxy, "CURLOPT_PROXY")
+        try set.set(CURLOPT_NOPROXY, "", "CURLOPT_NOPROXY")
         if !hop.proxy.isEmpty {
-            try long(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1, "CURLOPT_SUPPRESS_CONNECT_HEADERS")
-            if !hop.needsAbsoluteForm { try long(CURLOPT_HTTPPROXYTUNNEL, 1, "CURLOPT_HTTPPROXYTUNNEL") }
-            // libcurl reads what a proxy answers byte by byte, for as long as there is any; it calls this for each.
-            try long(CURLOPT_NOPROGRESS, 0, "CURLOPT_NOPROGRESS")
-            try check(unsafe heimdallr_easy_set_progress(handle, countStep), "CURLOPT_XFERINFOFUNCTION")
-            try unsafe pointer(CURLOPT_XFERINFODATA, userData, "CURLOPT_XFERINFODATA")
+            if !hop.needsAbsoluteForm { try set.set(CURLOPT_HTTPPROXYTUNNEL, 1, "CURLOPT_HTTPPROXYTUNNEL") }
+            let steps = ProxySteps()
+            self.steps = steps
+            try set.count(steps)
         }
-        try long(CURLOPT_SSL_VERIFYPEER, 1, "CURLOPT_SSL_VERIFYPEER")
-        try long(CURLOPT_SSL_VERIFYHOST, 2, "CURLOPT_SSL_VERIFYHOST")
-        try long(CURLOPT_SSLVERSION, heimdallr_tls_1_2, "CURLOPT_SSLVERSION")
         try check(unsafe heimdallr_easy_set_carrier_context(handle, silence), "CURLOPT_SSL_CTX_FUNCTION")
-        switch options.trustAnchors {
-        case .system:
-            // With a bundle alone libcurl parses it once and keeps it; with a directory too, for every connection.
-            if SystemTrust.current.bundle != nil { try string(CURLOPT_CAPATH, nil, "CURLOPT_CAPATH") }
-        case .systemAnd(let file):
-            try string(CURLOPT_CAINFO, file, "CURLOPT_CAINFO")
-            try string(CURLOPT_CAPATH, SystemTrust.current.directory, "CURLOPT_CAPATH")
-        case .only(let file):
-            try string(CURLOPT_CAINFO, file, "CURLOPT_CAINFO")
-            try string(CURLOPT_CAPATH, nil, "CURLOPT_CAPATH")
-        }
-        if let file = options.certificateFile {
-            try string(CURLOPT_SSLCERT, file, "CURLOPT_SSLCERT")
-            try string(CURLOPT_SSLKEY, options.keyFile, "CURLOPT_SSLKEY")
-        }
         // Nothing is to be written anywhere, and stdout is what libcurl would take.
         try check(unsafe heimdallr_easy_set_data(handle, CURLOPT_WRITEFUNCTION, refuseData), "CURLOPT_WRITEFUNCTION")
         try check(unsafe heimdallr_easy_set_data(handle, CURLOPT_HEADERFUNCTION, ignoreData), "CURLOPT_HEADERFUNCTION")
         try check(unsafe heimdallr_easy_set_open(handle, openSocket), "CURLOPT_OPENSOCKETFUNCTION")
-        try unsafe pointer(CURLOPT_OPENSOCKETDATA, userData, "CURLOPT_OPENSOCKETDATA")
+        try unsafe set.set(CURLOPT_OPENSOCKETDATA, pointer: userData, "CURLOPT_OPENSOCKETDATA")
         try check(unsafe heimdallr_easy_set_close(handle, closeSocket), "CURLOPT_CLOSESOCKETFUNCTION")
         // The pool, not this handle: it is called after the handle is gone, too.
-        try unsafe pointer(
-            CURLOPT_CLOSESOCKETDATA, Unmanaged.passUnretained(pool).toOpaque(), "CURLOPT_CLOSESOCKETDATA")
+        try unsafe set.set(
+            CURLOPT_CLOSESOCKETDATA, pointer: Unmanaged.passUnretained(pool).toOpaque(), "CURLOPT_CLOSESOCKETDATA")
     }
 
     /// How long libcurl has for all of it.
@@ -127,18 +82,6 @@ extension Carrier {
         if self.verdict != .own { self.verdict = verdict }
         return verdict == .allowed ? pool.openSocket(family: family) : heimdallr_socket_bad
     }
-}
-
-/// No proxy has that much to say before a connection stands.
-let maxProxySteps = 16 * 1024
-
-private func countStep(
-    _ context: UnsafeMutableRawPointer?, _ total: curl_off_t, _ now: curl_off_t, _ uploadTotal: curl_off_t,
-    _ uploadNow: curl_off_t
-) -> Int32 {
-    guard let carrier = unsafe Carrier.from(context) else { return 1 }
-    carrier.steps += 1
-    return carrier.steps > maxProxySteps ? 1 : 0
 }
 
 private func refuseData(

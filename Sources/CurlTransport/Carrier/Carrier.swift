@@ -51,7 +51,7 @@ public enum CarrierReceived: Sendable, Equatable {
     /// What it is dialled for.
     var request: CarrierRequest?
     private var owner: (any CarrierOwner)?
-    private var socket: CarrierSocket?
+    private var socket: CurlSocket?
     var idleSince = LoopTime(nanoseconds: 0)
     /// Where it stands among the pool's.
     var place = 0
@@ -67,6 +67,11 @@ public enum CarrierReceived: Sendable, Equatable {
     private var isSpent = false
     /// It ended or spoke before it was asked.
     private var isSpoiled = false
+    /// Our side of TLS has been ended, and what says so waits for room here.
+    private var hasSaidEnd = false
+    private var lastWords = ByteBuffer()
+    /// One record with an alert has less.
+    private static let maxLastWords = 512
     /// The turn in which its user got it.
     private var takenIn = LoopTime(nanoseconds: 0)
     /// What TLS counts while nothing of use comes.
@@ -86,8 +91,8 @@ public enum CarrierReceived: Sendable, Equatable {
     /// libcurl knows of it.
     var isAdded = false
     var verdict = AddressPolicy.Verdict.allowed
-    /// How often libcurl has called while it talked to a next proxy.
-    var steps = 0
+    /// Where a next proxy is talked to.
+    var steps: ProxySteps?
 
     /// What fits into the caller's buffer at once is up to the caller.
     static let maxReceive = 256 * 1024
@@ -194,14 +199,33 @@ public enum CarrierReceived: Sendable, Equatable {
         return .bytes(count)
     }
 
-    /// Ends our side alone, where a connection can: not in TLS, as libcurl does it.
-    /// - Returns: whether it could.
-    public func shutdownWriting() -> Bool {
-        guard canShutDownWriting, let socket else { return false }
-        return shutdown(socket.descriptor, Int32(SHUT_WR)) == 0
+    /// Ends our side alone: by the end of TCP, or by close_notify. All that was to be sent must be out, and nothing may be
+    /// sent any more. To be called again when there is room, until it is done.
+    public func shutdownWriting() {
+        guard canShutDownWriting, let socket else { return }
+        guard isSecured else {
+            _ = shutdown(socket.descriptor, Int32(SHUT_WR))
+            return
+        }
+        if !hasSaidEnd {
+            hasSaidEnd = true
+            _ = unsafe lastWords.withSpareCapacity(Self.maxLastWords) {
+                unsafe heimdallr_easy_close_notify(
+                    easy.pointer, $0.baseAddress?.assumingMemoryBound(to: UInt8.self), Self.maxLastWords)
+            }
+        }
+        var words = ByteBuffer()
+        swap(&words, &lastWords)
+        guard !words.isEmpty else { return }
+        let count = unsafe words.bytes.withUnsafeBytes {
+            unsafe Glibc.send(socket.descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+        }
+        if count > 0 { words.consume(count) }
+        swap(&words, &lastWords)
     }
 
-    public var canShutDownWriting: Bool { phase == .inUse && !isSecured && socket != nil }
+    /// Not where the proxy in between is spoken to by TLS: that is another connection's end.
+    public var canShutDownWriting: Bool { phase == .inUse && socket != nil && !hop.isSecure }
 
     /// Not to be used for another message: `release` closes it.
     public func forbidReuse() { isSpent = true }
@@ -221,7 +245,7 @@ public enum CarrierReceived: Sendable, Equatable {
 
     /// libcurl has made it.
     /// - Returns: whether it can be spoken on.
-    func connect(_ socket: CarrierSocket) -> TransportError? {
+    func connect(_ socket: CurlSocket) -> TransportError? {
         self.socket = socket
         socket.carrier = self
         phase = .inUse

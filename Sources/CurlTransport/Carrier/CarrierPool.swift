@@ -5,6 +5,8 @@ import Reactor
 public final class CarrierPool {
     public let options: PoolOptions
     private let loop: EventLoop
+    /// `maxConnectionAge` in nanoseconds.
+    private let maxAge: UInt64
     /// libcurl's side, once there is something to dial.
     private var engine: DialEngine?
     private var shelves: [Origin: CarrierShelf] = [:]
@@ -23,6 +25,7 @@ public final class CarrierPool {
     public init(options: PoolOptions, loop: EventLoop) {
         self.options = options
         self.loop = loop
+        maxAge = UInt64(max(0, options.maxConnectionAge.wholeNanoseconds))
         queueTimer = LoopTimer(on: loop) { [unowned self] in expireQueue() }
         ageTimer = LoopTimer(on: loop) { [unowned self] in closeAged() }
     }
@@ -95,7 +98,7 @@ public final class CarrierPool {
         return nil
     }
 
-    private func isYoung(_ carrier: Carrier) -> Bool { loop.now < carrier.opened + options.maxConnectionAge }
+    private func isYoung(_ carrier: Carrier) -> Bool { loop.now < carrier.opened.advanced(by: maxAge) }
 
     /// Its owner is done with it, and it is fit for another.
     func keep(_ carrier: Carrier) {
@@ -191,7 +194,7 @@ public final class CarrierPool {
         }
         var error = failure
         if error == nil {
-            if let descriptor = carrier.descriptor, let socket = engine?.socket(descriptor) {
+            if let descriptor = carrier.descriptor, let socket = engine?.sockets[descriptor] {
                 error = carrier.connect(socket)
             } else {
                 error = TransportError(.internal, message: "no descriptor for the connection")
@@ -227,8 +230,8 @@ public final class CarrierPool {
         if !queue.isEmpty { serveLater() }
     }
 
-    func openSocket(family: Int32) -> Int32 { engine?.open(family: family) ?? -1 }
-    func closeSocket(_ descriptor: Int32) { engine?.close(descriptor) }
+    func openSocket(family: Int32) -> Int32 { engine?.sockets.open(family: family) ?? -1 }
+    func closeSocket(_ descriptor: Int32) { engine?.sockets.close(descriptor) }
 
     // MARK: Waiting
 

@@ -1,4 +1,3 @@
-import CLibcurl
 import Glibc
 import Reactor
 
@@ -28,7 +27,7 @@ struct NextHop: Equatable {
         case .environment: proxy = Self.proxy(for: origin, environment) ?? ""
         }
         guard !proxy.isEmpty else { return }
-        let parts = try ProxyURL(proxy)
+        let parts = try NextProxyAddress(proxy)
         isSecure = parts.scheme == "https"
         guard parts.scheme == "http" || isSecure, origin.scheme == .http, !tunnels else { return }
         needsAbsoluteForm = true
@@ -46,11 +45,16 @@ struct NextHop: Equatable {
     static func proxy(for origin: Origin, _ environment: (String) -> String?) -> String? {
         let exceptions = environment("no_proxy") ?? environment("NO_PROXY") ?? ""
         if isExempt(origin.host, exceptions) { return nil }
+        return named(for: origin.scheme, environment)
+    }
+
+    /// The same, whether or not `no_proxy` exempts who is asked for.
+    static func named(
+        for scheme: Origin.Scheme, _ environment: (String) -> String? = Self.variable
+    ) -> String? {
         // Not HTTP_PROXY: a CGI server makes it of a request's field.
-        let names =
-            origin.scheme == .https
-            ? ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"] : ["http_proxy", "all_proxy", "ALL_PROXY"]
-        for name in names {
+        let names = scheme == .https ? ["https_proxy", "HTTPS_PROXY"] : ["http_proxy"]
+        for name in names + ["all_proxy", "ALL_PROXY"] {
             if let value = environment(name), !value.isEmpty { return value }
         }
         return nil
@@ -94,35 +98,5 @@ struct NextHop: Equatable {
             }
         }
         return text
-    }
-}
-
-/// A proxy's URL, read by libcurl's parser (curl_url_set(3)), which reads it again when it dials.
-private struct ProxyURL {
-    var scheme = ""
-    var user: [UInt8]?
-    var password: [UInt8] = []
-
-    init(_ url: String) throws(TransportError) {
-        guard let handle = unsafe curl_url() else {
-            throw TransportError(.internal, message: "curl_url: out of memory")
-        }
-        defer { unsafe curl_url_cleanup(handle) }
-        // Without a scheme it is an http proxy, whatever its name begins with.
-        let text = url.contains("://") ? url : "http://" + url
-        let code = unsafe curl_url_set(handle, CURLUPART_URL, text, UInt32(CURLU_NON_SUPPORT_SCHEME))
-        guard code == CURLUE_OK else { throw TransportError(.proxy, message: "the next proxy's URL is malformed") }
-        scheme = String(decoding: unsafe Self.part(handle, CURLUPART_SCHEME) ?? [], as: UTF8.self)
-        user = unsafe Self.part(handle, CURLUPART_USER)
-        password = unsafe Self.part(handle, CURLUPART_PASSWORD) ?? []
-        if user == nil, !password.isEmpty { user = [] }
-    }
-
-    private static func part(_ handle: OpaquePointer, _ part: CURLUPart) -> [UInt8]? {
-        var text: UnsafeMutablePointer<CChar>?
-        guard unsafe curl_url_get(handle, part, &text, UInt32(CURLU_URLDECODE)) == CURLUE_OK, let text = unsafe text
-        else { return nil }
-        defer { unsafe curl_free(text) }
-        return unsafe Array(UnsafeRawBufferPointer(start: text, count: strlen(text)))
     }
 }

@@ -1,0 +1,75 @@
+import CLibcurl
+import Glibc
+import Reactor
+
+/// The sockets of one multi handle on one event loop. Loop's thread only.
+final class CurlSockets {
+    let loop: EventLoop
+    private var sockets: [CurlSocket?] = []
+    private var woken: [CurlSocket] = []
+    /// Tells libcurl what a socket is ready for: its descriptor and a mask of CURL_CSELECT.
+    var ready: (curl_socket_t, Int32) -> Void = { _, _ in }
+
+    init(loop: EventLoop) { self.loop = loop }
+
+    subscript(descriptor: curl_socket_t) -> CurlSocket? {
+        Int(descriptor) < sockets.count ? sockets[Int(descriptor)] : nil
+    }
+
+    private func keep(_ socket: CurlSocket) {
+        while sockets.count <= Int(socket.descriptor) { sockets.append(nil) }
+        sockets[Int(socket.descriptor)] = socket
+    }
+
+    // MARK: What libcurl asks for
+
+    func open(family: Int32) -> curl_socket_t {
+        let descriptor = Glibc.socket(family, heimdallr_socket_open_flags, 0)
+        guard descriptor >= 0 else { return heimdallr_socket_bad }
+        keep(CurlSocket(descriptor, among: self, isTransient: false))
+        return descriptor
+    }
+
+    func close(_ descriptor: curl_socket_t) {
+        if let socket = self[descriptor] {
+            socket.wanted = 0
+            socket.carrier = nil
+            if socket.isRegistered { loop.unregister(descriptor) }
+            sockets[Int(descriptor)] = nil
+        }
+        Glibc.close(descriptor)
+    }
+
+    /// - Parameter what: CURL_POLL_IN, CURL_POLL_OUT, both, or CURL_POLL_REMOVE.
+    func want(_ what: Int32, of descriptor: curl_socket_t) {
+        if what == CURL_POLL_REMOVE {
+            guard let socket = self[descriptor] else { return }
+            socket.wanted = 0
+            // The resolver's wake-up pipe: libcurl closes it without a word.
+            if socket.isTransient {
+                loop.unregister(descriptor)
+                sockets[Int(descriptor)] = nil
+            }
+            return
+        }
+        let socket = self[descriptor] ?? CurlSocket(descriptor, among: self, isTransient: true)
+        if self[descriptor] == nil { keep(socket) }
+        let wantsToWrite = what & CURL_POLL_OUT != 0 && socket.wanted & CURL_POLL_OUT == 0
+        socket.wanted = what
+        if !socket.isRegistered {
+            // Out of memory or watches: what needs it then ends by its timeout.
+            socket.isRegistered = (try? loop.register(descriptor, handler: socket)) != nil
+        } else if socket.hasMissed {
+            woken.append(socket)
+        } else if wantsToWrite {
+            socket.writeAgain()
+        }
+    }
+
+    // MARK: What was missed
+
+    /// Something came that libcurl wants by now.
+    var hasWoken: Bool { !woken.isEmpty }
+
+    func wake() { while let socket = woken.popLast() { socket.wake() } }
+}

@@ -1,0 +1,108 @@
+import CLibcurl
+import Reactor
+
+/// Tells an easy handle what to do. What fails says which option it was, by its manual page's name.
+@safe struct HandleOptions {
+    private let handle: UnsafeMutableRawPointer
+
+    init(_ easy: OpaquePointerBox) { unsafe handle = easy.pointer }
+
+    func set(_ option: CURLoption, _ value: Int, _ name: StaticString) throws(TransportError) {
+        try check(unsafe heimdallr_easy_set_long(handle, option, value), name)
+    }
+
+    func set(_ option: CURLoption, _ value: String?, _ name: StaticString) throws(TransportError) {
+        if let value {
+            try check(unsafe heimdallr_easy_set_string(handle, option, value), name)
+        } else {
+            try check(unsafe heimdallr_easy_set_string(handle, option, nil), name)
+        }
+    }
+
+    /// - Parameter value: outlives the handle.
+    @unsafe func set(
+        _ option: CURLoption, pointer value: UnsafeMutableRawPointer, _ name: StaticString
+    ) throws(TransportError) {
+        try check(unsafe heimdallr_easy_set_pointer(handle, option, value), name)
+    }
+
+    /// What holds for every connection that libcurl makes for us.
+    ///
+    /// - Parameter hasProxy: a proxy may be in between.
+    func setConnection(_ options: PoolOptions, hasProxy: Bool) throws(TransportError) {
+        try set(CURLOPT_PROTOCOLS_STR, "http,https", "CURLOPT_PROTOCOLS_STR")
+        try set(CURLOPT_NOSIGNAL, 1, "CURLOPT_NOSIGNAL")
+        // No name is looked up by libcurl; if one were, removing its handle would wait for the resolver's thread
+        // (CURLOPT_QUICK_EXIT(3)).
+        try set(CURLOPT_QUICK_EXIT, 1, "CURLOPT_QUICK_EXIT")
+        // What a handle was told serves others for that long at most. Through a SOCKS proxy the upstream's address is
+        // asked for once the proxy is connected to.
+        try set(
+            CURLOPT_DNS_CACHE_TIMEOUT, hasProxy ? Int(options.connectTimeout.components.seconds) + 1 : 1,
+            "CURLOPT_DNS_CACHE_TIMEOUT")
+        if hasProxy { try set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1, "CURLOPT_SUPPRESS_CONNECT_HEADERS") }
+        try setSecurity(options)
+    }
+
+    private func setSecurity(_ options: PoolOptions) throws(TransportError) {
+        try set(CURLOPT_SSL_VERIFYPEER, 1, "CURLOPT_SSL_VERIFYPEER")
+        try set(CURLOPT_SSL_VERIFYHOST, 2, "CURLOPT_SSL_VERIFYHOST")
+        try set(CURLOPT_SSLVERSION, heimdallr_tls_1_2, "CURLOPT_SSLVERSION")
+        switch options.trustAnchors {
+        case .system:
+            // With a bundle alone libcurl parses it once and keeps it; with a directory too, for every connection.
+            if SystemTrust.current.bundle != nil { try set(CURLOPT_CAPATH, nil, "CURLOPT_CAPATH") }
+        case .systemAnd(let file):
+            try set(CURLOPT_CAINFO, file, "CURLOPT_CAINFO")
+            try set(CURLOPT_CAPATH, SystemTrust.current.directory, "CURLOPT_CAPATH")
+        case .only(let file):
+            try set(CURLOPT_CAINFO, file, "CURLOPT_CAINFO")
+            try set(CURLOPT_CAPATH, nil, "CURLOPT_CAPATH")
+        }
+        if let file = options.certificateFile {
+            try set(CURLOPT_SSLCERT, file, "CURLOPT_SSLCERT")
+            try set(CURLOPT_SSLKEY, options.keyFile, "CURLOPT_SSLKEY")
+        }
+    }
+
+    /// Has libcurl call `steps` while it talks to a next proxy.
+    func count(_ steps: ProxySteps) throws(TransportError) {
+        try set(CURLOPT_NOPROGRESS, 0, "CURLOPT_NOPROGRESS")
+        try check(unsafe heimdallr_easy_set_progress(handle, countStep), "CURLOPT_XFERINFOFUNCTION")
+        try unsafe set(
+            CURLOPT_XFERINFODATA, pointer: Unmanaged.passUnretained(steps).toOpaque(), "CURLOPT_XFERINFODATA")
+    }
+}
+
+/// How often libcurl has called while it talked to a next proxy: it reads what a proxy answers byte by byte, for as long
+/// as there is any, and calls for each.
+final class ProxySteps {
+    /// No proxy has that much to say before a connection stands.
+    private static let most = 16 * 1024
+
+    private var count = 0
+    private var isOver = false
+
+    func begin() {
+        count = 0
+        isOver = false
+    }
+
+    /// The connection stands.
+    func end() { isOver = true }
+
+    /// - Returns: whether libcurl may go on.
+    fileprivate func next() -> Bool {
+        if isOver { return true }
+        count += 1
+        return count <= Self.most
+    }
+}
+
+private func countStep(
+    _ context: UnsafeMutableRawPointer?, _ total: curl_off_t, _ now: curl_off_t, _ uploadTotal: curl_off_t,
+    _ uploadNow: curl_off_t
+) -> Int32 {
+    guard let context = unsafe context else { return 1 }
+    return unsafe Unmanaged<ProxySteps>.fromOpaque(context).takeUnretainedValue().next() ? 0 : 1
+}
