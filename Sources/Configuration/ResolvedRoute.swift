@@ -2,6 +2,10 @@ import HTTPMessage
 
 /// One line of what `heimdallr-proxy check` prints: which requests go where, with which token.
 public struct ResolvedRoute: Sendable, Equatable, CustomStringConvertible {
+    /// Its place in the configuration's upstreams.
+    public var upstream: Int
+    /// What the paths begin with that it is for; `/` for every path.
+    public var prefix: String
     /// `api.example.com:80,443`.
     public var host: String
     /// `/v1/…`; `/…` for every path.
@@ -10,7 +14,7 @@ public struct ResolvedRoute: Sendable, Equatable, CustomStringConvertible {
     public var methods: String
     /// `users alice; uids 1000`; empty for everybody.
     public var callers: String
-    /// `https://api.example.com`.
+    /// `https://api.example.com`, as the configuration says it; who judges requests may know better.
     public var destination: String
     /// `client billing (client_credentials)` or `unsigned`.
     public var client: String
@@ -20,14 +24,29 @@ public struct ResolvedRoute: Sendable, Equatable, CustomStringConvertible {
     var cells: [String] { [host, path, methods, callers, "-> " + destination, client, injection] }
 
     public var description: String { cells.filter { !$0.isEmpty }.joined(separator: "  ") }
+
+    /// As lines of a table.
+    public static func table(_ routes: [ResolvedRoute]) -> [String] {
+        let rows = routes.map(\.cells)
+        guard let first = rows.first else { return [] }
+        let widths = first.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
+        return rows.map { row in
+            var line = ""
+            for (cell, width) in zip(row, widths) where width > 0 {
+                line += cell + String(repeating: " ", count: width - cell.count + 2)
+            }
+            while line.hasSuffix(" ") { line.removeLast() }
+            return line
+        }
+    }
 }
 
 extension Configuration {
     /// Every rule, the most specific first: exact hosts before wildcards, long wildcards before short ones; within one
     /// host those with a port first, then long paths, then those with methods.
     public var resolvedRoutes: [ResolvedRoute] {
-        let rules = upstreams.flatMap { upstream in
-            (upstream.paths.isEmpty ? ["/"] : upstream.paths).map { (upstream: upstream, path: $0) }
+        let rules = upstreams.enumerated().flatMap { index, upstream in
+            (upstream.paths.isEmpty ? ["/"] : upstream.paths).map { (upstream: upstream, index: index, path: $0) }
         }
         return rules.enumerated().sorted { one, other in
             let (left, right) = (one.element, other.element)
@@ -51,29 +70,14 @@ extension Configuration {
             }
             if left.upstream.methods.isEmpty != right.upstream.methods.isEmpty { return right.upstream.methods.isEmpty }
             return one.offset < other.offset
-        }.map { route($0.element.upstream, path: $0.element.path) }
+        }.map { route($0.element.upstream, $0.element.index, path: $0.element.path) }
     }
 
-    /// The same as lines of a table.
-    public var routeTable: [String] {
-        let rows = resolvedRoutes.map(\.cells)
-        guard let first = rows.first else { return [] }
-        let widths = first.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
-        return rows.map { row in
-            var line = ""
-            for (cell, width) in zip(row, widths) where width > 0 {
-                line += cell + String(repeating: " ", count: width - cell.count + 2)
-            }
-            while line.hasSuffix(" ") { line.removeLast() }
-            return line
-        }
-    }
-
-    private func route(_ upstream: UpstreamSettings, path: String) -> ResolvedRoute {
+    private func route(_ upstream: UpstreamSettings, _ index: Int, path: String) -> ResolvedRoute {
         let host = upstream.host
         let prefix = path.hasSuffix("/") ? path : path + "/"
         return ResolvedRoute(
-            host: host.port == nil ? "\(host):80,443" : host.description,
+            upstream: index, prefix: path, host: host.port == nil ? "\(host):80,443" : host.description,
             path: prefix + "…",
             methods: upstream.methods.isEmpty ? "*" : upstream.methods.joined(separator: ","),
             callers: upstream.callers.description,

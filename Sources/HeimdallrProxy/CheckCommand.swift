@@ -2,6 +2,7 @@ import Administration
 import ArgumentParser
 import Configuration
 import Playground
+import Proxy
 
 /// Says whether a configuration is good, and what it means.
 struct CheckCommand: AsyncParsableCommand {
@@ -60,14 +61,12 @@ struct CheckCommand: AsyncParsableCommand {
         }
         let users = settings.proxy.users.keys.sorted()
         if !users.isEmpty { text += "  for users only: \(users.joined(separator: ", "))\n" }
+        let listing = RouteListing(settings)
         text += "\nRoutes, the most specific first:\n"
-        for line in settings.routeTable { text += "  \(line)\n" }
-        switch settings.proxy.unmatched {
-        case .reject: text += "  every other host: rejected\n"
-        case .forward: text += "  every other host: forwarded unsigned\n"
-        }
+        for line in ResolvedRoute.table(listing.routes) { text += "  \(line)\n" }
+        text += "  every other host: \(listing.forwardsOthers ? "forwarded unsigned" : "rejected")\n"
         if settings.proxy.connect == .tunnel {
-            let places = settings.proxy.tunnels.map { $0 == .any ? "any public address" : $0.description }
+            let places = listing.tunnels.map { $0 == .any ? "any public address" : $0.description }
             text += "  CONNECT: unsigned tunnels to \(places.joined(separator: ", "))\n"
         }
         text += redirectURIs(settings)

@@ -22,8 +22,8 @@ struct CallerTests {
                 "users alice; uids 0, 1000; listeners unix:/run/h.sock", "users bob",
                 "users alice; listeners 127.0.0.1:8080", "",
             ])
-        #expect(configuration.routeTable.count == 4)
-        #expect(configuration.routeTable[3].contains("users") == false)
+        #expect(configuration.resolvedRoutes.count == 4)
+        #expect(configuration.resolvedRoutes[3].callers.isEmpty)
     }
 
     @Test(

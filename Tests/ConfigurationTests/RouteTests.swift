@@ -38,7 +38,8 @@ struct RouteTests {
 
     @Test("the table is aligned")
     func table() throws {
-        let table = try good("upstreams: [{host: a.example}, {host: longer.example}]").configuration.routeTable
+        let configuration = try good("upstreams: [{host: a.example}, {host: longer.example}]").configuration
+        let table = ResolvedRoute.table(configuration.resolvedRoutes)
         #expect(
             table == [
                 "a.example:80,443       /…  *  -> https://a.example       unsigned",

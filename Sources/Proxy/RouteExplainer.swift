@@ -1,0 +1,111 @@
+import Configuration
+import CurlTransport
+import HTTPMessage
+import Reactor
+
+/// Says what the proxy would do with requests, by the gate that judges them: for `why` and for `check`.
+struct RouteExplainer {
+    private var gate: Gate
+    private let settings: ProxySettings
+    private let own: OwnListeners
+    private let role: ListenerRole
+
+    /// - Parameters:
+    ///   - listeners: upstreams' own, where they really are.
+    ///   - own: all listeners of this process.
+    init(_ configuration: Configuration, listeners: [UpstreamListener] = [], own: OwnListeners = OwnListeners()) {
+        settings = configuration.proxy
+        gate = Gate(configuration, routes: RouteTable(configuration.upstreams), baseURLs: listeners)
+        self.own = own
+        role = .forward(settings.listen.first?.place ?? .unix(path: "", mode: nil))
+    }
+
+    /// - Parameter url: absolute, as a program would ask the proxy for it.
+    mutating func explain(method: String, url: String) -> RouteExplanation {
+        do throws(Problem) {
+            return try explain("\(method) \(url) HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        } catch {
+            return RouteExplanation(error)
+        }
+    }
+
+    private mutating func explain(_ text: String) throws(Problem) -> RouteExplanation {
+        let bytes = Array(text.utf8)
+        let head = try parse(bytes)
+        var situation = Gate.Situation(role: role)
+        guard let choices = gate.choices(head, bytes.span), !choices.some.isEmpty else {
+            return try ask(head, bytes, situation)
+        }
+        var some: [RouteExplanation] = []
+        for choice in choices.some {
+            situation.assumed = .upstream(choice)
+            some.append(answer(head, bytes, situation))
+        }
+        situation.assumed = choices.others.map { .upstream($0) } ?? .notForCaller
+        return .callers(some, others: answer(head, bytes, situation))
+    }
+
+    private mutating func answer(
+        _ head: RequestHead, _ bytes: [UInt8], _ situation: Gate.Situation
+    ) -> RouteExplanation {
+        do throws(Problem) { return try ask(head, bytes, situation) } catch { return RouteExplanation(error) }
+    }
+
+    private mutating func ask(
+        _ head: RequestHead, _ bytes: [UInt8], _ situation: Gate.Situation
+    ) throws(Problem) -> RouteExplanation {
+        var admitted = Admitted()
+        guard case .forward = try gate.admit(head, bytes.span, situation, &admitted), let rules = admitted.rules,
+            let destination = admitted.destination
+        else { throw .internalError }
+        let address = "\(destination.scheme.rawValue)://\(destination.authority)"
+        guard let index = rules.index else {
+            try judge(destination.authority)
+            return .unmatched(destination: address)
+        }
+        let shown = rules.settings.url?.description ?? address
+        return admitted.asked?.isBaseURL == true
+            ? .ownListener(index: index, destination: shown) : .upstream(index: index, destination: shown)
+    }
+
+    /// Whether CONNECT may lead to `authority`.
+    mutating func admitsTunnel(to authority: String) -> Bool {
+        let bytes = Array("CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n\r\n".utf8)
+        var head = RequestHead()
+        var admitted = Admitted()
+        guard case .complete? = try? head.parse(bytes.span, limits: HeadLimits(maxBytes: 4096, maxFields: 1)),
+            case .tunnel? = try? gate.admit(head, bytes.span, Gate.Situation(role: role), &admitted)
+        else { return false }
+        return true
+    }
+
+    /// As far as it can be said without asking for the name's addresses.
+    private func judge(_ authority: Authority) throws(Problem) {
+        var host = authority.host.description
+        if host.hasPrefix("[") { host = String(host.dropFirst().dropLast()) }
+        guard let address = SocketAddress(numericHost: host, port: authority.port(for: .http)) else { return }
+        var policy = AddressPolicy()
+        policy.own = own
+        policy.publicOnly = true
+        policy.exceptions = settings.privateNetworks.map { AddressPolicy.Block($0) }
+        switch policy.judge(address) {
+        case .allowed: return
+        case .denied: throw Problem(TransportError(.addressDenied, message: ""))
+        case .own: throw Problem.loop
+        }
+    }
+
+    private func parse(_ bytes: [UInt8]) throws(Problem) -> RequestHead {
+        var head = RequestHead()
+        do throws(MessageError) {
+            let limits = HeadLimits(maxBytes: settings.maxHeaderBytes, maxFields: 1)
+            guard case .complete = try head.parse(bytes.span, limits: limits), head.methodKind != .connect,
+                case .absolute = try RequestTarget(parsing: bytes.span, head: head)
+            else { throw MessageError(detail: "Give a method and an absolute URL: GET http://HOST/PATH.") }
+        } catch {
+            // Without what becomes of a connection: there is none.
+            throw Problem(error.status, "http_request_error", "malformed-request", "", error.detail)
+        }
+        return head
+    }
+}
