@@ -73,8 +73,8 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
     public var localAddress: SocketAddress? { socket.localAddress }
 
     func begin(_ handler: any ConnectionHandler) throws(SystemError) {
-        self.handler = handler
         try socket.register(self)
+        self.handler = handler
     }
 
     /// The moment at which the loop woke up last.

@@ -68,8 +68,8 @@ final class ProxyShard {
     }
 
     func requestEnded(_ request: Forwarder) {
-        let result = request.current.result(bodyTaken: request.connection.bodyTaken, now: loop.now)
-        metrics.requestEnded(result, slot: slot(of: request))
+        let slot = slot(of: request)
+        metrics.requestEnded(request.result(at: loop.now), slot: slot)
         if let accessLog = observer.accessLog { accessLog(request.accessRecord) }
     }
 

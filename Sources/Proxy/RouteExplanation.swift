@@ -1,6 +1,5 @@
 public import Configuration
 import CurlTransport
-import HTTPMessage
 public import Heimdallr
 import Reactor
 
@@ -30,91 +29,12 @@ public enum RouteExplanation: Sendable, Equatable {
     init(
         _ configuration: Configuration, method: String, url: String, listeners: [UpstreamListener], own: OwnListeners
     ) {
-        do throws(Problem) {
-            self = try Self.explain(configuration, method, url, listeners, own)
-        } catch {
-            self.init(error)
-        }
+        var explainer = RouteExplainer(configuration, listeners: listeners, own: own)
+        self = explainer.explain(method: method, url: url)
     }
 
-    private static func explain(
-        _ configuration: Configuration, _ method: String, _ url: String, _ listeners: [UpstreamListener],
-        _ own: OwnListeners
-    ) throws(Problem) -> RouteExplanation {
-        let bytes = Array("\(method) \(url) HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8)
-        let head = try parse(bytes, maxBytes: configuration.proxy.maxHeaderBytes)
-        var gate = Gate(configuration, routes: RouteTable(configuration.upstreams), baseURLs: listeners)
-        let place = configuration.proxy.listen.first?.place ?? .unix(path: "", mode: nil)
-        var situation = Gate.Situation(role: .forward(place))
-        func answer() -> RouteExplanation {
-            do throws(Problem) {
-                return try ask(&gate, head, bytes, situation, configuration.proxy, own)
-            } catch {
-                return RouteExplanation(error)
-            }
-        }
-        guard let choices = gate.choices(head, bytes.span), !choices.some.isEmpty else { return answer() }
-        var some: [RouteExplanation] = []
-        for choice in choices.some {
-            situation.assumed = .upstream(choice)
-            some.append(answer())
-        }
-        situation.assumed = choices.others.map { .upstream($0) } ?? .notForCaller
-        return .callers(some, others: answer())
-    }
-
-    private static func ask(
-        _ gate: inout Gate, _ head: RequestHead, _ bytes: [UInt8], _ situation: Gate.Situation,
-        _ settings: ProxySettings, _ own: OwnListeners
-    ) throws(Problem) -> RouteExplanation {
-        var admitted = Admitted()
-        guard case .forward = try gate.admit(head, bytes.span, situation, &admitted), let rules = admitted.rules,
-            let destination = admitted.destination
-        else { throw .internalError }
-        let address = "\(destination.scheme.rawValue)://\(destination.authority)"
-        guard let index = rules.index else {
-            try judge(destination.authority, settings, own)
-            return .unmatched(destination: address)
-        }
-        let shown = rules.settings.url?.description ?? address
-        return admitted.asked?.isBaseURL == true
-            ? .ownListener(index: index, destination: shown) : .upstream(index: index, destination: shown)
-    }
-
-    /// As far as it can be said without asking for the name's addresses.
-    private static func judge(
-        _ authority: Authority, _ settings: ProxySettings, _ own: OwnListeners
-    ) throws(Problem) {
-        var host = authority.host.description
-        if host.hasPrefix("[") { host = String(host.dropFirst().dropLast()) }
-        guard let address = SocketAddress(numericHost: host, port: authority.port(for: .http)) else { return }
-        var policy = AddressPolicy()
-        policy.own = own
-        policy.publicOnly = true
-        policy.exceptions = settings.privateNetworks.map { AddressPolicy.Block($0) }
-        switch policy.judge(address) {
-        case .allowed: return
-        case .denied: throw Problem(TransportError(.addressDenied, message: ""))
-        case .own: throw Problem.loop
-        }
-    }
-
-    private init(_ problem: Problem) {
+    init(_ problem: Problem) {
         self = .refused(status: problem.status, detail: problem.detail)
-    }
-
-    private static func parse(_ bytes: [UInt8], maxBytes: Int) throws(Problem) -> RequestHead {
-        var head = RequestHead()
-        do throws(MessageError) {
-            let limits = HeadLimits(maxBytes: maxBytes, maxFields: 1)
-            guard case .complete = try head.parse(bytes.span, limits: limits), head.methodKind != .connect,
-                case .absolute = try RequestTarget(parsing: bytes.span, head: head)
-            else { throw MessageError(detail: "Give a method and an absolute URL: GET http://HOST/PATH.") }
-        } catch {
-            // Without what becomes of a connection: there is none.
-            throw Problem(error.status, "http_request_error", "malformed-request", "", error.detail)
-        }
-        return head
     }
 }
 

@@ -34,8 +34,8 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
 
     let shard: ProxyShard
     let role: ListenerRole
-    /// Holds us.
-    unowned let connection: ServerConnection
+    /// Holds us, until it is closed.
+    let connection: ServerConnection
     /// Who calls, as far as the connection says.
     private let caller: Caller
     /// Who calls by TCP, for the access log.

@@ -1,4 +1,5 @@
 import HTTPMessage
+import HTTPServer
 import Reactor
 
 /// What metrics and access log want to know of one request, as far as it can't be read from the request itself.
@@ -26,15 +27,17 @@ struct Ledger {
     init(started: LoopTime) { self.started = started }
 }
 
-extension Forwarder.Current {
+extension Forwarder {
     /// For the metrics.
-    @inline(__always)
-    func result(bodyTaken: UInt64, now: LoopTime) -> ProxyMetrics.Result {
-        ProxyMetrics.Result(
-            status: ledger.status, duration: now.nanoseconds &- ledger.started.nanoseconds,
-            // Those of another protocol were counted as they went.
-            sent: exchange.isSwitched ? 0 : bodyTaken,
-            received: exchange.isAnswered && !exchange.isSwitched ? ledger.bytesSent : 0, injection: ledger.injection,
-            isOwn: ledger.refusal != nil && !ledger.isSent)
+    func result(at now: LoopTime) -> ProxyMetrics.Result {
+        let bodyTaken = connection.bodyTaken
+        // Those of another protocol were counted as they went.
+        let isSwitched = current.exchange.isSwitched
+        let isAnswered = current.exchange.isAnswered
+        return ProxyMetrics.Result(
+            status: current.ledger.status, duration: now.nanoseconds &- current.ledger.started.nanoseconds,
+            sent: isSwitched ? 0 : bodyTaken,
+            received: isAnswered && !isSwitched ? current.ledger.bytesSent : 0, injection: current.ledger.injection,
+            isOwn: current.ledger.refusal != nil && !current.ledger.isSent)
     }
 }

@@ -7,7 +7,8 @@ import Reactor
 final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
     /// Of an answer, so much is read in one turn: a peer may send as fast as we read.
     private static let share = 256 * 1024
-    private static let readLimit = 64 * 1024
+    /// In one piece: what is read at once is written at once, and each time costs acknowledgements and wake-ups.
+    private static let readLimit = 256 * 1024
     /// Of a body, one piece; a piece is taken when no more than `lowWater` waits.
     private static let pieceLimit = 64 * 1024
     private static let lowWater = 16 * 1024
@@ -281,7 +282,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
             }
         }
         if isUploadOver, output.isEmpty, let carrier {
-            if endsWriting { _ = carrier.shutdownWriting() }
+            if endsWriting { carrier.shutdownWriting() }
             if end != nil { return finish(nil) }
         }
         if self.carrier != nil, machine.isWhole, isRequestOver { finish(nil) }

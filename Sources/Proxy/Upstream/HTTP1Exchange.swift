@@ -144,8 +144,7 @@ struct HTTP1Exchange {
         }
         var start = from
         while true {
-            var index = start + scanned
-            while index < bytes.count, bytes[index] != UInt8(ascii: "\n") { index += 1 }
+            let index = Self.endOfLine(bytes, start + scanned)
             guard index < bytes.count else {
                 scanned = index - start
                 guard scanned < Self.maxLine else { throw Self.lineTooLong }
@@ -164,6 +163,16 @@ struct HTTP1Exchange {
             try settle()
             return .head(consumed: start)
         }
+    }
+
+    /// Where the line feed is; `bytes.count`: not there yet.
+    @inline(__always)
+    private static func endOfLine(_ bytes: Span<UInt8>, _ start: Int) -> Int {
+        // Knowing this, the compiler makes one comparison of the loop's condition and the bounds check.
+        guard start >= 0 else { return 0 }
+        var index = start
+        while index < bytes.count, bytes[index] != UInt8(ascii: "\n") { index += 1 }
+        return index
     }
 
     /// What can't become a status line is not waited for.
