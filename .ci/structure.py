@@ -54,7 +54,7 @@ BRIDGE = "HeimdallrFoundation"
 # Where FoundationEssentials has not been replaced yet.
 FOUNDATION_LEFT = {
     "Administration/AdminModel.swift", "Administration/AdminSocket.swift", "Administration/EventFeed.swift",
-    "Administration/Login/Shortfall.swift", "Administration/MetricsPage.swift", "Administration/Office.swift",
+    "Administration/MetricsPage.swift", "Administration/Office.swift",
 }
 
 # Modules that may hold unsafe code, and files elsewhere that may: process limits, signals, log writing; the terminal and

@@ -1,5 +1,6 @@
-import FoundationEssentials
+import Cryptography
 import Heimdallr
+import WireText
 
 /// What a sign-in was not granted, for those who should know before it matters.
 struct Shortfall {
@@ -9,25 +10,26 @@ struct Shortfall {
     let scope: [String]
 
     struct Instant {
-        let date: Date
+        /// Since 1970-01-01T00:00:00Z.
+        let seconds: Int64
 
-        /// ISO 8601, in UTC.
-        var timestamp: String { date.formatted(.iso8601) }
+        /// RFC 3339, in UTC.
+        var timestamp: String { RFC3339.text(Int(seconds)) }
 
         /// `14:05 UTC`, with the day when it is another one.
-        func words(now: Date) -> String {
+        func words(now: Int64) -> String {
             let clock = "\(timestamp.dropFirst(11).prefix(5)) UTC"
             let day = timestamp.prefix(10)
-            return day == now.formatted(.iso8601).prefix(10) ? clock : "\(day) \(clock)"
+            return day == RFC3339.text(Int(now)).prefix(10) ? clock : "\(day) \(clock)"
         }
     }
 
-    let now: Date
+    private let now: Int64
 
-    init(_ client: HeimdallrStatus, now: Date = Date()) {
+    init(_ client: HeimdallrStatus, now: Int64 = WallClock.now()) {
         self.now = now
         let ends = client.loginMethod != nil && !client.hasRefreshToken
-        until = ends ? client.expiresIn.map { Instant(date: now.addingTimeInterval($0.inSeconds)) } : nil
+        until = ends ? client.expiresIn.map { Instant(seconds: now + $0.components.seconds) } : nil
         scope = client.scopeNotGranted
     }
 
