@@ -11,10 +11,6 @@ let strict: [SwiftSetting] = [
     .enableExperimentalFeature("Lifetimes"),
 ]
 
-/// Hummingbird brings a module of the same name as our Configuration.
-let hummingbird = Target.Dependency.product(
-    name: "Hummingbird", package: "hummingbird", moduleAliases: ["Configuration": "HummingbirdConfiguration"])
-
 let package = Package(
     name: "heimdallr-proxy",
     products: [
@@ -27,11 +23,6 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0", traits: []),
-        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
-        .package(url: "https://github.com/apple/swift-nio-extras", from: "1.35.2"),
-        .package(
-            url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: ["ConfigurationSupport"]),
-        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
         .systemLibrary(name: "CLibcurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
@@ -54,7 +45,9 @@ let package = Package(
         .target(name: "HTTPMessage", dependencies: ["WireText"], swiftSettings: strict),
         .target(name: "HTML", swiftSettings: strict),
         .target(name: "FileSystem", swiftSettings: strict),
-        .target(name: "Configuration", dependencies: ["FileSystem", "HTTPMessage", "WireText", "CLibyaml"], swiftSettings: strict),
+        .target(
+            name: "Configuration", dependencies: ["FileSystem", "HTTPMessage", "WireText", "CLibyaml"],
+            swiftSettings: strict),
         .target(name: "HTTPServer", dependencies: ["Reactor", "HTTPMessage", "WireText"], swiftSettings: strict),
         .target(
             name: "Proxy",
@@ -68,14 +61,8 @@ let package = Package(
         .target(
             name: "Administration",
             dependencies: [
-                "Cryptography", "HTML", "Heimdallr", "QRCode", "WireText", hummingbird,
-                .product(name: "HummingbirdCore", package: "hummingbird"),
-                .product(name: "HTTPTypes", package: "swift-http-types"),
+                "Cryptography", "FileSystem", "HTML", "HTTPServer", "Heimdallr", "QRCode", "Reactor", "WireText",
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
             resources: [
                 .embedInCode("Page/PageStyle.css"), .embedInCode("Page/PageScript.js"),
@@ -126,8 +113,8 @@ let package = Package(
         .testTarget(
             name: "AdministrationTests",
             dependencies: [
-                "Administration", "HTML", "Heimdallr", "HeimdallrProxy", "TestSupport", "WireText",
-                .product(name: "NIOCore", package: "swift-nio"),
+                "Administration", "HTML", "HTTPServer", "Heimdallr", "HeimdallrProxy", "Reactor", "TestSupport",
+                "WireText",
             ],
             swiftSettings: strict),
         .testTarget(name: "PlaygroundTests", dependencies: ["Playground"], swiftSettings: strict),

@@ -34,8 +34,7 @@ MAY_IMPORT = {
     "HTTPServer": {"Reactor", "HTTPMessage", "WireText"},
     "Proxy": {"HTTPServer", "Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration", "WireText"},
     "Administration": {
-        "Cryptography", "HTML", "Heimdallr", "QRCode", "WireText", "Hummingbird", "Logging", "Metrics",
-        "ServiceLifecycle",
+        "Cryptography", "HTML", "FileSystem", "HTTPServer", "Heimdallr", "QRCode", "Reactor", "WireText", "Logging",
     },
     "Playground": {"Cryptography", "HTML", "HTTPServer", "Reactor", "WireText"},
     "HeimdallrProxy": {
@@ -43,19 +42,9 @@ MAY_IMPORT = {
         "Proxy", "Administration", "Playground", "QRCode", "FileSystem", "WireText", "ArgumentParser", "Logging",
     },
 }
-# What Hummingbird is made of comes with it.
-WITH_HUMMINGBIRD = {
-    "HTTPTypes", "HummingbirdCore", "HummingbirdTLS", "Logging", "NIOCore", "NIOHTTP1", "NIOPosix", "NIOHTTPTypes",
-    "ServiceLifecycle",
-}
 SYSTEM = {"Glibc", "Musl", "Synchronization", "Dispatch", "Swift"}
 # For users of the library who have URLRequests; the executable must not get it.
 BRIDGE = "HeimdallrFoundation"
-# Where FoundationEssentials has not been replaced yet.
-FOUNDATION_LEFT = {
-    "Administration/AdminModel.swift", "Administration/AdminSocket.swift", "Administration/EventFeed.swift",
-    "Administration/MetricsPage.swift", "Administration/Office.swift",
-}
 
 # Modules that may hold unsafe code, and files elsewhere that may: process limits, signals, log writing; the terminal and
 # child programs; libyaml.
@@ -107,13 +96,9 @@ def check_source(path, target):
         find(relative, 1, f"target {target} is not in the import table")
         return
     allowed = MAY_IMPORT[target] | SYSTEM | {target}
-    if "Hummingbird" in allowed:
-        allowed = allowed | WITH_HUMMINGBIRD
     for match in IMPORT.finditer(code):
         line = code.count("\n", 0, match.start(1)) + 1
         if match.group(1).startswith("Foundation") and target != BRIDGE:
-            if str(relative.relative_to("Sources")) in FOUNDATION_LEFT:
-                continue
             find(relative, line, f"import {match.group(1)}: Foundation stays out of all but {BRIDGE}: it is megabytes that nothing uses")
         elif match.group(1) not in allowed:
             find(relative, line, f"{target} must not import {match.group(1)}")
@@ -152,8 +137,7 @@ def check_manifest():
             wanted = (dependency.get("byName") or dependency.get("target") or dependency.get("product"))[0]
             if wanted in MAY_IMPORT:
                 arrows.add((name, wanted))
-            allowed = MAY_IMPORT[name] | (WITH_HUMMINGBIRD if "Hummingbird" in MAY_IMPORT[name] else set())
-            if wanted not in allowed:
+            if wanted not in MAY_IMPORT[name]:
                 find("Package.swift", 1, f"{name} must not depend on {wanted}")
     if BRIDGE in reached("HeimdallrProxy", arrows):
         find("Package.swift", 1, f"{BRIDGE} comes into the executable, and all of Foundation with it")

@@ -1,19 +1,9 @@
-import Hummingbird
-import NIOCore
+import HTTPServer
 
 /// What a request brings beside itself.
-struct AdminContext: RequestContext {
-    var coreContext: CoreRequestContextStorage
-    /// Where it came in.
-    let localAddress: SocketAddress?
-    /// The address that it came from, for the log and the limits.
-    let caller: String
+struct AdminContext: Sendable {
+    /// What stood in the path where the route has names.
+    let parameters: Router.Parameters
     /// Another site's page, or a link somewhere else, led here: what changes anything asks first.
     var isForeign = false
-
-    init(source: ApplicationRequestContextSource) {
-        coreContext = CoreRequestContextStorage(source: source)
-        localAddress = source.channel.localAddress
-        caller = source.channel.remoteAddress?.plainAddress ?? "a local socket"
-    }
 }

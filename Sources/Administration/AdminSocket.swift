@@ -1,4 +1,4 @@
-import FoundationEssentials
+import FileSystem
 import Glibc
 
 /// Where the admin socket is, and the state of its file.
@@ -42,8 +42,7 @@ public enum AdminSocket {
     /// Where the usual folder can't be used: those that a proxy of ours has made beside it.
     private static func privateFolders(in base: String) -> [String] {
         let prefix = "heimdallr-proxy-\(geteuid())-"
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: base)) ?? []
-        return names.filter { $0.hasPrefix(prefix) }.sorted().map { base + "/" + $0 }
+        return FileSystem.names(in: base).filter { $0.hasPrefix(prefix) }.sorted().map { base + "/" + $0 }
             .filter { folderFault($0) == nil }
     }
 
@@ -55,21 +54,16 @@ public enum AdminSocket {
     ) throws(AdministrationError) -> (path: String, passedOver: String?) {
         if let folder = runtimeFolder(runtimeDirectory) { return (folder + "/" + name(port), nil) }
         let own = ownFolder(in: base)
-        make(own)
+        FileSystem.makeFolder(own, mode: 0o700)
         guard let fault = folderFault(own) else { return (own + "/" + name(port), nil) }
         let reason = "\(own) can't be used: \(fault)"
         if let folder = privateFolders(in: base).first { return (folder + "/" + name(port), reason) }
         let folder = own + "-" + String(UInt64.random(in: .min ... .max), radix: 36)
-        make(folder)
+        FileSystem.makeFolder(folder, mode: 0o700)
         if let fault = folderFault(folder) {
             throw .socket(path: own + "/" + name(port), reason: "\(reason), and neither can \(folder): \(fault)")
         }
         return (folder + "/" + name(port), reason)
-    }
-
-    private static func make(_ folder: String) {
-        try? FileManager.default.createDirectory(
-            atPath: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
     }
 
     /// Why a socket in this folder is not to be trusted with a password: somebody else could put one in its place.
@@ -77,13 +71,9 @@ public enum AdminSocket {
     /// user or root, may write there.
     public static func strangersFault(folderOf path: String) -> String? {
         let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-        guard let real = try? FileManager.default.attributesOfItem(atPath: folder + "/.") else {
-            return "its folder \(folder) can't be looked at"
-        }
-        guard let owner = owner(real), owner == geteuid() || owner == 0 else {
-            return "its folder \(folder) belongs to another user"
-        }
-        guard let mode = mode(real), mode & 0o022 == 0 else { return "others may write into its folder \(folder)" }
+        guard let real = FileStatus(of: folder) else { return "its folder \(folder) can't be looked at" }
+        guard real.owner == geteuid() || real.owner == 0 else { return "its folder \(folder) belongs to another user" }
+        guard real.mode & 0o022 == 0 else { return "others may write into its folder \(folder)" }
         return nil
     }
 
@@ -97,45 +87,12 @@ public enum AdminSocket {
 
     /// What keeps a folder from being trusted with a socket; `nil` when it is ours and nobody else may enter it.
     public static func folderFault(_ path: String) -> String? {
-        guard let attributes = try? FileManager.default.attributesOfItem(atPath: path) else {
-            return missing
-        }
-        guard attributes[.type] as? FileAttributeType == .typeDirectory else { return "it is not a folder" }
-        guard owner(attributes) == geteuid() else { return "it belongs to another user" }
-        guard let mode = mode(attributes), mode & 0o077 == 0 else { return "others may enter it" }
+        guard let status = FileStatus(ofLinkAt: path) else { return missing }
+        guard status.kind == .folder else { return "it is not a folder" }
+        guard status.owner == geteuid() else { return "it belongs to another user" }
+        guard status.mode & 0o077 == 0 else { return "others may enter it" }
         return nil
     }
-
-    enum Presence: Equatable { case nothing, socket, somethingElse }
-
-    static func presence(_ path: String) -> Presence {
-        guard let attributes = try? FileManager.default.attributesOfItem(atPath: path) else { return .nothing }
-        return attributes[.type] as? FileAttributeType == .typeSocket ? .socket : .somethingElse
-    }
-
-    static func remove(_ path: String) { try? FileManager.default.removeItem(atPath: path) }
-
-    /// Only its owner may connect.
-    static func restrict(_ path: String) throws {
-        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
-    }
-
-    /// Tells a file from one that has taken its place.
-    static func identity(_ path: String) -> UInt64? {
-        guard let attributes = try? FileManager.default.attributesOfItem(atPath: path) else { return nil }
-        return number(attributes[.systemFileNumber])
-    }
-
-    private static func owner(_ attributes: [FileAttributeKey: Any]) -> UInt32? {
-        number(attributes[.ownerAccountID]).flatMap { UInt32(exactly: $0) }
-    }
-
-    private static func mode(_ attributes: [FileAttributeKey: Any]) -> UInt32? {
-        number(attributes[.posixPermissions]).flatMap { UInt32(exactly: $0) }
-    }
-
-    /// A Swift integer, or an NSNumber once somebody has linked all of Foundation; both print as digits.
-    private static func number(_ value: Any?) -> UInt64? { value.flatMap { UInt64("\($0)") } }
 }
 
 /// Why there is no administration.

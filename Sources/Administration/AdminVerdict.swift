@@ -1,4 +1,4 @@
-import Hummingbird
+import HTTPServer
 
 /// What an answer comes to, beside its text: for the exit codes of the command line.
 public enum AdminVerdict {
@@ -6,9 +6,9 @@ public enum AdminVerdict {
     public static let bad = "bad"
 }
 
-extension Response {
+extension ServerResponse {
     /// Something is degraded, or would be refused.
-    func marked(bad: Bool) -> Response {
+    func marked(bad: Bool) -> ServerResponse {
         guard bad else { return self }
         var response = self
         response.set(AdminVerdict.field, AdminVerdict.bad)

@@ -1,4 +1,4 @@
-import NIOCore
+import Reactor
 
 /// Who may use the page, `/status` and `/events`. They hold no secret, but a web page in the user's browser should not get them:
 /// neither by DNS rebinding (then Host is the page's own name) nor plainly (then Origin or Sec-Fetch-Site give it away).
@@ -47,20 +47,19 @@ struct Admission: Sendable {
     func answers(to host: String, listener: String) -> Bool {
         guard let name = Self.name(in: host) else { return false }
         // A listener for every address has each of them.
-        if listener == "0.0.0.0" || listener == "::", (try? SocketAddress(ipAddress: name, port: 0)) != nil {
+        if listener == "0.0.0.0" || listener == "::", SocketAddress(numericHost: name, port: 0) != nil {
             return true
         }
         return name == listener.lowercased()
-            || answers(to: host, own: try? SocketAddress(ipAddress: listener, port: 0))
+            || answers(to: host, own: SocketAddress(numericHost: listener, port: 0))
     }
 
     private func answers(to host: String, own: SocketAddress?) -> Bool {
         guard let name = Self.name(in: host) else { return false }
         if name == "localhost" || hosts.contains(name) { return true }
         // A page can have any name, but not an address as its name: what follows stands for itself.
-        guard let asked = try? SocketAddress(ipAddress: name, port: 0) else { return false }
-        if asked.isLoopback { return true }
-        return own.map { $0.plainAddress == asked.plainAddress } ?? false
+        guard let asked = SocketAddress(numericHost: name, port: 0) else { return false }
+        return asked.isLoopback || own.flatMap { NumericAddress($0) } == NumericAddress(asked)
     }
 
     /// Lower case, without port and brackets; `nil` when it can't be a host.
@@ -103,19 +102,12 @@ struct Admission: Sendable {
 }
 
 extension SocketAddress {
-    /// Without the prefix that an IPv4 address has at a listener for both.
-    var plainAddress: String? {
-        guard let ipAddress else { return nil }
-        let mapped = "::ffff:"
-        return ipAddress.hasPrefix(mapped) && ipAddress.contains(".")
-            ? String(ipAddress.dropFirst(mapped.count)) : ipAddress
-    }
-
-    var isLoopback: Bool {
-        switch self {
-        case .v4: ipAddress?.hasPrefix("127.") == true
-        case .v6: ipAddress == "::1"
-        case .unixDomainSocket: true
+    /// 127.0.0.0/8 and ::1, in these forms.
+    fileprivate var isLoopback: Bool {
+        switch kind {
+        case .ipv4(let address, _): address >> 24 == 127
+        case .ipv6(let high, let low, _, _): high == 0 && low == 1
+        case .unix: true
         }
     }
 }

@@ -1,59 +1,56 @@
-import HTTPTypes
+import HTTPServer
 import Heimdallr
-import Hummingbird
 
 /// What the admin socket answers: all that the port does, and what only our own user may have.
 enum CommandRoutes {
-    static func router(_ office: Office) -> Router<AdminContext> {
-        let router = Router(context: AdminContext.self, options: .autoGenerateHeadEndpoints)
-        router.add(middleware: AnswerMiddleware())
-        PageRoutes.addProbes(to: router, office)
-        PageRoutes.addReading(to: router.group(), office)
-        router.get("token/:client") { _, context in await token(office, context) }
-        router.post("logout/:client") { request, context in
-            await logout(office, context, isLocal: request.asksFor("local"))
+    static func router(_ model: AdminModel) -> AdminRouter {
+        var router = AdminRouter(door: nil)
+        PageRoutes.addProbes(to: &router, model)
+        PageRoutes.addReading(to: &router, model)
+        router.on("GET", "/token/{client}", .data) { _, context in await token(model, context) }
+        router.on("POST", "/logout/{client}", .data) { request, context in
+            await logout(model, context, isLocal: request.asksFor("local"))
         }
-        LoginCommandRoutes(office: office).add(to: router)
-        router.get("why") { request, _ in await why(office, request) }
+        LoginCommandRoutes(model: model).add(to: &router)
+        router.on("GET", "/why", .data) { request, _ in await why(model, request) }
         return router
     }
 
     /// The one answer that holds a token: over the socket, for people who try things out.
-    private static func token(_ office: Office, _ context: AdminContext) async -> Response {
-        guard let client = office.client(context) else { return unknownClient(office) }
+    private static func token(_ model: AdminModel, _ context: AdminContext) async -> ServerResponse {
+        guard let client = model.client(context) else { return unknownClient(model) }
         do throws(HeimdallrError) {
             let token = try await client.heimdallr.accessToken(waiting: .seconds(20))
-            return Response.plain(.ok, token.value.revealed + "\n")
+            return ServerResponse.plain(200, token.value.revealed + "\n")
         } catch {
-            let advice = Advice.sentence(for: error, signIn: office.signIn(of: client))
-            return Response.plain(
-                .serviceUnavailable,
+            let advice = Advice.sentence(for: error, signIn: model.signIn(of: client))
+            return ServerResponse.plain(
+                503,
                 "There is no token: \(error).\nWhat to do: \(Sentence.ended(Sentence.plain(advice)))\n")
         }
     }
 
-    private static func logout(_ office: Office, _ context: AdminContext, isLocal: Bool) async -> Response {
-        guard let client = office.client(context) else { return unknownClient(office) }
+    private static func logout(_ model: AdminModel, _ context: AdminContext, isLocal: Bool) async -> ServerResponse {
+        guard let client = model.client(context) else { return unknownClient(model) }
         let report = await client.heimdallr.logOut(locally: isLocal)
-        return Response.plain(
-            report.isComplete ? .ok : .badGateway, LogoutText.text(report, client: client.heimdallr.name))
+        return ServerResponse.plain(
+            report.isComplete ? 200 : 502, LogoutText.text(report, client: client.heimdallr.name))
     }
 
-    private static func why(_ office: Office, _ request: Request) async -> Response {
-        let query = request.uri.queryParameters
-        guard let url = query["url"].map(String.init) else {
-            return Response.plain(.badRequest, "Give the URL: ?method=GET&url=http://…\n")
+    private static func why(_ model: AdminModel, _ request: ServerRequest) async -> ServerResponse {
+        guard let url = request.parameter("url") else {
+            return ServerResponse.plain(400, "Give the URL: ?method=GET&url=http://…\n")
         }
-        let method = query["method"].map(String.init) ?? "GET"
-        let route = await office.sources.route(method, url)
-        let why = WhyText(office: office)
-        return Response.plain(.ok, why.text(route)).marked(bad: why.isRefused(route))
+        let method = request.parameter("method") ?? "GET"
+        let route = await model.sources.route(method, url)
+        let why = WhyText(model: model)
+        return ServerResponse.plain(200, why.text(route)).marked(bad: why.isRefused(route))
     }
 
-    static func unknownClient(_ office: Office) -> Response {
-        let names = office.sources.clients.map(\.heimdallr.name).sorted().joined(separator: ", ")
-        return Response.plain(
-            .notFound,
+    static func unknownClient(_ model: AdminModel) -> ServerResponse {
+        let names = model.sources.clients.map(\.heimdallr.name).sorted().joined(separator: ", ")
+        return ServerResponse.plain(
+            404,
             names.isEmpty
                 ? "The configuration has no clients.\n"
                 : "The configuration has no client of that name. Its clients: \(names).\n")

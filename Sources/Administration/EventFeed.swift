@@ -1,10 +1,10 @@
-import FoundationEssentials
+import Cryptography
 import Heimdallr
 import Synchronization
 import WireText
 
 /// Hands each event to every reader of `/events`, as server-sent events. A reader that does not keep up loses the
-/// oldest, nobody else's; one that does not read at all is cut off by `ConnectionGuard`.
+/// oldest, nobody else's; one that does not read at all is cut off by the server.
 /// https://html.spec.whatwg.org/multipage/server-sent-events.html
 final class EventFeed: Sendable {
     /// More at once are refused.
@@ -14,16 +14,17 @@ final class EventFeed: Sendable {
 
     private struct State {
         var nextID: UInt64 = 0
-        var readers: [UInt64: AsyncStream<String>.Continuation] = [:]
+        var readers: [UInt64: AsyncStream<[UInt8]>.Continuation] = [:]
         var isFinished = false
     }
 
     private let state = Mutex(State())
 
-    /// - Returns: `nil` when there are too many readers, or the feed is finished.
-    func subscribe() -> AsyncStream<String>? {
+    /// - Returns: frames, the first of which says when to come again; `nil` when there are too many readers, or the feed
+    ///   is finished.
+    func subscribe() -> AsyncStream<[UInt8]>? {
         let (stream, continuation) = AsyncStream.makeStream(
-            of: String.self, bufferingPolicy: .bufferingNewest(Self.backlog))
+            of: [UInt8].self, bufferingPolicy: .bufferingNewest(Self.backlog))
         let id = state.withLock { state -> UInt64? in
             guard !state.isFinished, state.readers.count < Self.maxReaders else { return nil }
             state.nextID += 1
@@ -34,11 +35,12 @@ final class EventFeed: Sendable {
         continuation.onTermination = { [weak self] _ in
             _ = self?.state.withLock { $0.readers.removeValue(forKey: id) }
         }
+        continuation.yield(Array("retry: 3000\n\n".utf8))
         return stream
     }
 
     func send(_ event: HeimdallrEvent, _ signIn: SignIn) {
-        send(frame: Self.frame(event, signIn, at: Date()))
+        send(frame: Self.frame(event, signIn, at: WallClock.now()))
     }
 
     /// A comment, which readers ignore: it finds out those that are gone.
@@ -46,7 +48,8 @@ final class EventFeed: Sendable {
 
     private func send(frame: String) {
         let readers = state.withLock { Array($0.readers.values) }
-        for reader in readers { reader.yield(frame) }
+        let bytes = Array(frame.utf8)
+        for reader in readers { reader.yield(bytes) }
     }
 
     /// Ends every stream; there will be no more.
@@ -58,14 +61,15 @@ final class EventFeed: Sendable {
         for reader in readers { reader.finish() }
     }
 
-    static func frame(_ event: HeimdallrEvent, _ signIn: SignIn, at time: Date) -> String {
+    /// - Parameter time: in seconds since 1970.
+    static func frame(_ event: HeimdallrEvent, _ signIn: SignIn, at time: Int64) -> String {
         "event: \(event.name)\ndata: \(json(event, signIn, at: time).line)\n\n"
     }
 
-    static func json(_ event: HeimdallrEvent, _ signIn: SignIn, at time: Date) -> JSON {
+    static func json(_ event: HeimdallrEvent, _ signIn: SignIn, at time: Int64) -> JSON {
         var members: [JSON.Member] = [
             .init("event", .string(event.name)), .init("client", .string(event.client)),
-            .init("time", .string(time.formatted(.iso8601))),
+            .init("time", .string(RFC3339.text(Int(time)))),
         ]
         switch event.kind {
         case .needsAuthentication:

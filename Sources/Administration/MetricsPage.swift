@@ -1,4 +1,3 @@
-import FoundationEssentials
 import Heimdallr
 
 /// What `/metrics` says. Every label's value comes from the configuration or from a fixed list.
@@ -6,7 +5,8 @@ struct MetricsPage {
     let traffic: TrafficReport
     let clients: [HeimdallrStatus]
     let tokens: TokenMetrics
-    let now: Date
+    /// In seconds since 1970.
+    let now: Int64
 
     var text: String {
         var output = PrometheusText()
@@ -89,7 +89,7 @@ struct MetricsPage {
             "When the current token expires, in seconds since 1970; absent while there is none.")
         for status in clients {
             guard let left = status.expiresIn else { continue }
-            output.sample(["client": status.client], Int((now.timeIntervalSince1970 + left.inSeconds).rounded()))
+            output.sample(["client": status.client], Int((Double(now) + left.inSeconds).rounded()))
         }
         output.begin("heimdallr_token_events_total", .counter, "What happened to tokens.")
         for (status, client) in counted {

@@ -2,7 +2,7 @@ import Heimdallr
 
 /// What `why` says.
 struct WhyText {
-    let office: Office
+    let model: AdminModel
 
     /// Whether the proxy would answer by itself, whoever asks.
     func isRefused(_ route: RouteReport) -> Bool {
@@ -16,7 +16,7 @@ struct WhyText {
     func text(_ route: RouteReport) -> String {
         var text = Sentence.plain(body(route))
         if case .refused = route { return text }
-        let users = office.sources.users
+        let users = model.sources.users
         if !users.isEmpty {
             text += "for          users of proxy.users (\(users.joined(separator: ", "))); everybody else gets 407\n"
         }
@@ -32,7 +32,7 @@ struct WhyText {
                 + "Everybody else:\n\n" + body(others)
         case .upstream(let rule, let destination, let name, let injection):
             var text = "rule         \(rule)\ndestination  \(destination)\n"
-            guard let name, let client = office.sources.client(named: name) else {
+            guard let name, let client = model.sources.client(named: name) else {
                 return text + "client       none: \(injection.isEmpty ? "forwarded unsigned" : injection)\n"
             }
             let status = client.heimdallr.status()
@@ -51,7 +51,7 @@ struct WhyText {
 
     /// What went wrong with the client last, and what to do about it.
     private func trouble(_ status: HeimdallrStatus, _ client: AdministrationSources.Client) -> String {
-        let signIn = office.signIn(of: client)
+        let signIn = model.signIn(of: client)
         var text = ""
         if let reason = status.needsAuthenticationBecause { text += "because      \(reason)\n" }
         if let error = status.lastError {
@@ -68,7 +68,7 @@ struct WhyText {
 
     /// The answer to a request that wants the client's token now; `nil`: it would get one, or wait for it.
     private func refusal(of name: String) -> RefusalReport? {
-        guard let client = office.sources.client(named: name) else { return nil }
+        guard let client = model.sources.client(named: name) else { return nil }
         let status = client.heimdallr.status()
         let error: HeimdallrError
         switch status.state {
@@ -79,7 +79,7 @@ struct WhyText {
         case .backingOff: error = status.lastError ?? .deadlineExceeded(retryAfter: .zero)
         case .starting, .ready, .fetching, .idle: return nil
         }
-        let signIn = office.signIn(of: client)
-        return office.sources.refusal(name, error, signIn.advice, signIn.url)
+        let signIn = model.signIn(of: client)
+        return model.sources.refusal(name, error, signIn.advice, signIn.url)
     }
 }

@@ -10,6 +10,8 @@ public final class AsyncExchange: ConnectionHandler {
 
     private enum State {
         case idle
+        /// It came before the last one was answered: others get their turn first.
+        case pausing(ServerRequest)
         case gathering(ServerRequest)
         /// `number` tells an answer to an earlier request from the current one.
         case answering(number: UInt64, task: Task<Void, Never>)
@@ -23,6 +25,9 @@ public final class AsyncExchange: ConnectionHandler {
     private var isHead = false
     private var isHTTP10 = false
     private var keepsOpen = false
+    /// The current request, or a part of it, was there before the last one was answered.
+    private var isPipelined = false
+    private var began = LoopTime(nanoseconds: 0)
     private var body: [UInt8] = []
     private var bodyLength = 0
     private var room: CheckedContinuation<Bool, Never>?
@@ -36,6 +41,13 @@ public final class AsyncExchange: ConnectionHandler {
         self.respond = respond
     }
 
+    public var awaitsRequest: Bool {
+        switch state {
+        case .pausing, .gathering: true
+        case .idle, .answering, .streaming: false
+        }
+    }
+
     // MARK: The request
 
     public func requestBegan(_ connection: ServerConnection) {
@@ -45,16 +57,33 @@ public final class AsyncExchange: ConnectionHandler {
         keepsOpen = head.keepAlive && !head.upgradeRequested
         body = []
         bodyLength = 0
+        began = connection.takeHeadBegan() ?? connection.now
         do throws(MessageError) {
+            try checkSizes(head)
             let request = try ServerRequest(connection)
             if case .length(let length) = head.framing, let maxBodyBytes, length > UInt64(maxBodyBytes) {
                 throw Self.tooLarge
             }
             if head.expectsContinue { connection.write { $0.append("HTTP/1.1 100 Continue\r\n\r\n") } }
-            state = .gathering(request)
-            try gather()
+            if isPipelined, let pause = connection.server.settings.pipelinePause {
+                state = .pausing(request)
+                connection.setDeadline(after: pause)
+            } else {
+                state = .gathering(request)
+                try gather()
+            }
         } catch {
             refuse(error)
+        }
+    }
+
+    private func checkSizes(_ head: RequestHead) throws(MessageError) {
+        let limit = connection.server.settings.maxFieldBytes
+        guard head.target.count <= limit else {
+            throw MessageError(status: 414, detail: "The request target is too long.")
+        }
+        for field in head.fields where field.name.count + field.value.count > limit {
+            throw MessageError(status: 431, detail: "A field of the head is too large.")
         }
     }
 
@@ -81,7 +110,7 @@ public final class AsyncExchange: ConnectionHandler {
                 guard let maxBodyBytes else { continue }
                 guard bodyLength <= maxBodyBytes else { throw Self.tooLarge }
                 for index in 0..<count { body.append(piece[index]) }
-            case .wait: return connection.setDeadline(after: connection.server.settings.idleTimeout)
+            case .wait: return waitForBody()
             case .end:
                 connection.clearDeadline()
                 request.body = body
@@ -96,9 +125,21 @@ public final class AsyncExchange: ConnectionHandler {
         }
     }
 
+    private func waitForBody() {
+        let settings = connection.server.settings
+        guard let timeout = settings.requestTimeout else { return connection.setDeadline(after: settings.idleTimeout) }
+        connection.setDeadline(after: timeout.less(connection.now.since(began)))
+    }
+
     public func deadlinePassed(_ connection: ServerConnection) {
-        guard case .gathering = state else { return }
-        refuse(MessageError(status: 408, detail: "The body of the request stalled."))
+        switch state {
+        case .pausing(let request):
+            state = .gathering(request)
+            began = connection.now
+            do throws(MessageError) { try gather() } catch { refuse(error) }
+        case .gathering: refuse(MessageError(status: 408, detail: "The body of the request did not arrive in time."))
+        case .idle, .answering, .streaming: return
+        }
     }
 
     // MARK: The answer
@@ -173,13 +214,14 @@ public final class AsyncExchange: ConnectionHandler {
 
     private func finish() {
         state = .idle
+        isPipelined = connection.hasInput
         connection.finish(keepsOpen: keepsOpen && !connection.mustClose)
     }
 
     public func clientLeft(_ connection: ServerConnection, _ leaving: ClientLeaving) {
         switch state {
         case .answering(_, let task), .streaming(_, let task, _): task.cancel()
-        case .idle, .gathering: break
+        case .idle, .pausing, .gathering: break
         }
         state = .idle
         room?.resume(returning: false)

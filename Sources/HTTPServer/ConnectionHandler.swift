@@ -6,6 +6,8 @@ import Reactor
 /// Called on the loop's thread; must return at once. Each request that begins is ended by exactly one of
 /// `ServerConnection.finish`, `cut`, or `clientLeft`.
 public protocol ConnectionHandler: AnyObject {
+    /// The request that began is not whole yet, and nobody works on it: its connection may have to make room.
+    var awaitsRequest: Bool { get }
     /// The head of a request stands in `connection.head`; what has come of its body is not malformed.
     func requestBegan(_ connection: ServerConnection)
     /// What should be a request can't be taken, or its head came too slowly. To be answered with `error`; the connection
@@ -24,6 +26,8 @@ public protocol ConnectionHandler: AnyObject {
 }
 
 extension ConnectionHandler {
+    public var awaitsRequest: Bool { false }
+
     public func ready(_ connection: ServerConnection, _ readiness: Readiness) {}
 }
 

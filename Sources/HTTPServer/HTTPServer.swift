@@ -11,17 +11,19 @@ public final class HTTPServer: Sendable {
     ///
     /// - Parameters:
     ///   - maxBodyBytes: a longer request gets 413. `nil`: a body is read to its end and counted, and nothing of it kept.
+    ///   - admits: looks at who called, on a Unix socket; whom it does not admit is closed before anything is read.
     ///   - acceptFailed: told on the loop, not each time, that nobody can be accepted.
     /// - Throws: `SystemError` when a socket can't be watched.
     public init(
         _ sockets: [ListeningSocket], on loop: EventLoop, settings: ServerSettings = ServerSettings(),
-        maxBodyBytes: Int? = 64 * 1024, acceptFailed: @escaping @Sendable (SystemError) -> Void = { _ in },
+        maxBodyBytes: Int? = 64 * 1024, admits: (@Sendable (PeerCredentials?) -> Bool)? = nil,
+        acceptFailed: @escaping @Sendable (SystemError) -> Void = { _ in },
         respond: @escaping AsyncExchange.Handler
     ) async throws {
         self.loop = loop
         addresses = sockets.map(\.address)
         bound = try await loop.run {
-            let server = ServerLoop(settings, on: loop, acceptFailed: acceptFailed) { connection in
+            let server = ServerLoop(settings, on: loop, admits: admits, acceptFailed: acceptFailed) { connection in
                 AsyncExchange(connection, maxBodyBytes: maxBodyBytes, respond: respond)
             }
             for (index, socket) in sockets.enumerated() { try server.listen(socket, listener: index) }

@@ -35,35 +35,55 @@ public struct Router: Sendable {
         return names
     }
 
+    /// What the table has for a request.
+    public enum Match: Sendable {
+        case route(Handler, Parameters)
+        /// The path is there, for these methods.
+        case otherMethods([String])
+        case nothing
+    }
+
     /// 404 for a path that no route has, 405 for a method that it has not.
     public func respond(_ request: ServerRequest) async -> ServerResponse {
+        switch match(request) {
+        case .route(let handler, let parameters): return await handler(request, parameters)
+        case .nothing: return .plain(404, "There is nothing at this address.\n")
+        case .otherMethods(let allowed):
+            var response = ServerResponse.plain(405, "This address does not know that method.\n")
+            response.set("Allow", allowed.joined(separator: ", "))
+            return response
+        }
+    }
+
+    public func match(_ request: ServerRequest) -> Match {
         var allowed: [String] = []
         for route in routes {
             guard let parameters = Self.match(route.segments, request.path) else { continue }
             if route.method == request.method || route.method == "GET" && request.method == "HEAD" {
-                return await route.handler(request, parameters)
+                return .route(route.handler, parameters)
             }
             for method in route.method == "GET" ? ["GET", "HEAD"] : [route.method] where !allowed.contains(method) {
                 allowed.append(method)
             }
         }
-        guard !allowed.isEmpty else { return .plain(404, "There is nothing at this address.\n") }
-        var response = ServerResponse.plain(405, "This address does not know that method.\n")
-        response.set("Allow", allowed.joined(separator: ", "))
-        return response
+        return allowed.isEmpty ? .nothing : .otherMethods(allowed)
     }
 
     private static func segments(of pattern: String) -> [Segment] {
-        pattern.split(separator: "/").map { part in
+        pieces(of: pattern).map { part in
             part.hasPrefix("{") && part.hasSuffix("}")
                 ? .parameter(String(part.dropFirst().dropLast())) : .literal(String(part))
         }
     }
 
+    /// Exactly as many as there are: no empty one is passed over.
+    private static func pieces(of path: String) -> [Substring] {
+        path == "/" ? [] : path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+    }
+
     private static func match(_ segments: [Segment], _ path: String) -> Parameters? {
         guard path.first == "/" else { return nil }
-        // Exactly as many segments: no empty one is passed over.
-        let parts = path == "/" ? [] : path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+        let parts = pieces(of: path)
         guard parts.count == segments.count else { return nil }
         var parameters: Parameters = [:]
         for (segment, part) in zip(segments, parts) {

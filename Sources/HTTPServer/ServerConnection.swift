@@ -51,6 +51,8 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
     var schedule = Schedule()
     var waits = Waits()
     private(set) var deadline = ConnectionDeadline.off
+    /// When a head began that did not come in one piece.
+    private var headBegan: LoopTime?
     /// What the kernel held for the client when we began to wait for it.
     private var unacknowledged = 0
     /// How much of what the client sent behind its last request was thrown away.
@@ -139,7 +141,10 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
                 handler?.requestBegan(self)
             case .refused(let error): return refuse(error)
             case .partial:
-                if deadline.kind != .head { setDeadline(.head, after: server.settings.headerTimeout) }
+                if deadline.kind != .head {
+                    setDeadline(.head, after: server.settings.headerTimeout)
+                    headBegan = now
+                }
                 return
             case .nothing:
                 if server.isDraining { closeBehindOutput() } else { waitForRequest() }
@@ -270,12 +275,32 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
     /// Nothing goes on until the client takes some of what is there for it.
     func waitForClient() {
         unacknowledged = socket.unacknowledged
-        setDeadline(.room, after: server.settings.idleTimeout)
+        setDeadline(.room, after: server.settings.stallTimeout ?? server.settings.idleTimeout)
+    }
+
+    /// When the current request's head began, if it did not come in one piece; asked once for each request.
+    func takeHeadBegan() -> LoopTime? {
+        defer { headBegan = nil }
+        return headBegan
     }
 
     /// Since when it waits for a request; `nil` when it has one, or an answer that is not out.
     var idleSince: LoopTime? {
         guard phase == .readingHead, deadline.kind == .idle, reader.input.isEmpty, output.isEmpty else { return nil }
         return LoopTime(nanoseconds: deadline.time.nanoseconds &- (server.settings.idleTimeout.nanoseconds ?? 0))
+    }
+
+    /// What it has to its place; `nil` while its request is answered, or could be on its way.
+    var claim: PlaceClaim? {
+        if let idleSince, now.since(idleSince) < PlaceClaim.grace { return nil }
+        let isWaiting =
+            switch phase {
+            case .readingHead: output.isEmpty
+            case .busy: handler?.awaitsRequest == true
+            case .lingering: true
+            case .closing, .handedOver, .closed: false
+            }
+        guard isWaiting || deadline.kind == .room else { return nil }
+        return PlaceClaim(isStalled: !isWaiting, deadline: deadline.time)
     }
 }

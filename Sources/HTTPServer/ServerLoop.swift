@@ -12,25 +12,34 @@ public final class ServerLoop {
     private var drains = false
     public var isDraining: Bool { drains }
     private let makeHandler: (ServerConnection) -> any ConnectionHandler
+    private let admits: ((PeerCredentials?) -> Bool)?
     private let acceptFailed: (SystemError) -> Void
     private var acceptors: [Acceptor] = []
     private var connections: [ObjectIdentifier: ServerConnection] = [:]
     private var room = Room()
+    /// Nobody is accepted.
+    private var isFull = false
+    /// Those that may have to go, the weakest last, as they were at this moment of the loop.
+    private var replaceable: [ServerConnection] = []
+    private var replaceableAt = LoopTime(nanoseconds: 0)
     private var roomTimer: LoopTimer?
     private var sweep: LoopTimer?
     private var nextSweep = LoopTime(nanoseconds: .max)
     private var whenEmpty: (() -> Void)?
 
     /// - Parameters:
+    ///   - admits: looks at who called, on a Unix socket; whom it does not admit is closed before anything is read.
     ///   - acceptFailed: told, not each time, that nobody can be accepted: for want of a descriptor most likely. It is
     ///     tried again.
     ///   - makeHandler: called for each connection.
     public init(
-        _ settings: ServerSettings, on loop: EventLoop, acceptFailed: @escaping (SystemError) -> Void,
+        _ settings: ServerSettings, on loop: EventLoop, admits: ((PeerCredentials?) -> Bool)? = nil,
+        acceptFailed: @escaping (SystemError) -> Void,
         makeHandler: @escaping (ServerConnection) -> any ConnectionHandler
     ) {
         self.settings = settings
         self.loop = loop
+        self.admits = admits
         self.acceptFailed = acceptFailed
         self.makeHandler = makeHandler
         sweep = LoopTimer(on: loop) { [unowned self] in sweepDeadlines() }
@@ -49,6 +58,8 @@ public final class ServerLoop {
 
     private func accepted(_ socket: StreamSocket, _ listener: Int) {
         let connection = ServerConnection(socket, listener: listener, server: self)
+        guard admits?(connection.peer) ?? true else { return connection.close() }
+        if settings.whenFull == .replace, connections.count >= settings.places { weakest?.stop() }
         do throws(SystemError) {
             try connection.begin(makeHandler(connection))
         } catch {
@@ -56,10 +67,31 @@ public final class ServerLoop {
             return
         }
         connections[ObjectIdentifier(connection)] = connection
-        if connections.count >= settings.places {
-            for acceptor in acceptors { acceptor.pause() }
-            roomTimer?.schedule(after: Room.interval)
+        guard connections.count >= settings.places else { return }
+        if settings.whenFull == .replace {
+            // Its request may be there already.
+            connection.ready(.readable)
+            if weakest != nil { return }
         }
+        isFull = true
+        for acceptor in acceptors { acceptor.pause() }
+        lookForRoomAgain()
+    }
+
+    private func lookForRoomAgain() {
+        roomTimer?.schedule(after: settings.whenFull == .wait ? Room.interval : PlaceClaim.grace / 5)
+    }
+
+    /// Who has to go first when one more wants a place; `nil` while nobody has to.
+    private var weakest: ServerConnection? {
+        if replaceableAt != loop.now || replaceable.isEmpty {
+            replaceableAt = loop.now
+            replaceable = connections.values.compactMap { connection in
+                connection.claim.map { (connection: connection, claim: $0) }
+            }.sorted { $1.claim < $0.claim }.map(\.connection)
+        }
+        while let last = replaceable.last, last.claim == nil { replaceable.removeLast() }
+        return replaceable.last
     }
 
     func connectionEnded(_ connection: ServerConnection) {
@@ -67,18 +99,27 @@ public final class ServerLoop {
         if isDraining {
             if connections.isEmpty { finishDraining() }
         } else if connections.count == settings.places - 1 {
-            for acceptor in acceptors { acceptor.resume() }
+            resume()
         }
+    }
+
+    private func resume() {
+        guard isFull else { return }
+        isFull = false
+        replaceable = []
+        for acceptor in acceptors { acceptor.resume() }
     }
 
     private func failed(_ error: SystemError) {
         if room.isWorthSaying(at: loop.now) { acceptFailed(error) }
+        if settings.whenFull == .replace { weakest?.stop() }
         makeRoom()
     }
 
     /// Ends the connections that have been idle longest, while others wait for their places.
     private func makeRoom() {
         guard !isDraining else { return }
+        guard settings.whenFull == .wait else { return goOnReplacing() }
         let count = room.share(isAwaited: acceptors.contains(where: \.isAwaited))
         if count > 0 {
             let idle = connections.values.compactMap { connection in
@@ -88,6 +129,11 @@ public final class ServerLoop {
             for (connection, _) in longest.prefix(count) { connection.close() }
         }
         if connections.count >= settings.places { roomTimer?.schedule(after: Room.interval) }
+    }
+
+    private func goOnReplacing() {
+        guard connections.count >= settings.places else { return }
+        weakest == nil ? lookForRoomAgain() : resume()
     }
 
     // MARK: Deadlines
@@ -133,6 +179,21 @@ public final class ServerLoop {
         let done = whenEmpty
         whenEmpty = nil
         done?()
+    }
+}
+
+/// How much a connection without a whole request, or with an answer that nobody takes, may keep its place; the least
+/// goes first.
+struct PlaceClaim: Comparable {
+    /// So long a connection has for its first request, and for each next one, before its place may be wanted.
+    static let grace = Duration.milliseconds(50)
+
+    let isStalled: Bool
+    /// When its time is up by itself.
+    let deadline: LoopTime
+
+    static func < (left: PlaceClaim, right: PlaceClaim) -> Bool {
+        left.isStalled == right.isStalled ? left.deadline < right.deadline : right.isStalled
     }
 }
 

@@ -6,6 +6,8 @@ public struct ServerSettings: Sendable {
     public var headerTimeout = Timeout(.seconds(10))
     /// Between requests, and for a client that does not take its answer.
     public var idleTimeout = Timeout(.seconds(60))
+    /// For a client that does not take its answer, where that is another time.
+    public var stallTimeout: Timeout?
     /// Larger heads get 431, or 414 where the target alone is too long.
     public var maxHeaderBytes = 64 << 10
     public var maxFields = 256
@@ -13,8 +15,29 @@ public struct ServerSettings: Sendable {
     public var places = 1024
     /// A connection that had no request for so long may be ended for another one.
     public var shortIdle = Duration.seconds(1)
+    public var whenFull = WhenFull.wait
+
+    // What follows is for servers of `async` handlers only.
+
+    /// The whole request must arrive in this time from its first byte, else 408; `nil`: each piece of its body in
+    /// `idleTimeout`.
+    public var requestTimeout: Timeout?
+    /// A longer field line gets 431, a longer target 414.
+    public var maxFieldBytes = Int.max
+    /// From an answer to the next request, if that one did not wait for it: else a few hundred connections with many
+    /// requests each keep the machine from everybody who asks one thing at a time.
+    public var pipelinePause: Timeout?
 
     public init() {}
+
+    /// What a new connection gets when all places are taken.
+    public enum WhenFull: Sendable {
+        /// It waits until one is free. Those that were idle for `shortIdle` make room, more and more of them.
+        case wait
+        /// At once the place of one whose request is not whole, or else of one whose client does not take its answer: the
+        /// one whose own time is up first. While there is none, it waits.
+        case replace
+    }
 }
 
 /// A time to wait, in the form that setting a deadline is cheapest with: a request sets several.
@@ -27,4 +50,10 @@ public struct Timeout: Sendable, Equatable {
     }
 
     public static let off = Timeout(nil)
+
+    /// What is left of it.
+    func less(_ elapsed: Duration) -> Timeout {
+        guard let nanoseconds else { return self }
+        return Timeout(.nanoseconds(Int64(clamping: nanoseconds)) - elapsed)
+    }
 }

@@ -43,10 +43,7 @@ struct AdministrationAssembly {
         settings.hosts = admin.hosts
         settings.token = admin.token?.provider
         settings.runtimeDirectory = ProcessEnvironment.value(of: "XDG_RUNTIME_DIR")
-        // What Hummingbird and NIO tell of themselves below a warning shows our objects from the inside.
-        var quiet = logger
-        quiet.logLevel = max(logger.logLevel, .warning)
-        return try await Administration.start(settings, sources: sources, tokens: tokens, logger: quiet)
+        return try await Administration.start(settings, sources: sources, tokens: tokens, logger: logger)
     }
 
     private var sources: AdministrationSources {

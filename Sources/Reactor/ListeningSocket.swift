@@ -11,9 +11,13 @@ public struct ListeningSocket: Sendable {
 
     /// Binds and listens.
     ///
-    /// - Parameter sharesPort: several loops listen on one address (SO_REUSEPORT, socket(7)).
+    /// - Parameters:
+    ///   - sharesPort: several loops listen on one address (SO_REUSEPORT, socket(7)).
+    ///   - backlog: how many connections may wait to be accepted (listen(2)).
     /// - Throws: `SystemError` of socket, bind or listen.
-    public static func open(_ address: SocketAddress, sharesPort: Bool) throws(SystemError) -> ListeningSocket {
+    public static func open(
+        _ address: SocketAddress, sharesPort: Bool, backlog: Int32 = 4096
+    ) throws(SystemError) -> ListeningSocket {
         let descriptor = try check("socket", socket(address.family, heimdallr_stream_flags, 0))
         do throws(SystemError) {
             if address.family != AF_UNIX {
@@ -22,7 +26,7 @@ public struct ListeningSocket: Sendable {
             }
             let bound = try unsafe address.withKernelForm { unsafe bind(descriptor, $0, $1) }
             try check("bind", bound)
-            try check("listen", listen(descriptor, 4096))
+            try check("listen", listen(descriptor, backlog))
             return ListeningSocket(descriptor: descriptor, address: SocketAddress(own: descriptor) ?? address)
         } catch {
             Glibc.close(descriptor)

@@ -1,4 +1,4 @@
-import NIOCore
+import Reactor
 import TestSupport
 import Testing
 
@@ -9,7 +9,7 @@ struct AdmissionTests {
     private func check(
         _ host: String..., origin: [String] = [], site: [String] = [], own: String = "127.0.0.1"
     ) throws -> Admission.Refusal? {
-        let address = try SocketAddress(ipAddress: own, port: 8081)
+        let address = try #require(SocketAddress(numericHost: own, port: 8081))
         do throws(Admission.Refusal) {
             try Admission(hosts: ["Box.Internal"]).check(hosts: host, origins: origin, sites: site, own: address)
             return nil

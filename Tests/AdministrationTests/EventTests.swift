@@ -41,7 +41,7 @@ struct EventTests {
         let event = HeimdallrEvent(
             client: "api", kind: .tokenFailed(.clientRefused(fault, retryAfter: .milliseconds(1500))))
         let frame = EventFeed.frame(
-            event, SignIn(client: "api", method: .browser, url: nil), at: Date(timeIntervalSince1970: 0))
+            event, SignIn(client: "api", method: .browser, url: nil), at: 0)
         #expect(frame.hasPrefix("event: token_failed\ndata: {"))
         #expect(frame.hasSuffix("}\n\n"))
         #expect(frame.filter { $0.isNewline }.count == 3)
@@ -63,7 +63,7 @@ struct EventTests {
         }
         feed.finish()
         var seen: [String] = []
-        if let stream { for await frame in stream { seen.append(frame) } }
+        if let stream { for await frame in stream { seen.append(String(decoding: frame, as: UTF8.self)) } }
         #expect(seen.count == 256)
         #expect(seen.last?.contains("c999") == true)
         #expect(feed.subscribe() == nil)

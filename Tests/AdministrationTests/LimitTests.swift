@@ -1,4 +1,3 @@
-import Synchronization
 import TestSupport
 import Testing
 
@@ -84,41 +83,6 @@ struct LimitTests {
         }
         for _ in 0..<20 { #expect(try await admin.get("/livez").status == 200) }
         withExtendedLifetime(clients) {}
-    }
-
-    @Test func `those without a request make room, the oldest first; then those who take no answer; then nobody`() {
-        let room = ConnectionRoom()
-        let gone = Mutex<[Int]>([])
-        var ids: [UInt64] = []
-        func enter(_ number: Int) -> UInt64? { room.enter { gone.withLock { $0.append(number) } } }
-        for number in 0..<ConnectionRoom.capacity { ids.append(enter(number) ?? 0) }
-        #expect(Set(ids).count == ConnectionRoom.capacity && gone.withLock(\.isEmpty))
-        #expect(room.set(ids[0], .probe))
-        #expect(enter(1000) != nil)
-        #expect(gone.withLock { $0 } == [1])
-        // A turn of work puts it behind the others.
-        #expect(room.set(ids[2], .other) && room.set(ids[2], .waiting))
-        #expect(enter(1001) != nil)
-        #expect(gone.withLock { $0 } == [1, 3])
-        room.leave(ids[4])
-        #expect(enter(1002) != nil)
-        #expect(gone.withLock { $0 } == [1, 3])
-        #expect(room.count == ConnectionRoom.capacity)
-
-        let full = ConnectionRoom()
-        let places = (0..<ConnectionRoom.capacity).map { number in
-            full.enter { gone.withLock { $0.append(number) } } ?? 0
-        }
-        let others = ConnectionRoom.capacity - ConnectionRoom.keptForProbes
-        for place in places.prefix(others) { #expect(full.set(place, .other)) }
-        #expect(!full.set(places[others], .other), "the rest is for probes")
-        for place in places.dropFirst(others) { #expect(full.set(place, .probe)) }
-        #expect(full.enter {} == nil)
-        gone.withLock { $0 = [] }
-        #expect(full.set(places[7], .stalled))
-        #expect(full.enter {} != nil)
-        #expect(gone.withLock { $0 } == [7])
-        #expect(full.set(places[8], .waiting) && full.set(places[9], .other))
     }
 
     @Test func `so many readers of events, and no more`() async throws {

@@ -10,6 +10,7 @@ struct RouterTests {
         router.on("GET", "/login/{client}") { _, names in .plain(200, "login \(names["client"] ?? "")") }
         router.on("POST", "/login/{client}") { _, _ in .plain(200, "posted") }
         router.on("POST", "/enter") { _, _ in .plain(200, "entered") }
+        router.on("GET", "/callback/") { _, _ in .plain(200, "called") }
         return router
     }()
 
@@ -24,6 +25,8 @@ struct RouterTests {
         ("GET /login/%zz", 404, nil),
         ("GET /login/%ff", 404, nil),
         ("GET /enter", 405, nil),
+        ("GET /callback/", 200, "called"),
+        ("GET /callback", 404, nil),
         ("PUT /login/a", 405, nil),
         ("OPTIONS *", 404, nil),
     ]
@@ -41,5 +44,5 @@ struct RouterTests {
     }
 
     @Test("the reserved names are those of the table")
-    func reserved() { #expect(Self.router.reservedNames == ["login", "enter"]) }
+    func reserved() { #expect(Self.router.reservedNames == ["login", "enter", "callback"]) }
 }

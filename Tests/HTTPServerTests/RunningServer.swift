@@ -5,6 +5,7 @@ import TestSupport
 /// A server of an `async` function, on a loop and a port of its own, for the time of `body`.
 func withServer(
     settings: ServerSettings = ServerSettings(), maxBodyBytes: Int? = 64 * 1024,
+    admits: (@Sendable (PeerCredentials?) -> Bool)? = nil,
     respond: @escaping @Sendable (ServerRequest) async -> ServerResponse,
     _ body: (UInt16) async throws -> Void
 ) async throws {
@@ -12,7 +13,7 @@ func withServer(
     let socket = try ListeningSocket.open(
         SocketAddress(.ipv4(address: 0x7F00_0001, port: 0)), sharesPort: false)
     let server = try await HTTPServer(
-        [socket], on: loop, settings: settings, maxBodyBytes: maxBodyBytes, respond: respond)
+        [socket], on: loop, settings: settings, maxBodyBytes: maxBodyBytes, admits: admits, respond: respond)
     do {
         try await body(server.addresses[0].port)
     } catch {

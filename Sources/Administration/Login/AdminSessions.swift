@@ -29,7 +29,7 @@ final class AdminSessions: Sendable {
     private let state = Mutex(State())
 
     /// Cookies are shared by all ports of a host.
-    static func cookie(port: Int?) -> String { "heimdallr-session-\(port ?? 0)" }
+    static func cookie(port: UInt16?) -> String { "heimdallr-session-\(port ?? 0)" }
 
     /// What a look at a token came to.
     enum Verdict: Equatable {

@@ -1,10 +1,10 @@
+import HTTPServer
 import Heimdallr
-import Hummingbird
 
 /// What people see when a login begins, ends or fails. Never a code, a state or a token.
 enum LoginPage {
     /// Also what the server did not grant, which nobody should miss: then the page stays.
-    static func success(_ client: HeimdallrStatus) -> Response {
+    static func success(_ client: HeimdallrStatus) -> ServerResponse {
         let shortfall = Shortfall(client)
         var lines = [
             "Client \(client.client) has its token"
@@ -16,16 +16,16 @@ enum LoginPage {
         page.until = shortfall.until?.timestamp
         // What the server did not grant should be read; the overview says it, too.
         page.goHome = shortfall.sentences.isEmpty ? 3 : 10
-        return .page(.ok, page.html)
+        return .page(200, page.html)
     }
 
     /// The implicit grant's answer stands behind `#`, where only a script sees it.
-    static var handingOver: Response {
+    static var handingOver: ServerResponse {
         var page = message(
             headline: "Signing in", tone: "busy",
             ["One moment. This needs JavaScript; without it, sign in with heimdallr-proxy login --paste."])
         page.handsOver = true
-        return .page(.ok, page.html)
+        return .page(200, page.html)
     }
 
     private static func message(headline: String, tone: String, _ lines: [String]) -> MessagePage {
@@ -33,7 +33,7 @@ enum LoginPage {
     }
 
     /// An error without a state: nobody knows who sent it, nor what for.
-    static func denial(_ error: OAuthError) -> Response {
+    static func denial(_ error: OAuthError) -> ServerResponse {
         notSignedIn(
             "The authorization server, or whoever sent you here, refused the sign-in without saying which one. Nothing "
                 + "was stored, and a sign-in that is under way stays as it is. It says:", quote: "\(error)")
@@ -41,22 +41,22 @@ enum LoginPage {
 
     /// An answer with a parameter twice.
     /// - Parameter name: one of a few that we know.
-    static func repeatedParameter(_ name: String) -> Response {
+    static func repeatedParameter(_ name: String) -> ServerResponse {
         notSignedIn(
             "The answer has the parameter “\(name)” twice, and nobody can say which one counts. Nothing was stored, and a "
                 + "sign-in that is under way stays as it is.")
     }
 
-    private static func notSignedIn(_ line: String, quote: String? = nil) -> Response {
+    private static func notSignedIn(_ line: String, quote: String? = nil) -> ServerResponse {
         var page = message(headline: "Not signed in", tone: "bad", [line])
         page.quote = quote
-        return .page(.badRequest, page.html)
+        return .page(400, page.html)
     }
 
     static func failure(
-        _ status: HTTPResponse.Status, _ headline: String, _ lines: String..., again: String? = nil,
+        _ status: Int, _ headline: String, _ lines: String..., again: String? = nil,
         isCallback: Bool = false
-    ) -> Response {
+    ) -> ServerResponse {
         var page = message(headline: headline, tone: "bad", lines)
         page.again = again
         page.isCallback = isCallback
@@ -64,33 +64,33 @@ enum LoginPage {
     }
 
     /// The page on which a sign-in ended well was loaded again, answer of the server and all.
-    static func repeated(_ client: String) -> Response {
+    static func repeated(_ client: String) -> ServerResponse {
         let page = message(
             headline: "Signed in already", tone: "good",
             [
                 "Client \(client) was signed in by this answer of the server the first time it came.",
                 "It is not known here any more, so nothing was done now. You can close this window.",
             ])
-        return .page(.badRequest, page.html)
+        return .page(400, page.html)
     }
 
-    static func refusal(_ refusal: LoginDesk.Refusal) -> Response {
+    static func refusal(_ refusal: PendingLogins.Refusal) -> ServerResponse {
         switch refusal {
         case .unknown:
             failure(
-                .badRequest, "This sign-in is not known here",
+                400, "This sign-in is not known here",
                 "It was finished before, took longer than ten minutes, or was begun elsewhere. Nothing was stored.",
                 "Begin again from the overview.", isCallback: true)
         case .foreign:
             failure(
-                .badRequest, "This sign-in was begun in another browser",
+                400, "This sign-in was begun in another browser",
                 "It has to end where it began, so that nobody can slip you a sign-in of theirs. Nothing was stored, and "
                     + "it can still be finished in the browser that began it.",
                 "Go back to that browser, or begin again from the overview.", isCallback: true)
         case .commands:
             // The address is what the command waits for, so it stays in the address bar.
             failure(
-                .badRequest, "Go back to the terminal",
+                400, "Go back to the terminal",
                 "This sign-in was begun by heimdallr-proxy login --paste. Copy the whole address of this page and paste "
                     + "it there.")
         }
@@ -107,11 +107,11 @@ enum LoginPage {
         return Sentence.plain(whole)
     }
 
-    static func status(of error: LoginError) -> HTTPResponse.Status {
+    static func status(of error: LoginError) -> Int {
         switch error {
-        case .endpoint, .discovery, .noEndpoint, .idToken: .badGateway
-        case .stopped, .noRandomness: .serviceUnavailable
-        default: .badRequest
+        case .endpoint, .discovery, .noEndpoint, .idToken: 502
+        case .stopped, .noRandomness: 503
+        default: 400
         }
     }
 }

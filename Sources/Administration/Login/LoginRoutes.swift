@@ -1,38 +1,37 @@
-import HTTPTypes
+import HTTPServer
 import Heimdallr
-import Hummingbird
 import Logging
 
 /// Signing in at a browser: `/login/CLIENT`, and where the authorization server sends the browser back to.
 struct LoginRoutes: Sendable {
-    let office: Office
+    let model: AdminModel
+    let logger: Logger
 
-    func addPages(to group: some RouterMethods<AdminContext>) {
-        group.get("login/:client") { request, context in await begin(request, context) }
-        group.get("login/:client/:ticket") { _, context in device(context) }
+    /// To be added last: callbacks may have any path that no other route has.
+    func add(to router: inout AdminRouter) {
+        router.on("GET", "/login/{client}", .page) { request, context in await begin(request, context) }
+        router.on("GET", "/login/{client}/{ticket}", .page) { _, context in device(context) }
+        addCallbacks(to: &router)
     }
 
     /// `/callback`, and the path of every other redirect URI that leads here.
-    func addCallbacks(to group: some RouterMethods<AdminContext>) {
+    private func addCallbacks(to router: inout AdminRouter) {
+        let taken = router.reservedNames
         var paths: Set<String> = ["/callback"]
-        for client in office.sources.clients {
-            guard let uri = client.redirectURI, let origin = office.addresses.ownOrigin(of: uri) else { continue }
-            if Self.isFree(origin.path) { paths.insert(origin.path) }
+        for client in model.sources.clients {
+            guard let uri = client.redirectURI, let origin = model.addresses.ownOrigin(of: uri) else { continue }
+            if Self.isFree(origin.path, taken) { paths.insert(origin.path) }
         }
         for path in paths {
-            group.get(RouterPath(path)) { request, context in await answer(request, context) }
-            group.post(RouterPath(path)) { request, context in await fragment(request, context) }
+            router.on("GET", path, .callback) { request, _ in await answer(request) }
+            router.on("POST", path, .callback) { request, _ in await fragment(request) }
         }
     }
 
     /// Not one that something else answers to, nor one with a meaning of its own for the router.
-    private static func isFree(_ path: String) -> Bool {
+    private static func isFree(_ path: String, _ taken: Set<String>) -> Bool {
         let first = path.split(separator: "/").first.map(String.init) ?? ""
-        let taken = [
-            "", "livez", "healthz", "readyz", "metrics", "status", "events", "page.css", "page.js", "icon.svg", "enter",
-            "fragment", "logout", "refresh", "login",
-        ]
-        return !taken.contains(first)
+        return !first.isEmpty && !taken.contains(first)
             && path.utf8.allSatisfy { byte in
                 switch byte {
                 case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -46,91 +45,91 @@ struct LoginRoutes: Sendable {
 
     // MARK: Going out
 
-    private func begin(_ request: Request, _ context: AdminContext) async -> Response {
-        guard let client = office.client(context) else {
+    private func begin(_ request: ServerRequest, _ context: AdminContext) async -> ServerResponse {
+        guard let client = model.client(context) else {
             return LoginPage.failure(
-                .notFound, "No such client", "The configuration has no client of that name.")
+                404, "No such client", "The configuration has no client of that name.")
         }
         let name = client.heimdallr.name
         guard let method = client.heimdallr.loginMethod else {
             return LoginPage.failure(
-                .badRequest, "Nothing to sign in", "Client \(name) gets its tokens by itself; nobody has to sign in.")
+                400, "Nothing to sign in", "Client \(name) gets its tokens by itself; nobody has to sign in.")
         }
-        guard office.signsInHere(name) else {
+        guard model.signsInHere(name) else {
             return LoginPage.failure(
-                .badRequest, "Sign in at a terminal",
+                400, "Sign in at a terminal",
                 method == .password
                     ? "Client \(name) takes a user name and a password, which no web page should ask for."
                     : "The redirect_uri of client \(name) does not lead to this page.",
-                "Run: \(office.signIn(of: client).command)")
+                "Run: \(model.signIn(of: client).command)")
         }
         // Another site may lead here, but begins nothing.
-        if context.isForeign, !office.logins.spendPass(request.uri.queryParameters["pass"].map(String.init)) {
-            return .page(.ok, ConfirmPage.html(name))
+        if context.isForeign, !model.logins.spendPass(request.parameter("pass")) {
+            return .page(200, ConfirmPage.html(name))
         }
-        guard request.method == .get else { return .plain(.ok, "") }
+        guard request.method == "GET" else { return .plain(200, "") }
         do throws(LoginError) {
             if method == .device {
-                return .redirect(to: "/login/\(name)/\(try await office.logins.shownDeviceLogin(client.heimdallr))")
+                return .redirect(to: "/login/\(name)/\(try await model.logins.shownDeviceLogin(client.heimdallr))")
             }
             return try await sendOut(client, request)
         } catch {
             return LoginPage.failure(
-                .badGateway, "The sign-in could not begin", LoginPage.sentence(error, office.signIn(of: client)),
+                502, "The sign-in could not begin", LoginPage.sentence(error, model.signIn(of: client)),
                 again: "/login/\(name)")
         }
     }
 
     /// To the authorization server; before that to the origin that it answers to, where the cookie has to be.
     private func sendOut(
-        _ client: AdministrationSources.Client, _ request: Request
-    ) async throws(LoginError) -> Response {
-        let redirectURI = office.addresses.redirectURI(of: client)
-        guard let origin = office.addresses.ownOrigin(of: redirectURI) else { throw .badRedirectURI }
-        let named = request.uri.queryParameters["ticket"].map(String.init)
-        let ticket = named.flatMap { office.logins.ticket($0)?.client == client.heimdallr.name ? $0 : nil }
+        _ client: AdministrationSources.Client, _ request: ServerRequest
+    ) async throws(LoginError) -> ServerResponse {
+        let redirectURI = model.addresses.redirectURI(of: client)
+        guard let origin = model.addresses.ownOrigin(of: redirectURI) else { throw .badRedirectURI }
+        let named = request.parameter("ticket")
+        let ticket = named.flatMap { model.logins.ticket($0)?.client == client.heimdallr.name ? $0 : nil }
         let host = request.hosts.first ?? ""
         if !LoginAddresses.isSame(host, origin.authority, scheme: origin.scheme) {
-            guard request.uri.queryParameters["pass"] == nil else {
+            guard request.parameter("pass") == nil else {
                 return LoginPage.failure(
-                    .badRequest, "This address does not fit",
+                    400, "This address does not fit",
                     "The authorization server answers to \(origin.scheme)://\(origin.authority), and this page was asked as "
                         + "\(host) twice.", "Use that address, or change redirect_uri.")
             }
-            guard let pass = office.logins.newPass() else { throw .noRandomness }
+            guard let pass = model.logins.newPass() else { throw .noRandomness }
             var url = "\(origin.scheme)://\(origin.authority)/login/\(client.heimdallr.name)?pass=\(pass)"
             if let ticket { url += "&ticket=\(ticket)" }
             return .redirect(to: url)
         }
-        let (url, cookie) = try await office.logins.beginAtBrowser(
+        let (url, cookie) = try await model.logins.beginAtBrowser(
             client.heimdallr, redirectURI: redirectURI, ticket: ticket)
-        var response = Response.redirect(to: url)
+        var response = ServerResponse.redirect(to: url)
         response.setCookie(
             cookie.name, cookie.value.revealed, path: origin.path, sameSite: "Lax",
-            maxAge: Int(LoginDesk.lifetime.components.seconds), isSecure: origin.scheme == "https")
+            maxAge: Int(PendingLogins.lifetime.components.seconds), isSecure: origin.scheme == "https")
         return response
     }
 
     // MARK: Coming back
 
-    private func answer(_ request: Request, _ context: AdminContext) async -> Response {
-        guard request.method == .get else { return .plain(.ok, "") }
-        let query = request.uri.query ?? ""
+    private func answer(_ request: ServerRequest) async -> ServerResponse {
+        guard request.method == "GET" else { return .plain(200, "") }
+        let query = request.query ?? ""
         if query.hasPrefix(Self.done) { return again(request, state: String(query.dropFirst(Self.done.count))) }
         guard !mayHaveFragment(beside: query) else {
             // The implicit grant's answer stands behind `#`, where only a script sees it.
             return LoginPage.handingOver
         }
-        return await finish(request, context, answer: "?" + query)
+        return await finish(request, answer: "?" + query)
     }
 
     /// What our script leaves of an answer in the address bar, and the state behind it.
     private static let done = "done="
 
     /// The page of a sign-in that ended well is loaded again.
-    private func again(_ request: Request, state: String) -> Response {
-        guard let name = office.logins.finished(state: state, cookies: request.cookies),
-            let client = office.sources.client(named: name)?.heimdallr, client.hasAccessToken
+    private func again(_ request: ServerRequest, state: String) -> ServerResponse {
+        guard let name = model.logins.finished(state: state, cookies: request.cookies),
+            let client = model.sources.client(named: name)?.heimdallr, client.hasAccessToken
         else { return LoginPage.refusal(.unknown) }
         return LoginPage.success(client.status())
     }
@@ -140,39 +139,39 @@ struct LoginRoutes: Sendable {
         guard !query.isEmpty else { return true }
         let names = Set(query.split(separator: "&").map { $0.prefix { $0 != "=" } })
         if names.contains("error") { return false }
-        if names.contains("state") { return office.logins.awaitsFragment(state: Self.state(in: "?" + query)) }
-        return !names.contains("code") && office.sources.clients.contains { $0.heimdallr.loginMethod == .implicit }
+        if names.contains("state") { return model.logins.awaitsFragment(state: Self.state(in: "?" + query)) }
+        return !names.contains("code") && model.sources.clients.contains { $0.heimdallr.loginMethod == .implicit }
     }
 
-    private func fragment(_ request: Request, _ context: AdminContext) async -> Response {
-        guard let text = await request.text(), !text.isEmpty,
-            text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") })
+    private func fragment(_ request: ServerRequest) async -> ServerResponse {
+        let text = request.text
+        guard !text.isEmpty, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") })
         else {
-            return LoginPage.failure(.badRequest, "Not signed in", "The server’s answer can’t be read.")
+            return LoginPage.failure(400, "Not signed in", "The server’s answer can’t be read.")
         }
-        return await finish(request, context, answer: (request.uri.query.map { "?" + $0 } ?? "") + "#" + text)
+        return await finish(request, answer: (request.query.map { "?" + $0 } ?? "") + "#" + text)
     }
 
     /// - Parameter answer: query, fragment or both, with `?` and `#` in front.
-    private func finish(_ request: Request, _ context: AdminContext, answer: String) async -> Response {
+    private func finish(_ request: ServerRequest, answer: String) async -> ServerResponse {
         // An answer behind `#` is the whole answer.
         let told = answer[(answer.firstIndex(of: "#") ?? answer.startIndex)...]
         if let name = Heimdallr.repeatedParameter(in: told.dropFirst(), isFragment: told.hasPrefix("#")) {
             // Nobody can say which counts; whoever sent it, the attempt is as it was.
-            if office.logins.maySayOfNobody() {
-                context.logger.warning(
+            if model.logins.maySayOfNobody() {
+                logger.warning(
                     "an answer to a sign-in was refused", metadata: ["reason": "the parameter \(name) is there twice"])
             }
             return LoginPage.repeatedParameter(name)
         }
-        let taken: LoginDesk.Taken
-        do throws(LoginDesk.Refusal) {
-            taken = try office.logins.take(state: Self.state(in: told), cookies: request.cookies)
+        let taken: PendingLogins.Taken
+        do throws(PendingLogins.Refusal) {
+            taken = try model.logins.take(state: Self.state(in: told), cookies: request.cookies)
         } catch {
-            if error == .unknown, let denial = await denial(told.dropFirst(), request, context) { return denial }
+            if error == .unknown, let denial = await denial(told.dropFirst(), request) { return denial }
             if error == .unknown,
-                let name = office.logins.finished(state: Self.state(in: told), cookies: request.cookies),
-                office.sources.client(named: name)?.heimdallr.hasAccessToken == true
+                let name = model.logins.finished(state: Self.state(in: told), cookies: request.cookies),
+                model.sources.client(named: name)?.heimdallr.hasAccessToken == true
             {
                 // The server's answer counts once.
                 return LoginPage.repeated(name)
@@ -182,27 +181,27 @@ struct LoginRoutes: Sendable {
         let name = taken.client.name
         // As the browser was sent here; whether that is as it should be is for the client to judge.
         let scheme = taken.attempt.redirectURI.prefix { $0 != ":" }
-        let url = "\(scheme)://\(request.hosts.first ?? "")\(request.uri.path)\(answer)"
+        let url = "\(scheme)://\(request.hosts.first ?? "")\(request.path)\(answer)"
         do throws(LoginError) {
-            try await office.logins.finish(taken, redirectedTo: url)
+            try await model.logins.finish(taken, redirectedTo: url)
             return LoginPage.success(taken.client.status())
         } catch {
             return LoginPage.failure(
-                LoginPage.status(of: error), "Not signed in", LoginPage.sentence(error, office.signIn(of: name)),
+                LoginPage.status(of: error), "Not signed in", LoginPage.sentence(error, model.signIn(of: name)),
                 "Nothing was stored.",
                 again: "/login/\(name)", isCallback: true)
         }
     }
 
     /// What an error without a state says.
-    private func denial(_ answer: Substring, _ request: Request, _ context: AdminContext) async -> Response? {
+    private func denial(_ answer: Substring, _ request: ServerRequest) async -> ServerResponse? {
         guard Heimdallr.refusalWithoutState(in: answer, hiding: []) != nil else { return nil }
         // Whose server it was is not known.
         var secrets: [Secret] = []
-        for client in office.sources.clients { secrets += await client.heimdallr.knownSecrets() }
+        for client in model.sources.clients { secrets += await client.heimdallr.knownSecrets() }
         guard let error = Heimdallr.refusalWithoutState(in: answer, hiding: secrets) else { return nil }
-        if office.logins.refused(error, cookies: request.cookies) {
-            context.logger.warning(
+        if model.logins.refused(error, cookies: request.cookies) {
+            logger.warning(
                 "a sign-in was refused by an answer that names none", metadata: ["reason": "\(error)"])
         }
         return LoginPage.denial(error)
@@ -218,13 +217,13 @@ struct LoginRoutes: Sendable {
 
     // MARK: On another device
 
-    private func device(_ context: AdminContext) -> Response {
-        guard let client = office.client(context), let id = context.parameters.get("ticket"),
-            let ticket = office.logins.ticket(id), ticket.client == client.heimdallr.name, let login = ticket.device
+    private func device(_ context: AdminContext) -> ServerResponse {
+        guard let client = model.client(context), let id = context.parameters["ticket"],
+            let ticket = model.logins.ticket(id), ticket.client == client.heimdallr.name, let login = ticket.device
         else {
             return LoginPage.failure(
-                .notFound, "This sign-in is over", "It was finished or cancelled, or took too long.",
-                again: context.parameters.get("client").flatMap { office.sources.client(named: $0) }
+                404, "This sign-in is over", "It was finished or cancelled, or took too long.",
+                again: context.parameters["client"].flatMap { model.sources.client(named: $0) }
                     .map { "/login/\($0.heimdallr.name)" })
         }
         let name = client.heimdallr.name
@@ -232,9 +231,9 @@ struct LoginRoutes: Sendable {
         case .done: return LoginPage.success(client.heimdallr.status())
         case .failed(let sentence):
             return LoginPage.failure(
-                .badRequest, "Not signed in", Sentence.whole(Sentence.plain(sentence)),
+                400, "Not signed in", Sentence.whole(Sentence.plain(sentence)),
                 again: "/login/\(name)")
-        case .waiting: return .page(.ok, DevicePage(client: name, login: login).html)
+        case .waiting: return .page(200, DevicePage(client: name, login: login).html)
         }
     }
 }

@@ -1,19 +1,22 @@
+import HTTPServer
 import HTML
 import Heimdallr
-import Hummingbird
 
 /// The page at `/`, the part of it that is fetched again and again, and its buttons.
 struct OverviewRoutes: Sendable {
-    let office: Office
+    let model: AdminModel
     let forms: FormTokens
+    private let pages = PageQueue()
 
-    func addPages(to group: some RouterMethods<AdminContext>) {
-        group.get("/") { request, _ in await show(request) { $0.html } }
+    init(model: AdminModel, forms: FormTokens) {
+        self.model = model
+        self.forms = forms
     }
 
-    func addChanges(to group: some RouterMethods<AdminContext>) {
-        group.get("fragment") { request, _ in await show(request) { $0.live } }
-        group.post("logout/:client") { request, context in
+    func add(to router: inout AdminRouter) {
+        router.on("GET", "/", .page) { request, _ in await show(request) { $0.html } }
+        router.on("GET", "/fragment", .data) { request, _ in await show(request) { $0.live } }
+        router.on("POST", "/logout/{client}", .data) { request, context in
             await change(request, context) { client, fields in
                 let isLocal = fields["local"] == "true"
                 let report = await client.heimdallr.logOut(locally: isLocal)
@@ -24,7 +27,7 @@ struct OverviewRoutes: Sendable {
                     forgets: report.isForgotten ? nil : client.heimdallr.name)
             }
         }
-        group.post("refresh/:client") { request, context in
+        router.on("POST", "/refresh/{client}", .data) { request, context in
             await change(request, context) { client, _ in
                 client.heimdallr.refreshNow()
                 return Outcome(
@@ -43,29 +46,29 @@ struct OverviewRoutes: Sendable {
         var forgets: String?
     }
 
-    private func show(_ request: Request, _ part: (OverviewPage) -> HTML) async -> Response {
+    private func show(_ request: ServerRequest, _ part: @Sendable (OverviewPage) -> HTML) async -> ServerResponse {
         let (cookie, isNew) = forms.cookie(of: request)
         let page = OverviewPage(
-            status: await office.status(), formToken: cookie.flatMap { forms.token(for: $0) })
-        var response = Response.page(.ok, part(page), sendsForms: true)
+            status: await model.status(), formToken: cookie.flatMap { forms.token(for: $0) })
+        var response = ServerResponse.page(200, await pages.make { part(page) }, sendsForms: true)
         if isNew, let cookie { response.setCookie(FormTokens.cookie, cookie, sameSite: "Lax") }
         return response
     }
 
     private func change(
-        _ request: Request, _ context: AdminContext,
+        _ request: ServerRequest, _ context: AdminContext,
         _ act: @Sendable (AdministrationSources.Client, [String: String]) async -> Outcome
-    ) async -> Response {
-        let fields = await request.form() ?? [:]
+    ) async -> ServerResponse {
+        let fields = request.form ?? [:]
         guard forms.accepts(fields["csrf"], for: request.cookies[FormTokens.cookie]) else {
             return request.wantsPlainText
-                ? .plain(.forbidden, StalePage.sentence) : .page(.forbidden, StalePage.html)
+                ? .plain(403, StalePage.sentence) : .page(403, StalePage.html)
         }
-        guard let client = office.client(context) else {
-            return .plain(.notFound, "The configuration has no client of that name.\n")
+        guard let client = model.client(context) else {
+            return .plain(404, "The configuration has no client of that name.\n")
         }
         let outcome = await act(client, fields)
-        let status: HTTPResponse.Status = outcome.isGood ? .ok : .badGateway
+        let status: Int = outcome.isGood ? 200 : 502
         if request.wantsPlainText { return .plain(status, outcome.text) }
         let lines = outcome.text.split(separator: "\n").map(String.init)
         var page = MessagePage(
@@ -77,10 +80,10 @@ struct OverviewRoutes: Sendable {
     }
 }
 
-extension Office {
+extension AdminModel {
     /// The client that the path names.
     func client(_ context: AdminContext) -> AdministrationSources.Client? {
-        context.parameters.get("client").flatMap { sources.client(named: $0) }
+        context.parameters["client"].flatMap { sources.client(named: $0) }
     }
 
     /// Whether the page can sign it in, or only a command can.

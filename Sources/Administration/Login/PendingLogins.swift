@@ -4,7 +4,7 @@ import Synchronization
 
 /// Logins under way: attempts at browsers by their `state`, and tickets by which whoever began a login asks how it went.
 /// Both tables are bounded, and nothing stays longer than ten minutes, or as long as a device code lives. Any thread.
-final class LoginDesk: Sendable {
+final class PendingLogins: Sendable {
     /// More at once push the oldest out.
     static let capacity = 64
     static let lifetime = Duration.seconds(600)

@@ -1,13 +1,13 @@
-import FoundationEssentials
+import Cryptography
 import Heimdallr
 import Synchronization
 
 /// What both listeners answer from: the sources, and what was counted of them.
-final class Office: Sendable {
+final class AdminModel: Sendable {
     let sources: AdministrationSources
     let tokens: TokenMetrics
     let feed = EventFeed()
-    let logins = LoginDesk()
+    let logins = PendingLogins()
     let addresses: LoginAddresses
     private let begin = ContinuousClock.now
     private let draining = Atomic(false)
@@ -103,7 +103,7 @@ final class Office: Sendable {
     func metrics() async -> String {
         await metricsRendering.page { [self] in
             MetricsPage(
-                traffic: await sources.traffic(), clients: clients.map(\.status), tokens: tokens, now: Date()
+                traffic: await sources.traffic(), clients: clients.map(\.status), tokens: tokens, now: WallClock.now()
             ).text
         }
     }

@@ -1,0 +1,91 @@
+import Heimdallr
+import Testing
+
+@testable import Administration
+
+@Suite("logins under way")
+struct PendingLoginsTests {
+    /// No login here asks anybody anything before it is finished.
+    private struct NoNetwork: HeimdallrHTTPClient {
+        func send(_ request: HeimdallrHTTPRequest) async throws -> HeimdallrHTTPResponse {
+            throw HeimdallrHTTPClientError.connect
+        }
+    }
+
+    private let redirectURI = "http://127.0.0.1:8081/callback"
+
+    private func client(_ name: String = "api") throws -> Heimdallr {
+        var configuration = HeimdallrConfiguration(tokenEndpoint: "https://idp.example.com/token")
+        configuration.authorizationEndpoint = "https://idp.example.com/authorize"
+        return try Heimdallr(
+            name: name, configuration: configuration, credentials: OAuthClientSecretCredentials(identifier: "c"),
+            grant: InteractiveGrant(), httpClient: NoNetwork())
+    }
+
+    private func state(_ url: String) throws -> String {
+        String(try #require(url.firstMatch(of: /[?&]state=([^&]+)/)?.1))
+    }
+
+    @Test func `a state is good for ten minutes, for its browser, and once`() async throws {
+        let logins = PendingLogins()
+        let client = try client()
+        let (url, cookie) = try await logins.beginAtBrowser(client, redirectURI: redirectURI, ticket: nil)
+        let cookies = [cookie.name: cookie.value.revealed]
+        let late = ContinuousClock.now + PendingLogins.lifetime + .seconds(1)
+        #expect(throws: PendingLogins.Refusal.unknown) {
+            try logins.take(state: try state(url), cookies: cookies, now: late)
+        }
+        #expect(try logins.take(state: try state(url), cookies: cookies).client === client)
+        #expect(throws: PendingLogins.Refusal.unknown) { try logins.take(state: try state(url), cookies: cookies) }
+    }
+
+    @Test func `a browser can't take what a command has begun, nor spoil it`() async throws {
+        let logins = PendingLogins()
+        let (ticket, url) = try await logins.beginForCommand(try client(), redirectURI: redirectURI)
+        let state = try state(url)
+        #expect(throws: PendingLogins.Refusal.commands) { try logins.take(state: state, cookies: [:]) }
+        #expect(await logins.finishForCommand(ticket, redirectedTo: "\(redirectURI)?code=x&state=wrong"))
+        guard case .failed = logins.ticket(ticket)?.progress else {
+            Issue.record("a wrong state passed")
+            return
+        }
+        // It was the one attempt.
+        #expect(await !logins.finishForCommand(ticket, redirectedTo: "\(redirectURI)?code=x&state=\(state)"))
+    }
+
+    @Test func `what is cancelled can't be finished`() async throws {
+        let logins = PendingLogins()
+        let (ticket, _) = try await logins.beginForCommand(try client(), redirectURI: redirectURI)
+        logins.cancel(ticket)
+        #expect(await !logins.finishForCommand(ticket, redirectedTo: redirectURI))
+        #expect(logins.ticket(ticket) == nil)
+        let opened = try logins.openTicket("api")
+        let (url, cookie) = try await logins.beginAtBrowser(try client(), redirectURI: redirectURI, ticket: opened)
+        logins.cancel(opened)
+        #expect(throws: PendingLogins.Refusal.unknown) {
+            try logins.take(state: try state(url), cookies: [cookie.name: cookie.value.revealed])
+        }
+    }
+
+    @Test func `more logins than there is room for push out the oldest, not the newest`() async throws {
+        let logins = PendingLogins()
+        let client = try client()
+        var begun: [(state: String, cookies: [String: String])] = []
+        for _ in 0...PendingLogins.capacity {
+            let (url, cookie) = try await logins.beginAtBrowser(client, redirectURI: redirectURI, ticket: nil)
+            begun.append((try state(url), [cookie.name: cookie.value.revealed]))
+        }
+        #expect(throws: PendingLogins.Refusal.unknown) {
+            try logins.take(state: begun[0].state, cookies: begun[0].cookies)
+        }
+        #expect(throws: Never.self) {
+            try logins.take(state: begun[PendingLogins.capacity].state, cookies: begun[PendingLogins.capacity].cookies)
+        }
+        var passes: [String] = []
+        for _ in 0...PendingLogins.capacity { passes.append(try #require(logins.newPass())) }
+        #expect(!logins.spendPass(passes[0]))
+        #expect(logins.spendPass(passes[1]))
+        #expect(!logins.spendPass(passes[1]))
+        #expect(!logins.spendPass(nil))
+    }
+}

@@ -1,0 +1,154 @@
+import HTTPServer
+import TestSupport
+import Testing
+
+@Suite("A server whose places are taken, or whose clients take their time", .timeLimit(.minutes(1)))
+struct CrowdTests {
+    private static let request = "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
+
+    private func settings(places: Int) -> ServerSettings {
+        var settings = ServerSettings()
+        settings.places = places
+        settings.whenFull = .replace
+        settings.idleTimeout = settings.headerTimeout
+        settings.requestTimeout = settings.headerTimeout
+        return settings
+    }
+
+    @Test(
+        "whoever has no whole request gives a newcomer the place at once, the one whose time is up first before the others"
+    )
+    func replacing() async throws {
+        try await withServer(settings: settings(places: 4), respond: echo) { port in
+            let silent = try await RawClient.connect(port: port)
+            try await Task.sleep(for: .milliseconds(20))
+            let half = try await RawClient.connect(port: port)
+            try await half.send("GET / HTTP/1.1\r\nHo")
+            try await Task.sleep(for: .milliseconds(20))
+            let bodyless = try await RawClient.connect(port: port)
+            try await bodyless.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nab")
+            try await Task.sleep(for: .milliseconds(20))
+            let answered = try await RawClient.connect(port: port)
+            try await answered.send(Self.request)
+            #expect(try await answered.response().status == 200)
+            // A connection has a moment for its first request before it may have to go.
+            try await Task.sleep(for: .milliseconds(100))
+            var newcomers: [RawClient] = []
+            for old in [silent, half, bodyless, answered] {
+                let begin = ContinuousClock.now
+                let client = try await RawClient.connect(port: port)
+                newcomers.append(client)
+                try await client.send(Self.request)
+                #expect(try await client.response().status == 200)
+                #expect(begin.duration(to: .now) < .milliseconds(500))
+                #expect(try await old.readToEnd(within: .seconds(2)).isEmpty)
+            }
+            withExtendedLifetime(newcomers) {}
+        }
+    }
+
+    @Test("while all are being answered newcomers wait; one that takes no answer makes room")
+    func allBusy() async throws {
+        let gate = Signal()
+        try await withServer(settings: settings(places: 2)) { request in
+            if request.path == "/large" {
+                return ServerResponse(status: 200, body: .whole([UInt8](repeating: 0x61, count: 16 << 20)))
+            }
+            if request.path == "/wait" { await gate.wait() }
+            return await echo(request)
+        } _: { port in
+            let waiting = try await RawClient.connect(port: port)
+            try await waiting.send("GET /wait HTTP/1.1\r\nHost: h\r\n\r\n")
+            let other = try await RawClient.connect(port: port)
+            try await other.send("GET /wait HTTP/1.1\r\nHost: h\r\n\r\n")
+            try await Task.sleep(for: .milliseconds(100))
+            let third = try await RawClient.connect(port: port)
+            try await third.send(Self.request)
+            await #expect(throws: (any Error).self) { try await third.response(within: .milliseconds(300)) }
+            gate.give()
+            #expect(try await third.response().status == 200)
+            for client in [waiting, other] { #expect(try await client.response().status == 200) }
+            third.close()
+            try await waiting.send("GET /large HTTP/1.1\r\nHost: h\r\n\r\n")
+            try await other.send("GET /large HTTP/1.1\r\nHost: h\r\n\r\n")
+            try await Task.sleep(for: .milliseconds(100))
+            #expect(try await RawClient.exchange(port: port, Self.request).status == 200)
+        }
+    }
+
+    @Test("a request that was sent before the last answer waits for its turn, one that was not does not")
+    func pause() async throws {
+        var settings = ServerSettings()
+        settings.pipelinePause = Timeout(.milliseconds(200))
+        try await withServer(settings: settings, respond: echo) { port in
+            let client = try await RawClient.connect(port: port)
+            var begin = ContinuousClock.now
+            try await client.send(String(repeating: Self.request, count: 3))
+            for _ in 0..<3 { #expect(try await client.response().status == 200) }
+            #expect(begin.duration(to: .now) >= .milliseconds(400))
+            begin = .now
+            for _ in 0..<5 {
+                try await client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab")
+                #expect(try await client.response().text == "POST / - 2")
+            }
+            #expect(begin.duration(to: .now) < .milliseconds(600))
+        }
+    }
+
+    @Test("a whole request has its time, however its bytes drip; an answer that is not taken has its own")
+    func times() async throws {
+        var settings = ServerSettings()
+        settings.headerTimeout = Timeout(.milliseconds(400))
+        settings.requestTimeout = Timeout(.milliseconds(400))
+        settings.stallTimeout = Timeout(.milliseconds(200))
+        try await withServer(settings: settings) { request in
+            ServerResponse(status: 200, body: .whole([UInt8](repeating: 0x61, count: 64 << 20)))
+        } _: { port in
+            let begin = ContinuousClock.now
+            let drip = try await RawClient.connect(port: port)
+            try await drip.send("POST / HTTP/1.1\r\nHo")
+            try await Task.sleep(for: .milliseconds(250))
+            try await drip.send("st: h\r\nContent-Length: 1000\r\n\r\n")
+            let sending = Task {
+                while !Task.isCancelled {
+                    try await drip.send("x")
+                    try await Task.sleep(for: .milliseconds(20))
+                }
+            }
+            #expect(try await drip.response().status == 408)
+            #expect(begin.duration(to: .now) < .milliseconds(900))
+            sending.cancel()
+
+            let stalled = try await RawClient.connect(port: port, receiveBuffer: 4096)
+            try await stalled.send(Self.request)
+            try await Task.sleep(for: .seconds(1))
+            // Cut, not ended as if it were whole.
+            await #expect(throws: (any Error).self) { try await stalled.countToEnd(within: .seconds(5)) }
+        }
+    }
+
+    @Test("a field that is too long is 431, a target 414")
+    func sizes() async throws {
+        var settings = ServerSettings()
+        settings.maxFieldBytes = 100
+        let long = String(repeating: "x", count: 100)
+        try await withServer(settings: settings, respond: echo) { port in
+            for (request, status) in [
+                ("GET /\(long) HTTP/1.1\r\nHost: h\r\n\r\n", 414),
+                ("GET / HTTP/1.1\r\nHost: h\r\nX: \(long)\r\n\r\n", 431),
+                ("GET / HTTP/1.1\r\nHost: h\r\nX: x\r\n\r\n", 200),
+            ] {
+                let answer = try await RawClient.exchange(port: port, request)
+                #expect(answer.status == status)
+            }
+        }
+    }
+
+    @Test("who is not admitted is closed unread")
+    func admission() async throws {
+        try await withServer(admits: { $0 != nil }, respond: echo) { port in
+            let client = try await RawClient.connect(port: port)
+            #expect(try await client.readToEnd(within: .seconds(2)).isEmpty)
+        }
+    }
+}
