@@ -36,11 +36,7 @@ public enum KnownField: UInt8, Sendable, Equatable, CaseIterable {
     case server
     case location
     case retryAfter
-    case forwarded
     case range
-    case age
-    case expires
-    case vary
     case etag
     case altSvc
     case contentLocation
@@ -85,11 +81,7 @@ public enum KnownField: UInt8, Sendable, Equatable, CaseIterable {
         case .server: "server"
         case .location: "location"
         case .retryAfter: "retry-after"
-        case .forwarded: "forwarded"
         case .range: "range"
-        case .age: "age"
-        case .expires: "expires"
-        case .vary: "vary"
         case .etag: "etag"
         case .altSvc: "alt-svc"
         case .contentLocation: "content-location"
@@ -114,14 +106,12 @@ extension KnownField {
         case 3:
             switch ASCII.folded(bytes, start, 3) {
             case 0x76_6961: return .via
-            case 0x61_6765: return .age
             default: return .other
             }
         case 4:
             switch ASCII.folded(bytes, start, 4) {
             case 0x686F_7374: return .host
             case 0x6461_7465: return .date
-            case 0x7661_7279: return .vary
             case 0x6574_6167: return .etag
             default: return .other
             }
@@ -143,20 +133,12 @@ extension KnownField {
             switch ASCII.folded(bytes, start, 7) {
             case 0x74_7261_696C_6572: return .trailer
             case 0x75_7067_7261_6465: return .upgrade
-            case 0x65_7870_6972_6573: return .expires
             case 0x61_6C74_2D73_7663: return .altSvc
             default: return .other
             }
         case 8:
             switch ASCII.folded(bytes, start, 8) {
             case 0x6C6F_6361_7469_6F6E: return .location
-            default: return .other
-            }
-        case 9:
-            switch ASCII.folded(bytes, start, 8) {
-            case 0x666F_7277_6172_6465:
-                if ASCII.folded(bytes, start + 8, 1) == 0x64 { return .forwarded }
-                return .other
             default: return .other
             }
         case 10:

@@ -54,10 +54,10 @@ struct CheckCommand: AsyncParsableCommand {
             case .environment: "The environment"
             }
         var text = "\(name) is good.\n\nListening on:\n"
-        for address in settings.proxy.listen { text += "  \(address.shown)\n" }
+        for address in settings.proxy.listen { text += "  \(address)\n" }
         for upstream in settings.upstreams {
             guard let address = upstream.listen else { continue }
-            text += "  \(address.shown)  (every request is for \(upstream.host))\n"
+            text += "  \(address)  (every request is for \(upstream.host))\n"
         }
         let users = settings.proxy.users.keys.sorted()
         if !users.isEmpty { text += "  for users only: \(users.joined(separator: ", "))\n" }
@@ -85,15 +85,5 @@ struct CheckCommand: AsyncParsableCommand {
         guard !lines.isEmpty else { return "" }
         return "\nRedirect URIs to register at the authorization servers:\n" + lines.joined()
             + (port == 0 ? "  (PORT is another one at each start: write a port into admin.listen)\n" : "")
-    }
-}
-
-extension ListenAddress {
-    /// As the configuration would write it.
-    var shown: String {
-        switch self {
-        case .tcp(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
-        case .unix(let path, _): "unix:\(path)"
-        }
     }
 }

@@ -21,7 +21,7 @@ final class TunnelFlow {
     private var waiting = ByteBuffer()
     /// Bytes that came from the source.
     private(set) var count: UInt64 = 0
-    /// As many of them as were told.
+    /// How many of them `takeNews` has counted already.
     private var told: UInt64 = 0
     /// The source's end was passed on.
     private(set) var isDone = false
