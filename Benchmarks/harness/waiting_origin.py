@@ -30,8 +30,11 @@ class WaitingOrigin:
     def __exit__(self, *error):
         self._loop.call_soon_threadsafe(self._stop)
         self._thread.join()
-        self._loop.run_until_complete(asyncio.gather(*self._tasks, return_exceptions=True))
+        self._loop.run_until_complete(self._last())
         self._loop.close()
+
+    async def _last(self):
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _stop(self):
         for task in self._tasks:
