@@ -53,7 +53,7 @@ class WaitingOrigin:
                     self._waiting = []
                 await answered
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-        except (asyncio.IncompleteReadError, OSError):
+        except (asyncio.IncompleteReadError, asyncio.CancelledError, OSError):
             pass
         finally:
             writer.close()
