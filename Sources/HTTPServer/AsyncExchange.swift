@@ -5,7 +5,10 @@ import Reactor
 /// it answers. Loop's thread only.
 ///
 /// A client that leaves cancels the task. A stream's next piece is asked for when the client has taken most of the last.
-public final class AsyncExchange: ConnectionHandler {
+public final class AsyncExchange: ConnectionHandler, NextTurnHandler {
+    /// Of a body, so much is read in one turn: a client may send as fast as we read.
+    private static let share = 256 * 1024
+
     public typealias Handler = @Sendable (ServerRequest) async -> ServerResponse
 
     private enum State {
@@ -93,7 +96,9 @@ public final class AsyncExchange: ConnectionHandler {
         refuse(error)
     }
 
-    public func bodyArrived(_ connection: ServerConnection) {
+    public func bodyArrived(_ connection: ServerConnection) { nextTurn() }
+
+    public func nextTurn() {
         do throws(MessageError) { try gather() } catch { refuse(error) }
     }
 
@@ -101,11 +106,14 @@ public final class AsyncExchange: ConnectionHandler {
 
     private func gather() throws(MessageError) {
         guard case .gathering(var request) = state else { return }
+        var taken = 0
         while true {
+            guard taken < Self.share else { return connection.loop.atNextTurn(self) }
             var piece: InlineArray<4096, UInt8> = .init(repeating: 0)
             var span = piece.mutableSpan
             switch try connection.takeBody(into: &span) {
             case .bytes(let count):
+                taken += count
                 bodyLength += count
                 guard let maxBodyBytes else { continue }
                 guard bodyLength <= maxBodyBytes else { throw Self.tooLarge }
