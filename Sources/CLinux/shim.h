@@ -1,8 +1,9 @@
 // What Swift's Glibc module does not carry: epoll(7), eventfd(2), accept4(2), struct ucred, prctl(2), adjtimex(2), pipe2(2),
-// posix_spawn_file_actions_addclosefrom_np(3), mallopt(3).
+// posix_spawn_file_actions_addclosefrom_np(3), mallopt(3), dl_iterate_phdr(3).
 #ifndef HEIMDALLR_CLINUX_H
 #define HEIMDALLR_CLINUX_H
 
+#include <elf.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <stddef.h>
@@ -10,6 +11,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/timex.h>
 
 struct sockaddr;
@@ -54,6 +56,45 @@ static inline int heimdallr_unacknowledged(int socket) {
 char *strerror_r(int, char *, size_t);
 static inline const char *heimdallr_strerror(int code, char *buffer, size_t size) {
     return (const char *)(uintptr_t)strerror_r(code, buffer, size);
+}
+
+// What dl_iterate_phdr(3) tells of each loaded object; its header shows it under _GNU_SOURCE only.
+struct heimdallr_object {
+    Elf64_Addr address;
+    const char *name;
+    const Elf64_Phdr *headers;
+    Elf64_Half count;
+};
+struct dl_phdr_info;
+int dl_iterate_phdr(int (*)(struct dl_phdr_info *, size_t, void *), void *);
+
+static inline int heimdallr_release_object(struct dl_phdr_info *info, size_t size, void *unused) {
+    const struct heimdallr_object *object = (const struct heimdallr_object *)(const void *)info;
+    (void)size;
+    (void)unused;
+    for (int index = 0; index < object->count; index++) {
+        const Elf64_Phdr *header = &object->headers[index];
+        // Code that was relocated in its place is nowhere but in memory.
+        if (header->p_type != PT_DYNAMIC) continue;
+        const Elf64_Dyn *entry = (const Elf64_Dyn *)(object->address + header->p_vaddr);
+        for (; entry->d_tag != DT_NULL; entry++) {
+            if (entry->d_tag == DT_TEXTREL) return 0;
+            if (entry->d_tag == DT_FLAGS && entry->d_un.d_val & DF_TEXTREL) return 0;
+        }
+    }
+    for (int index = 0; index < object->count; index++) {
+        const Elf64_Phdr *header = &object->headers[index];
+        if (header->p_type != PT_LOAD || header->p_flags & PF_W) continue;
+        uintptr_t start = (object->address + header->p_vaddr) & ~(uintptr_t)4095;
+        uintptr_t end = (object->address + header->p_vaddr + header->p_memsz + 4095) & ~(uintptr_t)4095;
+        madvise((void *)start, end - start, MADV_DONTNEED);
+    }
+    return 0;
+}
+
+// Code and constants, of which the kernel reads again from the file what is wanted again. madvise(2).
+static inline void heimdallr_release_code(void) {
+    dl_iterate_phdr(heimdallr_release_object, 0);
 }
 
 // Whether the kernel knows that something keeps the wall clock right. adjtimex(2).

@@ -104,13 +104,21 @@ struct App {
             administration: administration)
     }
 
+    /// The start is over for whoever waited for it, and what only it needed need not stay in memory.
+    private static let settleTime = Duration.seconds(2)
+
     /// Runs until `stops` has something, then lets requests finish. Whoever asks twice does not want to wait.
     /// - Parameter onListening: told once it accepts.
     func run(until stops: AsyncStream<Void>, onListening: (RunningApp) -> Void) async throws {
         let running = try await start()
         onListening(running)
+        let settling = Task {
+            try await Task.sleep(for: Self.settleTime)
+            StartPages.release()
+        }
         // What came while the proxy started has waited.
         for await _ in stops { break }
+        settling.cancel()
         let again = Task {
             for await _ in stops {
                 running.server.end()
