@@ -63,7 +63,9 @@ struct Hooks: Sendable {
         /// By name; what is not known is left out.
         var json: JSON {
             var members = [JSON.Member("client", .string(client)), JSON.Member("event", .string(event))]
-            if let expiresInSeconds { members.append(JSON.Member("expires_in_seconds", .number(Int(expiresInSeconds)))) }
+            if let expiresInSeconds {
+                members.append(JSON.Member("expires_in_seconds", .number(Int(expiresInSeconds))))
+            }
             if let loginURL { members.append(JSON.Member("login_url", .string(loginURL))) }
             if let reason { members.append(JSON.Member("reason", .string(reason))) }
             members.append(JSON.Member("time", .string(time)))

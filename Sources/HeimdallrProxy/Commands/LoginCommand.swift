@@ -92,7 +92,8 @@ struct LoginCommand: ParsableCommand {
     private func wait(_ begun: Begun, _ path: String, _ show: () -> Void) throws -> [String] {
         let path = "\(path)/\(begun.ticket ?? "")"
         show()
-        let progress = ProgressLine("Waiting for somebody to sign in", seconds: Int(min(begun.expiresInSeconds ?? 600, 1e9)))
+        let progress = ProgressLine(
+            "Waiting for somebody to sign in", seconds: Int(max(0, min(begun.expiresInSeconds ?? 600, 1e9))))
         defer { progress.end() }
         while true {
             progress.step()
@@ -161,7 +162,8 @@ struct LoginCommand: ParsableCommand {
         guard let password = Terminal.readSecretLine() else { throw Self.failure("Cancelled.") }
         let body = "username=\(PercentEncoding.uri.encode(username))&password=\(PercentEncoding.uri.encode(password))"
         let answer = try expect(
-            options.ask("POST", path, body: Array(body.utf8), type: "application/x-www-form-urlencoded"), as: Progress.init)
+            options.ask("POST", path, body: Array(body.utf8), type: "application/x-www-form-urlencoded"),
+            as: Progress.init)
         return answer.notes
     }
 
