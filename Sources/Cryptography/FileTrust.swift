@@ -21,6 +21,12 @@ enum FileTrust {
         // An access control list shows in the group's bits, which are its mask. acl(5).
         guard information.st_mode & 0o077 == 0 else {
             let mode = String(information.st_mode & 0o7777, radix: 8)
+            // /tmp and its like are everybody's, and have to stay so.
+            guard !isDirectory || information.st_mode & S_ISVTX == 0 else {
+                throw .untrusted(
+                    path: path,
+                    reason: "is everybody's (mode \(mode)): name a folder of its own, such as \(path)/NAME; it is made")
+            }
             throw .untrusted(
                 path: path, reason: "is open to other users (mode \(mode)): `chmod \(isDirectory ? 700 : 600)` it")
         }

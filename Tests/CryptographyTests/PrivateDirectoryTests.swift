@@ -55,6 +55,15 @@ import Testing
         #expect(throws: CryptographyError.self) { try PrivateDirectory(path: folder.path + "/a\0b") }
     }
 
+    @Test("a folder that is everybody's stays so: the advice is one of its own in it")
+    func everybodys() throws {
+        let folder = try TemporaryDirectory()
+        #expect(unsafe chmod(folder.path, 0o1777) == 0)
+        let error = #expect(throws: CryptographyError.self) { try PrivateDirectory(path: folder.path) }
+        #expect(error.map { "\($0)" }?.contains("name a folder of its own") == true)
+        #expect(error.map { "\($0)" }?.contains("chmod") == false)
+    }
+
     @Test("a lock keeps out whoever asks next, until its last reference goes")
     func locks() throws {
         let (directory, folder) = try directory()
