@@ -286,7 +286,7 @@ public struct RequestHead: Sendable {
             guard fits else {
                 throw byte == ASCII.lf
                     ? MessageError("A line ends in a bare LF; lines end in CRLF.")
-                    : MessageError("The request line is not METHOD TARGET HTTP/1.1; a space in the target is written %20.")
+                    : MessageError("The request line is not METHOD TARGET HTTP/1.1; a space is written %20.")
             }
             index += 1
         }

@@ -44,4 +44,18 @@ struct SecretSpellingTests {
         _ = ServerText.sanitize(text, hiding: [secret])
         #expect(ContinuousClock.now - begin < .seconds(20))
     }
+
+    @Test func `a secret that is a letter of the mark is not looked for in marks`() {
+        let letters = "edcart<>".map { Secret(String($0)) }
+        let begin = ContinuousClock.now
+        let shown = ServerText.sanitize(
+            String(repeating: "e", count: 16_384), hiding: (0..<100).flatMap { _ in letters })
+        #expect(ContinuousClock.now - begin < .seconds(20))
+        #expect(shown.unicodeScalars.count <= 257)
+        #expect(ServerText.sanitize("x1y", hiding: [Secret("1"), Secret("e"), Secret("e")]) == "x<redacted>y")
+    }
+
+    @Test func `secrets that overlap are hidden whole`() {
+        #expect(ServerText.sanitize("abcdefg", hiding: [Secret("abc"), Secret("cdef")]) == "<redacted>g")
+    }
 }

@@ -3,30 +3,51 @@ internal import WireText
 /// Finds a secret in what a server sent, however it was spelt on the way: each of its bytes plain, percent-encoded in
 /// either case and once more on top, as `+` for a space, as a JSON escape or as an HTML reference.
 enum SecretSpelling {
-    static func replacing(_ secret: Span<UInt8>, in text: [UInt8], by mark: [UInt8]) -> [UInt8] {
-        guard !secret.isEmpty else { return text }
+    /// - Parameters:
+    ///   - mark: stands for each stretch that spellings cover. It is not searched itself: a secret may be a letter of it.
+    ///   - limit: so many bytes of the result are enough.
+    static func replacing(_ secrets: [Secret], in text: [UInt8], by mark: [UInt8], enough limit: Int) -> [UInt8] {
         var output: [UInt8] = []
-        output.reserveCapacity(text.count)
-        var index = 0
-        while index < text.count {
-            if let end = end(of: secret, in: text, from: index) {
-                output += mark
-                index = end
-            } else {
-                output.append(text[index])
-                index += 1
+        /// Where the last spelling that was found ends.
+        var covered = 0
+        var steps = maxSteps
+        for index in text.indices {
+            guard output.count < limit else { break }
+            var end = covered
+            // Within a spelling, too: another secret may begin in it and end behind it.
+            for secret in secrets {
+                if let found = secret.withSpan({ Self.end(of: $0, in: text, from: index, &steps) }) {
+                    end = max(end, found)
+                }
             }
+            // Made to be hard to read: what is left is not shown.
+            guard steps > 0 else { return output + mark }
+            if end > index, index >= covered { output += mark }
+            covered = end
+            if index >= covered { output.append(text[index]) }
         }
         return output
     }
 
+    /// Bytes that are read in more than one way, for one text: some tenths of a second.
+    private static let maxSteps = 500_000
+
     /// Where the longest spelling that begins at `start` ends. All ways to read on are followed at once: a `%` may be
     /// itself or begin an escape.
-    private static func end(of secret: Span<UInt8>, in text: [UInt8], from start: Int) -> Int? {
-        var places = [start]
-        for position in secret.indices {
+    private static func end(of secret: Span<UInt8>, in text: [UInt8], from start: Int, _ steps: inout Int) -> Int? {
+        // As it stands, up to the first byte that could be read in two ways.
+        var plain = 0
+        while plain < secret.count, start + plain < text.count, !isEscape(text[start + plain]) {
+            guard text[start + plain] == secret[plain] else { return nil }
+            plain += 1
+        }
+        guard plain < secret.count else { return secret.isEmpty ? nil : start + plain }
+        var places = [start + plain]
+        for position in plain..<secret.count {
             let byte = secret[position]
             var next: [Int] = []
+            steps -= places.count
+            guard steps > 0 else { return nil }
             for place in places {
                 for end in ends(of: byte, in: text, at: place) where !next.contains(end) { next.append(end) }
             }
@@ -36,18 +57,19 @@ enum SecretSpelling {
         return places.max()
     }
 
+    private static func isEscape(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "%"), UInt8(ascii: "+"), UInt8(ascii: "\\"), UInt8(ascii: "&"): true
+        default: false
+        }
+    }
+
     /// Where a spelling of `byte` that begins at `place` may end.
     private static func ends(of byte: UInt8, in text: [UInt8], at place: Int) -> [Int] {
         guard place < text.count else { return [] }
         var ends: [Int] = []
-        switch text[place] {
-        case byte:
-            ends.append(place + 1)
-            fallthrough
-        case UInt8(ascii: "%"), UInt8(ascii: "+"), UInt8(ascii: "\\"), UInt8(ascii: "&"):
-            ends += escaped(byte, in: text, at: place)
-        default: break
-        }
+        if text[place] == byte { ends.append(place + 1) }
+        if isEscape(text[place]) { ends += escaped(byte, in: text, at: place) }
         return ends
     }
 

@@ -5,11 +5,8 @@ enum ServerText {
     /// Live secrets (in the spellings a server could echo) become `<redacted>`, what does not print becomes `?`, and
     /// the rest is cut at 256 characters.
     static func sanitize(_ text: String, hiding secrets: [Secret]) -> String {
-        var bytes = Array(text.utf8.prefix(16 * 1024))
-        // The longest first: one may begin with another.
-        for secret in secrets.sorted(by: { $0.count > $1.count }) where !secret.isEmpty {
-            secret.withSpan { bytes = SecretSpelling.replacing($0, in: bytes, by: mark) }
-        }
+        let bytes = SecretSpelling.replacing(
+            secrets, in: Array(text.utf8.prefix(16 * 1024)), by: mark, enough: 4 * (maxCharacters + 1))
         var output = ""
         for (count, scalar) in String(decoding: bytes, as: UTF8.self).unicodeScalars.enumerated() {
             if count == maxCharacters {
