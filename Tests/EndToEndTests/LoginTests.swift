@@ -12,7 +12,10 @@ struct LoginTests {
         let server = try await DjangoOAuthToolkit(accessTokenSeconds: 8)
         let store = try TemporaryDirectory()
         let person = Person()
-        var rig = try await LoginRig(server, client: LoginRig.browser, store: "\(store.path)/tokens")
+        // The same port after the restart, for the redirect URI is made of it.
+        let port = try freePort()
+        var rig = try await LoginRig(
+            server, client: LoginRig.browser, adminPort: port, store: "\(store.path)/tokens")
 
         // Nobody is signed in: whoever reads the answer or the log knows where to go.
         let refused = try await rig.proxy.get("http://api.test/api/mine")
@@ -38,8 +41,6 @@ struct LoginTests {
         #expect(try await Person.judged(watching, rig).contains("refreshed"))
         #expect(server.tokenRequests > asked)
 
-        // The same port again, for the redirect URI is made of it.
-        let port = UInt16(rig.admin.split(separator: ":").last ?? "") ?? 0
         #expect(try await rig.proxy.terminate() == .exited(0))
         rig = try await LoginRig(server, client: LoginRig.browser, adminPort: port, store: "\(store.path)/tokens")
         let still = try OAuthServerTests.Report(await rig.proxy.get("http://api.test/api/mine"))

@@ -15,9 +15,9 @@ final class Socket: Sendable {
     // MARK: Making one
 
     /// A listener on 127.0.0.1 and a port of the kernel's choice.
-    static func listener(backlog: Int32 = 512) throws -> (socket: Socket, port: UInt16) {
+    static func listener(backlog: Int32 = 512, port: UInt16 = 0) throws -> (socket: Socket, port: UInt16) {
         let socket = try make(AF_INET)
-        try unsafe withAddress(port: 0) { address, length in
+        try unsafe withAddress(port: port) { address, length in
             try check(unsafe bind(socket.descriptor, address, length))
         }
         try check(listen(socket.descriptor, backlog))
@@ -237,7 +237,13 @@ struct Deadline: Sendable {
 }
 
 /// A TCP port of 127.0.0.1 that nobody listened on a moment ago. For programs that can't take port 0; ours can.
-public func freePort() throws -> UInt16 { try Socket.listener().port }
+/// The kernel gives it to no outgoing connection: it is still free when it is wanted again. ip(7), ip_local_port_range.
+public func freePort() throws -> UInt16 {
+    for _ in 0..<100 {
+        if let (_, port) = try? Socket.listener(port: .random(in: 10_000..<32_000)) { return port }
+    }
+    return try Socket.listener().port
+}
 
 /// Files that a child must not inherit are made, and children started, one at a time: between a call that makes a
 /// descriptor and the one that marks it close-on-exec, no child may be born.

@@ -51,26 +51,30 @@ class Person:
             self.driver.save_screenshot(f"{self.folder}/failure.png")
             raise SystemExit(f"not seen: {what}, at {self.driver.current_url}:\n{self.driver.page_source[:6000]}")
 
-    def row(self, client):
-        # The page replaces its rows whenever something changes.
+    def in_row(self, client, use):
+        """What `use` makes of the client's row. The page replaces its rows whenever something changes: then once more."""
         for _ in range(20):
             try:
                 for row in self.driver.find_elements(By.CSS_SELECTOR, "table.clients tbody tr:not(.note)"):
                     if row.find_element(By.CSS_SELECTOR, ".name").text == client:
-                        return row
+                        return use(row)
             except StaleElementReferenceException:
                 continue
         raise SystemExit(f"no row for {client}")
 
+    def press(self, client, by, what):
+        self.in_row(client, lambda row: row.find_element(by, what).click())
+        return True
+
     def state(self, client):
-        return self.row(client).find_element(By.CSS_SELECTOR, ".chip").text
+        return self.in_row(client, lambda row: row.find_element(By.CSS_SELECTOR, ".chip").text)
 
     def seen(self, client, state):
         self.wait(f"{client} {state}", lambda: self.state(client) == state)
         print("state", state)
 
     def cell(self, client, label):
-        return self.row(client).find_element(By.CSS_SELECTOR, f'[data-label="{label}"]').text
+        return self.in_row(client, lambda row: row.find_element(By.CSS_SELECTOR, f'[data-label="{label}"]').text)
 
     def open(self, path="/"):
         self.driver.get(self.admin + path)
@@ -107,7 +111,7 @@ def sign_in(person, client, user, password):
     watching = person.driver.current_window_handle
     person.driver.switch_to.new_window("tab")
     person.open()
-    person.wait("the button", lambda: person.row(client).find_element(By.LINK_TEXT, "Sign in")).click()
+    person.wait("the button", lambda: person.press(client, By.LINK_TEXT, "Sign in"))
     person.wait("the server", lambda: not person.driver.current_url.startswith(person.admin))
     person.log_in_at_the_server(user, password)
     person.wait("the server's question", lambda: person.driver.find_element(By.NAME, "allow")).click()
@@ -135,12 +139,12 @@ def without_script(person, client, user, password):
     person.seen(client, "Sign-in needed")
     if person.driver.find_elements(By.CSS_SELECTOR, "noscript meta[http-equiv=refresh]") == []:
         raise SystemExit("scripts run")
-    person.row(client).find_element(By.LINK_TEXT, "Sign in").click()
+    person.press(client, By.LINK_TEXT, "Sign in")
     person.log_in_at_the_server(user, password)
     person.wait("the server's question", lambda: person.driver.find_element(By.NAME, "allow")).click()
     person.wait("the overview", lambda: person.driver.current_url == person.admin + "/")
     person.seen(client, "Ready")
-    person.row(client).find_element(By.XPATH, ".//button[text()='Sign out']").click()
+    person.press(client, By.XPATH, ".//button[text()='Sign out']")
     person.wait("Signed out", lambda: person.driver.find_element(By.TAG_NAME, "h1").text == "Signed out")
     person.driver.find_element(By.LINK_TEXT, "To the overview").click()
     person.seen(client, "Sign-in needed")
@@ -149,7 +153,7 @@ def without_script(person, client, user, password):
 def device(person, client, user, password):
     person.open()
     person.seen(client, "Sign-in needed")
-    person.row(client).find_element(By.LINK_TEXT, "Sign in").click()
+    person.press(client, By.LINK_TEXT, "Sign in")
     code = person.wait("the code", lambda: person.driver.find_element(By.CLASS_NAME, "code")).text
     address = person.driver.find_element(By.CLASS_NAME, "address").get_attribute("href")
     person.driver.find_element(By.CSS_SELECTOR, "svg.qr path")
@@ -188,7 +192,7 @@ def look(person, client):
 def sign_out(person, client):
     person.open()
     person.seen(client, "Ready")
-    person.row(client).find_element(By.XPATH, ".//button[text()='Sign out']").click()
+    person.press(client, By.XPATH, ".//button[text()='Sign out']")
     person.wait("what became of it", lambda: "has revoked" in person.driver.find_element(By.ID, "notice").text)
     print("notice", person.driver.find_element(By.ID, "notice").text.replace("\n", " "))
     person.seen(client, "Sign-in needed")
