@@ -1,5 +1,6 @@
 import HTTPMessage
 import Reactor
+import WireText
 
 /// Answers requests by an `async` function: gathers each request, runs the function in a task of its own, and sends what
 /// it answers. Loop's thread only.
@@ -144,7 +145,7 @@ public final class AsyncExchange: ConnectionHandler, NextTurnHandler {
         case .pausing(let request):
             state = .gathering(request)
             began = connection.now
-            do throws(MessageError) { try gather() } catch { refuse(error) }
+            nextTurn()
         case .gathering: refuse(MessageError(status: 408, detail: "The body of the request did not arrive in time."))
         case .idle, .answering, .streaming: return
         }
@@ -259,7 +260,7 @@ public final class AsyncExchange: ConnectionHandler, NextTurnHandler {
             output.append(" ")
             output.append(ReasonPhrase.of(response.status))
             output.append("\r\n")
-            for (name, value) in response.fields where Self.isSafe(name) && Self.isSafe(value) {
+            for (name, value) in response.fields where Self.fitsALine(name) && Self.fitsALine(value) {
                 output.append(Array(name.utf8))
                 output.append(": ")
                 output.append(Array(value.utf8))
@@ -282,5 +283,5 @@ public final class AsyncExchange: ConnectionHandler, NextTurnHandler {
     }
 
     /// No octet that could end a line (RFC 9110, section 5.5).
-    private static func isSafe(_ text: String) -> Bool { text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 9 } }
+    private static func fitsALine(_ text: String) -> Bool { ASCII.isFieldValue(text, allowingTabs: true) }
 }
