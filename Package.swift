@@ -41,10 +41,11 @@ let package = Package(
         .target(name: "HeimdallrCurl", dependencies: ["Heimdallr", "CurlTransport"], swiftSettings: strict),
         .systemLibrary(name: "CLinux"),
         .target(name: "Reactor", dependencies: ["CLinux"], swiftSettings: strict),
-        .target(name: "CurlTransport", dependencies: ["CLibcurl", "Reactor"], swiftSettings: strict),
+        .target(name: "CurlTransport", dependencies: ["CLibcurl", "Reactor", "WireText"], swiftSettings: strict),
         .target(name: "HTTPMessage", dependencies: ["WireText"], swiftSettings: strict),
         .target(name: "HTML", swiftSettings: strict),
         .target(name: "FileSystem", swiftSettings: strict),
+        .target(name: "Reports", swiftSettings: strict),
         .target(
             name: "Configuration", dependencies: ["FileSystem", "HTTPMessage", "WireText", "CLibyaml"],
             swiftSettings: strict),
@@ -52,7 +53,8 @@ let package = Package(
         .target(
             name: "Proxy",
             dependencies: [
-                "HTTPServer", "Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration", "WireText",
+                "HTTPServer", "Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration", "Reports",
+                "WireText",
             ],
             swiftSettings: strict),
         .target(
@@ -61,8 +63,8 @@ let package = Package(
         .target(
             name: "Administration",
             dependencies: [
-                "Cryptography", "FileSystem", "HTML", "HTTPServer", "Heimdallr", "QRCode", "Reactor", "WireText",
-                .product(name: "Logging", package: "swift-log"),
+                "Cryptography", "FileSystem", "HTML", "HTTPServer", "Heimdallr", "QRCode", "Reactor", "Reports",
+                "WireText", .product(name: "Logging", package: "swift-log"),
             ],
             resources: [
                 .embedInCode("Page/PageStyle.css"), .embedInCode("Page/PageScript.js"),
@@ -72,7 +74,7 @@ let package = Package(
             name: "HeimdallrProxy",
             dependencies: [
                 "Proxy", "Administration", "Playground", "Configuration", "Cryptography", "Heimdallr", "HeimdallrCurl",
-                "CLinux", "CurlTransport", "FileSystem", "HTTPMessage", "QRCode", "Reactor", "WireText",
+                "CLinux", "CurlTransport", "FileSystem", "HTTPMessage", "QRCode", "Reactor", "Reports", "WireText",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -108,13 +110,13 @@ let package = Package(
             name: "ProxyTests",
             dependencies: [
                 "Proxy", "HTTPMessage", "HTTPServer", "Configuration", "CurlTransport", "Heimdallr", "HeimdallrCurl",
-                "Reactor", "TestSupport", "WireText",
+                "Reactor", "Reports", "TestSupport", "WireText",
             ], swiftSettings: strict),
         .testTarget(
             name: "AdministrationTests",
             dependencies: [
-                "Administration", "HTML", "HTTPServer", "Heimdallr", "HeimdallrProxy", "Reactor", "TestSupport",
-                "WireText",
+                "Administration", "HTML", "HTTPServer", "Heimdallr", "HeimdallrProxy", "Reactor", "Reports",
+                "TestSupport", "WireText",
             ],
             swiftSettings: strict),
         .testTarget(name: "PlaygroundTests", dependencies: ["Playground"], swiftSettings: strict),

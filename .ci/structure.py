@@ -26,20 +26,22 @@ MAY_IMPORT = {
     "HeimdallrFoundation": {"Heimdallr", "Foundation", "FoundationNetworking"},
     "HeimdallrCurl": {"Heimdallr", "CurlTransport"},
     "Reactor": {"CLinux"},
-    "CurlTransport": {"CLibcurl", "Reactor"},
+    "CurlTransport": {"CLibcurl", "Reactor", "WireText"},
     "Configuration": {"FileSystem", "HTTPMessage", "WireText", "CLibyaml"},
     "HTTPMessage": {"WireText"},
     "HTML": set(),
     "FileSystem": set(),
+    "Reports": set(),
     "HTTPServer": {"Reactor", "HTTPMessage", "WireText"},
-    "Proxy": {"HTTPServer", "Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration", "WireText"},
+    "Proxy": {"HTTPServer", "Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration", "Reports", "WireText"},
     "Administration": {
-        "Cryptography", "HTML", "FileSystem", "HTTPServer", "Heimdallr", "QRCode", "Reactor", "WireText", "Logging",
+        "Cryptography", "HTML", "FileSystem", "HTTPServer", "Heimdallr", "QRCode", "Reactor", "Reports", "WireText",
+        "Logging",
     },
     "Playground": {"Cryptography", "HTML", "HTTPServer", "Reactor", "WireText"},
     "HeimdallrProxy": {
         "CLinux", "Cryptography", "Heimdallr", "HeimdallrCurl", "Reactor", "CurlTransport", "Configuration", "HTTPMessage",
-        "Proxy", "Administration", "Playground", "QRCode", "FileSystem", "WireText", "ArgumentParser", "Logging",
+        "Proxy", "Administration", "Playground", "QRCode", "FileSystem", "Reports", "WireText", "ArgumentParser", "Logging",
     },
 }
 SYSTEM = {"Glibc", "Musl", "Synchronization", "Dispatch", "Swift"}

@@ -2,6 +2,7 @@ import HTTPServer
 import Heimdallr
 public import Logging
 import Reactor
+public import Reports
 import Synchronization
 
 /// The admin port and the admin socket, on a loop of their own, so that a busy proxy still answers its probes. The loop's
@@ -91,12 +92,8 @@ public final class Administration: Sendable {
         }
     }
 
-    /// How somebody signs `client` in, for logs and answers: what to do, to stand behind a colon, and the page's address;
-    /// `nil` where it has to be a terminal.
-    public func signIn(_ client: String) -> (advice: String, url: String?) {
-        let signIn = model.signIn(of: client)
-        return (signIn.advice, signIn.url)
-    }
+    /// How somebody signs `client` in, for logs and answers.
+    public func signIn(_ client: String) -> SignInHint { model.signIn(of: client).hint }
 
     /// Readiness says no from now on; everything still answers.
     public func beginDraining() { model.beginDraining() }

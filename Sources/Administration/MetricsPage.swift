@@ -1,4 +1,5 @@
 import Heimdallr
+import Reports
 
 /// What `/metrics` says. Every label's value comes from the configuration or from a fixed list.
 struct MetricsPage {
@@ -16,8 +17,8 @@ struct MetricsPage {
     }
 
     /// One entry for each label value: upstreams of one host may have different clients.
-    private var upstreams: [TrafficReport.Upstream] {
-        var merged: [TrafficReport.Upstream] = []
+    private var upstreams: [UpstreamTraffic] {
+        var merged: [UpstreamTraffic] = []
         for upstream in traffic.upstreams {
             if let index = merged.firstIndex(where: { $0.name == upstream.name }) {
                 merged[index].add(upstream)
@@ -32,7 +33,7 @@ struct MetricsPage {
         let upstreams = upstreams
         output.begin("heimdallr_requests_total", .counter, "Requests that were answered, by status code.")
         for upstream in upstreams {
-            for (code, count) in upstream.requests {
+            for (code, count) in upstream.requests.rows {
                 output.sample(["upstream": upstream.name, "code": String(code)], count)
             }
         }
@@ -55,17 +56,12 @@ struct MetricsPage {
             "heimdallr_injections_total", .counter, "Requests for upstreams with a client, by what became of the token."
         )
         for client in clients {
-            var results: [(result: String, count: UInt64)] = []
-            for upstream in traffic.upstreams where upstream.client == client.client {
-                for (result, count) in upstream.injections {
-                    if let index = results.firstIndex(where: { $0.result == result }) {
-                        results[index].count += count
-                    } else {
-                        results.append((result, count))
-                    }
-                }
+            let upstreams = traffic.upstreams.filter { $0.client == client.client }
+            guard !upstreams.isEmpty else { continue }
+            for result in InjectionResult.allCases {
+                let count = upstreams.reduce(UInt64(0)) { $0 + ($1.injections[result] ?? 0) }
+                output.sample(["client": client.client, "result": result.name], count)
             }
-            for (result, count) in results { output.sample(["client": client.client, "result": result], count) }
         }
     }
 
@@ -99,20 +95,5 @@ struct MetricsPage {
         }
         output.begin("heimdallr_token_waiters", .gauge, "Requests that wait for a token.")
         for status in clients { output.sample(["client": status.client], status.waiters) }
-    }
-}
-
-extension TrafficReport.Upstream {
-    fileprivate mutating func add(_ other: Self) {
-        for (code, count) in other.requests {
-            if let index = requests.firstIndex(where: { $0.code == code }) {
-                requests[index].count += count
-            } else {
-                requests.append((code, count))
-            }
-        }
-        durations.add(other.durations)
-        bytesSent += other.bytesSent
-        bytesReceived += other.bytesReceived
     }
 }

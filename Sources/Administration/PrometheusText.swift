@@ -1,3 +1,5 @@
+import Reports
+
 /// Writes the Prometheus text format, version 0.0.4: families in the order they are begun, each with its help and type.
 /// https://prometheus.io/docs/instrumenting/exposition_formats/
 struct PrometheusText {

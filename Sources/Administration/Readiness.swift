@@ -1,4 +1,5 @@
 import Heimdallr
+import Reports
 
 /// Whether the proxy should get requests.
 struct Readiness {
@@ -9,7 +10,7 @@ struct Readiness {
         /// See `AdministrationSources.Client`.
         var issuer: String?
         /// See `AdministrationSources.Client`.
-        var lastRequest = AdministrationSources.LastRequest()
+        var lastRequest = LastTokenRequest()
     }
 
     /// What stands against it, a sentence each; empty when nothing does.

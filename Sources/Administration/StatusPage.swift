@@ -1,4 +1,5 @@
 import Heimdallr
+import Reports
 import WireText
 
 /// What `/status` says, for programs and for people. Holds no secret: `HeimdallrStatus` has none, and what servers
@@ -18,7 +19,7 @@ struct StatusPage {
     var isUnwell: Bool { Readiness(clients, isDraining: isDraining, isStrict: true).isUnwell }
 
     /// Without those that only stand for requests without an upstream, unless there were some.
-    var upstreams: [TrafficReport.Upstream] {
+    var upstreams: [UpstreamTraffic] {
         traffic.upstreams.filter { !$0.name.hasPrefix("(") || $0.durations.total > 0 }
     }
 
@@ -75,7 +76,7 @@ struct StatusPage {
         ])
     }
 
-    private func json(_ upstream: TrafficReport.Upstream) -> JSON {
+    private func json(_ upstream: UpstreamTraffic) -> JSON {
         let (total, failed) = Self.counts(upstream)
         var failure = JSON.null
         if let last = upstream.lastFailure {
@@ -89,7 +90,7 @@ struct StatusPage {
             .init("client", JSON(upstream.client)),
             .init("requests", .number(total)),
             .init("server_errors", .number(failed)),
-            .init("answered_by_proxy", .number(Int(clamping: upstream.answeredByProxy.reduce(0) { $0 + $1.count }))),
+            .init("answered_by_proxy", .number(Int(clamping: upstream.answeredByProxy.total))),
             .init("last_failure", failure),
             .init("mean_duration_seconds", Self.mean(upstream).map { .decimal($0) } ?? .null),
             .init("bytes_sent", .number(Int(clamping: upstream.bytesSent))),
@@ -99,19 +100,19 @@ struct StatusPage {
 
     /// All requests, and those that the upstream failed, or failed to be reached for. What the proxy answers by itself is
     /// not the upstream's.
-    static func counts(_ upstream: TrafficReport.Upstream) -> (total: Int, failed: Int) {
-        let total = upstream.requests.reduce(0) { $0 + $1.count }
-        let failed = upstream.ownRequests.filter { $0.code >= 500 }.reduce(0) { $0 + $1.count }
+    static func counts(_ upstream: UpstreamTraffic) -> (total: Int, failed: Int) {
+        let total = upstream.requests.total
+        let failed = upstream.ownRequests.rows.filter { $0.code >= 500 }.reduce(0) { $0 + $1.count }
         return (Int(clamping: total), Int(clamping: failed))
     }
 
-    private static func mean(_ upstream: TrafficReport.Upstream) -> Double? {
+    private static func mean(_ upstream: UpstreamTraffic) -> Double? {
         let durations = upstream.ownDurations
         return durations.total == 0 ? nil : durations.sum / Double(durations.total)
     }
 
     /// As far as the configuration says it.
-    func destinations(of upstream: TrafficReport.Upstream) -> [String] {
+    func destinations(of upstream: UpstreamTraffic) -> [String] {
         var found: [String] = []
         for rule in rules where rule.upstream == upstream.name && rule.client == upstream.client {
             if let destination = rule.destination, !found.contains(destination) { found.append(destination) }
@@ -132,7 +133,7 @@ struct StatusPage {
         return text
     }
 
-    private func text(_ upstream: TrafficReport.Upstream) -> String {
+    private func text(_ upstream: UpstreamTraffic) -> String {
         let (total, failed) = Self.counts(upstream)
         let place = TrafficName(upstream.name)
         if place == .none { return "\(place.inWords): \(total), all refused" }
@@ -141,9 +142,8 @@ struct StatusPage {
             ? "\(upstream.name)  \(upstream.client.map { "client \($0)" } ?? "without a token")  "
             : "\(place.inWords): "
         text += "\(total) request\(total == 1 ? "" : "s"), \(failed) server error\(failed == 1 ? "" : "s")"
-        if let ours = Self.codes(upstream.answeredByProxy) {
-            let count = upstream.answeredByProxy.reduce(0) { $0 + $1.count }
-            text += ", \(count) answered by the proxy itself (\(ours))"
+        if let ours = Self.codes(upstream.answeredByProxy.rows) {
+            text += ", \(upstream.answeredByProxy.total) answered by the proxy itself (\(ours))"
         }
         if let mean = Self.mean(upstream) { text += ", \(DecimalText.thousandths(mean)) s on average" }
         if let failure = upstream.lastFailure {

@@ -1,4 +1,5 @@
 public import Heimdallr
+import Reports
 import Synchronization
 
 /// Counts what becomes of the clients' token requests and tokens. Any thread; a token request is rare, so a lock is

@@ -1,19 +1,21 @@
 import Heimdallr
+import Reports
 
 /// What `why` says.
 struct WhyText {
     let model: AdminModel
 
     /// Whether the proxy would answer by itself, whoever asks.
-    func isRefused(_ route: RouteReport) -> Bool {
+    func isRefused(_ route: RouteExplanation) -> Bool {
         switch route {
         case .refused: true
         case .callers(let some, let others): (some + [others]).allSatisfy { isRefused($0) }
-        case .upstream(_, _, let name, _): name.flatMap { refusal(of: $0) } != nil
+        case .unmatched: false
+        case .upstream(let route): route.client.flatMap { refusal(of: $0) } != nil
         }
     }
 
-    func text(_ route: RouteReport) -> String {
+    func text(_ route: RouteExplanation) -> String {
         var text = Sentence.plain(body(route))
         if case .refused = route { return text }
         let users = model.sources.users
@@ -23,21 +25,25 @@ struct WhyText {
         return text
     }
 
-    private func body(_ route: RouteReport) -> String {
+    private func body(_ route: RouteExplanation) -> String {
         switch route {
         case .refused(let status, let reason):
             return "The proxy itself would answer \(status): \(reason)\n"
         case .callers(let some, let others):
             return "It depends on who asks.\n\n" + some.map { body($0) + "\n" }.joined()
                 + "Everybody else:\n\n" + body(others)
-        case .upstream(let rule, let destination, let name, let injection):
-            var text = "rule         \(rule)\ndestination  \(destination)\n"
-            guard let name, let client = model.sources.client(named: name) else {
-                return text + "client       none: \(injection.isEmpty ? "forwarded unsigned" : injection)\n"
+        case .unmatched(let destination):
+            return
+                "rule         unmatched: forward\ndestination  \(destination)\nclient       none: forwarded unsigned\n"
+        case .upstream(let route):
+            var text = "rule         \(route.rule)\ndestination  \(route.destination)\n"
+            guard let name = route.client, let client = model.sources.client(named: name) else {
+                let reason = route.injection.isEmpty ? "forwarded unsigned" : route.injection
+                return text + "client       none: \(reason)\n"
             }
             let status = client.heimdallr.status()
             text += "client       \(name) (\(GrantName.short(status.grantType))) \(status.state.inWords)\n"
-            text += "put on as    \(injection)\n"
+            text += "put on as    \(route.injection)\n"
             let refusal = refusal(of: name)
             if let refusal {
                 text += "answer       \(refusal.status) \(refusal.title)\n"
@@ -67,7 +73,7 @@ struct WhyText {
     }
 
     /// The answer to a request that wants the client's token now; `nil`: it would get one, or wait for it.
-    private func refusal(of name: String) -> RefusalReport? {
+    private func refusal(of name: String) -> TokenRefusal? {
         guard let client = model.sources.client(named: name) else { return nil }
         let status = client.heimdallr.status()
         let error: HeimdallrError
@@ -79,7 +85,6 @@ struct WhyText {
         case .backingOff: error = status.lastError ?? .deadlineExceeded(retryAfter: .zero)
         case .starting, .ready, .fetching, .idle: return nil
         }
-        let signIn = model.signIn(of: client)
-        return model.sources.refusal(name, error, signIn.advice, signIn.url)
+        return model.sources.refusal(name, error, model.signIn(of: client).hint)
     }
 }

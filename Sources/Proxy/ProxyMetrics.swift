@@ -1,27 +1,6 @@
 import Configuration
 import Reactor
-
-/// What became of the token of a request whose upstream has a client.
-public enum InjectionResult: Int, Sendable, CaseIterable {
-    /// The request went out with a token.
-    case injected
-    /// It went out a second time, with a new token, because the first was refused.
-    case replayed
-    /// The program's own credential was left as it was.
-    case kept
-    /// There was no token in time, or the program's own credential was refused: the proxy answered by itself.
-    case failed
-
-    /// As metrics name it.
-    public var name: String {
-        switch self {
-        case .injected: "injected"
-        case .replayed: "replayed"
-        case .kept: "kept"
-        case .failed: "failed"
-        }
-    }
-}
+public import Reports
 
 /// What one loop has counted. Loop's thread only: plain numbers in arrays of a fixed size, so that counting a request
 /// takes no lock and no allocation. Read by hopping onto the loop.
@@ -32,6 +11,8 @@ struct ProxyMetrics {
     static let bounds: [UInt64] = [
         1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000,
     ].map { $0 * 1_000_000 }
+    /// The same in seconds.
+    static let boundsInSeconds = bounds.map { Double($0) / 1e9 }
 
     private static let stride = codes.count
     private static let buckets = bounds.count + 1
@@ -106,60 +87,25 @@ struct ProxyMetrics {
 
     /// Adds what was counted in `slot`.
     func add(_ slot: Int, to traffic: inout UpstreamTraffic) {
-        for code in 0..<Self.stride {
-            traffic.requests[code] &+= requests[slot * Self.stride + code]
-            traffic.ownRequests[code] &+= ownRequests[slot * Self.stride + code]
+        for index in 0..<Self.stride {
+            let code = Self.codes.lowerBound + index
+            traffic.requests[code] &+= requests[slot * Self.stride + index]
+            traffic.answeredByProxy[code] &+= ownRequests[slot * Self.stride + index]
         }
         for bucket in 0..<Self.buckets {
-            traffic.durations[bucket] &+= durations[slot * Self.buckets + bucket]
-            traffic.ownDurations[bucket] &+= ownDurations[slot * Self.buckets + bucket]
+            traffic.durations.add(durations[slot * Self.buckets + bucket], bucket: bucket)
+            traffic.durationsByProxy.add(ownDurations[slot * Self.buckets + bucket], bucket: bucket)
         }
-        traffic.nanoseconds &+= nanoseconds[slot]
-        traffic.ownNanoseconds &+= ownNanoseconds[slot]
+        traffic.durations.add(seconds: Double(nanoseconds[slot]) / 1e9)
+        traffic.durationsByProxy.add(seconds: Double(ownNanoseconds[slot]) / 1e9)
         traffic.bytesSent &+= sent[slot]
         traffic.bytesReceived &+= received[slot]
+        guard traffic.client != nil else { return }
         for result in InjectionResult.allCases {
-            traffic.injections[result.rawValue] &+=
+            traffic.injections[result, default: 0] &+=
                 injections[slot * InjectionResult.allCases.count + result.rawValue]
         }
     }
-}
-
-/// What all loops have counted for the upstreams of one name.
-public struct UpstreamTraffic: Sendable {
-    /// The upstream's host as the configuration has it. No host looks like the others: `(unmatched)`, `(none)` for
-    /// requests that no upstream was for, and `(tunnels)` for CONNECT where it is allowed.
-    public let name: String
-    public let client: String?
-    /// By status code from 100 on.
-    public fileprivate(set) var requests = [UInt64](repeating: 0, count: ProxyMetrics.codes.count)
-    /// By `ProxyTraffic.bounds`, and one more.
-    public fileprivate(set) var durations = [UInt64](repeating: 0, count: ProxyMetrics.bounds.count + 1)
-    /// Sum of all durations.
-    public fileprivate(set) var nanoseconds: UInt64 = 0
-    /// Of these three, what the proxy answered by itself, without asking the upstream.
-    public fileprivate(set) var ownRequests = [UInt64](repeating: 0, count: ProxyMetrics.codes.count)
-    public fileprivate(set) var ownDurations = [UInt64](repeating: 0, count: ProxyMetrics.bounds.count + 1)
-    public fileprivate(set) var ownNanoseconds: UInt64 = 0
-    public fileprivate(set) var bytesSent: UInt64 = 0
-    public fileprivate(set) var bytesReceived: UInt64 = 0
-    /// By `InjectionResult`.
-    public fileprivate(set) var injections = [UInt64](repeating: 0, count: InjectionResult.allCases.count)
-
-    init(name: String, client: String?) {
-        self.name = name
-        self.client = client
-    }
-}
-
-/// What the proxy has counted since it started.
-public struct ProxyTraffic: Sendable {
-    /// Upper bounds of the durations' buckets, in seconds.
-    public static let bounds = ProxyMetrics.bounds.map { Double($0) / 1e9 }
-
-    /// Upstreams that share host and client are one.
-    public internal(set) var upstreams: [UpstreamTraffic]
-    public internal(set) var inFlight = 0
 }
 
 /// Which counters belong to which upstream.
@@ -178,24 +124,28 @@ struct MetricsLayout: Sendable {
             let name = upstream.host.description
             let place = empty.firstIndex { $0.name == name && $0.client == upstream.client }
             places.append(place ?? empty.count)
-            if place == nil { empty.append(UpstreamTraffic(name: name, client: upstream.client)) }
+            if place == nil { empty.append(Self.traffic(name, upstream.client)) }
         }
         unmatched = places.count
         none = places.count + 1
         tunnels = places.count + 2
         for name in ["(unmatched)", "(none)"] {
             places.append(empty.count)
-            empty.append(UpstreamTraffic(name: name, client: nil))
+            empty.append(Self.traffic(name, nil))
         }
         if configuration.proxy.connect == .tunnel {
             places.append(empty.count)
-            empty.append(UpstreamTraffic(name: Tunnels.name, client: nil))
+            empty.append(Self.traffic(Tunnels.name, nil))
         }
         self.places = places
         self.empty = empty
     }
 
     var slots: Int { places.count }
+
+    private static func traffic(_ name: String, _ client: String?) -> UpstreamTraffic {
+        UpstreamTraffic(name: name, client: client, bounds: ProxyMetrics.boundsInSeconds)
+    }
 }
 
 extension ProxyServer {
@@ -207,8 +157,8 @@ extension ProxyServer {
     }
 
     /// The counters of all loops together. Not to be asked after the loops have stopped.
-    public func traffic() async -> ProxyTraffic {
-        var traffic = ProxyTraffic(upstreams: layout.empty)
+    public func traffic() async -> TrafficReport {
+        var traffic = TrafficReport(upstreams: layout.empty)
         for shard in currentShards {
             let (upstreams, inFlight) = await withCheckedContinuation { continuation in
                 shard.loop.execute { [layout] in
@@ -222,19 +172,5 @@ extension ProxyServer {
             for (index, part) in upstreams.enumerated() { traffic.upstreams[index].add(part) }
         }
         return traffic
-    }
-}
-
-extension UpstreamTraffic {
-    fileprivate mutating func add(_ other: UpstreamTraffic) {
-        for index in requests.indices { requests[index] &+= other.requests[index] }
-        for index in durations.indices { durations[index] &+= other.durations[index] }
-        nanoseconds &+= other.nanoseconds
-        for index in ownRequests.indices { ownRequests[index] &+= other.ownRequests[index] }
-        for index in ownDurations.indices { ownDurations[index] &+= other.ownDurations[index] }
-        ownNanoseconds &+= other.ownNanoseconds
-        bytesSent &+= other.bytesSent
-        bytesReceived &+= other.bytesReceived
-        for index in injections.indices { injections[index] &+= other.injections[index] }
     }
 }

@@ -1,4 +1,5 @@
 import Reactor
+public import Reports
 
 /// Where the proxy says what happened, and asks what it does not know. Called on the loops: must return at once.
 public struct ProxyObserver: Sendable {

@@ -2,11 +2,13 @@ import Configuration
 import CurlTransport
 import HTTPMessage
 import Reactor
+import Reports
 
 /// Says what the proxy would do with requests, by the gate that judges them: for `why` and for `check`.
 struct RouteExplainer {
     private var gate: Gate
     private let settings: ProxySettings
+    private let upstreams: [UpstreamSettings]
     private let own: OwnListeners
     private let role: ListenerRole
 
@@ -15,6 +17,7 @@ struct RouteExplainer {
     ///   - own: all listeners of this process.
     init(_ configuration: Configuration, listeners: [UpstreamListener] = [], own: OwnListeners = OwnListeners()) {
         settings = configuration.proxy
+        upstreams = configuration.upstreams
         gate = Gate(configuration, routes: RouteTable(configuration.upstreams), baseURLs: listeners)
         self.own = own
         role = .forward(settings.listen.first?.place ?? .unix(path: "", mode: nil))
@@ -64,8 +67,10 @@ struct RouteExplainer {
             return .unmatched(destination: address)
         }
         let shown = rules.settings.url?.description ?? address
-        return admitted.asked?.isBaseURL == true
-            ? .ownListener(index: index, destination: shown) : .upstream(index: index, destination: shown)
+        return .upstream(
+            UpstreamRoute(
+                upstreams[index], index: index, destination: shown, isTrace: head.methodKind == .trace,
+                place: admitted.asked?.isBaseURL == true ? " by its own listener" : ""))
     }
 
     /// Whether CONNECT may lead to `authority`.

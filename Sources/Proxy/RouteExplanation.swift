@@ -1,35 +1,13 @@
 public import Configuration
-import CurlTransport
 public import Heimdallr
-import Reactor
+public import Reports
 
-/// Where the proxy would send a request, told without sending it: by the same parser and the same gate as requests.
-public enum RouteExplanation: Sendable, Equatable {
-    /// - Parameters:
-    ///   - index: of the configuration's upstreams.
-    ///   - destination: scheme and authority, and the path that is put in front.
-    case upstream(index: Int, destination: String)
-    /// The same, asked for at the upstream's own `listen`.
-    case ownListener(index: Int, destination: String)
-    /// `unmatched: forward`
-    case unmatched(destination: String)
-    /// The proxy answers by itself.
-    case refused(status: Int, detail: String)
-    /// It depends on who asks: the upstreams of some, the most specific first, then what everybody else gets.
-    indirect case callers([RouteExplanation], others: RouteExplanation)
+// Where the proxy would send a request, told without sending it: by the same parser and the same gate as requests.
 
+extension RouteExplanation {
     /// - Parameter url: absolute, as a program would ask the proxy for it.
     public init(_ configuration: Configuration, method: String, url: String) {
-        self.init(configuration, method: method, url: url, listeners: [], own: [])
-    }
-
-    /// - Parameters:
-    ///   - listeners: upstreams' own, where they really are.
-    ///   - own: all listeners of this process.
-    init(
-        _ configuration: Configuration, method: String, url: String, listeners: [UpstreamListener], own: OwnListeners
-    ) {
-        var explainer = RouteExplainer(configuration, listeners: listeners, own: own)
+        var explainer = RouteExplainer(configuration)
         self = explainer.explain(method: method, url: url)
     }
 
@@ -38,25 +16,34 @@ public enum RouteExplanation: Sendable, Equatable {
     }
 }
 
+extension UpstreamRoute {
+    /// - Parameter place: behind the rule, how it was reached.
+    init(_ upstream: UpstreamSettings, index: Int, destination: String, isTrace: Bool, place: String) {
+        var rule = "upstreams[\(index)] \(upstream.host)"
+        if !upstream.paths.isEmpty { rule += " paths \(upstream.paths.joined(separator: ", "))" }
+        if !upstream.methods.isEmpty { rule += " methods \(upstream.methods.joined(separator: ", "))" }
+        if !upstream.callers.isEmpty { rule += " callers \(upstream.callers)" }
+        let isTrace = isTrace && upstream.client != nil
+        self.init(
+            index: index, rule: rule + place, destination: destination, client: isTrace ? nil : upstream.client,
+            injection: isTrace
+                ? "TRACE carries no token" : upstream.client == nil ? "" : upstream.injection.description)
+    }
+}
+
 extension ProxyServer {
     /// Where a request would go, asked for through `proxy.listen`.
     /// - Parameter url: absolute, as a program would ask the proxy for it.
     public func explain(method: String, url: String) -> RouteExplanation {
-        RouteExplanation(configuration, method: method, url: url, listeners: baseURLs, own: own)
+        var explainer = RouteExplainer(configuration, listeners: baseURLs, own: own)
+        return explainer.explain(method: method, url: url)
     }
 }
 
-/// What a program gets that wants a token which can't be had.
-public struct RefusedRequest: Sendable, Equatable {
-    public let status: Int
-    public let title: String
-    /// Where a browser begins the login that is wanted.
-    public let loginURL: String?
-
+extension TokenRefusal {
+    /// What the proxy answers where `client` has no token for this reason.
     public init(_ error: HeimdallrError, client: String, signIn: SignInHint) {
         let problem = Problem(error, client: client) { _ in signIn }
-        status = problem.status
-        title = problem.title
-        loginURL = problem.loginURL
+        self.init(status: problem.status, title: problem.title, loginURL: problem.loginURL)
     }
 }

@@ -1,5 +1,6 @@
 public import Configuration
 import HTTPMessage
+import Reports
 
 /// What `check` shows of a configuration's rules. Where each leads is asked of the gate that judges requests, with a
 /// request that the rule is for: what is shown is what happens.
@@ -75,8 +76,8 @@ extension RouteExplanation {
     /// Where the upstream at `index` sends it; `nil`: it is not for that one, whoever asks.
     fileprivate func destination(by index: Int) -> String? {
         switch self {
-        case .upstream(index, let destination), .ownListener(index, let destination): destination
-        case .upstream, .ownListener, .unmatched, .refused: nil
+        case .upstream(let route): route.index == index ? route.destination : nil
+        case .unmatched, .refused: nil
         case .callers(let some, let others):
             (some + [others]).lazy.compactMap { $0.destination(by: index) }.first
         }

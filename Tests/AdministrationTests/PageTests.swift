@@ -1,6 +1,7 @@
 import Foundation
 
 import HTML
+import Reports
 import TestSupport
 import Testing
 
@@ -219,9 +220,9 @@ struct PageTests {
             return Readiness.Client(
                 status: status, isUnattended: true, signIn: SignIn(client: name, method: .browser, url: nil))
         }
-        func upstream(_ name: String, code: Int) -> TrafficReport.Upstream {
-            var upstream = TrafficReport.Upstream(name: name, client: nil, durations: Histogram(bounds: [1]))
-            upstream.requests = [(code: code, count: 1)]
+        func upstream(_ name: String, code: Int) -> UpstreamTraffic {
+            var upstream = UpstreamTraffic(name: name, client: nil, bounds: [1])
+            upstream.requests[code] = 1
             return upstream
         }
         let page = StatusPage(
@@ -260,7 +261,7 @@ struct PageTests {
                     signIn: SignIn(client: text, method: .browser, url: nil))
             ],
             traffic: TrafficReport(
-                upstreams: [TrafficReport.Upstream(name: text, client: text, durations: Histogram(bounds: [1]))],
+                upstreams: [UpstreamTraffic(name: text, client: text, bounds: [1])],
                 inFlight: 0))
         let html = OverviewPage(status: page, formToken: "t").html.text
         #expect(html.contains("</html>"))

@@ -1,3 +1,4 @@
+import Reports
 import TestSupport
 import Testing
 
@@ -86,7 +87,7 @@ struct ProbeTests {
             AdminModel(
                 sources: AdministrationSources(
                     version: "0", clients: [], pulse: pulse, traffic: { TrafficReport(upstreams: [], inFlight: 0) },
-                    route: { _, _ in .refused(status: 403, reason: "") }),
+                    route: { _, _ in .refused(status: 403, detail: "") }),
                 tokens: TokenMetrics(clients: []))
         }
         #expect(await model {}.isAlive())

@@ -1,5 +1,6 @@
 import Configuration
 import Proxy
+import Reports
 import Synchronization
 import TestSupport
 import Testing
@@ -279,7 +280,7 @@ struct TunnelTests {
         #expect((record.upstream, record.client) == (nil, nil))
         traffic = try #require(await ground.server.traffic().upstreams.first { $0.name == "(tunnels)" })
         #expect((traffic.bytesSent, traffic.bytesReceived) == (1001, 3000))
-        #expect(traffic.requests[100] == 1)
+        #expect(traffic.requests[200] == 1)
         #expect(await ground.server.traffic().inFlight == 0)
     }
 

@@ -1,4 +1,5 @@
 import Proxy
+import Reports
 import TestSupport
 import Testing
 

@@ -1,4 +1,5 @@
 import Heimdallr
+import Reports
 
 /// How somebody can give a client a token that has none, for whoever reads about it.
 struct SignIn: Sendable {
@@ -11,6 +12,8 @@ struct SignIn: Sendable {
     var redirectURI: String?
     /// The client as it is now, for advice; `nil`: nothing is known of it.
     var status: HeimdallrStatus?
+
+    var hint: SignInHint { SignInHint(advice: advice, url: url) }
 
     var command: String {
         let command = "heimdallr-proxy login \(client)"

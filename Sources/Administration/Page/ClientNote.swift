@@ -1,5 +1,6 @@
 import HTML
 import Heimdallr
+import Reports
 
 /// What is wrong with a client, and what to do about it.
 struct ClientNote {

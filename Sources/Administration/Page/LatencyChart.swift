@@ -1,3 +1,4 @@
+import Reports
 import WireText
 
 /// A histogram of durations as a few bars, and in words.

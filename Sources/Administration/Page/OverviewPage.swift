@@ -1,5 +1,6 @@
 import HTML
 import Heimdallr
+import Reports
 
 /// What `/` shows. Nothing in it is a secret: see `StatusPage`.
 struct OverviewPage {

@@ -1,8 +1,9 @@
 import HTML
+import Reports
 
 /// An upstream on the overview: its row, and below it the last failure and how to use it.
 struct UpstreamRow {
-    private let upstream: TrafficReport.Upstream
+    private let upstream: UpstreamTraffic
     /// Where its requests go, at most four.
     private let destinations: [String]
     /// Commands to copy, at most four.
@@ -10,7 +11,7 @@ struct UpstreamRow {
     /// What the last failure's sentence begins with.
     private let places: [String]
 
-    init(_ upstream: TrafficReport.Upstream, status: StatusPage) {
+    init(_ upstream: UpstreamTraffic, status: StatusPage) {
         self.upstream = upstream
         let rules = status.rules.filter { $0.upstream == upstream.name && $0.client == upstream.client }
         destinations = Self.distinct(rules.map { $0.destination ?? "https, the host that was asked for" })
@@ -54,8 +55,8 @@ struct UpstreamRow {
     }
 
     private var codes: HTML? {
-        var codes = Self.codes(upstream.ownRequests)
-        if let ours = Self.codes(upstream.answeredByProxy) {
+        var codes = Self.codes(upstream.ownRequests.rows)
+        if let ours = Self.codes(upstream.answeredByProxy.rows) {
             codes = (codes.map { $0 + "; " } ?? "") + ours + " by the proxy itself"
         }
         guard let codes else { return nil }

@@ -21,9 +21,9 @@ struct App {
         let store = try await StoreAssembly(settings: configuration.store, logger: logger).make()
         let tokens = AdministrationAssembly.tokenMetrics(configuration)
         var clients: [String: Heimdallr] = [:]
-        var lastRequests: [String: LastTokenRequest] = [:]
+        var lastRequests: [String: TokenRequestNotes] = [:]
         for settings in configuration.clients {
-            let last = LastTokenRequest()
+            let last = TokenRequestNotes()
             lastRequests[settings.name] = last
             clients[settings.name] = try ClientAssembly(settings, configuration).make(
                 on: loops[0], store: store, last: last, onTokenRequest: { tokens?.record($0) })

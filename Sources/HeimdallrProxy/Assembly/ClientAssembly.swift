@@ -21,7 +21,7 @@ struct ClientAssembly {
     ///   - last: told where each request goes, and why it failed.
     ///   - onTokenRequest: told of each token request.
     func make(
-        on loop: EventLoop, store: any OAuthAccessTokenStore, last: LastTokenRequest,
+        on loop: EventLoop, store: any OAuthAccessTokenStore, last: TokenRequestNotes,
         onTokenRequest: @escaping @Sendable (TokenRequestReport) -> Void
     ) throws(HeimdallrConfigurationError) -> Heimdallr {
         try Heimdallr(

@@ -6,6 +6,7 @@ import HeimdallrCurl
 import Logging
 import Proxy
 import Reactor
+import Reports
 import WireText
 
 /// Tells the configuration's hooks that a person is wanted, or that a token is gone. No secret is among what they learn.

@@ -1,5 +1,5 @@
 import Administration
-import Proxy
+import Reports
 import Synchronization
 
 /// How somebody signs a client in, for whoever has to say so: the log, the proxy's answers, hooks. Known once the
@@ -20,7 +20,6 @@ final class SignInDirectory: Sendable {
                 advice: "the configuration has no admin section, so nobody can sign in; write admin: {} into it",
                 url: nil)
         }
-        let (advice, url) = administration.signIn(client)
-        return SignInHint(advice: advice, url: url)
+        return administration.signIn(client)
     }
 }

@@ -2,6 +2,7 @@ import Administration
 import Configuration
 import Heimdallr
 import Reactor
+import Reports
 
 /// Asks each client's authorization server for what the client needs: its addresses, and a token where nobody has to
 /// sign in for one. Tokens are kept nowhere.
@@ -21,7 +22,7 @@ struct Trial {
         defer { loop.stop() }
         var clients: [Candidate] = []
         for settings in configuration.clients {
-            let last = LastTokenRequest()
+            let last = TokenRequestNotes()
             let heimdallr = try ClientAssembly(settings, configuration).make(
                 on: loop, store: OAuthAccessTokenMemoryStore(), last: last, onTokenRequest: { _ in })
             clients.append(Candidate(settings: settings, heimdallr: heimdallr, last: last))
@@ -42,7 +43,7 @@ struct Trial {
 private struct Candidate: Sendable {
     let settings: ClientSettings
     let heimdallr: Heimdallr
-    let last: LastTokenRequest
+    let last: TokenRequestNotes
 
     func result() async -> Trial.Result {
         let client = heimdallr

@@ -2,6 +2,7 @@ import Administration
 import Heimdallr
 import Logging
 import Proxy
+import Reports
 
 /// The life of tokens in the log, and what fails: one line an event, no secret in any. What failed has the same names
 /// everywhere: `reason`, `url`, `cause` in libcurl's words, `what_to_do`.
@@ -20,7 +21,7 @@ enum EventLog {
     ///   - client: asked for what the event itself does not say.
     ///   - last: where the client's last request went.
     static func write(
-        _ event: HeimdallrEvent, of client: Heimdallr, last: LastTokenRequest.State?, to logger: Logger,
+        _ event: HeimdallrEvent, of client: Heimdallr, last: LastTokenRequest?, to logger: Logger,
         signIn: (String) -> SignInHint
     ) {
         var fields: Logger.Metadata = ["client": "\(event.client)", "event": "\(event.name)"]

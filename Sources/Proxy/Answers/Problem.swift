@@ -1,6 +1,7 @@
 import CurlTransport
 import HTTPMessage
 import Heimdallr
+import Reports
 
 /// An answer of the proxy's own: what went wrong, whose fault it is, and what to do. All are listed in
 /// docs/architecture.md, "The proxy's own answers".

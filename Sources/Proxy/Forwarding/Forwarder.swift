@@ -4,6 +4,7 @@ import HTTPMessage
 import HTTPServer
 import Heimdallr
 import Reactor
+import Reports
 
 /// Answers the requests of one client's connection by asking upstreams: does what `Gate` and `Exchange` decide, and has
 /// no rules of its own. One for each connection, used for all of its requests. Loop's thread only.

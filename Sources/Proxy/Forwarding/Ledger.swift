@@ -1,6 +1,7 @@
 import HTTPMessage
 import HTTPServer
 import Reactor
+import Reports
 
 /// What metrics and access log want to know of one request, as far as it can't be read from the request itself.
 struct Ledger {

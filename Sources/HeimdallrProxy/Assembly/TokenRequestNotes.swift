@@ -1,23 +1,17 @@
 import CurlTransport
 import Heimdallr
+import Reports
 import Synchronization
 
 /// Where one client's last request went, and why it failed where it did: what the log, `status` and the page say of a
 /// token that did not come. Stays until the next one has ended. Any thread.
-final class LastTokenRequest: Sendable {
-    struct State {
-        /// Without its query, which may hold what nobody should read.
-        var url: String?
-        /// `nil`: there was an answer.
-        var cause: String?
-    }
-
-    private let state = Mutex((ended: State(), cause: String?.none))
-    var current: State { state.withLock { $0.ended } }
+final class TokenRequestNotes: Sendable {
+    private let state = Mutex((ended: LastTokenRequest(), cause: String?.none))
+    var current: LastTokenRequest { state.withLock { $0.ended } }
 
     fileprivate func ended(_ url: String, withAnswer: Bool) {
         state.withLock {
-            $0.ended = State(
+            $0.ended = LastTokenRequest(
                 url: String(url.prefix { $0 != "?" && $0 != "#" }), cause: withAnswer ? nil : $0.cause)
             $0.cause = nil
         }
@@ -30,7 +24,7 @@ final class LastTokenRequest: Sendable {
 /// Notes it on the way.
 struct NotingHTTPClient: HeimdallrHTTPClient {
     let client: any HeimdallrHTTPClient
-    let last: LastTokenRequest
+    let last: TokenRequestNotes
 
     func send(_ request: HeimdallrHTTPRequest) async throws -> HeimdallrHTTPResponse {
         do {

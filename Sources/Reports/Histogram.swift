@@ -1,0 +1,49 @@
+/// Counts of durations by size.
+public struct Histogram: Sendable, Equatable {
+    /// Upper bounds in seconds, rising; the last bucket has none.
+    public let bounds: [Double]
+    /// One more than bounds; each value in one bucket only.
+    public private(set) var counts: [UInt64]
+    /// In seconds.
+    public private(set) var sum = 0.0
+
+    public init(bounds: [Double]) {
+        self.bounds = bounds
+        counts = Array(repeating: 0, count: bounds.count + 1)
+    }
+
+    public mutating func record(_ duration: Duration) {
+        let seconds = max(0, duration.inSeconds)
+        counts[bounds.firstIndex { seconds <= $0 } ?? bounds.count] += 1
+        sum += seconds
+    }
+
+    /// Adds values that were counted elsewhere.
+    /// - Parameters:
+    ///   - bucket: from 0 to the number of bounds.
+    ///   - seconds: their sum.
+    public mutating func add(_ count: UInt64, bucket: Int) { counts[bucket] &+= count }
+    public mutating func add(seconds: Double) { sum += seconds }
+
+    /// - Precondition: the bounds are the same.
+    public mutating func add(_ other: Histogram) {
+        for (index, count) in other.counts.enumerated() where index < counts.count { counts[index] &+= count }
+        sum += other.sum
+    }
+
+    /// - Precondition: the bounds are the same, and the other's values are among these.
+    public func less(_ other: Histogram) -> Histogram {
+        var rest = self
+        for (index, count) in other.counts.enumerated() where index < counts.count {
+            rest.counts[index] -= min(count, rest.counts[index])
+        }
+        rest.sum = max(0, sum - other.sum)
+        return rest
+    }
+
+    public var total: UInt64 { counts.reduce(0, &+) }
+}
+
+extension Duration {
+    public var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
+}
