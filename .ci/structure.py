@@ -52,7 +52,8 @@ BRIDGE = "HeimdallrFoundation"
 # child programs; libyaml.
 MAY_BE_UNSAFE = {"CLinux", "Reactor", "CurlTransport", "Cryptography", "FileSystem", "QRCode"}
 UNSAFE_FILES = {
-    "HeimdallrProxy/SystemCalls.swift", "HeimdallrProxy/Terminal.swift", "Configuration/YAMLEvents.swift",
+    "HeimdallrProxy/SystemCalls.swift", "HeimdallrProxy/Terminal.swift", "HeimdallrProxy/ChildProgram.swift",
+    "Configuration/YAMLEvents.swift",
 }
 UNSAFE = re.compile(
     r"\bunsafe\b|\bUnsafe(Mutable|Raw|MutableRaw)?(Buffer)?Pointer\b|\bwithUnsafe\w*\b|@unchecked\b|\bunowned\(unsafe\)"

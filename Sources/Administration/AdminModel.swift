@@ -103,7 +103,8 @@ final class AdminModel: Sendable {
     func metrics() async -> String {
         await metricsRendering.page { [self] in
             MetricsPage(
-                traffic: await sources.traffic(), clients: clients.map(\.status), tokens: tokens, now: WallClock.now()
+                traffic: await sources.traffic(), clients: clients.map(\.status), tokens: tokens, now: WallClock.now(),
+                reloads: sources.reloads
             ).text
         }
     }

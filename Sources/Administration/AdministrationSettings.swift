@@ -93,6 +93,8 @@ public struct AdministrationSources: Sendable {
     }
     /// Whom the proxy serves; empty: everybody.
     public var users: [String] = []
+    /// How often things were read again.
+    public var reloads = ReloadCounts()
 
     public init(
         version: String, clients: [Client], pulse: @escaping @Sendable () async -> Void,

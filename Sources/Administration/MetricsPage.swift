@@ -8,11 +8,13 @@ struct MetricsPage {
     let tokens: TokenMetrics
     /// In seconds since 1970.
     let now: Int64
+    var reloads = ReloadCounts()
 
     var text: String {
         var output = PrometheusText()
         writeTraffic(&output)
         writeTokens(&output)
+        writeReloads(&output)
         return output.text
     }
 

@@ -71,6 +71,36 @@ struct BadClientValueTests {
             "client_secret: {file: /dev/null}",
             "5:27: clients.a.client_secret: can't read the secret file /dev/null: this is not a regular file"
         ),
+        (
+            "client_secret: {command: vault read}",
+            "5:30: clients.a.client_secret.command: write a list: [program, argument, …]; no shell reads it"
+        ),
+        (
+            "client_secret: {command: [no-such-program-anywhere, x]}",
+            "5:31: clients.a.client_secret.command: there is no program \"no-such-program-anywhere\" in PATH: install it, "
+                + "or write its absolute path"
+        ),
+        (
+            "client_secret: {command: [/nonexistent/x]}",
+            "5:31: clients.a.client_secret.command: write the path of a program that this process may run, not "
+                + "\"/nonexistent/x\""
+        ),
+        (
+            "client_secret: {command: [/etc]}",
+            "5:31: clients.a.client_secret.command: write the path of a program that this process may run, not \"/etc\""
+        ),
+        (
+            "client_secret: {command: [/bin/true], refresh: 10ms}",
+            "5:52: clients.a.client_secret.refresh: write a duration from 1s to 1d, not \"10ms\""
+        ),
+        (
+            "client_secret: {env: SECRET, refresh: 5m}",
+            "5:43: clients.a.client_secret.refresh: this belongs to `command`: a file and a variable need none"
+        ),
+        (
+            "client_secret: {command: [/bin/true], file: x}",
+            "5:20: clients.a.client_secret: write either `file` or `command`, not both"
+        ),
         ("client_secret: {path: x}", "5:20: clients.a.client_secret: write {file: PATH} or {env: NAME}"),
         (
             "client_secret: {env: SECRET, file: x}",

@@ -37,9 +37,21 @@ enum Files {
             return program.isEmpty ? "write the name of a program" : nil
         }
         guard program.hasPrefix("/") else { return "write a program's name, or its absolute path" }
-        guard FileSystem.isExecutable(program) else {
+        guard isProgram(program) else {
             return "write the path of a program that this process may run"
         }
         return nil
+    }
+
+    /// Whether a bare name is found as posix_spawnp(3) finds it. Without `PATH` the C library has one of its own.
+    static func isInPath(_ name: String, _ path: String?) -> Bool {
+        (path ?? "/bin:/usr/bin").split(separator: ":", omittingEmptySubsequences: false).contains { folder in
+            isProgram(folder.isEmpty ? name : "\(folder)/\(name)")
+        }
+    }
+
+    /// A folder can be executable too.
+    private static func isProgram(_ path: String) -> Bool {
+        FileStatus(of: path)?.kind == .regular && FileSystem.isExecutable(path)
     }
 }

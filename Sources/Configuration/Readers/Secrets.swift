@@ -1,5 +1,5 @@
 extension Section {
-    /// A secret: `{file: PATH}`, `{env: NAME}`, `${NAME}`, or (with a warning) the value itself.
+    /// A secret: `{file: PATH}`, `{env: NAME}`, `{command: [PROGRAM, …]}`, `${NAME}`, or (with a warning) the value itself.
     func secret(_ key: String) -> SecretSource? {
         guard let node = node(key) else { return nil }
         switch node.content {
@@ -26,7 +26,8 @@ extension Section {
 
     private func secret(_ key: String, _ entries: [Node.Entry], at position: Position) -> SecretSource? {
         let inner = Section(entries, path: name(of: key), pattern: "secret", at: position, diagnostics)
-        guard inner.has("file") || inner.has("env") else {
+        let kinds = ["file", "env", "command"].filter(inner.has)
+        guard !kinds.isEmpty else {
             error(key, "write {file: PATH} or {env: NAME}")
             return nil
         }
@@ -36,10 +37,16 @@ extension Section {
             guard Substitution.isName(text) else { throw Misfit("write the name of an environment variable") }
             return text
         }
-        if inner.has("file"), inner.has("env") {
-            error(key, "write either `file` or `env`, not both")
+        let words = inner.command("command", isSearched: true)
+        let refresh = inner.value("refresh", Grammar.duration(.seconds(1)...Self.day))
+        guard kinds.count == 1 else {
+            error(key, "write either `\(kinds.dropLast().joined(separator: "`, `"))` or `\(kinds[kinds.count - 1])`, not both")
             return nil
         }
+        if inner.has("refresh"), !inner.has("command") {
+            inner.error("refresh", "this belongs to `command`: a file and a variable need none")
+        }
+        if !words.isEmpty { return .command(words, refresh: refresh ?? .seconds(300)) }
         if let file { return fileSecret(file, label: label(key), at: inner.position(of: "file")) }
         if let variable { return environmentSecret(variable, label: label(key), at: inner.position(of: "env")) }
         return nil

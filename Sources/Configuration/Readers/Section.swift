@@ -135,8 +135,8 @@ final class Section {
         diagnostics.warn(node.position, label(key, node) + advice)
     }
 
-    /// A hook's command may be a shell with a line of its own.
-    private func leavesDollars(_ key: String) -> Bool { pattern == "hooks" && key == "command" }
+    /// A command may be a shell with a line of its own.
+    private func leavesDollars(_ key: String) -> Bool { ["hooks", "secret"].contains(pattern) && key == "command" }
 
     func value<T>(_ key: String, _ parse: (String) throws(Misfit) -> T) -> T? {
         guard let node = node(key) else { return nil }

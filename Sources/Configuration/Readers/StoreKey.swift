@@ -12,6 +12,8 @@ extension Section {
             // That it can't be read was said when it was first looked for.
             guard let content = try? Files.read(path, limit: 64 * 1024) else { return }
             text = content
+        // Nothing is run to check a configuration.
+        case .command: return
         }
         guard !StoreKey.isGood(text) else { return }
         error(

@@ -28,24 +28,6 @@ extension Section {
         }
         return settings
     }
-
-    /// A program and its arguments. Arguments may be equal, and empty.
-    private func command(_ key: String) -> [String] {
-        guard let node = node(key) else { return [] }
-        guard case .sequence(let elements) = node.content, !elements.isEmpty else {
-            error(key, "write a list: [program, argument, …]; no shell reads it")
-            return []
-        }
-        let words = elements.compactMap { text($0, key) }
-        guard words.count == elements.count, let program = words.first else { return [] }
-        if let fault = Files.programFault(program) {
-            diagnostics.error(elements[0].position, "\(label(key))\(fault), not \"\(Self.shown(program))\"")
-        }
-        if let position = words.firstIndex(where: { $0.utf8.contains(0) }) {
-            diagnostics.error(elements[position].position, label(key) + "an argument can't hold a NUL byte")
-        }
-        return words
-    }
 }
 
 extension Grammar {

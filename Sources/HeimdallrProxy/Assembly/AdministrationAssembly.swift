@@ -13,17 +13,22 @@ struct AdministrationAssembly {
     private let server: ProxyServer
     private let lastRequests: [String: TokenRequestNotes]
     private let failures: UpstreamFailures
+    private let secrets: SecretShelf
+    private let reloads: ReloadCounts
 
     /// - Parameter lastRequests: of the clients, by name.
     init(
         _ configuration: Configuration, clients: [String: Heimdallr], server: ProxyServer,
-        lastRequests: [String: TokenRequestNotes], failures: UpstreamFailures
+        lastRequests: [String: TokenRequestNotes], failures: UpstreamFailures, secrets: SecretShelf,
+        reloads: ReloadCounts
     ) {
         self.configuration = configuration
         self.clients = clients
         self.server = server
         self.lastRequests = lastRequests
         self.failures = failures
+        self.secrets = secrets
+        self.reloads = reloads
     }
 
     /// `nil` where nobody would read them.
@@ -42,7 +47,7 @@ struct AdministrationAssembly {
         var settings = AdministrationSettings(host: host, port: port)
         settings.socket = admin.socket
         settings.hosts = admin.hosts
-        settings.token = admin.token?.provider
+        settings.token = admin.token.map { AdminTokenRule.guarding(secrets.door($0)) }
         settings.runtimeDirectory = ProcessEnvironment.value(of: "XDG_RUNTIME_DIR")
         return try await Administration.start(settings, sources: sources, tokens: tokens, logger: logger)
     }
@@ -68,6 +73,7 @@ struct AdministrationAssembly {
             },
             route: { [server] method, url in server.explain(method: method, url: url) })
         sources.refusal = { client, error, signIn in TokenRefusal(error, client: client, signIn: signIn) }
+        sources.reloads = reloads
         sources.users = configuration.proxy.users.keys.sorted()
         sources.rules = UpstreamExamples(configuration, addresses: server.addresses.map { $0.description }).rules
         return sources

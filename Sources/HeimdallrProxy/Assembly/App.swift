@@ -18,16 +18,19 @@ struct App {
     func start() async throws -> RunningApp {
         var loops: [EventLoop] = []
         for index in 0..<configuration.proxy.threads { loops.append(try EventLoop.start(name: "loop \(index)")) }
-        let store = try await StoreAssembly(settings: configuration.store, logger: logger).make()
+        let reloads = ReloadCounts()
+        let secrets = SecretShelf(configuration, counts: reloads, logger: logger)
+        let store = try await StoreAssembly(settings: configuration.store, secrets: secrets, logger: logger).make()
         let tokens = AdministrationAssembly.tokenMetrics(configuration)
         var clients: [String: Heimdallr] = [:]
         var lastRequests: [String: TokenRequestNotes] = [:]
         for settings in configuration.clients {
             let last = TokenRequestNotes()
             lastRequests[settings.name] = last
-            clients[settings.name] = try ClientAssembly(settings, configuration).make(
+            clients[settings.name] = try ClientAssembly(settings, configuration, secrets).make(
                 on: loops[0], store: store, last: last, onTokenRequest: { tokens?.record($0) })
         }
+        await secrets.prime()
         let signIns = SignInDirectory()
         var observer = ProxyObserver()
         observer.signIn = { signIns.hint(for: $0) }
@@ -52,11 +55,12 @@ struct App {
         }
         let server = try await ProxyServer(
             configuration, clients: clients, loops: loops, observer: observer,
-            users: configuration.proxy.users.mapValues(\.provider))
+            users: configuration.proxy.users.mapValues { secrets.door($0) })
         let administration: Administration?
         do {
             administration = try await AdministrationAssembly(
-                configuration, clients: clients, server: server, lastRequests: lastRequests, failures: failures
+                configuration, clients: clients, server: server, lastRequests: lastRequests, failures: failures,
+                secrets: secrets, reloads: reloads
             ).start(tokens: tokens, logger: logger)
         } catch {
             await server.drain(within: .zero)

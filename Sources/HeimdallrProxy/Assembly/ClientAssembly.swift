@@ -9,9 +9,11 @@ import Reactor
 struct ClientAssembly {
     private let settings: ClientSettings
     private let trustAnchors: String?
+    private let secrets: SecretShelf
 
-    init(_ settings: ClientSettings, _ configuration: Configuration) {
+    init(_ settings: ClientSettings, _ configuration: Configuration, _ secrets: SecretShelf) {
         self.settings = settings
+        self.secrets = secrets
         trustAnchors = configuration.trustAnchorsFile
     }
 
@@ -69,7 +71,7 @@ struct ClientAssembly {
         let method: OAuthClientSecretCredentials.Method =
             settings.authMethod == .clientSecretPost ? .post : .basic(BasicEncoding(settings.basicEncoding))
         return OAuthClientSecretCredentials(
-            identifier: settings.clientID, secret: secret.provider, method: method)
+            identifier: settings.clientID, secret: secrets.secret(secret), method: method)
     }
 
     private var grant: any OAuthAuthorizationGrant {
@@ -77,16 +79,22 @@ struct ClientAssembly {
         case .clientCredentials: ClientCredentialsGrant()
         case .password:
             if let username = settings.username {
-                PasswordGrant(username: username, password: settings.password.provider)
+                PasswordGrant(username: username, password: provider(settings.password))
             } else {
                 InteractiveGrant(.password)
             }
-        case .refreshToken: RefreshTokenGrant(refreshToken: settings.refreshToken.provider)
+        case .refreshToken: RefreshTokenGrant(refreshToken: provider(settings.refreshToken))
         case .extension(let type): ExtensionGrant(type: type, parameters: parameters)
         case .authorizationCode: InteractiveGrant(.browser)
         case .deviceCode: InteractiveGrant(.device)
         case .implicit: InteractiveGrant(.implicit)
         }
+    }
+
+    /// Configuration has made sure that it is there where it is needed.
+    private func provider(_ source: SecretSource?) -> any SecretProvider {
+        source.map { secrets.secret($0) }
+            ?? SecretClosureProvider { throw SecretProviderError("no secret is configured") }
     }
 
     private var poolOptions: PoolOptions {
@@ -98,30 +106,6 @@ struct ClientAssembly {
         options.certificateFile = settings.tls.certFile
         options.keyFile = settings.tls.keyFile
         return options
-    }
-}
-
-extension SecretSource {
-    /// Reads it anew each time it is asked.
-    var provider: any SecretProvider {
-        switch self {
-        case .literal(let text): return Secret(text)
-        case .file(let path): return SecretFileProvider(path: path)
-        case .environment(let name):
-            return SecretClosureProvider {
-                guard let value = ProcessEnvironment.value(of: name) else {
-                    throw SecretProviderError("the environment variable \(name) is not set")
-                }
-                return Secret(value)
-            }
-        }
-    }
-}
-
-extension Optional<SecretSource> {
-    /// Configuration has made sure that it is there where it is needed.
-    fileprivate var provider: any SecretProvider {
-        self?.provider ?? SecretClosureProvider { throw SecretProviderError("no secret is configured") }
     }
 }
 

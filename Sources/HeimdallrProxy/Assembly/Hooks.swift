@@ -169,7 +169,8 @@ struct Hooks: Sendable {
 }
 
 extension ChildProgram.Ending {
-    fileprivate var inWords: String {
+    /// To stand behind a colon.
+    var inWords: String {
         switch self {
         case .exited(127): "it could not be found or run"
         case .exited(let code): "it ended with exit code \(code)"

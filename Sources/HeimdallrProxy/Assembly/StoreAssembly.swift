@@ -6,13 +6,14 @@ import Synchronization
 /// Makes the token store out of its settings.
 struct StoreAssembly {
     let settings: StoreSettings
+    let secrets: SecretShelf
     let logger: Logger
 
     /// - Throws: `TokenStoreError` when it can't work until somebody changes something. A disk that only happens to be in
     ///   trouble is no reason not to start: tokens are kept in memory meanwhile.
     func make() async throws(TokenStoreError) -> any OAuthAccessTokenStore {
         guard case .file(let directory, let source) = settings else { return OAuthAccessTokenMemoryStore() }
-        let store = OAuthAccessTokenFileStore(directory: directory, key: try Self.key(from: source))
+        let store = OAuthAccessTokenFileStore(directory: directory, key: try await key(from: source))
         do {
             try await store.prepare()
         } catch let error as TokenStoreError where error.kind == .misconfigured {
@@ -23,7 +24,7 @@ struct StoreAssembly {
         return LoggedTokenStore(store, logger: logger)
     }
 
-    private static func key(from source: SecretSource) throws(TokenStoreError) -> TokenStoreKey {
+    private func key(from source: SecretSource) async throws(TokenStoreError) -> TokenStoreKey {
         switch source {
         case .literal(let text): return try TokenStoreKey(Secret(text))
         case .file(let path): return try TokenStoreKey(file: path)
@@ -32,6 +33,12 @@ struct StoreAssembly {
                 throw TokenStoreError("the environment variable \(name) is not set", kind: .misconfigured)
             }
             return try TokenStoreKey(Secret(value))
+        case .command:
+            let key: Secret
+            do { key = try await secrets.secret(source).secret() } catch {
+                throw TokenStoreError("store.key: \(error)", kind: .misconfigured)
+            }
+            return try TokenStoreKey(key)
         }
     }
 }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Configuration
 import FileSystem
+import Heimdallr
 
 /// Where the configuration comes from: the file that was named, else `config.yaml` of the current folder, else the
 /// environment.
@@ -99,7 +100,20 @@ enum AdminTokenRule {
     /// - Returns: what is wrong with it, and what to do; `nil` also when it can't be read, which is reported elsewhere.
     static func fault(_ token: SecretSource?, environment: [String: String]) -> String? {
         guard let token, let count = count(token, environment), count < minimum else { return nil }
-        return "admin.token: it has \(count) octets, which can be guessed: take at least \(minimum), made by "
+        return fault(count)
+    }
+
+    /// One that is too short by now, or came from a command, opens nothing.
+    static func guarding(_ token: any SecretProvider) -> any SecretProvider {
+        SecretClosureProvider {
+            let secret = try await token.secret()
+            guard secret.count >= minimum else { throw SecretProviderError(fault(secret.count)) }
+            return secret
+        }
+    }
+
+    private static func fault(_ count: Int) -> String {
+        "admin.token: it has \(count) octets, which can be guessed: take at least \(minimum), made by "
             + "`head -c 24 /dev/urandom | base64` for one"
     }
 
@@ -107,6 +121,8 @@ enum AdminTokenRule {
         switch token {
         case .literal(let text): return text.utf8.count
         case .environment(let name): return environment[name]?.utf8.count
+        // Nothing is run to check a configuration.
+        case .command: return nil
         case .file(let path):
             guard var bytes = try? FileSystem.read(path, limit: 64 * 1024)[...] else { return nil }
             while let last = bytes.last, last == 0x0A || last == 0x0D { bytes.removeLast() }

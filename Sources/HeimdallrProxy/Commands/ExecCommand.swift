@@ -1,6 +1,7 @@
 import ArgumentParser
 import Configuration
 import Cryptography
+import Heimdallr
 import WireText
 
 /// Runs a program that is to use the proxy.
@@ -95,6 +96,13 @@ struct ExecCommand: ParsableCommand {
         case .file(let path):
             do throws(CryptographyError) {
                 secret = try SecretFile.read(path: path).withSpan { [UInt8](copying: $0) }
+            } catch {
+                throw Self.failure("proxy.users: \(error)")
+            }
+        case .command(let words, _):
+            let command = SecretCommand(words: words, environment: ChildEnvironment.of(environment, settings))
+            do throws(SecretProviderError) {
+                secret = try command.run().revealedBytes
             } catch {
                 throw Self.failure("proxy.users: \(error)")
             }

@@ -20,10 +20,11 @@ struct Trial {
     func results() async throws -> [Result] {
         let loop = try EventLoop.start(name: "trial")
         defer { loop.stop() }
+        let secrets = SecretShelf(configuration)
         var clients: [Candidate] = []
         for settings in configuration.clients {
             let last = TokenRequestNotes()
-            let heimdallr = try ClientAssembly(settings, configuration).make(
+            let heimdallr = try ClientAssembly(settings, configuration, secrets).make(
                 on: loop, store: OAuthAccessTokenMemoryStore(), last: last, onTokenRequest: { _ in })
             clients.append(Candidate(settings: settings, heimdallr: heimdallr, last: last))
         }

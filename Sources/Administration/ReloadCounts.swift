@@ -1,0 +1,76 @@
+import Synchronization
+
+/// Counts how often what the configuration names was read again while the process runs. Any thread. Labels come from the
+/// configuration; what it names no longer stays, so that a counter never goes back.
+public final class ReloadCounts: Sendable {
+    /// What is read again.
+    public enum Thing: Sendable, Hashable {
+        /// A file that changed, by its path.
+        case file(String)
+        /// A run of a command that prints a secret, by its program.
+        case command(String)
+        case configuration
+    }
+
+    struct Counts: Sendable, Equatable {
+        var good: UInt64 = 0
+        var bad: UInt64 = 0
+        var isLastGood = true
+    }
+
+    private let counts = Mutex<[Thing: Counts]>([:])
+
+    public init() {}
+
+    /// From here on it is listed, with nothing counted.
+    public func expect(_ thing: Thing) { counts.withLock { $0[thing] = $0[thing] ?? Counts() } }
+
+    public func record(_ thing: Thing, isGood: Bool) {
+        counts.withLock { counts in
+            var count = counts[thing] ?? Counts()
+            if isGood { count.good += 1 } else { count.bad += 1 }
+            count.isLastGood = isGood
+            counts[thing] = count
+        }
+    }
+
+    var snapshot: [Thing: Counts] { counts.withLock { $0 } }
+}
+
+extension MetricsPage {
+    func writeReloads(_ output: inout PrometheusText) {
+        let counts = reloads.snapshot
+        var files: [(name: String, counts: ReloadCounts.Counts)] = []
+        var commands: [(name: String, counts: ReloadCounts.Counts)] = []
+        for (thing, count) in counts {
+            switch thing {
+            case .file(let path): files.append((path, count))
+            case .command(let program): commands.append((program, count))
+            case .configuration: break
+            }
+        }
+        output.begin(
+            "heimdallr_file_reloads_total", .counter,
+            "Files of secrets, keys and certificates that changed, by whether the new content was good.")
+        for (name, count) in files.sorted(by: { $0.name < $1.name }) {
+            output.sample(["file": name, "result": "taken"], count.good)
+            output.sample(["file": name, "result": "refused"], count.bad)
+        }
+        output.begin(
+            "heimdallr_secret_command_runs_total", .counter, "Runs of commands that print a secret, by how they ended.")
+        for (name, count) in commands.sorted(by: { $0.name < $1.name }) {
+            output.sample(["command": name, "result": "ok"], count.good)
+            output.sample(["command": name, "result": "failed"], count.bad)
+        }
+        let configuration = counts[.configuration] ?? ReloadCounts.Counts()
+        output.begin(
+            "heimdallr_configuration_reloads_total", .counter,
+            "How often the configuration was read again, by whether it was good.")
+        output.sample(["result": "taken"], configuration.good)
+        output.sample(["result": "refused"], configuration.bad)
+        output.begin(
+            "heimdallr_configuration_good", .gauge,
+            "1 while the configuration that was read last is in use, 0 while it was refused.")
+        output.sample([:], configuration.isLastGood ? 1 : 0)
+    }
+}

@@ -1,0 +1,25 @@
+extension Section {
+    /// A program and its arguments. Arguments may be equal, and empty.
+    /// - Parameter isSearched: a bare name has to be found in `PATH` now, and not only when the time comes.
+    func command(_ key: String, isSearched: Bool = false) -> [String] {
+        guard let node = node(key) else { return [] }
+        guard case .sequence(let elements) = node.content, !elements.isEmpty else {
+            error(key, "write a list: [program, argument, …]; no shell reads it")
+            return []
+        }
+        let words = elements.compactMap { text($0, key) }
+        guard words.count == elements.count, let program = words.first else { return [] }
+        if let fault = Files.programFault(program) {
+            diagnostics.error(elements[0].position, "\(label(key))\(fault), not \"\(Self.shown(program))\"")
+        } else if isSearched, !program.contains("/"), !Files.isInPath(program, diagnostics.environment["PATH"]) {
+            diagnostics.error(
+                elements[0].position,
+                "\(label(key))there is no program \"\(Self.shown(program))\" in PATH: install it, or write its absolute "
+                    + "path")
+        }
+        if let position = words.firstIndex(where: { $0.utf8.contains(0) }) {
+            diagnostics.error(elements[position].position, label(key) + "an argument can't hold a NUL byte")
+        }
+        return words
+    }
+}

@@ -1,0 +1,125 @@
+import Synchronization
+
+/// A secret that may change while the process runs: what was read last and was good, whatever goes wrong afterwards. Any
+/// thread; reading is up to whoever made it, and never happens on the thread of who asks for `current`.
+package final class LiveSecret: SecretProvider {
+    /// When it is read.
+    package enum Reading: Sendable, Equatable {
+        /// It can't change.
+        case never
+        /// For each token request, and when `refresh` is called.
+        case eachTime
+        /// Again and again, in the background; who asks for it gets what was read last.
+        case every(Duration)
+    }
+
+    /// What came of one reading.
+    package enum Outcome: Sendable, Equatable {
+        case unchanged
+        /// `true`: the reading before it had failed.
+        case taken(isRecovery: Bool)
+        /// The last good one stays, if there was one.
+        case failed(SecretProviderError, hasValue: Bool, isNew: Bool)
+    }
+
+    private struct State {
+        var value: Secret?
+        var generation: UInt64 = 0
+        var fault: SecretProviderError?
+        var reading: Task<Void, Never>?
+        var timer: Task<Void, Never>?
+    }
+
+    private let kind: Reading
+    private let read: @Sendable () async throws -> Secret
+    private let told: @Sendable (Outcome) -> Void
+    private let state: Mutex<State>
+
+    /// One that stays as it is.
+    package init(_ secret: Secret) {
+        kind = .never
+        read = { secret }
+        told = { _ in }
+        state = Mutex(State(value: secret, generation: 1))
+    }
+
+    /// - Parameters:
+    ///   - read: gets it, and judges it; takes its time. Of what it throws only a `SecretProviderError` is shown.
+    ///   - told: called for each reading.
+    package init(
+        _ kind: Reading, read: @escaping @Sendable () async throws -> Secret,
+        told: @escaping @Sendable (Outcome) -> Void = { _ in }
+    ) {
+        self.kind = kind
+        self.read = read
+        self.told = told
+        state = Mutex(State())
+        guard case .every(let interval) = kind else { return }
+        let timer = Task { [weak self] in
+            while (try? await Task.sleep(for: interval)) != nil { await self?.refresh() }
+        }
+        state.withLock { $0.timer = timer }
+    }
+
+    deinit { state.withLock { $0.timer?.cancel() } }
+
+    /// The last good one; `nil`: there was none yet. Never waits.
+    package func current() -> Secret? { state.withLock { $0.value } }
+
+    /// Another number for each value that `current` had; 0: none yet.
+    package var generation: UInt64 { state.withLock { $0.generation } }
+
+    /// Why the last reading failed; `nil`: it did not.
+    package var fault: SecretProviderError? { state.withLock { $0.fault } }
+
+    /// As it is now, or as it was when it was good last.
+    /// - Throws: `SecretProviderError` when it was never good.
+    package func secret() async throws -> Secret {
+        switch kind {
+        case .never: break
+        case .eachTime: await take()
+        case .every: if current() == nil { await refresh() }
+        }
+        return try state.withLock { state in
+            guard let value = state.value else { throw state.fault ?? SecretProviderError("the secret was not read") }
+            return value
+        }
+    }
+
+    /// Reads it again; whoever comes while that is under way waits for the same reading.
+    package func refresh() async {
+        guard kind != .never else { return }
+        let task = state.withLock { state in
+            if let reading = state.reading { return reading }
+            let reading = Task {
+                await take()
+                self.state.withLock { $0.reading = nil }
+            }
+            state.reading = reading
+            return reading
+        }
+        await task.value
+    }
+
+    private func take() async {
+        do {
+            let secret = try await read()
+            let outcome = state.withLock { state -> Outcome in
+                let isRecovery = state.fault != nil
+                state.fault = nil
+                guard state.value != secret else { return isRecovery ? .taken(isRecovery: true) : .unchanged }
+                state.value = secret
+                state.generation += 1
+                return .taken(isRecovery: isRecovery)
+            }
+            told(outcome)
+        } catch {
+            let fault = error as? SecretProviderError ?? SecretProviderError("the secret could not be read")
+            let (hasValue, isNew) = state.withLock { state in
+                defer { state.fault = fault }
+                return (state.value != nil, state.fault != fault)
+            }
+            told(.failed(fault, hasValue: hasValue, isNew: isNew))
+        }
+    }
+}

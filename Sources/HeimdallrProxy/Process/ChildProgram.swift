@@ -1,0 +1,134 @@
+// Child programs, all in this file: posix_spawn(3) takes pointers, which strict memory safety wants marked. Every pointer
+// here lives for the one call it is passed to, but the buffer of `ChildOutput`, which lives as long as its owner.
+import CLinux
+import Glibc
+
+/// A program that runs beside this process, in a process group of its own. posix_spawn(3), waitpid(2).
+struct ChildProgram {
+    enum Ending: Equatable {
+        case exited(Int32)
+        case signalled(Int32)
+    }
+
+    let pid: Int32
+
+    /// - Parameters:
+    ///   - arguments: the program first, searched in `PATH`; never a shell.
+    ///   - environment: all of it.
+    ///   - input: what it reads from standard input, at most 4 KiB.
+    ///   - output: a descriptor that it prints to; `nil`: nowhere, where its errors always go.
+    init(
+        _ arguments: [String], environment: [String: String], input: [UInt8] = [], output: Int32? = nil
+    ) throws(SystemCallError) {
+        let ends = try Self.pipe()
+        defer { close(ends.0) }
+        // Fits into the pipe, so that nobody waits (pipe(7)).
+        OutputDescriptor(number: ends.1).write(Array(input.prefix(4096)))
+        close(ends.1)
+
+        var actions = unsafe posix_spawn_file_actions_t()
+        unsafe posix_spawn_file_actions_init(&actions)
+        defer { unsafe posix_spawn_file_actions_destroy(&actions) }
+        unsafe posix_spawn_file_actions_adddup2(&actions, ends.0, STDIN_FILENO)
+        if let output {
+            unsafe posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
+        } else {
+            unsafe posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0)
+        }
+        unsafe posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0)
+        unsafe posix_spawn_file_actions_addclosefrom_np(&actions, 3)
+
+        var attributes = posix_spawnattr_t()
+        unsafe posix_spawnattr_init(&attributes)
+        defer { unsafe posix_spawnattr_destroy(&attributes) }
+        var everything = sigset_t()
+        unsafe sigfillset(&everything)
+        var nothing = sigset_t()
+        unsafe sigemptyset(&nothing)
+        unsafe posix_spawnattr_setsigdefault(&attributes, &everything)
+        unsafe posix_spawnattr_setsigmask(&attributes, &nothing)
+        unsafe posix_spawnattr_setpgroup(&attributes, 0)
+        unsafe posix_spawnattr_setflags(
+            &attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP))
+
+        var argv: [UnsafeMutablePointer<CChar>?] = unsafe arguments.map { unsafe strdup($0) }
+        unsafe argv.append(nil)
+        var envp: [UnsafeMutablePointer<CChar>?] = unsafe environment.map { unsafe strdup("\($0.key)=\($0.value)") }
+        unsafe envp.append(nil)
+        defer { unsafe (argv + envp).forEach { unsafe free($0) } }
+        var pid: Int32 = 0
+        guard let program = unsafe argv[0] else { throw SystemCallError(number: ENOENT) }
+        let failure = unsafe posix_spawnp(&pid, program, &actions, &attributes, argv, envp)
+        guard failure == 0 else { throw SystemCallError(number: failure) }
+        self.pid = pid
+    }
+
+    /// `nil` while it runs. Asks only once after the end: the process is gone then.
+    func ending() -> Ending? {
+        var status: Int32 = 0
+        guard unsafe waitpid(pid, &status, WNOHANG) == pid else { return nil }
+        let signal = status & 0x7F
+        return signal == 0 ? .exited((status >> 8) & 0xFF) : .signalled(signal)
+    }
+
+    fileprivate static func pipe() throws(SystemCallError) -> (Int32, Int32) {
+        var ends: (Int32, Int32) = (-1, -1)
+        let made = unsafe withUnsafeMutableBytes(of: &ends) { bytes in
+            unsafe pipe2(bytes.bindMemory(to: Int32.self).baseAddress, O_CLOEXEC)
+        }
+        guard made == 0 else { throw SystemCallError(number: errno) }
+        return ends
+    }
+
+    /// It, and what it has started.
+    func kill(_ signal: Int32) { _ = Glibc.kill(-pid, signal) }
+}
+
+/// What a program prints, to be read by this process: a pipe, and a bounded buffer that is wiped when it goes.
+@safe struct ChildOutput: ~Copyable {
+    enum Progress: Comparable { case nothing, some, ended, tooMuch }
+
+    private let readEnd: Int32
+    /// For the program. The end of what it prints shows once nobody has this one any more.
+    private(set) var writeEnd: Int32
+    private let buffer: UnsafeMutableBufferPointer<UInt8>
+    private var count = 0
+
+    /// - Parameter limit: in bytes; more is `tooMuch`.
+    init(limit: Int) throws(SystemCallError) {
+        (readEnd, writeEnd) = try ChildProgram.pipe()
+        unsafe buffer = .allocate(capacity: limit + 1)
+    }
+
+    deinit {
+        close(readEnd)
+        if writeEnd >= 0 { close(writeEnd) }
+        if let start = unsafe buffer.baseAddress { unsafe explicit_bzero(start, buffer.count) }
+        unsafe buffer.deallocate()
+    }
+
+    mutating func closeWriteEnd() {
+        if writeEnd >= 0 { close(writeEnd) }
+        writeEnd = -1
+    }
+
+    /// Waits for more, for so long. poll(2).
+    mutating func read(waiting milliseconds: Int32) -> Progress {
+        var interest = pollfd(fd: readEnd, events: Int16(POLLIN), revents: 0)
+        guard unsafe poll(&interest, 1, milliseconds) > 0 else { return .nothing }
+        let read = unsafe Glibc.read(readEnd, buffer.baseAddress.map { unsafe $0 + count }, buffer.count - count)
+        guard read != 0 else { return .ended }
+        count += max(0, read)
+        return unsafe count < buffer.count ? .some : .tooMuch
+    }
+
+    /// What was printed, without one line end at its end.
+    borrowing func withText<Result>(_ body: (Span<UInt8>) -> Result) -> Result {
+        var end = count
+        if end > 0, unsafe buffer[end - 1] == UInt8(ascii: "\n") {
+            end -= 1
+            if end > 0, unsafe buffer[end - 1] == UInt8(ascii: "\r") { end -= 1 }
+        }
+        return body(unsafe UnsafeBufferPointer(rebasing: buffer[..<end]).span)
+    }
+}

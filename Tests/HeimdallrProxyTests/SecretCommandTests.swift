@@ -1,0 +1,61 @@
+import Heimdallr
+import Testing
+
+@testable import HeimdallrProxy
+
+@Suite("a secret that a command prints", .timeLimit(.minutes(2)))
+struct SecretCommandTests {
+    private func run(_ words: [String], environment: [String: String] = ["PATH": "/bin:/usr/bin"]) throws -> String {
+        try SecretCommand(words: words, environment: environment).run().revealed
+    }
+
+    private func fault(_ words: [String]) -> String {
+        do { return "no fault: \(try run(words))" } catch { return "\(error)" }
+    }
+
+    @Test func `what it prints without its line end, and nothing that a shell would make of its arguments`() throws {
+        #expect(try run(["printf", "a b\n"]) == "a b")
+        #expect(try run(["printf", "a\r\n"]) == "a")
+        #expect(try run(["printf", "a\n\n"]) == "a\n")
+        #expect(try run(["/bin/echo", "$(id); x", ""]) == "$(id); x ")
+    }
+
+    @Test func `it sees the environment that it is given and no other, and an empty input`() throws {
+        let text = try run(["env"], environment: ["PATH": "/bin:/usr/bin", "ONE": "1"])
+        #expect(Set(text.split(separator: "\n")) == ["PATH=/bin:/usr/bin", "ONE=1"])
+        #expect(try run(["sh", "-c", "cat; echo end"]) == "end")
+    }
+
+    @Test func `what goes wrong is said without its arguments, its output and its errors`() {
+        #expect(fault(["/nonexistent/program", "hidden"]) == "the command /nonexistent/program could not be run: No such file or directory")
+        #expect(fault(["sh", "-c", "echo hidden; echo hidden >&2; exit 3"]) == "the command sh failed: it ended with exit code 3")
+        #expect(fault(["sh", "-c", "kill -9 $$"]) == "the command sh failed: signal 9 ended it")
+        #expect(fault(["true"]) == "the command true printed nothing")
+        #expect(fault(["echo"]) == "the command echo printed nothing")
+    }
+
+    @Test func `more than 64 KiB are too much, and 64 KiB are not`() throws {
+        #expect(try run(["head", "-c", "65536", "/dev/zero"]).utf8.count == 65536)
+        #expect(fault(["head", "-c", "65537", "/dev/zero"]) == "the command head printed more than 64 KiB")
+        let begin = ContinuousClock.now
+        #expect(fault(["cat", "/dev/zero"]) == "the command cat printed more than 64 KiB")
+        #expect(ContinuousClock.now - begin < .seconds(5))
+    }
+
+    @Test func `one that hangs is ended after ten seconds with all that it started`() throws {
+        let begin = ContinuousClock.now
+        #expect(
+            fault(["sh", "-c", "trap '' TERM; sleep 61.25 & sleep 61.25; echo x"])
+                == "the command sh did not end in 10 s, and was ended")
+        let took = ContinuousClock.now - begin
+        #expect(took >= .seconds(10) && took < .seconds(15))
+        // Both are gone.
+        #expect(throws: SecretProviderError.self) { try run(["pgrep", "-f", "sleep 61[.]25"]) }
+    }
+
+    @Test func `what it leaves running does not hold its output open`() throws {
+        let begin = ContinuousClock.now
+        #expect(try run(["sh", "-c", "sleep 5 & echo here"]) == "here")
+        #expect(ContinuousClock.now - begin < .seconds(4))
+    }
+}
