@@ -91,7 +91,7 @@ struct BadClientValueTests {
         ),
         (
             "client_secret: {command: [/bin/true], refresh: 10ms}",
-            "5:52: clients.a.client_secret.refresh: write a duration from 1s to 1d, not \"10ms\""
+            "5:52: clients.a.client_secret.refresh: write a duration from 1s to 24h, not \"10ms\""
         ),
         (
             "client_secret: {env: SECRET, refresh: 5m}",

@@ -27,8 +27,12 @@ struct SecretCommandTests {
     }
 
     @Test func `what goes wrong is said without its arguments, its output and its errors`() {
-        #expect(fault(["/nonexistent/program", "hidden"]) == "the command /nonexistent/program could not be run: No such file or directory")
-        #expect(fault(["sh", "-c", "echo hidden; echo hidden >&2; exit 3"]) == "the command sh failed: it ended with exit code 3")
+        #expect(
+            fault(["/nonexistent/program", "hidden"])
+                == "the command /nonexistent/program could not be run: No such file or directory")
+        #expect(
+            fault(["sh", "-c", "echo hidden; echo hidden >&2; exit 3"])
+                == "the command sh failed: it ended with exit code 3")
         #expect(fault(["sh", "-c", "kill -9 $$"]) == "the command sh failed: signal 9 ended it")
         #expect(fault(["true"]) == "the command true printed nothing")
         #expect(fault(["echo"]) == "the command echo printed nothing")

@@ -40,7 +40,9 @@ extension Section {
         let words = inner.command("command", isSearched: true)
         let refresh = inner.value("refresh", Grammar.duration(.seconds(1)...Self.day))
         guard kinds.count == 1 else {
-            error(key, "write either `\(kinds.dropLast().joined(separator: "`, `"))` or `\(kinds[kinds.count - 1])`, not both")
+            error(
+                key,
+                "write either `\(kinds.dropLast().joined(separator: "`, `"))` or `\(kinds[kinds.count - 1])`, not both")
             return nil
         }
         if inner.has("refresh"), !inner.has("command") {
