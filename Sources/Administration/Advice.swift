@@ -83,6 +83,9 @@ public struct Advice {
         case .unknownTokenType(let type):
             "if the API takes such a token as Bearer, write `treat_as_bearer: [\(type)]`; else this server's tokens can't "
                 + "be used"
+        case .notAnAccessToken:
+            "write `requested_token_type: access_token`, or ask who runs the server for an exchange that gives access "
+                + "tokens"
         case .noTokenType: "if the API takes such a token as Bearer, write `default_token_type: Bearer`"
         case .alreadyExpired: "check the clocks, and how long the server lets tokens live"
         case .badAccessToken, .badRefreshToken: "ask who runs the server; such a token can't be sent"
@@ -109,6 +112,7 @@ public struct Advice {
         case .invalidScope: "check `scope`"
         case .unauthorizedClient, .unsupportedGrantType: "allow this grant type for the client at the server"
         case .invalidTarget: "check `resource` and `audience`"
+        case .invalidAuthorizationDetails: "check `authorization_details`: the server does not take a type or a field"
         case .serverError, .temporarilyUnavailable: "wait; it is tried again by itself"
         default:
             [401, 403].contains(error.status)

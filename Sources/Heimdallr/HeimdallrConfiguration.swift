@@ -30,6 +30,9 @@ public struct HeimdallrConfiguration: Sendable, Equatable {
     public var resource: [String] = []
     /// The `audience` parameter, which some servers want in place of `resource`.
     public var audience: String?
+    /// What exactly the token shall allow (RFC 9396): JSON objects, each with a `type`. Sent with every token request and
+    /// login; at most `maxAuthorizationDetails` bytes in all.
+    public var authorizationDetails: [JSONValue] = []
     /// Further form parameters of every token request, whatever the grant. None of `reservedParameters`.
     public var parameters: [FormParameter] = []
     /// Further header fields of every token request. None of `reservedHeaders`.
@@ -62,6 +65,9 @@ public struct HeimdallrConfiguration: Sendable, Equatable {
     /// Without an issuer or an endpoint; set one of them afterwards.
     public init() {}
 
+    /// How long `authorizationDetails` may be as JSON, in bytes.
+    public static let maxAuthorizationDetails = 16 * 1024
+
     /// Names that `parameters` can't have: the protocol sets them.
     public static let reservedParameters: Set<String> = [
         "grant_type", "client_id", "client_secret", "username", "password", "redirect_uri", "code", "assertion",
@@ -87,6 +93,7 @@ public struct HeimdallrConfiguration: Sendable, Equatable {
             }
             guard !Self.reservedHeaders.contains(header.name.lowercased()) else { throw .reservedHeader(header.name) }
         }
+        try validateAuthorizationDetails()
         guard defaultExpiresIn > .zero else { throw .notPositive("defaultExpiresIn") }
         guard timeout > .zero else { throw .notPositive("timeout") }
         guard refreshBefore >= .zero else { throw .notPositive("refreshBefore") }
@@ -94,6 +101,23 @@ public struct HeimdallrConfiguration: Sendable, Equatable {
 }
 
 extension HeimdallrConfiguration {
+    /// `authorizationDetails` as it is sent; `nil`: there are none.
+    var authorizationDetailsText: String? {
+        authorizationDetails.isEmpty
+            ? nil : JSON(.array(authorizationDetails)).text(.compact, escaping: .required)
+    }
+
+    private func validateAuthorizationDetails() throws(HeimdallrConfigurationError) {
+        for detail in authorizationDetails {
+            guard let type = detail["type"]?.string, !type.isEmpty else {
+                throw .malformedAuthorizationDetails("each is an object with a type (RFC 9396 section 2)")
+            }
+        }
+        guard (authorizationDetailsText?.utf8.count ?? 0) <= Self.maxAuthorizationDetails else {
+            throw .malformedAuthorizationDetails("they are longer than \(Self.maxAuthorizationDetails) bytes")
+        }
+    }
+
     private func validateEndpoints(_ method: LoginMethod?) throws(HeimdallrConfigurationError) {
         let endpoints = [
             ("issuer", issuer), ("token endpoint", tokenEndpoint), ("revocation endpoint", revocationEndpoint),
@@ -135,6 +159,8 @@ public enum HeimdallrConfigurationError: Error, Sendable, Hashable, CustomString
     case reservedHeader(String)
     /// `headers` has a field whose name or value HTTP does not allow (RFC 9110 section 5): its name.
     case malformedHeader(String)
+    /// `authorizationDetails` can't be sent: why.
+    case malformedAuthorizationDetails(String)
     /// A time that is too short: the setting's name. Only `refreshBefore` may be zero.
     case notPositive(String)
 
@@ -148,6 +174,7 @@ public enum HeimdallrConfigurationError: Error, Sendable, Hashable, CustomString
         case .reservedParameter(let name): "the parameter \(name) is the protocol's own and can't be set"
         case .reservedHeader(let name): "the header \(name) is the protocol's own and can't be set"
         case .malformedHeader(let name): "the header \(name) is not a valid header field"
+        case .malformedAuthorizationDetails(let reason): "the authorization details can't be sent: \(reason)"
         case .notPositive(let name): "\(name) must be greater than zero"
         }
     }

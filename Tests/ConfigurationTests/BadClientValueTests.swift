@@ -23,7 +23,12 @@ struct BadClientValueTests {
         ),
         (
             "grant_type: urn:ietf:params:oauth:grant-type:jwt-bearer",
-            "5:17: clients.a.grant_type: jwt-bearer is not supported yet: write client_credentials, authorization_code, device_code, password, refresh_token, token-exchange or an extension grant's URI"
+            "2:3: clients.a: `grant_type: jwt-bearer` needs `assertion`"
+        ),
+        ("grant_type: saml2-bearer", "2:3: clients.a: `grant_type: saml2-bearer` needs `assertion`"),
+        (
+            "assertion: ${SECRET}",
+            "5:16: clients.a.assertion: this belongs to `grant_type: jwt-bearer` and `saml2-bearer`: leave it out, or change `grant_type`"
         ),
         (
             "grant_type: client_credential",
@@ -31,11 +36,52 @@ struct BadClientValueTests {
         ),
         (
             "grant_type: saml",
-            "5:17: clients.a.grant_type: write client_credentials, authorization_code, device_code, password, refresh_token or an extension grant's URI, not \"saml\""
+            "5:17: clients.a.grant_type: write client_credentials, authorization_code, device_code, password, refresh_token, jwt-bearer, saml2-bearer, token-exchange or an extension grant's URI, not \"saml\""
+        ),
+        ("grant_type: token-exchange", "2:3: clients.a: `grant_type: token-exchange` needs `subject_token`"),
+        (
+            "grant_type: token-exchange\n    subject_token: ${SECRET}\n    params: {subject_token: x}",
+            "7:14: clients.a.params: \"subject_token\" has a key of its own: write `subject_token:` beside `params`"
         ),
         (
-            "grant_type: token-exchange\n    params: {subject_token_type: x}",
-            "6:13: clients.a.params: token-exchange needs `subject_token` under `params` (RFC 8693, section 2.1)"
+            "grant_type: token-exchange\n    subject_token: ${SECRET}\n    subject_token_type: acces_token",
+            "7:25: clients.a.subject_token_type: write access_token, not \"acces_token\""
+        ),
+        (
+            "grant_type: token-exchange\n    subject_token: ${SECRET}\n    requested_token_type: bearer",
+            "7:27: clients.a.requested_token_type: write one of access_token, refresh_token, id_token, saml1, saml2, jwt, or a URI, not \"bearer\""
+        ),
+        (
+            "grant_type: token-exchange\n    subject_token: ${SECRET}\n    actor_token_type: jwt",
+            "7:23: clients.a.actor_token_type: this needs `actor_token` too (RFC 8693, section 2.1)"
+        ),
+        (
+            "actor_token: ${SECRET}",
+            "5:18: clients.a.actor_token: this belongs to `grant_type: token-exchange`: leave it out, or change `grant_type`"
+        ),
+        (
+            "authorization_details: [{actions: [read]}]",
+            "5:29: clients.a.authorization_details: each entry needs a `type`, a text (RFC 9396, section 2)"
+        ),
+        (
+            "authorization_details: [{type: 1}]",
+            "5:29: clients.a.authorization_details: each entry needs a `type`, a text (RFC 9396, section 2)"
+        ),
+        (
+            "authorization_details: payment",
+            "5:28: clients.a.authorization_details: write a list of mappings, each with a `type` (RFC 9396), not a single value"
+        ),
+        (
+            "authorization_details: [{type: a, x: \(String(repeating: "[", count: 40) + String(repeating: "]", count: 40))}]",
+            "5:56: clients.a.authorization_details.x: this is nested deeper than 16 levels"
+        ),
+        (
+            "authorization_details: [{type: a, x: \(String(repeating: "y", count: 17_000))}]",
+            "5:28: clients.a.authorization_details: these are longer than 16 KiB as JSON: leave out what the server does not need"
+        ),
+        (
+            "params: {authorization_details: x}",
+            "5:14: clients.a.params: \"authorization_details\" has a key of its own: write `authorization_details:` beside `params`"
         ),
         (
             "token_endpoint_auth_method: basic",

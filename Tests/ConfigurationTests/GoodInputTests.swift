@@ -1,6 +1,7 @@
 import Configuration
 import HTTPMessage
 import Testing
+import WireText
 
 @Suite("Good input becomes values")
 struct GoodInputTests {
@@ -68,7 +69,12 @@ struct GoodInputTests {
                 grant_type: token-exchange
                 token_endpoint: https://idp.example.com/token
                 client_id: app
-                params: {subject_token: "${SECRET}", subject_token_type: "urn:x"}
+                subject_token: {env: SECRET}
+                actor_token: ${SECRET}
+                actor_token_type: urn:x
+                requested_token_type: jwt
+                authorization_details:
+                  - {type: payment, amount: 12.50, instant: true, note: "12", tags: [a, null]}
               own:
                 grant_type: https://example.com/grants/own
                 token_endpoint: https://idp.example.com/token
@@ -200,8 +206,21 @@ struct GoodInputTests {
         #expect(person.authMethod == .none)
         #expect(configuration.clients[2].grantType == .refreshToken)
         #expect(configuration.clients[2].refreshToken == .environment(name: "SECRET"))
-        #expect(configuration.clients[3].grantType == .extension("urn:ietf:params:oauth:grant-type:token-exchange"))
-        #expect(configuration.clients[3].params.first?.value == "s3cr3t")
+        let exchange = configuration.clients[3]
+        #expect(exchange.grantType == .tokenExchange)
+        #expect(
+            exchange.exchange
+                == ExchangeSettings(
+                    subject: .secret(.environment(name: "SECRET")),
+                    subjectType: "urn:ietf:params:oauth:token-type:access_token", actor: .environment(name: "SECRET"),
+                    actorType: "urn:x", requestedType: "urn:ietf:params:oauth:token-type:jwt"))
+        #expect(
+            exchange.authorizationDetails == [
+                .object([
+                    "type": .string("payment"), "amount": .number("12.50"), "instant": .bool(true),
+                    "note": .string("12"), "tags": .array([.string("a"), .null]),
+                ])
+            ])
         let own = configuration.clients[4]
         #expect(own.grantType == .extension("https://example.com/grants/own"))
         #expect(own.clientID == "12345")

@@ -1,7 +1,7 @@
 /// Reads one entry of `clients`.
 struct ClientReader {
     let section: Section
-    private(set) var settings: ClientSettings
+    var settings: ClientSettings
 
     static func read(_ name: String, _ section: Section) -> ClientSettings {
         var reader = ClientReader(section: section, settings: ClientSettings(name: name))
@@ -9,6 +9,7 @@ struct ClientReader {
         reader.readEndpoints()
         reader.readAuthentication()
         reader.readRequest()
+        reader.readShown(grant)
         reader.readLifetime()
         section.finish()
         if let grant { reader.checkGrant(grant) }
@@ -21,7 +22,7 @@ struct ClientReader {
     private static let urn = "urn:ietf:params:oauth:grant-type:"
     private static let shortNames = [
         "client_credentials", "password", "refresh_token", "authorization_code", "implicit", "device_code",
-        "jwt-bearer", "token-exchange",
+        "jwt-bearer", "saml2-bearer", "token-exchange",
     ]
 
     /// The grant; `nil` when it was refused already.
@@ -35,8 +36,8 @@ struct ClientReader {
             guard !Grammar.isAbsoluteURI(text) else { return text }
             if let near = Suggestion.nearest(to: text, among: Self.shortNames) { throw Misfit("write \(near)") }
             throw Misfit(
-                "write client_credentials, authorization_code, device_code, password, refresh_token or an extension "
-                    + "grant's URI")
+                "write client_credentials, authorization_code, device_code, password, refresh_token, jwt-bearer, "
+                    + "saml2-bearer, token-exchange or an extension grant's URI")
         }
         guard let name, !section.refusesYet("grant_type", value: name) else { return nil }
         let grant: ClientSettings.GrantType =
@@ -47,7 +48,9 @@ struct ClientReader {
             case "authorization_code": .authorizationCode
             case "implicit": .implicit
             case "device_code": .deviceCode
-            case "jwt-bearer", "token-exchange": .extension(Self.urn + name)
+            case "jwt-bearer": .jwtBearer
+            case "saml2-bearer": .saml2Bearer
+            case "token-exchange": .tokenExchange
             default: .extension(name)
             }
         settings.grantType = grant
@@ -67,14 +70,7 @@ struct ClientReader {
                 "grant_type",
                 "the implicit grant is deprecated (RFC 9700): use another one, or write `allow_deprecated: true`")
         }
-        if grant == .extension(Self.urn + "token-exchange") {
-            for name in ["subject_token", "subject_token_type"]
-            where !settings.params.contains(where: { $0.name == name }) {
-                section.error(
-                    section.has("params") ? "params" : "grant_type",
-                    "token-exchange needs `\(name)` under `params` (RFC 8693, section 2.1)")
-            }
-        }
+        checkShown(grant)
     }
 
     private func require(_ keys: [String], when needed: Bool, _ grant: String) {
@@ -134,7 +130,7 @@ struct ClientReader {
     private mutating func readAuthentication() {
         if let id = section.value("client_id", Grammar.printable) {
             settings.clientID = id
-        } else if !section.has("client_id") {
+        } else if !section.has("client_id"), !saysWhoItIs {
             section.diagnostics.error(
                 section.position,
                 "\(section.name(of: "client_id")) is missing: write the identifier that the authorization server issued"
@@ -170,7 +166,7 @@ struct ClientReader {
         "code_challenge_method", "nonce", "request", "request_uri", "response_mode", "device_code",
     ]
     /// Parameters that have a key of their own.
-    private static let ownParams = ["scope", "resource", "audience", "refresh_token"]
+    private static let ownParams = ["scope", "resource", "audience", "authorization_details", "refresh_token"]
     /// Fields that the client or the connection itself sets, in lower case.
     private static let reservedHeaders = [
         "authorization", "proxy-authorization", "host", "content-type", "content-length", "transfer-encoding",
@@ -182,7 +178,10 @@ struct ClientReader {
         settings.scope = readScope()
         settings.resource = section.list("resource", Grammar.resource) ?? []
         settings.audience = section.value("audience", Grammar.nonempty)
-        settings.params = section.pairs("params", name: Self.parameterName, value: Grammar.any)
+        settings.authorizationDetails = readAuthorizationDetails()
+        let ownParams = Self.ownParams + (settings.grantType == .tokenExchange ? Self.exchangeKeys : [])
+        settings.params = section.pairs(
+            "params", name: { text throws(Misfit) in try Self.parameterName(text, ownParams) }, value: Grammar.any)
         settings.headers = section.pairs("headers", name: Self.headerName, value: Grammar.headerValue)
         settings.username = section.value("username", Grammar.nonempty)
         settings.password = section.secret("password")
@@ -212,7 +211,7 @@ struct ClientReader {
         return (groups ?? []).flatMap { $0 }
     }
 
-    private static func parameterName(_ text: String) throws(Misfit) -> String {
+    private static func parameterName(_ text: String, _ ownParams: [String]) throws(Misfit) -> String {
         if reservedParams.contains(text) {
             throw Misfit("\"\(text)\" is set by the grant itself and can't be an extra parameter", quotes: false)
         }

@@ -4,16 +4,12 @@
 /// values say what to do meanwhile.
 enum NotSupportedYet {
     private static let table: [String: String] = [
-        "clients.*.grant_type=jwt-bearer": supportedGrants,
         "clients.*.token_endpoint_auth_method=client_secret_jwt": supportedMethods,
         "clients.*.token_endpoint_auth_method=private_key_jwt": supportedMethods,
         "clients.*.token_endpoint_auth_method=tls_client_auth": supportedMethods,
         "clients.*.token_endpoint_auth_method=self_signed_tls_client_auth": supportedMethods,
     ]
 
-    private static let supportedGrants =
-        "write client_credentials, authorization_code, device_code, password, refresh_token, token-exchange or an "
-        + "extension grant's URI"
     private static let supportedMethods = "write client_secret_basic, client_secret_post or none"
 
     /// What to do instead, when `key` (or `key=value`) is not supported yet.

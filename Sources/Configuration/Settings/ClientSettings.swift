@@ -1,7 +1,10 @@
+public import enum WireText.JSONValue
+
 /// One OAuth client.
 public struct ClientSettings: Sendable, Equatable {
     public enum GrantType: Sendable, Equatable {
         case clientCredentials, password, refreshToken, authorizationCode, implicit, deviceCode
+        case jwtBearer, saml2Bearer, tokenExchange
         /// Any other grant type, by its URI (RFC 6749, section 4.5).
         case `extension`(String)
     }
@@ -38,6 +41,12 @@ public struct ClientSettings: Sendable, Equatable {
     public var scope: [String] = []
     public var resource: [String] = []
     public var audience: String?
+    /// RFC 9396: objects with a `type`.
+    public var authorizationDetails: [JSONValue] = []
+    /// Of the grants `jwt-bearer` and `saml2-bearer`.
+    public var assertion: SecretSource?
+    /// Of the grant `token-exchange`.
+    public var exchange: ExchangeSettings?
     /// In the order of the file.
     public var params: [NameValue] = []
     public var headers: [NameValue] = []
@@ -62,7 +71,7 @@ public struct ClientSettings: Sendable, Equatable {
         switch grantType {
         case .authorizationCode, .implicit, .deviceCode: true
         case .password: username == nil
-        case .clientCredentials, .refreshToken, .extension: false
+        case .clientCredentials, .refreshToken, .jwtBearer, .saml2Bearer, .tokenExchange, .extension: false
         }
     }
 }

@@ -110,6 +110,9 @@ extension ClientSettings.GrantType: CustomStringConvertible {
         case .authorizationCode: "authorization_code"
         case .implicit: "implicit"
         case .deviceCode: "device_code"
+        case .jwtBearer: "urn:ietf:params:oauth:grant-type:jwt-bearer"
+        case .saml2Bearer: "urn:ietf:params:oauth:grant-type:saml2-bearer"
+        case .tokenExchange: "urn:ietf:params:oauth:grant-type:token-exchange"
         case .extension(let uri): uri
         }
     }

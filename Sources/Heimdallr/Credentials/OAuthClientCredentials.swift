@@ -98,3 +98,16 @@ public struct OAuthClientSecretCredentials: OAuthClientCredentials {
         }
     }
 }
+
+/// A client that does not say who it is: where what it shows says it all, as an assertion or a token to exchange may (RFC
+/// 7521 section 4.1, RFC 8693 section 2.1).
+public struct OAuthNoClientCredentials: OAuthClientCredentials {
+    /// Empty, and not sent.
+    public let identifier = ""
+
+    /// It has no settings.
+    public init() {}
+
+    /// Adds nothing.
+    public func authenticate(_ request: inout TokenRequest) {}
+}

@@ -102,6 +102,9 @@ struct TokenExchange: Sendable {
             fixed.append(FormParameter("scope", configuration.scope.joined(separator: " ")))
         }
         if let audience = configuration.audience { fixed.append(FormParameter("audience", audience)) }
+        if let details = configuration.authorizationDetailsText {
+            fixed.append(FormParameter("authorization_details", details))
+        }
         let taken = Set((own + fixed).map(\.name))
         return fixed.filter { parameter in !own.contains { $0.name == parameter.name } }
             + configuration.resource.map { FormParameter("resource", $0) }

@@ -25,6 +25,8 @@ public struct OAuthError: Error, Sendable, Hashable, CustomStringConvertible {
         public static let invalidScope = Code(rawValue: "invalid_scope")
         /// The server does not know the `resource`, or gives no token for it: RFC 8707 section 2.
         public static let invalidTarget = Code(rawValue: "invalid_target")
+        /// The server does not take the `authorization_details`: RFC 9396 section 5.
+        public static let invalidAuthorizationDetails = Code(rawValue: "invalid_authorization_details")
         /// The person or the server refused the login: RFC 6749 section 4.1.2.1.
         public static let accessDenied = Code(rawValue: "access_denied")
         /// The server has no login of this kind: RFC 6749 section 4.1.2.1.

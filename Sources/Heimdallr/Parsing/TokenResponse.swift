@@ -59,6 +59,8 @@ public enum TokenResponseError: Error, Sendable, Hashable, CustomStringConvertib
     case noTokenType
     /// `token_type` is neither Bearer nor in `treatAsBearer`: what the server wrote, made printable.
     case unknownTokenType(String)
+    /// `token_type` is `N_A`: what was issued is no access token (RFC 8693 section 2.2.1).
+    case notAnAccessToken
     /// `expires_in` says that the token has expired already.
     case alreadyExpired
 
@@ -72,6 +74,8 @@ public enum TokenResponseError: Error, Sendable, Hashable, CustomStringConvertib
         case .badRefreshToken: "the refresh_token is not a string of printable ASCII"
         case .noTokenType: "the answer has no token_type; default_token_type can supply it"
         case .unknownTokenType(let type): "the token_type is \"\(type)\", not Bearer; treat_as_bearer can name it"
+        case .notAnAccessToken:
+            "the token_type is N_A: what was issued is no access token; requested_token_type can ask for one"
         case .alreadyExpired: "the token had expired when it came"
         }
     }

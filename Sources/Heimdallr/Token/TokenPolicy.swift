@@ -22,6 +22,7 @@ struct TokenPolicy: Sendable {
             ASCII.equalIgnoringCase(type, "Bearer")
                 || treatAsBearer.contains(where: { ASCII.equalIgnoringCase($0, type) })
         else {
+            if ASCII.equalIgnoringCase(type, "N_A") { throw .notAnAccessToken }
             let secrets = [response.accessToken, response.refreshToken, response.idToken].compactMap { $0 }
             throw .unknownTokenType(ServerText.sanitize(type, hiding: secrets))
         }

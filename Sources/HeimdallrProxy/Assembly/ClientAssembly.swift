@@ -47,6 +47,7 @@ struct ClientAssembly {
         configuration.scope = settings.scope
         configuration.resource = settings.resource
         configuration.audience = settings.audience
+        configuration.authorizationDetails = settings.authorizationDetails
         // A grant of its own kind sends the parameters itself.
         if case .extension = settings.grantType {} else { configuration.parameters = parameters }
         configuration.headers = settings.headers.map { HeimdallrHTTPField(name: $0.name, value: $0.value) }
@@ -66,7 +67,8 @@ struct ClientAssembly {
 
     private var credentials: any OAuthClientCredentials {
         guard let secret = settings.clientSecret, settings.authMethod != .none else {
-            return OAuthClientSecretCredentials(identifier: settings.clientID)
+            return settings.clientID.isEmpty
+                ? OAuthNoClientCredentials() : OAuthClientSecretCredentials(identifier: settings.clientID)
         }
         let method: OAuthClientSecretCredentials.Method =
             settings.authMethod == .clientSecretPost ? .post : .basic(BasicEncoding(settings.basicEncoding))
@@ -84,11 +86,24 @@ struct ClientAssembly {
                 InteractiveGrant(.password)
             }
         case .refreshToken: RefreshTokenGrant(refreshToken: provider(settings.refreshToken))
+        case .jwtBearer: JWTBearerGrant(assertion: provider(settings.assertion))
+        case .saml2Bearer: SAML2BearerGrant(assertion: provider(settings.assertion))
+        case .tokenExchange: tokenExchange
         case .extension(let type): ExtensionGrant(type: type, parameters: parameters)
         case .authorizationCode: InteractiveGrant(.browser)
         case .deviceCode: InteractiveGrant(.device)
         case .implicit: InteractiveGrant(.implicit)
         }
+    }
+
+    private var tokenExchange: TokenExchangeGrant {
+        let exchange = settings.exchange
+        var source: SecretSource?
+        if case .secret(let secret) = exchange?.subject { source = secret }
+        return TokenExchangeGrant(
+            subject: .init(provider(source), type: .init(rawValue: exchange?.subjectType ?? "")),
+            actor: exchange?.actor.map { .init(provider($0), type: .init(rawValue: exchange?.actorType ?? "")) },
+            requestedTokenType: exchange?.requestedType.map { .init(rawValue: $0) })
     }
 
     /// Configuration has made sure that it is there where it is needed.

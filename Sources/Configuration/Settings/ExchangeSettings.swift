@@ -1,0 +1,23 @@
+/// What is exchanged for a token: RFC 8693.
+public struct ExchangeSettings: Sendable, Equatable {
+    public enum Subject: Sendable, Equatable {
+        case secret(SecretSource)
+    }
+
+    public var subject: Subject
+    /// Types are URIs.
+    public var subjectType: String
+    public var actor: SecretSource?
+    public var actorType: String
+    public var requestedType: String?
+
+    public init(
+        subject: Subject, subjectType: String, actor: SecretSource? = nil, actorType: String, requestedType: String? = nil
+    ) {
+        self.subject = subject
+        self.subjectType = subjectType
+        self.actor = actor
+        self.actorType = actorType
+        self.requestedType = requestedType
+    }
+}

@@ -1,0 +1,82 @@
+internal import Cryptography
+internal import WireText
+
+/// Shows a JWT that says what the client may have: RFC 7523 section 2.1.
+public struct JWTBearerGrant: OAuthAuthorizationGrant {
+    public let type = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+    public let needs = GrantNeeds.nobody
+    private let assertion: any SecretProvider
+
+    /// - Parameter assertion: the JWT, in its compact form; somebody keeps it fresh. Asked for before each token request.
+    public init(assertion: any SecretProvider) {
+        self.assertion = assertion
+    }
+
+    public func parameters() async throws -> [FormParameter] {
+        let assertion = try await assertion.secret().withoutSpaceAround
+        guard assertion.isVisible else {
+            throw SecretProviderError("the assertion is not a JWT: it holds spaces, line ends or other bytes")
+        }
+        return [FormParameter("assertion", assertion)]
+    }
+}
+
+/// Shows a SAML 2.0 assertion that says what the client may have: RFC 7522 section 2.1.
+public struct SAML2BearerGrant: OAuthAuthorizationGrant {
+    public let type = "urn:ietf:params:oauth:grant-type:saml2-bearer"
+    public let needs = GrantNeeds.nobody
+    private let assertion: any SecretProvider
+
+    /// - Parameter assertion: the assertion; somebody keeps it fresh. XML, or base64 of it in either alphabet, with
+    ///   padding and line ends or without: what it holds says which. Asked for before each token request.
+    public init(assertion: any SecretProvider) {
+        self.assertion = assertion
+    }
+
+    public func parameters() async throws -> [FormParameter] {
+        [FormParameter("assertion", try Self.encoded(try await assertion.secret()))]
+    }
+
+    /// base64url, without line ends and padding.
+    private static func encoded(_ secret: Secret) throws -> Secret {
+        if beginsAsXML(secret) { return Secret(Base64.encode(secret.bytes, alphabet: .url)) }
+        var text = SecretWriter(capacity: secret.count)
+        secret.withSpan { span in
+            for index in span.indices where !ASCII.isWhitespace(span[index]) { text.append(span[index]) }
+        }
+        var xml = SecretWriter(capacity: secret.count)
+        let isEncoded = text.withSpan { Base64.decode($0, as: .either) { xml.append($0) } }
+        let decoded = Secret(xml.finish())
+        guard isEncoded, beginsAsXML(decoded) else {
+            throw SecretProviderError("the SAML assertion is neither XML nor base64 of it")
+        }
+        return Secret(Base64.encode(decoded.bytes, alphabet: .url))
+    }
+
+    /// Behind white space and a byte order mark.
+    private static func beginsAsXML(_ secret: Secret) -> Bool {
+        secret.withSpan { span in
+            var index = 0
+            if span.count >= 3, span[0] == 0xEF, span[1] == 0xBB, span[2] == 0xBF { index = 3 }
+            while index < span.count, ASCII.isWhitespace(span[index]) { index += 1 }
+            return index < span.count && span[index] == UInt8(ascii: "<")
+        }
+    }
+}
+
+extension Secret {
+    /// Files have line ends, and commands print them.
+    var withoutSpaceAround: Secret {
+        withSpan { span in
+            var (start, end) = (0, span.count)
+            while start < end, ASCII.isWhitespace(span[start]) { start += 1 }
+            while end > start, ASCII.isWhitespace(span[end - 1]) { end -= 1 }
+            return start == 0 && end == span.count ? self : Secret(span.extracting(start..<end))
+        }
+    }
+
+    /// Nothing but visible ASCII, and some of it.
+    var isVisible: Bool {
+        withSpan { span in span.count > 0 && span.indices.allSatisfy { (0x21...0x7E).contains(span[$0]) } }
+    }
+}

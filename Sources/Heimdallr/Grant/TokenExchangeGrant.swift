@@ -1,0 +1,74 @@
+/// Exchanges a token that is there for one that the resource takes: RFC 8693. It needs no refresh token: the exchange is
+/// made anew.
+public struct TokenExchangeGrant: OAuthAuthorizationGrant {
+    /// What kind of token one is: RFC 8693 section 3, or a URI of the server's own.
+    public struct TokenType: RawRepresentable, Sendable, Hashable {
+        /// The URI, as it is sent.
+        public let rawValue: String
+
+        /// - Parameter rawValue: a URI.
+        public init(rawValue: String) {
+            self.rawValue = rawValue
+        }
+
+        /// An OAuth access token.
+        public static let accessToken = TokenType(rawValue: "urn:ietf:params:oauth:token-type:access_token")
+        /// An OAuth refresh token.
+        public static let refreshToken = TokenType(rawValue: "urn:ietf:params:oauth:token-type:refresh_token")
+        /// An id token of OpenID Connect.
+        public static let idToken = TokenType(rawValue: "urn:ietf:params:oauth:token-type:id_token")
+        /// A base64url-encoded SAML 1.1 assertion.
+        public static let saml1 = TokenType(rawValue: "urn:ietf:params:oauth:token-type:saml1")
+        /// A base64url-encoded SAML 2.0 assertion.
+        public static let saml2 = TokenType(rawValue: "urn:ietf:params:oauth:token-type:saml2")
+        /// A JWT of any purpose.
+        public static let jwt = TokenType(rawValue: "urn:ietf:params:oauth:token-type:jwt")
+    }
+
+    /// A token to show, and what kind it is of.
+    public struct Token: Sendable {
+        let source: any SecretProvider
+        let type: TokenType
+
+        /// - Parameters:
+        ///   - source: asked for the token before each token request.
+        ///   - type: what it is.
+        public init(_ source: any SecretProvider, type: TokenType = .accessToken) {
+            self.source = source
+            self.type = type
+        }
+    }
+
+    public let type = "urn:ietf:params:oauth:grant-type:token-exchange"
+    public let needs = GrantNeeds.nobody
+    let subject: Token
+    let actor: Token?
+    let requestedTokenType: TokenType?
+
+    /// - Parameters:
+    ///   - subject: on whose behalf the new token is asked for.
+    ///   - actor: who acts on that behalf, where it is somebody else.
+    ///   - requestedTokenType: what the new token shall be; `nil`: the server decides.
+    public init(subject: Token, actor: Token? = nil, requestedTokenType: TokenType? = nil) {
+        self.subject = subject
+        self.actor = actor
+        self.requestedTokenType = requestedTokenType
+    }
+
+    public func parameters() async throws -> [FormParameter] {
+        var form = try await Self.form("subject_token", subject)
+        if let actor { form += try await Self.form("actor_token", actor) }
+        if let requestedTokenType {
+            form.append(FormParameter("requested_token_type", requestedTokenType.rawValue))
+        }
+        return form
+    }
+
+    private static func form(_ name: String, _ token: Token) async throws -> [FormParameter] {
+        let secret = try await token.source.secret().withoutSpaceAround
+        guard secret.isVisible else {
+            throw SecretProviderError("the \(name) is empty, or holds spaces, line ends or bytes that no token has")
+        }
+        return [FormParameter(name, secret), FormParameter(name + "_type", token.type.rawValue)]
+    }
+}
