@@ -76,14 +76,16 @@ extension ClientReader {
         for element in nodes {
             guard case .mapping = element.content else {
                 section.diagnostics.error(
-                    element.position, section.label(key, element)
+                    element.position,
+                    section.label(key, element)
                         + "write a list of mappings, each with a `type` (RFC 9396), not \(element.kind)")
                 continue
             }
             guard let detail = section.json(element, key) else { continue }
             if detail["type"]?.string?.isEmpty ?? true {
                 section.diagnostics.error(
-                    element.position, section.label(key, element)
+                    element.position,
+                    section.label(key, element)
                         + "each entry needs a `type`, a text (RFC 9396, section 2)")
             }
             details.append(detail)

@@ -12,7 +12,8 @@ public struct ExchangeSettings: Sendable, Equatable {
     public var requestedType: String?
 
     public init(
-        subject: Subject, subjectType: String, actor: SecretSource? = nil, actorType: String, requestedType: String? = nil
+        subject: Subject, subjectType: String, actor: SecretSource? = nil, actorType: String,
+        requestedType: String? = nil
     ) {
         self.subject = subject
         self.subjectType = subjectType
