@@ -72,11 +72,11 @@ struct BadClientValueTests {
             "5:28: clients.a.authorization_details: write a list of mappings, each with a `type` (RFC 9396), not a single value"
         ),
         (
-            "authorization_details: [{type: a, x: \(String(repeating: "[", count: 40) + String(repeating: "]", count: 40))}]",
-            "5:56: clients.a.authorization_details.x: this is nested deeper than 16 levels"
+            "authorization_details: [{type: a, x: \(String(repeating: "[", count: 18) + String(repeating: "]", count: 18))}]",
+            "5:57: clients.a.authorization_details.x: this is nested deeper than 16 levels"
         ),
         (
-            "authorization_details: [{type: a, x: \(String(repeating: "y", count: 17_000))}]",
+            "authorization_details: [{type: a, x: \(String(repeating: "y", count: 16 * 1024))}]",
             "5:28: clients.a.authorization_details: these are longer than 16 KiB as JSON: leave out what the server does not need"
         ),
         (

@@ -132,7 +132,7 @@ import Testing
         let endpoint = try TokenEndpoint([answer])
         let grant = TokenExchangeGrant(subject: .init(Secret("S")))
         let error = try await makeClient(endpoint, grant: grant).refusal(waiting: .seconds(10))
-        guard case .tokenEndpointUnavailable(.answer(.notAnAccessToken), _) = error else {
+        guard case .clientRefused(.answer(.notAnAccessToken), _) = error else {
             Issue.record("\(error)")
             return
         }
