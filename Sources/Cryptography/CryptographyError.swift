@@ -16,11 +16,13 @@ public enum CryptographyError: Error, Sendable, Equatable, CustomStringConvertib
     case keySize(Int)
     /// Sealed bytes that can't be opened.
     case seal(SealFault)
+    /// A key or a certificate that can't be used.
+    case key(KeyFault)
 
     /// Somebody has to change the configuration or the file system: to try the same again is in vain.
     public var isLasting: Bool {
         switch self {
-        case .untrusted, .keySize: true
+        case .untrusted, .keySize, .key: true
         case .system(_, _, let number): number == ENOENT || number == ENOTDIR || number == ENAMETOOLONG
         case .libcrypto, .unreadableFile, .fileTooLarge, .seal: false
         }
@@ -36,6 +38,7 @@ public enum CryptographyError: Error, Sendable, Equatable, CustomStringConvertib
         case .untrusted(let path, let reason): "\(path) \(reason)"
         case .keySize(let count): "a key of \(SealingKey.size) bytes is needed, and this one has \(count)"
         case .seal(let fault): fault.description
+        case .key(let fault): "the key \(fault)"
         }
     }
 }

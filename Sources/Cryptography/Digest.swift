@@ -19,16 +19,26 @@ public enum Digest {
 
     /// HMAC of RFC 2104 with SHA-256, 32 bytes. HMAC(3).
     public static func hmacSHA256(_ message: [UInt8], key: [UInt8]) throws(CryptographyError) -> [UInt8] {
+        let key = SecretBytes(key)
+        return try hmacSHA256(message, key: key)
+    }
+
+    /// The same with a key that leaves no copy: HS256 of RFC 7518 section 3.2.
+    public static func hmacSHA256(_ message: [UInt8], key: SecretBytes) throws(CryptographyError) -> [UInt8] {
+        try unsafe key.withUnsafeBytes { key throws(CryptographyError) in try unsafe hmacSHA256(message, key) }
+    }
+
+    private static func hmacSHA256(
+        _ message: [UInt8], _ key: UnsafeRawBufferPointer
+    ) throws(CryptographyError) -> [UInt8] {
         var isMade = false
         let code = unsafe [UInt8](unsafeUninitializedCapacity: 32) { buffer, initialized in
             unsafe buffer.initialize(repeating: 0)
             var size: UInt32 = 32
-            isMade = unsafe key.withUnsafeBytes { key in
-                unsafe message.withUnsafeBufferPointer { input in
-                    unsafe HMAC(
-                        EVP_sha256(), key.baseAddress, Int32(key.count), input.baseAddress, input.count,
-                        buffer.baseAddress, &size) != nil
-                }
+            isMade = unsafe message.withUnsafeBufferPointer { input in
+                unsafe HMAC(
+                    EVP_sha256(), key.baseAddress, Int32(clamping: key.count), input.baseAddress, input.count,
+                    buffer.baseAddress, &size) != nil
             }
             initialized = 32
         }

@@ -159,38 +159,11 @@ public enum EllipticCurve: Sendable, Hashable {
         return code == 1
     }
 
-    private static func digest(_ hash: SignatureAlgorithm.Hash) -> OpaquePointer? {
+    static func digest(_ hash: SignatureAlgorithm.Hash) -> OpaquePointer? {
         switch hash {
         case .sha256: unsafe EVP_sha256()
         case .sha384: unsafe EVP_sha384()
         case .sha512: unsafe EVP_sha512()
         }
-    }
-}
-
-/// As much of the Distinguished Encoding Rules (X.690) as public keys and signatures take.
-enum DER {
-    static let null: [UInt8] = [0x05, 0x00]
-
-    static func sequence(_ content: [UInt8]) -> [UInt8] { element(0x30, content) }
-    static func identifier(_ content: [UInt8]) -> [UInt8] { element(0x06, content) }
-    static func bits(_ content: [UInt8]) -> [UInt8] { element(0x03, [0x00] + content) }
-
-    /// Not negative, big-endian.
-    static func integer(_ magnitude: [UInt8]) -> [UInt8] {
-        let digits = Array(magnitude.drop { $0 == 0 })
-        guard let first = digits.first else { return element(0x02, [0x00]) }
-        return element(0x02, first >= 0x80 ? [0x00] + digits : digits)
-    }
-
-    private static func element(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] {
-        guard content.count >= 0x80 else { return [tag, UInt8(content.count)] + content }
-        var length: [UInt8] = []
-        var rest = content.count
-        while rest > 0 {
-            length.insert(UInt8(truncatingIfNeeded: rest), at: 0)
-            rest >>= 8
-        }
-        return [tag, 0x80 | UInt8(length.count)] + length + content
     }
 }

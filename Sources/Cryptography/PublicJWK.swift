@@ -1,0 +1,49 @@
+import CLibcrypto
+import WireText
+
+/// The public half of a key as RFC 7517 writes it.
+public struct PublicJWK: Sendable, Hashable {
+    /// The required members in the order of their names (RFC 7638 section 3.2); values are plain ASCII.
+    public let members: [JSON.Member]
+
+    /// `{"crv":…}`, without white space.
+    public var text: String { JSON.object(members).text(.compact, escaping: .required) }
+
+    /// SHA-256 of RFC 7638, in base64url.
+    public func thumbprint() throws(CryptographyError) -> String {
+        Base64.encode(try Digest.sha256(Array(text.utf8)), alphabet: .url)
+    }
+
+    public func hash(into hasher: inout Hasher) { hasher.combine(text) }
+
+    /// EVP_PKEY_get_bn_param(3), EVP_PKEY_get_raw_public_key(3).
+    init(_ key: OpaquePointer, _ kind: VerificationKey.Kind) throws(CryptographyError) {
+        func number(_ name: String, size: Int? = nil) throws(CryptographyError) -> JSON {
+            var value: OpaquePointer?
+            try Libcrypto.check("EVP_PKEY_get_bn_param", unsafe EVP_PKEY_get_bn_param(key, name, &value))
+            defer { unsafe BN_free(value) }
+            let bytes = unsafe Libcrypto.bytes(value, size: size ?? (Int(BN_num_bits(value)) + 7) / 8)
+            return .string(Base64.encode(bytes, alphabet: .url))
+        }
+        switch kind {
+        case .rsa:
+            members = [.init("e", try number("e")), .init("kty", "RSA"), .init("n", try number("n"))]
+        case .elliptic(let curve):
+            let names: [EllipticCurve: String] = [.p256: "P-256", .p384: "P-384", .p521: "P-521"]
+            members = [
+                .init("crv", JSON(names[curve])), .init("kty", "EC"), .init("x", try number("qx", size: curve.size)),
+                .init("y", try number("qy", size: curve.size)),
+            ]
+        case .ed25519:
+            var bytes = [UInt8](repeating: 0, count: 32)
+            var count = bytes.count
+            let code = unsafe bytes.withUnsafeMutableBufferPointer {
+                unsafe EVP_PKEY_get_raw_public_key(key, $0.baseAddress, &count)
+            }
+            try Libcrypto.check("EVP_PKEY_get_raw_public_key", code)
+            members = [
+                .init("crv", "Ed25519"), .init("kty", "OKP"), .init("x", .string(Base64.encode(bytes, alphabet: .url))),
+            ]
+        }
+    }
+}

@@ -1,0 +1,166 @@
+import CLibcrypto
+import WireText
+
+// What people and programs keep keys as.
+extension SigningKey {
+    /// From PEM (PKCS#8, PKCS#1 or SEC1, without a passphrase) or a JWK (RFC 7517). Blocks for a millisecond or two.
+    /// - Throws: `CryptographyError.key`, which tells nothing of what is in it.
+    public convenience init(text: SecretBytes) throws(CryptographyError) {
+        let first = text.withSpan { span in
+            let trimmed = span.trimmed
+            return trimmed.isEmpty ? 0 : trimmed[0]
+        }
+        if first == ASCII.leftBrace {
+            let key = try JWKReader(text)
+            try unsafe self.init(
+                owning: Self.key(exported: key.encoded), identifier: key.identifier, statedAlgorithm: key.algorithm)
+        } else {
+            try unsafe self.init(owning: Self.key(pem: text))
+        }
+    }
+
+    /// From what `exported()` gave.
+    public convenience init(exported: SecretBytes) throws(CryptographyError) {
+        try unsafe self.init(owning: Self.key(exported: exported))
+    }
+
+    /// The key itself, to be sealed. i2d_PrivateKey(3).
+    public func exported() throws(CryptographyError) -> SecretBytes {
+        let size = unsafe i2d_PrivateKey(key, nil)
+        guard size > 0 else {
+            try Libcrypto.check("i2d_PrivateKey", 0)
+            return SecretBytes([])
+        }
+        return try unsafe SecretBytes(count: Int(size)) { output throws(CryptographyError) in
+            var position = output.baseAddress
+            try Libcrypto.check("i2d_PrivateKey", unsafe i2d_PrivateKey(key, &position) == size ? 1 : 0)
+        }
+    }
+
+    /// d2i_AutoPrivateKey(3)
+    private static func key(exported: SecretBytes) throws(CryptographyError) -> OpaquePointer {
+        let parsed = unsafe exported.withUnsafeBytes { bytes in
+            var position = unsafe bytes.bindMemory(to: UInt8.self).baseAddress
+            return unsafe d2i_AutoPrivateKey(nil, &position, bytes.count)
+        }
+        Libcrypto.forgetErrors()
+        guard let parsed = unsafe parsed else { throw .key(.notAKey) }
+        return unsafe parsed
+    }
+
+    /// PEM_read_bio_PrivateKey(3), which would ask at the terminal for a passphrase.
+    private static func key(pem: SecretBytes) throws(CryptographyError) -> OpaquePointer {
+        let parsed = unsafe pem.withUnsafeBytes { bytes -> OpaquePointer? in
+            guard let source = unsafe BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else {
+                return nil
+            }
+            defer { unsafe BIO_free(source) }
+            return unsafe PEM_read_bio_PrivateKey(source, nil, { _, _, _, _ in -1 }, nil)
+        }
+        Libcrypto.forgetErrors()
+        if let parsed = unsafe parsed { return unsafe parsed }
+        func has(_ words: String) -> Bool { pem.withSpan { $0.contains(Array(words.utf8)) } }
+        if has("ENCRYPTED") { throw .key(.encrypted) }
+        if has("BEGIN CERTIFICATE") { throw .key(.certificate) }
+        if has("BEGIN PUBLIC KEY") || has("BEGIN RSA PUBLIC KEY") { throw .key(.publicOnly) }
+        throw .key(.notAKey)
+    }
+}
+
+extension Span where Element == UInt8 {
+    fileprivate func contains(_ words: [UInt8]) -> Bool {
+        guard count >= words.count else { return false }
+        return (0...(count - words.count)).contains { extracting($0..<($0 + words.count)).elementsEqual(words) }
+    }
+}
+
+/// A private JWK as PKCS#8 (RFC 5208), made without a copy of its secret members that stays.
+private struct JWKReader {
+    var identifier: String?
+    var algorithm: String?
+    var encoded = SecretBytes([])
+
+    private let text: SecretBytes
+    private let members: [String: JSONParser.Member]
+
+    init(_ text: SecretBytes) throws(CryptographyError) {
+        self.text = text
+        guard let members = text.withSpan({ try? JSONParser.members($0) }) else { throw .key(.notAKey) }
+        self.members = members
+        identifier = plain("kid")
+        algorithm = plain("alg")
+        if members["use"] != nil, plain("use") != "sig" { throw .key(.notForSigning) }
+        if let operations = members["key_ops"] {
+            let value = text.withSpan { span -> JSONValue? in
+                var object = [ASCII.leftBrace]
+                object.append(copying: span.extracting(operations.source))
+                object.append(ASCII.rightBrace)
+                return (try? JSONParser.parse(object))?["key_ops"]
+            }
+            guard case .array(let names) = value, names.contains(.string("sign")) else { throw .key(.notForSigning) }
+        }
+        encoded = try key()
+    }
+
+    private func key() throws(CryptographyError) -> SecretBytes {
+        guard let type = plain("kty") else { throw .key(.notAKey) }
+        guard ["RSA", "EC", "OKP"].contains(type) else { throw .key(.kind) }
+        guard members["d"] != nil else { throw .key(.publicOnly) }
+        switch (type, plain("crv")) {
+        case ("RSA", _):
+            // RSAPrivateKey of RFC 8017 appendix A.1.2.
+            var numbers = [SecretDER.integer(SecretDER.plain([0]))]
+            for name in ["n", "e", "d", "p", "q", "dp", "dq", "qi"] {
+                numbers.append(SecretDER.integer(try bytes(name)))
+            }
+            let rsaEncryption: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x01]
+            return wrapped(DER.identifier(rsaEncryption) + DER.null, SecretDER.sequence(numbers))
+        case ("EC", "P-256"): return try elliptic(.p256)
+        case ("EC", "P-384"): return try elliptic(.p384)
+        case ("OKP", "Ed25519"):
+            let seed = try bytes("d", size: 32)
+            let key = wrapped(DER.identifier([0x2B, 0x65, 0x70]), SecretDER.octets(seed))
+            // Made from `d`; `x` is only worth a look whether they belong together.
+            let made = try SigningKey(exported: key)
+            guard made.publicKey.members.last?.value == JSON(plain("x")) else { throw .key(.inconsistent) }
+            return key
+        default: throw .key(.kind)
+        }
+    }
+
+    /// ECPrivateKey of RFC 5915.
+    private func elliptic(_ curve: EllipticCurve) throws(CryptographyError) -> SecretBytes {
+        let x = try bytes("x", size: curve.size)
+        let y = try bytes("y", size: curve.size)
+        let point = SecretDER.element(0x03, [SecretDER.plain([0x00, 0x04]), x, y])
+        let key = SecretDER.sequence([
+            SecretDER.integer(SecretDER.plain([1])), SecretDER.octets(try bytes("d", size: curve.size)),
+            SecretDER.element(0xA1, [point]),
+        ])
+        let publicKey: [UInt8] = [0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01]
+        return wrapped(DER.identifier(publicKey) + DER.identifier(curve.identifier), key)
+    }
+
+    private func wrapped(_ algorithm: [UInt8], _ key: SecretBytes) -> SecretBytes {
+        SecretDER.sequence([
+            SecretDER.integer(SecretDER.plain([0])), SecretDER.plain(DER.sequence(algorithm)), SecretDER.octets(key),
+        ])
+    }
+
+    private func plain(_ name: String) -> String? {
+        guard case .string(let range) = members[name]?.value else { return nil }
+        var characters: [UInt8] = []
+        text.withSpan { span in JSONParser.decode(string: range, in: span) { characters.append(copying: $0) } }
+        return String(decoding: characters, as: UTF8.self)
+    }
+
+    private func bytes(_ name: String, size: Int? = nil) throws(CryptographyError) -> SecretBytes {
+        guard case .string(let range) = members[name]?.value, range.count <= 4096 else { throw .key(.notAKey) }
+        var digits = SecretWriter(capacity: range.count + 1)
+        text.withSpan { span in JSONParser.decode(string: range, in: span) { digits.append($0) } }
+        var output = SecretWriter(capacity: range.count + 1)
+        let isGood = digits.withSpan { Base64.decode($0, as: .either) { output.append($0) } }
+        guard isGood, output.count > 0, size == nil || output.count == size else { throw .key(.notAKey) }
+        return output.finish()
+    }
+}

@@ -1,0 +1,198 @@
+import CLibcrypto
+import WireText
+
+/// A private key that signs: RSA, P-256, P-384 or Ed25519. Immutable, so safe on any thread; wiped when the last owner
+/// lets go. It prints as its kind.
+@safe public final class SigningKey: Sendable, CustomStringConvertible, CustomReflectable {
+    public let kind: VerificationKey.Kind
+    /// Its size: of the modulus, or of the curve's field.
+    public let bits: Int
+    /// `kid` of the JWK that it was read from.
+    public let identifier: String?
+    /// `alg` of the JWK that it was read from.
+    let statedAlgorithm: String?
+    public let publicKey: PublicJWK
+    /// EVP_PKEY, freed in `deinit`, which wipes it. Only read, which libcrypto allows on several threads.
+    nonisolated(unsafe) let key: OpaquePointer
+
+    /// Takes `key` over, whatever comes of it.
+    /// - Throws: `CryptographyError.key`
+    init(
+        owning key: OpaquePointer, identifier: String? = nil, statedAlgorithm: String? = nil
+    ) throws(CryptographyError) {
+        let bits = Int(unsafe EVP_PKEY_get_bits(key))
+        let kind: VerificationKey.Kind
+        let publicKey: PublicJWK
+        do throws(CryptographyError) {
+            kind = try unsafe Self.kind(of: key, bits: bits)
+            publicKey = try unsafe PublicJWK(key, kind)
+            try unsafe Self.checkHalves(of: key)
+        } catch {
+            // `deinit` does not run for what was never whole.
+            unsafe EVP_PKEY_free(key)
+            throw error
+        }
+        self.kind = kind
+        self.bits = bits
+        self.publicKey = publicKey
+        self.identifier = identifier
+        self.statedAlgorithm = statedAlgorithm
+        unsafe self.key = unsafe key
+    }
+
+    deinit { unsafe EVP_PKEY_free(key) }
+
+    /// A new P-256 key. EVP_PKEY_generate(3).
+    public static func generate() throws(CryptographyError) -> SigningKey {
+        guard let context = unsafe EVP_PKEY_CTX_new_from_name(nil, "EC", nil) else {
+            throw .libcrypto(operation: "EVP_PKEY_CTX_new_from_name", messages: ["out of memory"])
+        }
+        defer { unsafe EVP_PKEY_CTX_free(context) }
+        try Libcrypto.check("EVP_PKEY_keygen_init", unsafe EVP_PKEY_keygen_init(context))
+        try Libcrypto.check("EVP_PKEY_CTX_set_group_name", unsafe EVP_PKEY_CTX_set_group_name(context, "P-256"))
+        var key: OpaquePointer?
+        try Libcrypto.check("EVP_PKEY_generate", unsafe EVP_PKEY_generate(context, &key))
+        guard let key = unsafe key else { throw .libcrypto(operation: "EVP_PKEY_generate", messages: []) }
+        return try unsafe SigningKey(owning: key)
+    }
+
+    /// The algorithm to sign with: the wanted one, or the JWK's own, or the usual one of the key's kind.
+    /// - Throws: `CryptographyError.key` when the key can't sign with the wanted one, or its JWK names another.
+    public func algorithm(wanted: SigningAlgorithm? = nil) throws(CryptographyError) -> SigningAlgorithm {
+        let fitting = SigningAlgorithm.fitting(kind)
+        if let wanted {
+            guard fitting.contains(wanted) else { throw .key(.algorithm(wanted, kind: description, takes: fitting)) }
+            if let statedAlgorithm, !Self.means(statedAlgorithm, wanted) {
+                throw .key(.otherAlgorithm(wanted, jwk: "another algorithm"))
+            }
+            return wanted
+        }
+        if let statedAlgorithm {
+            guard let own = fitting.first(where: { Self.means(statedAlgorithm, $0) }) else {
+                throw .key(.notForSigning)
+            }
+            return own
+        }
+        guard let usual = fitting.first else { throw .key(.kind) }
+        return usual
+    }
+
+    /// RFC 9864 gives EdDSA with this curve another name.
+    private static func means(_ name: String, _ algorithm: SigningAlgorithm) -> Bool {
+        name == algorithm.rawValue || algorithm == .edDSA && name == "Ed25519"
+    }
+
+    /// A signature as JWS wants it: of ECDSA R and S one after the other (RFC 7518 section 3.4), of PSS with a salt as
+    /// long as the hash (section 3.5). EVP_DigestSign(3).
+    /// - Throws: `CryptographyError.key` for an algorithm of another kind of key, `.libcrypto` when it can't be done.
+    public func sign(_ message: [UInt8], by algorithm: SigningAlgorithm) throws(CryptographyError) -> [UInt8] {
+        let fitting = SigningAlgorithm.fitting(kind)
+        guard fitting.contains(algorithm) else {
+            throw .key(.algorithm(algorithm, kind: description, takes: fitting))
+        }
+        guard let context = unsafe EVP_MD_CTX_new() else {
+            throw .libcrypto(operation: "EVP_MD_CTX_new", messages: ["out of memory"])
+        }
+        defer { unsafe EVP_MD_CTX_free(context) }
+        // Owned by `context`.
+        var parameters: OpaquePointer?
+        let digest: OpaquePointer? =
+            switch algorithm {
+            case .rs256, .ps256, .es256: unsafe EVP_sha256()
+            case .es384: unsafe EVP_sha384()
+            case .edDSA: nil
+            }
+        try Libcrypto.check("EVP_DigestSignInit", unsafe EVP_DigestSignInit(context, &parameters, digest, nil, key))
+        if algorithm == .ps256 {
+            try Libcrypto.check(
+                "EVP_PKEY_CTX_set_rsa_padding", unsafe EVP_PKEY_CTX_set_rsa_padding(parameters, RSA_PKCS1_PSS_PADDING))
+            try Libcrypto.check(
+                "EVP_PKEY_CTX_set_rsa_pss_saltlen",
+                unsafe EVP_PKEY_CTX_set_rsa_pss_saltlen(parameters, RSA_PSS_SALTLEN_DIGEST))
+        }
+        var signature = [UInt8](repeating: 0, count: Int(unsafe EVP_PKEY_get_size(key)))
+        var count = signature.count
+        let code = unsafe signature.withUnsafeMutableBufferPointer { signature in
+            unsafe message.withUnsafeBufferPointer { message in
+                unsafe EVP_DigestSign(context, signature.baseAddress, &count, message.baseAddress, message.count)
+            }
+        }
+        try Libcrypto.check("EVP_DigestSign", code)
+        signature.removeLast(signature.count - count)
+        guard case .elliptic(let curve) = kind else { return signature }
+        return try Self.joined(signature, size: curve.size)
+    }
+
+    /// An ECDSA-Sig-Value as R and S. d2i_ECDSA_SIG(3), BN_bn2binpad(3).
+    private static func joined(_ encoded: [UInt8], size: Int) throws(CryptographyError) -> [UInt8] {
+        let parsed = unsafe encoded.withUnsafeBufferPointer { bytes in
+            var position = bytes.baseAddress
+            return unsafe d2i_ECDSA_SIG(nil, &position, bytes.count)
+        }
+        guard let parsed = unsafe parsed else {
+            try Libcrypto.check("d2i_ECDSA_SIG", 0)
+            return []
+        }
+        defer { unsafe ECDSA_SIG_free(parsed) }
+        return unsafe Libcrypto.bytes(ECDSA_SIG_get0_r(parsed), size: size)
+            + Libcrypto.bytes(ECDSA_SIG_get0_s(parsed), size: size)
+    }
+
+    private static func kind(of key: OpaquePointer, bits: Int) throws(CryptographyError) -> VerificationKey.Kind {
+        if unsafe EVP_PKEY_is_a(key, "RSA") == 1 {
+            guard bits >= 2048 else { throw .key(.tooShort(bits)) }
+            guard bits <= 16384 else { throw .key(.tooLong(bits)) }
+            return .rsa
+        }
+        if unsafe EVP_PKEY_is_a(key, "ED25519") == 1 { return .ed25519 }
+        guard unsafe EVP_PKEY_is_a(key, "EC") == 1 else { throw .key(.kind) }
+        var count = 0
+        let name = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { buffer in
+            guard let base = buffer.baseAddress else { return "" }
+            return unsafe EVP_PKEY_get_group_name(key, base, buffer.count, &count) == 1
+                ? unsafe String(cString: base) : ""
+        }
+        switch name {
+        case "prime256v1", "P-256": return .elliptic(.p256)
+        case "secp384r1", "P-384": return .elliptic(.p384)
+        default: throw .key(.kind)
+        }
+    }
+
+    /// EVP_PKEY_pairwise_check(3): a damaged key would leak itself with its first signature.
+    private static func checkHalves(of key: OpaquePointer) throws(CryptographyError) {
+        guard let context = unsafe EVP_PKEY_CTX_new(key, nil) else {
+            throw .libcrypto(operation: "EVP_PKEY_CTX_new", messages: ["out of memory"])
+        }
+        defer { unsafe EVP_PKEY_CTX_free(context) }
+        guard unsafe EVP_PKEY_pairwise_check(context) == 1 else {
+            Libcrypto.forgetErrors()
+            throw .key(.inconsistent)
+        }
+    }
+
+    /// Its kind and size: `an RSA key of 2048 bits`.
+    public var description: String {
+        switch kind {
+        case .rsa: "an RSA key of \(bits) bits"
+        case .elliptic(.p256): "a P-256 key"
+        case .elliptic(.p384): "a P-384 key"
+        case .elliptic(.p521): "a P-521 key"
+        case .ed25519: "an Ed25519 key"
+        }
+    }
+
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+extension Libcrypto {
+    /// Big-endian, `size` bytes; of no number none.
+    static func bytes(_ number: OpaquePointer?, size: Int) -> [UInt8] {
+        guard let number = unsafe number else { return [] }
+        return unsafe [UInt8](unsafeUninitializedCapacity: size) { buffer, initialized in
+            unsafe buffer.initialize(repeating: 0)
+            _ = unsafe BN_bn2binpad(number, buffer.baseAddress, Int32(size))
+            initialized = size
+        }
+    }
+}

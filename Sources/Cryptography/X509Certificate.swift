@@ -1,0 +1,103 @@
+import CLibcrypto
+import Glibc
+
+/// A certificate, for what we say of our own ones: whose it is, until when it lasts, and its digest. It is not verified.
+/// Immutable, so safe on any thread.
+@safe public final class X509Certificate: Sendable {
+    /// Made in `init`, freed in `deinit`.
+    private nonisolated(unsafe) let certificate: OpaquePointer
+    /// RFC 2253, at most 256 characters.
+    public let subject: String
+    public let issuer: String
+    /// When it ends, in seconds since 1970-01-01T00:00:00Z.
+    public let notAfter: Int64
+    /// When it begins.
+    public let notBefore: Int64
+
+    /// More than that nobody needs.
+    private static let maxCertificates = 4096
+
+    /// The certificates of a PEM file, in its order: the first is the one whose key we have, the others lead to its
+    /// issuer. PEM_read_bio_X509(3).
+    /// - Throws: `CryptographyError.key(.notACertificate)` when there is none, or one is damaged.
+    public static func all(pem: [UInt8]) throws(CryptographyError) -> [X509Certificate] {
+        var found: [OpaquePointer] = unsafe []
+        unsafe pem.withUnsafeBytes { bytes in
+            guard let source = unsafe BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else { return }
+            defer { unsafe BIO_free(source) }
+            while unsafe found.count < maxCertificates {
+                guard let one = unsafe PEM_read_bio_X509(source, nil, nil, nil) else { break }
+                unsafe found.append(one)
+            }
+        }
+        // Nothing more begins: that is how it ends well.
+        let last = ERR_peek_last_error()
+        Libcrypto.forgetErrors()
+        var certificates: [X509Certificate] = []
+        var fault: CryptographyError?
+        for index in unsafe found.indices {
+            let certificate = unsafe found[index]
+            do throws(CryptographyError) {
+                certificates.append(try unsafe X509Certificate(owning: certificate))
+            } catch { fault = error }
+        }
+        if let fault { throw fault }
+        let isAtEnd = ERR_GET_REASON(last) == PEM_R_NO_START_LINE || certificates.count == maxCertificates
+        guard !certificates.isEmpty, isAtEnd else { throw .key(.notACertificate) }
+        return certificates
+    }
+
+    private init(owning certificate: OpaquePointer) throws(CryptographyError) {
+        let end = unsafe Self.seconds(X509_get0_notAfter(certificate))
+        let begin = unsafe Self.seconds(X509_get0_notBefore(certificate))
+        guard let end, let begin else {
+            unsafe X509_free(certificate)
+            throw .key(.notACertificate)
+        }
+        unsafe self.certificate = unsafe certificate
+        subject = unsafe Self.text(X509_get_subject_name(certificate))
+        issuer = unsafe Self.text(X509_get_issuer_name(certificate))
+        notAfter = end
+        notBefore = begin
+    }
+
+    deinit { unsafe X509_free(certificate) }
+
+    /// SHA-256 of its DER, for `x5t#S256` (RFC 7515 section 4.1.8) and `cnf` (RFC 8705 section 3.1). X509_digest(3).
+    public func digest() throws(CryptographyError) -> [UInt8] {
+        var code: Int32 = 0
+        let digest = unsafe [UInt8](unsafeUninitializedCapacity: 32) { buffer, initialized in
+            unsafe buffer.initialize(repeating: 0)
+            var size: UInt32 = 32
+            code = unsafe X509_digest(certificate, EVP_sha256(), buffer.baseAddress, &size)
+            initialized = 32
+        }
+        try Libcrypto.check("X509_digest", code)
+        return digest
+    }
+
+    /// X509_check_private_key(3)
+    public func belongs(to key: SigningKey) -> Bool {
+        let code = unsafe X509_check_private_key(certificate, key.key)
+        Libcrypto.forgetErrors()
+        return code == 1
+    }
+
+    /// X509_NAME_print_ex(3), which escapes what is not printable.
+    private static func text(_ name: OpaquePointer?) -> String {
+        guard let name = unsafe name, let output = unsafe BIO_new(BIO_s_mem()) else { return "" }
+        defer { unsafe BIO_free(output) }
+        guard unsafe X509_NAME_print_ex(output, name, 0, hpx_name_format_rfc2253) >= 0 else { return "" }
+        return unsafe String(
+            decoding: [UInt8](unsafeUninitializedCapacity: 256) { buffer, initialized in
+                initialized = max(0, Int(unsafe BIO_read(output, buffer.baseAddress, Int32(buffer.count))))
+            }, as: UTF8.self)
+    }
+
+    /// ASN1_TIME_to_tm(3), timegm(3).
+    private static func seconds(_ time: UnsafePointer<ASN1_TIME>?) -> Int64? {
+        var parts = unsafe tm()
+        guard unsafe ASN1_TIME_to_tm(time, &parts) == 1 else { return nil }
+        return Int64(unsafe timegm(&parts))
+    }
+}

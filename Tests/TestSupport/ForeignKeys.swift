@@ -1,0 +1,35 @@
+import Foundation
+
+/// Keys that another library made, and what it says of signatures made with them.
+public enum ForeignKeys {
+    /// - Parameters:
+    ///   - kind: `rsa2048`, `rsa1024`, `p256`, `p384`, `p521`, `secp256k1` or `ed25519`.
+    ///   - form: `pem` (PKCS#8), `traditional`, `encrypted`, `public` or `jwk`.
+    public static func make(_ kind: String, _ form: String = "pem") async throws -> String {
+        try await run(["make", kind, form])
+    }
+
+    /// RFC 7638.
+    public static func thumbprint(_ key: String) async throws -> String {
+        try await run(["thumbprint", key]).trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+
+    /// Header and claims of a token whose signature is right.
+    /// - Parameter key: PEM, JWK or a shared secret.
+    /// - Throws: `TestFailure` with what the library says against it.
+    public static func verify(
+        _ token: String, key: String, algorithm: String
+    ) async throws -> (header: [String: Any], claims: [String: Any]) {
+        let order = ["token": token, "key": key, "algorithms": [algorithm]] as [String: Any]
+        let text = String(decoding: try JSONSerialization.data(withJSONObject: order), as: UTF8.self)
+        let answer = try JSONSerialization.jsonObject(with: Data(try await run(["verify", text]).utf8))
+        guard let answer = answer as? [String: [String: Any]], let header = answer["header"],
+            let claims = answer["claims"]
+        else { throw TestFailure("no answer: \(answer)") }
+        return (header, claims)
+    }
+
+    private static func run(_ arguments: [String]) async throws -> String {
+        try await ChildProcess.output(of: [try Repository.python(), Repository.fixture("keys.py")] + arguments)
+    }
+}
