@@ -6,16 +6,10 @@ import Testing
 
 @Suite("why a connection failed is shown, with its address", .timeLimit(.minutes(3)))
 struct CauseTests {
-    private func proxy(_ clients: String, _ upstreams: String, admin: String = "") async throws -> RunningProxy {
+    private func proxy(_ clients: String, _ upstreams: String) async throws -> RunningProxy {
         try await RunningProxy(
-            """
-            proxy: {listen: "127.0.0.1:0"}
-            admin: {listen: "127.0.0.1:0", socket: FOLDER/admin.sock}
-            clients:
-            \(clients)
-            upstreams:
-            \(upstreams)
-            """, files: ["secret": clientSecret])
+            ProxyConfiguration(
+                admin: "", clients: [clients], upstreams: [upstreams], files: ["secret": clientSecret]))
     }
 
     private func client(_ name: String, _ url: String) -> String {
@@ -23,10 +17,7 @@ struct CauseTests {
     }
 
     private func page(of proxy: RunningProxy) async throws -> String {
-        let line = try await eventually("the administration listens") {
-            proxy.log.split(separator: "\n").first { $0.contains(" info administration ") }
-        }
-        let port = line.firstMatch(of: /address=127\.0\.0\.1:(\d+)/).flatMap { UInt16($0.1) } ?? 0
+        let port = try await proxy.administration().port
         let text = try await RawClient.exchange(
             port: port, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         ).text
@@ -36,11 +27,11 @@ struct CauseTests {
     @Test func `of a token endpoint: refused, unknown name, TLS, in status, on the page and in check --try`()
         async throws
     {
-        let authority = try await PrivateCA()
-        let server = try await TLSListener(authority.server())
+        // Nobody here trusts its certificate.
+        let server = try await Nginx.secure()
         let refused = "http://127.0.0.1:\(try freePort())/token"
         let unknown = "https://no-such-host.invalid/token"
-        let tls = "https://localhost:\(server.port)/token"
+        let tls = "https://localhost:\(server.httpsPort)/token"
         let clients = client("a", refused) + client("b", unknown) + client("c", tls)
         let upstreams = "  [{host: a.test, client: a}, {host: b.test, client: b}, {host: c.test, client: c}]"
         let proxy = try await proxy(clients, upstreams)
@@ -69,8 +60,8 @@ struct CauseTests {
     }
 
     @Test func `of an upstream: refused, unknown name, TLS, in status and on the page`() async throws {
-        let authority = try await PrivateCA()
-        let server = try await TLSListener(authority.server())
+        // Nobody here trusts its certificate.
+        let server = try await Nginx.secure()
         let endpoint = try TokenEndpoint([.token(accessToken)])
         let port = try freePort()
         let proxy = try await proxy(
@@ -78,7 +69,7 @@ struct CauseTests {
             """
               - {host: refused.test, client: api, allow_plaintext: true, url: "http://127.0.0.1:\(port)"}
               - {host: no-such-host.invalid, client: api}
-              - {host: tls.test, client: api, url: "https://localhost:\(server.port)/v1"}
+              - {host: tls.test, client: api, url: "https://localhost:\(server.httpsPort)/v1"}
             """)
         for host in ["refused.test", "no-such-host.invalid", "tls.test"] {
             #expect(try await proxy.get("http://\(host)/x?secret=\(accessToken)").status == 502)
@@ -88,7 +79,7 @@ struct CauseTests {
         let json = try await RunningProxy.run(["status", "--json", "--socket", socket]).output
         for (place, text) in [("status", status), ("json", json), ("page", try await page(of: proxy))] {
             for words in [
-                "http://127.0.0.1:\(port)", "https://no-such-host.invalid", "https://localhost:\(server.port)/v1",
+                "http://127.0.0.1:\(port)", "https://no-such-host.invalid", "https://localhost:\(server.httpsPort)/v1",
                 "connection refused", "the name can't be resolved", "SSL certificate problem: ",
             ] { #expect(text.contains(words), "\(place): \(words)\n\(text)") }
             #expect(!text.contains(accessToken))
@@ -99,25 +90,4 @@ struct CauseTests {
             "\(status)")
         try await server.stop()
     }
-}
-
-/// A server with a certificate that nobody here trusts.
-private struct TLSListener {
-    let port: UInt16
-    private let process: ChildProcess
-    private let certificate: PrivateCA.Certificate
-
-    init(_ certificate: PrivateCA.Certificate) async throws {
-        self.certificate = certificate
-        let port = try freePort()
-        self.port = port
-        let process = try ChildProcess([
-            "openssl", "s_server", "-accept", "127.0.0.1:\(port)", "-cert", certificate.certificateFile, "-key",
-            certificate.keyFile, "-www",
-        ])
-        self.process = process
-        try await eventually("it listens") { process.output.contains("ACCEPT") || process.ending != nil }
-    }
-
-    func stop() async throws { try await process.stop() }
 }

@@ -13,7 +13,7 @@ struct CommandTests {
 
     @Test func `token says why there is none`() async throws {
         let admin = try await AdministeredProxy(TokenEndpoint([.error("invalid_scope")]))
-        try await eventuallyReady(admin)
+        try await admin.answersReady()
         let run = try await admin.run("token", "api")
         #expect(run.ending == .exited(1))
         #expect(run.output.isEmpty)
@@ -56,7 +56,7 @@ struct CommandTests {
 
     @Test func `status and why exit with 3 where a client can't get a token, unless told not to`() async throws {
         let admin = try await AdministeredProxy(TokenEndpoint([.error("invalid_scope")]))
-        try await eventuallyReady(admin)
+        try await admin.answersReady()
         for verb in [["status"], ["status", "--json"], ["why", "GET", "http://api.test/"]] {
             let run = try await RunningProxy.run(verb + ["--socket", admin.socket])
             #expect(run.ending == .exited(3), "\(run.transcript)")

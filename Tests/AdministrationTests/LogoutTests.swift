@@ -46,10 +46,10 @@ struct LogoutTests {
             #expect(request.field("Content-Type") == "application/x-www-form-urlencoded")
             #expect(request.field("X-Tenant") == "t")
             if method == "client_secret_post" {
-                #expect(request["client_id"] == "admin-tests")
+                #expect(request["client_id"] == "the-tests")
                 #expect(request["client_secret"] == clientSecret)
             } else {
-                let basic = Data("admin-tests:\(clientSecret)".utf8).base64EncodedString()
+                let basic = Data("the-tests:\(clientSecret)".utf8).base64EncodedString()
                 #expect(request.field("Authorization") == "Basic \(basic)")
                 #expect(request["client_secret"] == nil)
             }

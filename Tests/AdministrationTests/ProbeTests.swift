@@ -9,7 +9,7 @@ struct ProbeTests {
     @Test(arguments: ["/livez", "/readyz", "/healthz", "/metrics"])
     func `probes answer to any Host, from anywhere, without a token`(path: String) async throws {
         let admin = try await AdministeredProxy(admin: "token: {file: FOLDER/admin-token}")
-        try await eventuallyReady(admin)
+        try await admin.answersReady()
         for fields in [[], [("Origin", "https://evil.example")], [("Sec-Fetch-Site", "cross-site")]] {
             let answer = try await admin.get(path, fields, host: "10.1.2.3:8081")
             #expect(answer.status == 200)
@@ -35,13 +35,13 @@ struct ProbeTests {
         #expect(waiting.text.contains("client api"))
         #expect(try await admin.get("/livez").status == 200)
         gate.open()
-        try await eventuallyReady(admin)
+        try await admin.answersReady()
         #expect(try await admin.get("/readyz?strict").status == 200)
     }
 
     @Test func `a bad outcome is an outcome; strict readiness says what is wrong`() async throws {
         let admin = try await AdministeredProxy(TokenEndpoint([.error("invalid_client", status: 401)]))
-        try await eventuallyReady(admin)
+        try await admin.answersReady()
         for query in ["?strict", "?strict=1", "?strict=true"] {
             let strict = try await admin.get("/readyz\(query)")
             #expect(strict.status == 503)
@@ -52,7 +52,7 @@ struct ProbeTests {
 
     @Test func `a token that expired unused is no reason to get no requests`() async throws {
         let admin = try await AdministeredProxy(TokenEndpoint([.token(accessToken, expiresIn: "1")]))
-        try await eventuallyReady(admin)
+        try await admin.answersReady()
         while try await !admin.get("/status").text.contains(#""state": "idle""#) {
             try await Task.sleep(for: .milliseconds(50))
         }

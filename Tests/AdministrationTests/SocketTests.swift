@@ -61,7 +61,7 @@ struct SocketTests {
         let one = try await AdministeredProxy()
         let other = try await AdministeredProxy(TokenEndpoint([.error("invalid_client", status: 401)]))
         try await one.ready()
-        try await eventuallyReady(other)
+        try await other.answersReady()
         #expect(try await one.run("status").output.contains("has a valid token"))
         #expect(try await other.run("status").output.contains("has no token"))
         #expect(try await one.proxy.terminate() == .exited(0))

@@ -42,7 +42,7 @@ struct StatusTests {
         let description = "no \(clientSecret) \\u001b[31mfor you\\n\(String(repeating: "x", count: 500))"
         let admin = try await AdministeredProxy(
             TokenEndpoint([.error("invalid_client", status: 401, description: description)]))
-        try await eventuallyReady(admin)
+        try await admin.answersReady()
         let status = try await admin.run("status")
         #expect(status.output.contains("Client api (client_credentials) has no token; waits before it asks again\n"))
         #expect(status.output.contains("last error 0 s ago: ") || status.output.contains("last error 1 s ago: "))
@@ -62,7 +62,7 @@ struct StatusTests {
                 : .error("invalid_request", status: 400, description: leak, uri: "https://x.example/?\(clientSecret)")
         }
         let admin = try await AdministeredProxy(endpoint, admin: "token: {file: FOLDER/admin-token}")
-        try await eventuallyReady(admin)
+        try await admin.answersReady()
         let reader = try await RawClient.connect(unix: admin.socket)
         try await reader.send("GET /events HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         _ = try await reader.read(until: "retry: 3000\n\n")
@@ -94,7 +94,7 @@ struct StatusTests {
         #expect(try await admin.proxy.terminate() == .exited(0))
         seen += String(decoding: try await reader.readToEnd(), as: UTF8.self) + admin.proxy.log
         #expect(seen.contains("invalid_request"))
-        let basic = Data("admin-tests:\(clientSecret)".utf8).base64EncodedString()
+        let basic = Data("the-tests:\(clientSecret)".utf8).base64EncodedString()
         for secret in [accessToken, refreshToken, clientSecret, adminToken, basic, "SEKRET"] {
             #expect(!seen.contains(secret), "\(secret)")
         }

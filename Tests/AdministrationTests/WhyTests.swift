@@ -109,10 +109,7 @@ struct WhyTests {
             admin: {listen: "127.0.0.1:0", socket: FOLDER/admin.sock}
             upstreams: [{host: a.test}]
             """)
-        let line = try await eventually("the administration listens") {
-            admin.log.split(separator: "\n").first { $0.contains(" info administration ") }
-        }
-        let adminPort = try #require(line.firstMatch(of: /address=127\.0\.0\.1:(\d+)/)?.1)
+        let adminPort = try await admin.administration().port
         for url in [
             "http://127.0.0.1:\(admin.port)/", "http://127.0.0.1:\(adminPort)/", "http://10.0.0.1/",
             "http://169.254.169.254/latest/",
@@ -132,7 +129,7 @@ struct WhyTests {
             admin: {listen: "127.0.0.1:0", socket: FOLDER/admin.sock}
             upstreams: [{host: a.test}]
             """, files: ["password": "a long password"])
-        try await eventually("the administration listens") { proxy.log.contains(" info administration ") }
+        _ = try await proxy.administration()
         let why = try await RunningProxy.run(
             ["why", "--socket", proxy.directory.path(of: "admin.sock"), "GET", "http://a.test/"])
         #expect(why.ending == .exited(0))

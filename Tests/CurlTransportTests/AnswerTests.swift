@@ -10,7 +10,7 @@ struct AnswerTests {
             try exchange.send(answer)
             if closing { exchange.close() }
         }
-        return try await Rig().send(Request(origin, method))
+        return try await ConnectionPoolOnLoop().send(Request(origin, method))
     }
 
     @Test func `line by line, interim answers first, trailers last`() async throws {
@@ -60,10 +60,10 @@ struct AnswerTests {
             try exchange.send("HTTP/1.1 \(status) Early\r\nContent-Length: 5\r\n\r\nearly")
             _ = try? exchange.readBody()
         }
-        let rig = try await Rig()
+        let pool = try await ConnectionPoolOnLoop()
         var request = Request(origin, "POST")
         request.upload = .fed(known: 10)
-        let probe = try await rig.start(request)
+        let probe = try await pool.start(request)
         try await probe.feed([1, 2, 3, 4, 5])
         try await eventually("the answer") { probe.record.text == "early" }
         if status < 300 {
@@ -87,13 +87,13 @@ struct AnswerTests {
                 try exchange.respond(body: "\(try exchange.readBody().bodyCount)")
             }
         }
-        let rig = try await Rig()
+        let pool = try await ConnectionPoolOnLoop()
         var request = Request(origin, "POST", "/yes")
         request.upload = .bytes([1, 2, 3])
         request.fields = [("Expect", "100-continue")]
-        #expect(try await rig.send(request).text == "3")
+        #expect(try await pool.send(request).text == "3")
         request.target = "/no"
-        let record = try await rig.send(request)
+        let record = try await pool.send(request)
         #expect(record.status == "HTTP/1.1 403 No")
         #expect(record.error == nil)
         #expect(origin.requests.map(\.bodyCount) == [3, 0])

@@ -6,46 +6,46 @@ import Testing
 @Suite("a carrier that can't be had says whose fault it is", .timeLimit(.minutes(1)))
 struct CarrierFailureTests {
     @Test func `names, ports, silence`() async throws {
-        let stand = try await CarrierStand { $0.connectTimeout = .milliseconds(300) }
-        #expect(try await stand.failure(.plain(try freePort())).kind == .connectionRefused)
+        let carriers = try await CarrierPoolOnLoop { $0.connectTimeout = .milliseconds(300) }
+        #expect(try await carriers.failure(.plain(try freePort())).kind == .connectionRefused)
         let deaf = try DeafPort()
-        #expect(try await stand.failure(.plain(deaf.port)).kind == .connectionTimedOut)
-        let patient = try await CarrierStand()
+        #expect(try await carriers.failure(.plain(deaf.port)).kind == .connectionTimedOut)
+        let patient = try await CarrierPoolOnLoop()
         let error = try await patient.failure(.plain(80, host: "does-not-exist.invalid"))
         #expect(error.kind == .nameNotResolved)
         #expect(error.description.contains("does-not-exist.invalid"))
         // No route: the discard prefix, or nothing of IPv6 at all.
         #expect(
             [.connectionFailed, .connectionTimedOut, .connectionRefused]
-                .contains(try await stand.failure(.plain(80, host: "[100::1]")).kind))
-        #expect(try await stand.counts == .init())
+                .contains(try await carriers.failure(.plain(80, host: "[100::1]")).kind))
+        #expect(try await carriers.counts == .init())
     }
 
     @Test func `TLS that fails`() async throws {
         let leaving = try Listener { $0.close() }
-        let stand = try await CarrierStand { $0.connectTimeout = .milliseconds(400) }
-        #expect(try await stand.failure(.secure(leaving.port)).kind == .tlsHandshake)
+        let carriers = try await CarrierPoolOnLoop { $0.connectTimeout = .milliseconds(400) }
+        #expect(try await carriers.failure(.secure(leaving.port)).kind == .tlsHandshake)
         let plain = try await Nginx()
-        #expect(try await stand.failure(.secure(plain.httpPort)).kind == .tlsHandshake)
+        #expect(try await carriers.failure(.secure(plain.httpPort)).kind == .tlsHandshake)
         let silent = try RawListener()
-        #expect(try await stand.failure(.secure(silent.port)).kind == .connectionTimedOut)
+        #expect(try await carriers.failure(.secure(silent.port)).kind == .connectionTimedOut)
     }
 
     @Test func `addresses that may not be dialled`() async throws {
         let origin = try RecordingOrigin()
         let port = origin.port
-        let closed = try await CarrierStand { $0.addressPolicy.publicOnly = true }
+        let closed = try await CarrierPoolOnLoop { $0.addressPolicy.publicOnly = true }
         for host in ["127.0.0.1", "localhost", "2130706433", "[::1]", "[::ffff:127.0.0.1]"] {
             let kind = try await closed.failure(.plain(port, host: host)).kind
             #expect([.addressDenied, .nameNotResolved].contains(kind), "\(host)")
         }
         #expect(origin.connections.isEmpty)
-        let open = try await CarrierStand {
+        let open = try await CarrierPoolOnLoop {
             $0.addressPolicy.publicOnly = true
             $0.addressPolicy.exceptions = ["127.0.0.0/8"].compactMap(AddressPolicy.Block.init)
         }
         _ = try await open.exchange(.plain(port))
-        let looping = try await CarrierStand {
+        let looping = try await CarrierPoolOnLoop {
             $0.addressPolicy.own = [SocketAddress(.ipv4(address: 0x7f00_0001, port: port))]
         }
         #expect(try await looping.failure(.plain(port)).kind == .loop)

@@ -1,13 +1,14 @@
 import CurlTransport
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 
 @Suite("a carrier goes through the proxy in between", .timeLimit(.minutes(1)))
 struct CarrierNextProxyTests {
     /// An http proxy that tunnels to wherever it is asked, on loopback.
-    private static func tunnel(_ answer: String = "HTTP/1.1 200 Connected\r\n\r\n", heads: Heads) throws -> Listener {
+    private static func tunnel(_ answer: String = "HTTP/1.1 200 Connected\r\n\r\n", heads: Recorder<String>) throws
+        -> Listener
+    {
         try Listener { peer in
             let (head, rest) = peer.readHead()
             heads.append(head)
@@ -24,29 +25,28 @@ struct CarrierNextProxyTests {
 
     @Test func `plain http is spoken to the proxy, with its credential`() async throws {
         let next = try RecordingOrigin { try $0.respond(body: "by the way") }
-        let stand = try await CarrierStand { $0.nextProxy = .url("http://user:pw@127.0.0.1:\(next.port)") }
-        let user = try await stand.connected(.plain(80, host: "far.example"))
+        let carriers = try await CarrierPoolOnLoop { $0.nextProxy = .url("http://user:pw@127.0.0.1:\(next.port)") }
+        let user = try await carriers.connected(.plain(80, host: "far.example"))
         #expect(user.record.needsAbsoluteForm)
         #expect(user.record.authorization == "Basic dXNlcjpwdw==")
         try await user.send("GET http://far.example/ HTTP/1.1\r\nHost: far.example\r\n\r\n")
         #expect(try await user.answer().hasSuffix("by the way"))
         try await user.release()
         #expect(next.requests.map(\.line) == ["GET http://far.example/ HTTP/1.1"])
-        #expect(try await stand.counts == .init(open: 1, idle: 1))
+        #expect(try await carriers.counts == .init(open: 1, idle: 1))
     }
 
     @Test func `https goes through a tunnel, checked end to end`() async throws {
-        let heads = Heads()
+        let heads = Recorder<String>()
         let next = try Self.tunnel(heads: heads)
-        let authority = try await PrivateCA()
-        let nginx = try await Nginx(certificate: try await authority.server(["DNS:far.example"]))
-        let file = authority.certificateFile
-        let stand = try await CarrierStand {
+        let nginx = try await Nginx.secure(["DNS:far.example"])
+        let file = nginx.authority.certificateFile
+        let carriers = try await CarrierPoolOnLoop {
             $0.nextProxy = .url("http://user:pw@127.0.0.1:\(next.port)")
             $0.trustAnchors = .only(file: file)
         }
         let origin = Origin.secure(nginx.httpsPort, host: "far.example")
-        let user = try await stand.exchange(origin)
+        let user = try await carriers.exchange(origin)
         #expect(!user.record.needsAbsoluteForm && user.record.authorization == "")
         #expect(user.record.text.contains("server-name: far.example\n"))
         let head = try #require(heads.all.first)
@@ -54,21 +54,21 @@ struct CarrierNextProxyTests {
         #expect(head.contains("Proxy-Authorization: Basic dXNlcjpwdw==\r\n"))
         #expect(!head.contains("User-Agent"))
         #expect(
-            try await stand.failure(.secure(nginx.httpsPort, host: "near.example")).kind == .tlsCertificate)
+            try await carriers.failure(.secure(nginx.httpsPort, host: "near.example")).kind == .tlsCertificate)
     }
 
     @Test func `another protocol goes through a tunnel, too, and serves nobody else`() async throws {
-        let heads = Heads()
+        let heads = Recorder<String>()
         let next = try Self.tunnel(heads: heads)
         let origin = try RecordingOrigin()
-        let stand = try await CarrierStand { $0.nextProxy = .url("http://127.0.0.1:\(next.port)") }
-        let user = try await stand.connected(.plain(origin.port), tunnels: true)
+        let carriers = try await CarrierPoolOnLoop { $0.nextProxy = .url("http://127.0.0.1:\(next.port)") }
+        let user = try await carriers.connected(.plain(origin.port), tunnels: true)
         #expect(!user.record.needsAbsoluteForm)
         try await user.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         #expect(try await user.answer().hasSuffix("ok"))
         try await user.release()
         #expect(heads.all.first?.hasPrefix("CONNECT 127.0.0.1:\(origin.port) ") == true)
-        #expect(try await stand.counts == .init())
+        #expect(try await carriers.counts == .init())
     }
 
     @Test(arguments: [
@@ -76,11 +76,11 @@ struct CarrierNextProxyTests {
         "garbage\r\n\r\n",
     ])
     func `a proxy that refuses the tunnel`(answer: String) async throws {
-        let heads = Heads()
+        let heads = Recorder<String>()
         let next = try Self.tunnel(answer, heads: heads)
-        let stand = try await CarrierStand { $0.nextProxy = .url("http://127.0.0.1:\(next.port)") }
-        #expect(try await stand.failure(.secure(443, host: "far.example")).kind == .proxy)
-        #expect(try await stand.failure(.plain(80, host: "far.example"), tunnels: true).kind == .proxy)
+        let carriers = try await CarrierPoolOnLoop { $0.nextProxy = .url("http://127.0.0.1:\(next.port)") }
+        #expect(try await carriers.failure(.secure(443, host: "far.example")).kind == .proxy)
+        #expect(try await carriers.failure(.plain(80, host: "far.example"), tunnels: true).kind == .proxy)
         #expect(heads.all.count == 2)
     }
 
@@ -97,38 +97,38 @@ struct CarrierNextProxyTests {
             let block = String(repeating: more, count: 2000)
             for _ in 0..<2000 { peer.write(block) }
         }
-        let stand = try await CarrierStand { $0.nextProxy = .url("http://127.0.0.1:\(next.port)") }
+        let carriers = try await CarrierPoolOnLoop { $0.nextProxy = .url("http://127.0.0.1:\(next.port)") }
         let begin = ContinuousClock.now
-        #expect(try await stand.failure(.secure(443, host: "far.example")).kind == .proxy)
+        #expect(try await carriers.failure(.secure(443, host: "far.example")).kind == .proxy)
         #expect(ContinuousClock.now - begin < .seconds(4))
     }
 
     @Test func `a proxy that is not there`() async throws {
         let port = try freePort()
         for url in ["http://127.0.0.1:\(port)", "http://does-not-exist.invalid:1", "socks5://127.0.0.1:\(port)"] {
-            let stand = try await CarrierStand { $0.nextProxy = .url(url) }
+            let carriers = try await CarrierPoolOnLoop { $0.nextProxy = .url(url) }
             for origin in [Origin.plain(80, host: "127.0.0.1"), .secure(443, host: "127.0.0.1")] {
-                #expect(try await stand.failure(origin).kind == .proxy)
+                #expect(try await carriers.failure(origin).kind == .proxy)
             }
         }
     }
 
     @Test func `a socks proxy carries what it does not read`() async throws {
-        let names = Heads()
+        let names = Recorder<String>()
         let next = try Self.socks(names: names)
         let origin = try RecordingOrigin()
-        let authority = try await PrivateCA()
-        let nginx = try await Nginx(certificate: try await authority.server())
-        let file = authority.certificateFile
+        let nginx = try await Nginx.secure()
+        let file = nginx.authority.certificateFile
         for scheme in ["socks5", "socks5h"] {
-            let stand = try await CarrierStand {
+            let carriers = try await CarrierPoolOnLoop {
                 $0.nextProxy = .url("\(scheme)://127.0.0.1:\(next.port)")
                 $0.trustAnchors = .only(file: file)
             }
-            let user = try await stand.exchange(.plain(origin.port, host: "localhost"))
+            let user = try await carriers.exchange(.plain(origin.port, host: "localhost"))
             #expect(!user.record.needsAbsoluteForm)
             #expect(user.record.text.hasSuffix("ok"))
-            #expect(try await stand.exchange(.secure(nginx.httpsPort)).record.text.contains("server-name: localhost"))
+            #expect(
+                try await carriers.exchange(.secure(nginx.httpsPort)).record.text.contains("server-name: localhost"))
         }
         // With the h, the proxy looks the name up.
         #expect(names.all.suffix(2) == ["localhost", "localhost"])
@@ -138,12 +138,12 @@ struct CarrierNextProxyTests {
     @Test func `the environment says which`() async throws {
         // Nobody in this process has set any of the variables.
         let origin = try RecordingOrigin()
-        let stand = try await CarrierStand { $0.nextProxy = .environment }
-        #expect(try await stand.exchange(.plain(origin.port)).record.needsAbsoluteForm == false)
+        let carriers = try await CarrierPoolOnLoop { $0.nextProxy = .environment }
+        #expect(try await carriers.exchange(.plain(origin.port)).record.needsAbsoluteForm == false)
     }
 
     /// Without a password; records the names that are asked for (RFC 1928).
-    private static func socks(names: Heads) throws -> Listener {
+    private static func socks(names: Recorder<String>) throws -> Listener {
         try Listener { peer in
             guard peer.read().first == 5 else { return }
             peer.write([5, 0])
@@ -162,10 +162,4 @@ struct CarrierNextProxyTests {
             peer.relay(to: other)
         }
     }
-}
-
-private final class Heads: Sendable {
-    private let state = Mutex<[String]>([])
-    var all: [String] { state.withLock { $0 } }
-    func append(_ text: String) { state.withLock { $0.append(text) } }
 }

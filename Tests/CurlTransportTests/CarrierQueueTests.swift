@@ -9,34 +9,34 @@ import Testing
 struct CarrierQueueTests {
     @Test func `first come, first served`() async throws {
         let origin = try RecordingOrigin()
-        let stand = try await CarrierStand { $0.maxConnections = 1 }
-        let holder = try await stand.connected(.plain(origin.port))
+        let carriers = try await CarrierPoolOnLoop { $0.maxConnections = 1 }
+        let holder = try await carriers.connected(.plain(origin.port))
         var waiting: [CarrierUser] = []
-        for _ in 0..<5 { waiting.append(try await stand.connect(.plain(origin.port))) }
-        #expect(try await stand.counts == .init(open: 1, waiting: 5))
+        for _ in 0..<5 { waiting.append(try await carriers.connect(.plain(origin.port))) }
+        #expect(try await carriers.counts == .init(open: 1, waiting: 5))
         try await waiting[1].cancel()
         try await holder.release()
         for number in [0, 2, 3, 4] {
             try await waiting[number].arrived()
             for later in waiting[(number + 1)...] { #expect(later.record.arrivals == 0) }
             // Nobody who comes later overtakes.
-            if number == 0 { waiting.append(try await stand.connect(.plain(origin.port))) }
+            if number == 0 { waiting.append(try await carriers.connect(.plain(origin.port))) }
             try await waiting[number].release()
         }
         try await waiting[5].arrived()
         try await waiting[5].close()
         #expect(waiting[1].record.arrivals == 0 && waiting[1].record.failure == nil)
         try await eventually("the only one at the origin") { origin.connections.count == 1 }
-        #expect(try await stand.counts == .init())
+        #expect(try await carriers.counts == .init())
     }
 
     @Test func `a connection that is closed makes room for one that is dialled`() async throws {
         let first = try RecordingOrigin()
         let second = try RecordingOrigin()
-        let stand = try await CarrierStand { $0.maxConnections = 1 }
-        let holder = try await stand.connected(.plain(first.port))
-        let other = try await stand.connect(.plain(second.port))
-        let fresh = try await stand.connect(.plain(second.port), fresh: true)
+        let carriers = try await CarrierPoolOnLoop { $0.maxConnections = 1 }
+        let holder = try await carriers.connected(.plain(first.port))
+        let other = try await carriers.connect(.plain(second.port))
+        let fresh = try await carriers.connect(.plain(second.port), fresh: true)
         try await holder.close()
         try await other.arrived()
         try await other.release()
@@ -48,34 +48,35 @@ struct CarrierQueueTests {
 
     @Test func `not for ever`() async throws {
         let origin = try RecordingOrigin()
-        let stand = try await CarrierStand {
+        let carriers = try await CarrierPoolOnLoop {
             $0.maxConnections = 1
             $0.connectTimeout = .milliseconds(200)
         }
-        let holder = try await stand.connected(.plain(origin.port))
+        let holder = try await carriers.connected(.plain(origin.port))
         let began = ContinuousClock.now
-        #expect(try await stand.failure(.plain(origin.port)).kind == .connectionLimit)
+        #expect(try await carriers.failure(.plain(origin.port)).kind == .connectionLimit)
         #expect(ContinuousClock.now - began >= .milliseconds(195))
-        #expect(try await stand.counts == .init(open: 1))
+        #expect(try await carriers.counts == .init(open: 1))
         try await holder.release()
-        #expect(try await stand.exchange(.plain(origin.port)).record.isReused)
+        #expect(try await carriers.exchange(.plain(origin.port)).record.isReused)
     }
 
     @Test func `the wait and the dial together have connect_timeout`() async throws {
         let origin = try RecordingOrigin()
         let deaf = try DeafPort()
-        let stand = try await CarrierStand {
+        let carriers = try await CarrierPoolOnLoop {
             $0.maxConnections = 1
-            $0.connectTimeout = .milliseconds(600)
+            $0.connectTimeout = .seconds(3)
         }
-        let holder = try await stand.connected(.plain(origin.port))
+        let holder = try await carriers.connected(.plain(origin.port))
         let began = ContinuousClock.now
-        let late = try await stand.connect(.plain(deaf.port))
-        try await Task.sleep(for: .milliseconds(400))
+        let late = try await carriers.connect(.plain(deaf.port))
+        try await Task.sleep(for: .milliseconds(1500))
         try await holder.close()
         let error = try await eventually("a failure") { late.record.failure }
         #expect(error.kind == .connectionTimedOut)
-        #expect(ContinuousClock.now - began < .milliseconds(950))
+        // With a time of its own the dial would take until 4.5 s.
+        #expect(ContinuousClock.now - began < .milliseconds(4400))
     }
 
     @Test func `given up while the name is looked up`() async throws {
@@ -83,13 +84,13 @@ struct CarrierQueueTests {
             Thread.sleep(forTimeInterval: 3)
             return .success([])
         })
-        let stand = try await CarrierStand { $0.names = names }
+        let carriers = try await CarrierPoolOnLoop { $0.names = names }
         for _ in 0..<5 {
-            let user = try await stand.connect(.plain(80, host: "slow.test"))
+            let user = try await carriers.connect(.plain(80, host: "slow.test"))
             let began = ContinuousClock.now
             try await user.cancel()
             #expect(ContinuousClock.now - began < .seconds(1))
-            #expect(try await stand.counts == .init())
+            #expect(try await carriers.counts == .init())
             #expect(user.record.failure == nil && user.record.arrivals == 0)
         }
     }
@@ -97,15 +98,15 @@ struct CarrierQueueTests {
     @Test func `given up while connecting, in the handshake, and in a proxy's`() async throws {
         let deaf = try DeafPort()
         let silent = try RawListener()
-        let stand = try await CarrierStand()
-        let proxied = try await CarrierStand { $0.nextProxy = .url("http://127.0.0.1:\(silent.port)") }
-        let socks = try await CarrierStand { $0.nextProxy = .url("socks5h://127.0.0.1:\(silent.port)") }
-        let cases: [(CarrierStand, Origin, Bool)] = [
-            (stand, .plain(deaf.port), false), (stand, .secure(silent.port), true),
+        let carriers = try await CarrierPoolOnLoop()
+        let proxied = try await CarrierPoolOnLoop { $0.nextProxy = .url("http://127.0.0.1:\(silent.port)") }
+        let socks = try await CarrierPoolOnLoop { $0.nextProxy = .url("socks5h://127.0.0.1:\(silent.port)") }
+        let cases: [(CarrierPoolOnLoop, Origin, Bool)] = [
+            (carriers, .plain(deaf.port), false), (carriers, .secure(silent.port), true),
             (proxied, .secure(443, host: "far.example"), true), (socks, .plain(80, host: "far.example"), true),
         ]
-        for (stand, origin, isAccepted) in cases {
-            let user = try await stand.connect(origin)
+        for (carriers, origin, isAccepted) in cases {
+            let user = try await carriers.connect(origin)
             var peer: RawClient?
             if isAccepted {
                 peer = try await silent.accept()
@@ -113,9 +114,9 @@ struct CarrierQueueTests {
             } else {
                 try await Task.sleep(for: .milliseconds(50))
             }
-            #expect(try await stand.counts == .init(open: 1))
+            #expect(try await carriers.counts == .init(open: 1))
             try await user.cancel()
-            #expect(try await stand.counts == .init())
+            #expect(try await carriers.counts == .init())
             if let peer { _ = try await peer.readToEnd() }
             #expect(user.record.failure == nil && user.record.arrivals == 0)
         }
@@ -123,10 +124,10 @@ struct CarrierQueueTests {
 
     @Test func `a wait that is over can be given up too`() async throws {
         let origin = try RecordingOrigin()
-        let stand = try await CarrierStand()
-        let user = try await stand.connected(.plain(origin.port))
+        let carriers = try await CarrierPoolOnLoop()
+        let user = try await carriers.connected(.plain(origin.port))
         try await user.cancel()
-        #expect(try await stand.counts == .init(open: 1))
+        #expect(try await carriers.counts == .init(open: 1))
         try await user.close()
     }
 
@@ -137,12 +138,12 @@ struct CarrierQueueTests {
     }
 
     private func peerOfALostPool(_ listener: RawListener) async throws -> RawClient {
-        let stand = try await CarrierStand()
-        let user = try await stand.connected(.plain(listener.port))
+        let carriers = try await CarrierPoolOnLoop()
+        let user = try await carriers.connected(.plain(listener.port))
         let peer = try await listener.accept()
         try await user.send("bye")
         try await user.release()
-        _ = try await stand.connect(.secure(listener.port))
+        _ = try await carriers.connect(.secure(listener.port))
         return peer
     }
 }

@@ -6,142 +6,121 @@ import Testing
 
 @Suite("a carrier over TLS is checked, knows its end, and lets tickets be", .timeLimit(.minutes(1)))
 struct CarrierTLSTests {
-    private struct Ground {
-        let authority: PrivateCA
-        let nginx: Nginx
-        var origin: Origin { .secure(nginx.httpsPort) }
-        var options: @Sendable (inout PoolOptions) -> Void {
-            let file = authority.certificateFile
-            return { $0.trustAnchors = .only(file: file) }
-        }
-    }
-
-    private func ground(
-        _ names: [String] = ["DNS:localhost", "IP:127.0.0.1"], clients: Bool = false,
-        locations: String = Nginx.sayWhatArrived
-    ) async throws -> Ground {
-        let authority = try await PrivateCA()
-        let nginx = try await Nginx(
-            certificate: try await authority.server(names), clientCA: clients ? authority.certificateFile : nil,
-            locations: locations)
-        return Ground(authority: authority, nginx: nginx)
-    }
-
     @Test func `one connection serves one after the other`() async throws {
-        let ground = try await ground()
-        let stand = try await CarrierStand(ground.options)
+        let nginx = try await Nginx.secure()
+        let carriers = try await CarrierPoolOnLoop(nginx.trust)
         for number in 0..<10 {
-            let user = try await stand.exchange(ground.origin)
+            let user = try await carriers.exchange(nginx.origin)
             #expect(user.record.isReused == (number > 0))
             #expect(user.record.text.contains("protocol: HTTP/1.1\n"))
         }
-        #expect(try await stand.counts == .init(open: 1, idle: 1))
+        #expect(try await carriers.counts == .init(open: 1, idle: 1))
     }
 
     @Test func `certificates of nobody we trust, and for another name`() async throws {
-        let ground = try await ground(["DNS:other.test"])
-        let trusting = try await CarrierStand(ground.options)
-        let stranger = try await CarrierStand()
-        #expect(try await stranger.failure(ground.origin).kind == .tlsCertificate)
-        #expect(try await trusting.failure(ground.origin).kind == .tlsCertificate)
-        let port = ground.nginx.httpsPort
+        let nginx = try await Nginx.secure(["DNS:other.test"])
+        let trusting = try await CarrierPoolOnLoop(nginx.trust)
+        let stranger = try await CarrierPoolOnLoop()
+        #expect(try await stranger.failure(nginx.origin).kind == .tlsCertificate)
+        #expect(try await trusting.failure(nginx.origin).kind == .tlsCertificate)
+        let port = nginx.httpsPort
         let named = Origin.secure(port, host: "127.0.0.1", serverName: "other.test")
         #expect(try await trusting.exchange(named).record.text.contains("server-name: other.test\n"))
         let wrong = Origin.secure(port, host: "127.0.0.1", serverName: "third.test")
         #expect(try await trusting.failure(wrong).kind == .tlsCertificate)
-        let missing = try await CarrierStand { $0.trustAnchors = .only(file: "/does/not/exist") }
-        #expect(try await missing.failure(ground.origin).kind == .tlsConfiguration)
+        let missing = try await CarrierPoolOnLoop { $0.trustAnchors = .only(file: "/does/not/exist") }
+        #expect(try await missing.failure(nginx.origin).kind == .tlsConfiguration)
     }
 
     @Test func `connections for one name are not used for another`() async throws {
-        let ground = try await ground(["DNS:one.test", "DNS:two.test"])
-        let stand = try await CarrierStand(ground.options)
+        let nginx = try await Nginx.secure(["DNS:one.test", "DNS:two.test"])
+        let carriers = try await CarrierPoolOnLoop(nginx.trust)
         for name in ["one.test", "two.test", "one.test"] {
-            let origin = Origin.secure(ground.nginx.httpsPort, host: "127.0.0.1", serverName: name)
-            #expect(try await stand.exchange(origin).record.text.contains("server-name: \(name)\n"))
+            let origin = Origin.secure(nginx.httpsPort, host: "127.0.0.1", serverName: name)
+            #expect(try await carriers.exchange(origin).record.text.contains("server-name: \(name)\n"))
         }
-        #expect(try await stand.counts == .init(open: 2, idle: 2))
+        #expect(try await carriers.counts == .init(open: 2, idle: 2))
     }
 
     @Test func `a client certificate, where it is asked for`() async throws {
-        let ground = try await ground(clients: true)
-        let file = ground.authority.certificateFile
-        let certificate = try await ground.authority.client("billing")
-        let with = try await CarrierStand {
+        let nginx = try await Nginx.secure(asksClients: true)
+        let file = nginx.authority.certificateFile
+        let certificate = try await nginx.authority.client("billing")
+        let with = try await CarrierPoolOnLoop {
             $0.trustAnchors = .only(file: file)
             $0.certificateFile = certificate.certificateFile
             $0.keyFile = certificate.keyFile
         }
-        #expect(try await with.exchange(ground.origin).record.text.contains("client-certificate: CN=billing\n"))
-        let without = try await CarrierStand(ground.options)
-        let text = try? await without.exchange(ground.origin).record.text
+        #expect(try await with.exchange(nginx.origin).record.text.contains("client-certificate: CN=billing\n"))
+        let without = try await CarrierPoolOnLoop(nginx.trust)
+        let text = try? await without.exchange(nginx.origin).record.text
         #expect(text == nil || text?.contains(" 400 ") == true)
-        let mismatched = try await CarrierStand {
+        let mismatched = try await CarrierPoolOnLoop {
             $0.trustAnchors = .only(file: file)
             $0.certificateFile = certificate.certificateFile
             $0.keyFile = certificate.certificateFile
         }
-        #expect(try await mismatched.failure(ground.origin).kind == .tlsConfiguration)
+        #expect(try await mismatched.failure(nginx.origin).kind == .tlsConfiguration)
     }
 
     /// nginx says close_notify when it leaves by itself.
     @Test func `an idle connection that the server ends is dropped at once`() async throws {
-        let ground = try await ground(locations: Nginx.sayWhatArrived + "\nkeepalive_timeout 100ms;")
-        let stand = try await CarrierStand(ground.options)
-        _ = try await stand.exchange(ground.origin)
-        try await stand.settles(at: .init())
+        let nginx = try await Nginx.secure(locations: Nginx.sayWhatArrived + "\nkeepalive_timeout 100ms;")
+        let carriers = try await CarrierPoolOnLoop(nginx.trust)
+        _ = try await carriers.exchange(nginx.origin)
+        try await carriers.settles(at: .init())
     }
 
     @Test func `close_notify is told from the end of TCP`() async throws {
-        let ground = try await ground()
+        let nginx = try await Nginx.secure()
         let cut = Gate()
-        let relay = try Relay(to: ground.nginx.httpsPort, cutsWhen: cut)
-        let stand = try await CarrierStand(ground.options)
-        let whole = try await stand.connected(ground.origin)
+        let relay = try Relay(to: nginx.httpsPort, cutsWhen: cut)
+        let carriers = try await CarrierPoolOnLoop(nginx.trust)
+        let whole = try await carriers.connected(nginx.origin)
         try await whole.send("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         #expect(try await whole.ended().isEndClean == true)
-        let broken = try await stand.connected(.secure(relay.port))
+        let broken = try await carriers.connected(.secure(relay.port))
         try await broken.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         _ = try await broken.answer()
         cut.open()
         #expect(try await broken.ended().isEndClean != true)
         try await whole.release()
         try await broken.release()
-        #expect(try await stand.counts == .init())
+        #expect(try await carriers.counts == .init())
     }
 
     @Test func `a ticket that comes to an idle connection does not end it`() async throws {
-        let ground = try await ground(locations: Nginx.sayWhatArrived + "\nssl_protocols TLSv1.3;")
+        let nginx = try await Nginx.secure(locations: Nginx.sayWhatArrived + "\nssl_protocols TLSv1.3;")
         let gate = Gate()
-        let relay = try Relay(to: ground.nginx.httpsPort, holdsTicketsUntil: gate)
-        let stand = try await CarrierStand(ground.options)
-        let user = try await stand.connect(.secure(relay.port), releasesAtOnce: true)
+        let relay = try Relay(to: nginx.httpsPort, holdsTicketsUntil: gate)
+        let carriers = try await CarrierPoolOnLoop(nginx.trust)
+        let user = try await carriers.connect(.secure(relay.port), releasesAtOnce: true)
         try await user.arrived()
-        #expect(try await stand.counts == .init(open: 1, idle: 1))
+        #expect(try await carriers.counts == .init(open: 1, idle: 1))
         gate.open()
         try await eventually("the tickets have passed") { relay.passed > 0 }
         try await Task.sleep(for: .milliseconds(100))
-        #expect(try await stand.counts == .init(open: 1, idle: 1))
-        #expect(try await stand.exchange(.secure(relay.port)).record.isReused)
+        #expect(try await carriers.counts == .init(open: 1, idle: 1))
+        #expect(try await carriers.exchange(.secure(relay.port)).record.isReused)
     }
 
     /// libcurl takes no tickets before TLS 1.3; the server has to remember.
     @Test(arguments: ["ssl_protocols TLSv1.3;", "ssl_protocols TLSv1.2; ssl_session_cache shared:carriers:1m;"])
     func `a session is resumed`(protocols: String) async throws {
-        let ground = try await ground(
+        let nginx = try await Nginx.secure(
             locations: """
                 \(protocols)
                 location / { default_type text/plain; return 200 "resumed: $ssl_session_reused\\n"; }
                 """)
-        let stand = try await CarrierStand(ground.options)
-        #expect(try await stand.exchange(ground.origin).record.text.contains("resumed: .\n"))
-        #expect(try await stand.exchange(ground.origin, fresh: true).record.text.contains("resumed: r\n"))
+        let carriers = try await CarrierPoolOnLoop(nginx.trust)
+        #expect(try await carriers.exchange(nginx.origin).record.text.contains("resumed: .\n"))
+        #expect(try await carriers.exchange(nginx.origin, fresh: true).record.text.contains("resumed: r\n"))
     }
 
     @Test func `much, both ways, through a buffer that moves`() async throws {
-        let ground = try await ground(locations: "client_max_body_size 64m; location / { return 200; }")
-        let stand = try await CarrierStand(ground.options)
-        let user = try await stand.connected(ground.origin)
+        let nginx = try await Nginx.secure(locations: "client_max_body_size 64m; location / { return 200; }")
+        let carriers = try await CarrierPoolOnLoop(nginx.trust)
+        let user = try await carriers.connected(nginx.origin)
         let length = 24 << 20
         try await user.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(length)\r\n\r\n")
         // Piece by piece: what waits in the buffer grows, and is offered again from another address.

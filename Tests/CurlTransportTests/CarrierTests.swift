@@ -6,8 +6,8 @@ import Testing
 struct CarrierTests {
     @Test func `what is written arrives, what is answered comes back`() async throws {
         let origin = try RecordingOrigin { try $0.respond(body: "hello") }
-        let stand = try await CarrierStand()
-        let user = try await stand.exchange(.plain(origin.port))
+        let carriers = try await CarrierPoolOnLoop()
+        let user = try await carriers.exchange(.plain(origin.port))
         #expect(user.record.text.hasSuffix("\r\n\r\nhello"))
         #expect(!user.record.isReused && !user.record.needsAbsoluteForm)
         #expect(origin.requests.map(\.line) == ["GET / HTTP/1.1"])
@@ -16,25 +16,25 @@ struct CarrierTests {
 
     @Test func `one connection serves one after the other`() async throws {
         let origin = try RecordingOrigin()
-        let stand = try await CarrierStand()
+        let carriers = try await CarrierPoolOnLoop()
         for number in 0..<10 {
-            #expect(try await stand.exchange(.plain(origin.port)).record.isReused == (number > 0))
+            #expect(try await carriers.exchange(.plain(origin.port)).record.isReused == (number > 0))
         }
         #expect(origin.connections.count == 1)
-        #expect(try await stand.counts == .init(open: 1, idle: 1))
+        #expect(try await carriers.counts == .init(open: 1, idle: 1))
     }
 
     @Test func `the one used last serves first`() async throws {
         let origin = try RecordingOrigin()
-        let stand = try await CarrierStand()
+        let carriers = try await CarrierPoolOnLoop()
         var users: [CarrierUser] = []
-        for _ in 0..<3 { users.append(try await stand.connected(.plain(origin.port))) }
+        for _ in 0..<3 { users.append(try await carriers.connected(.plain(origin.port))) }
         for (number, user) in users.enumerated() {
             try await user.send("GET /\(number) HTTP/1.1\r\nHost: x\r\n\r\n")
             _ = try await user.answer()
         }
         for number in [1, 2, 0] { try await users[number].release() }
-        for _ in 0..<3 { _ = try await stand.exchange(.plain(origin.port), target: "/again") }
+        for _ in 0..<3 { _ = try await carriers.exchange(.plain(origin.port), target: "/again") }
         let first = origin.requests.first { $0.target == "/0" }?.connection
         #expect(origin.requests.filter { $0.target == "/again" }.map(\.connection) == [first, first, first])
     }
@@ -42,15 +42,15 @@ struct CarrierTests {
     @Test func `connections to one origin are not another's, and make room for it`() async throws {
         let first = try RecordingOrigin()
         let second = try RecordingOrigin()
-        let stand = try await CarrierStand { $0.maxConnections = 2 }
+        let carriers = try await CarrierPoolOnLoop { $0.maxConnections = 2 }
         for _ in 0..<2 {
-            _ = try await stand.exchange(.plain(first.port))
-            _ = try await stand.exchange(.plain(second.port))
+            _ = try await carriers.exchange(.plain(first.port))
+            _ = try await carriers.exchange(.plain(second.port))
         }
         #expect(first.connections.count == 1 && second.connections.count == 1)
         let third = try RecordingOrigin()
-        _ = try await stand.exchange(.plain(third.port))
-        #expect(try await stand.counts == .init(open: 2, idle: 2))
+        _ = try await carriers.exchange(.plain(third.port))
+        #expect(try await carriers.counts == .init(open: 2, idle: 2))
         // The one that was idle longest went.
         try await eventually("the oldest is closed") { first.connections[0].isOver }
         #expect(!second.connections[0].isOver)
@@ -58,36 +58,36 @@ struct CarrierTests {
 
     @Test func `a fresh one when asked for`() async throws {
         let origin = try RecordingOrigin()
-        let stand = try await CarrierStand()
-        _ = try await stand.exchange(.plain(origin.port))
-        #expect(try await stand.exchange(.plain(origin.port), fresh: true).record.isReused == false)
+        let carriers = try await CarrierPoolOnLoop()
+        _ = try await carriers.exchange(.plain(origin.port))
+        #expect(try await carriers.exchange(.plain(origin.port), fresh: true).record.isReused == false)
         #expect(origin.connections.count == 2)
     }
 
     @Test func `what is closed serves nobody again`() async throws {
         let origin = try RecordingOrigin()
-        let stand = try await CarrierStand()
-        let user = try await stand.connected(.plain(origin.port))
+        let carriers = try await CarrierPoolOnLoop()
+        let user = try await carriers.connected(.plain(origin.port))
         try await user.close()
         try await eventually("the origin sees the end") { origin.connections.first?.isOver == true }
-        #expect(try await stand.counts == .init())
-        let forbidden = try await stand.connected(.plain(origin.port))
+        #expect(try await carriers.counts == .init())
+        let forbidden = try await carriers.connected(.plain(origin.port))
         try await forbidden.onLoop { $0.carrier?.forbidReuse() }
         try await forbidden.release()
-        #expect(try await stand.counts == .init())
+        #expect(try await carriers.counts == .init())
     }
 
     @Test func `a connection past max_connection_age is not used again, and goes by itself`() async throws {
         let origin = try RecordingOrigin()
-        let stand = try await CarrierStand { $0.maxConnectionAge = .milliseconds(400) }
-        _ = try await stand.exchange(.plain(origin.port))
-        #expect(try await stand.exchange(.plain(origin.port)).record.isReused)
-        try await stand.settles(at: .init())
-        #expect(try await stand.exchange(.plain(origin.port)).record.isReused == false)
-        let busy = try await stand.connected(.plain(origin.port))
+        let carriers = try await CarrierPoolOnLoop { $0.maxConnectionAge = .milliseconds(400) }
+        _ = try await carriers.exchange(.plain(origin.port))
+        #expect(try await carriers.exchange(.plain(origin.port)).record.isReused)
+        try await carriers.settles(at: .init())
+        #expect(try await carriers.exchange(.plain(origin.port)).record.isReused == false)
+        let busy = try await carriers.connected(.plain(origin.port))
         try await Task.sleep(for: .milliseconds(500))
         try await busy.release()
-        #expect(try await stand.counts == .init())
+        #expect(try await carriers.counts == .init())
     }
 
     // MARK: Idle ones
@@ -99,11 +99,11 @@ struct CarrierTests {
             gate.wait()
             exchange.close()
         }
-        let stand = try await CarrierStand()
-        _ = try await stand.exchange(.plain(origin.port))
-        #expect(try await stand.counts == .init(open: 1, idle: 1))
+        let carriers = try await CarrierPoolOnLoop()
+        _ = try await carriers.exchange(.plain(origin.port))
+        #expect(try await carriers.counts == .init(open: 1, idle: 1))
         gate.open()
-        try await stand.settles(at: .init())
+        try await carriers.settles(at: .init())
     }
 
     @Test func `an idle connection that speaks is dropped, and its words are nobody's answer`() async throws {
@@ -114,31 +114,31 @@ struct CarrierTests {
             gate.wait()
             try exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison")
         }
-        let stand = try await CarrierStand()
-        _ = try await stand.exchange(.plain(origin.port))
+        let carriers = try await CarrierPoolOnLoop()
+        _ = try await carriers.exchange(.plain(origin.port))
         gate.open()
-        try await stand.settles(at: .init())
-        #expect(try await stand.exchange(.plain(origin.port)).record.text.hasSuffix("mine"))
+        try await carriers.settles(at: .init())
+        #expect(try await carriers.exchange(.plain(origin.port)).record.text.hasSuffix("mine"))
     }
 
     @Test func `one that is given back with something unread is closed`() async throws {
         let listener = try RawListener()
-        let stand = try await CarrierStand()
+        let carriers = try await CarrierPoolOnLoop()
         for end in [false, true] {
-            let user = try await stand.connected(.plain(listener.port))
+            let user = try await carriers.connected(.plain(listener.port))
             let peer = try await listener.accept()
             try await user.onLoop { $0.reads = false }
             try await peer.send("unasked")
             if end { peer.finishSending() }
             try await Task.sleep(for: .milliseconds(50))
             try await user.release()
-            #expect(try await stand.counts == .init())
+            #expect(try await carriers.counts == .init())
             #expect(try await peer.readToEnd().isEmpty)
         }
     }
 
     @Test func `a server that speaks first, or leaves at once, is of no use`() async throws {
-        let stand = try await CarrierStand()
+        let carriers = try await CarrierPoolOnLoop()
         for farewell in ["HTTP/1.1 408 Too slow\r\n\r\n", ""] {
             let gate = Gate()
             let listener = try Listener { peer in
@@ -146,7 +146,7 @@ struct CarrierTests {
                 if farewell.isEmpty { peer.close() }
                 gate.wait()
             }
-            let user = try await stand.connect(.plain(listener.port))
+            let user = try await carriers.connect(.plain(listener.port))
             // What is there before the connection is handed out, or just after it, decides how it is told.
             try await eventually("an outcome") { user.record.failure != nil || user.record.arrivals > 0 }
             if user.record.arrivals > 0 {
@@ -154,7 +154,7 @@ struct CarrierTests {
                 try await user.close()
             }
             gate.open()
-            #expect(try await stand.counts == .init())
+            #expect(try await carriers.counts == .init())
         }
     }
 
@@ -162,8 +162,8 @@ struct CarrierTests {
 
     @Test func `a reset is no end`() async throws {
         let listener = try RawListener()
-        let stand = try await CarrierStand()
-        let user = try await stand.connected(.plain(listener.port))
+        let carriers = try await CarrierPoolOnLoop()
+        let user = try await carriers.connected(.plain(listener.port))
         var peer: RawClient? = try await listener.accept()
         peer?.resetOnClose()
         peer = nil
@@ -171,13 +171,13 @@ struct CarrierTests {
         #expect(record.broken?.kind == .connectionLost)
         #expect(record.isEndClean == nil)
         try await user.release()
-        #expect(try await stand.counts == .init())
+        #expect(try await carriers.counts == .init())
     }
 
     @Test func `our side alone can end`() async throws {
         let listener = try RawListener()
-        let stand = try await CarrierStand()
-        let user = try await stand.connected(.plain(listener.port))
+        let carriers = try await CarrierPoolOnLoop()
+        let user = try await carriers.connected(.plain(listener.port))
         let peer = try await listener.accept()
         try await user.send("all")
         try await user.onLoop {
@@ -194,8 +194,8 @@ struct CarrierTests {
 
     @Test func `a reader who is slow slows the writer, and nothing is lost`() async throws {
         let listener = try RawListener()
-        let stand = try await CarrierStand()
-        let user = try await stand.connected(.plain(listener.port))
+        let carriers = try await CarrierPoolOnLoop()
+        let user = try await carriers.connected(.plain(listener.port))
         let peer = try await listener.accept()
         let bytes = (0..<(16 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 9) }
         try await user.send(bytes)
@@ -219,7 +219,7 @@ struct CarrierTests {
     @Test func `the addresses of a name are tried in turn`() async throws {
         // Only on one of localhost's families.
         let origin = try RecordingOrigin()
-        let stand = try await CarrierStand()
-        #expect(try await stand.exchange(.plain(origin.port, host: "localhost")).record.text.hasSuffix("ok"))
+        let carriers = try await CarrierPoolOnLoop()
+        #expect(try await carriers.exchange(.plain(origin.port, host: "localhost")).record.text.hasSuffix("ok"))
     }
 }

@@ -6,9 +6,9 @@ import Testing
 struct ConnectionTests {
     @Test func `each exchange has its own, which ends with it`() async throws {
         let origin = try RecordingOrigin()
-        let rig = try await Rig()
+        let pool = try await ConnectionPoolOnLoop()
         for number in 0..<10 {
-            #expect(try await rig.send(Request(origin)).error == nil)
+            #expect(try await pool.send(Request(origin)).error == nil)
             try await eventually("the connection is over") { origin.connections[number].isOver }
         }
         #expect(origin.requests.map(\.connection) == Array(0..<10))
@@ -16,7 +16,7 @@ struct ConnectionTests {
 
     @Test func `connections of one pool are not another's`() async throws {
         let origin = try RecordingOrigin()
-        for _ in 0..<3 { #expect(try await Rig().send(Request(origin)).error == nil) }
+        for _ in 0..<3 { #expect(try await ConnectionPoolOnLoop().send(Request(origin)).error == nil) }
         #expect(origin.connections.count == 3)
     }
 
@@ -26,14 +26,15 @@ struct ConnectionTests {
             if exchange.head.target == "/held" { gate.wait() }
             try exchange.respond(body: "ok")
         }
-        let rig = try await Rig { $0.maxConnections = 2 }
+        let pool = try await ConnectionPoolOnLoop { $0.maxConnections = 2 }
         let held = [
-            try await rig.start(Request(origin, "GET", "/held")), try await rig.start(Request(origin, "GET", "/held")),
+            try await pool.start(Request(origin, "GET", "/held")),
+            try await pool.start(Request(origin, "GET", "/held")),
         ]
         var waiting: [Probe] = []
-        for number in 0..<10 { waiting.append(try await rig.start(Request(origin, "GET", "/\(number)"))) }
+        for number in 0..<10 { waiting.append(try await pool.start(Request(origin, "GET", "/\(number)"))) }
         try await eventually("both at the origin") { origin.requests.count == 2 }
-        #expect(try await rig.load() == 12)
+        #expect(try await pool.load() == 12)
         // One that leaves the queue is never sent.
         try await waiting[4].cancel()
         gate.open()
@@ -43,24 +44,24 @@ struct ConnectionTests {
         }
         #expect(Set(origin.requests.map(\.target)) == Set(["/held"] + (0..<10).filter { $0 != 4 }.map { "/\($0)" }))
         #expect(waiting[4].record.ends == 0)
-        #expect(try await rig.load() == 0)
+        #expect(try await pool.load() == 0)
     }
 
     @Test func `and not for ever`() async throws {
         let origin = try RecordingOrigin { _ = $0.waitForPeerToLeave() }
-        let rig = try await Rig {
+        let pool = try await ConnectionPoolOnLoop {
             $0.maxConnections = 1
             $0.connectTimeout = .milliseconds(300)
         }
-        let first = try await rig.start(Request(origin))
+        let first = try await pool.start(Request(origin))
         try await eventually("the first at the origin") { origin.requests.count == 1 }
-        let others = [try await rig.start(Request(origin)), try await rig.start(Request(origin))]
+        let others = [try await pool.start(Request(origin)), try await pool.start(Request(origin))]
         for other in others { #expect(try await other.ended().error?.kind == .connectionLimit) }
         #expect(first.record.ends == 0)
         #expect(origin.requests.count == 1)
         try await first.cancel()
         let other = try RecordingOrigin()
-        #expect(try await rig.send(Request(other)).text == "ok")
+        #expect(try await pool.send(Request(other)).text == "ok")
     }
 
     @Test func `a server that closes first is no trouble, and the loop rests`() async throws {
@@ -68,13 +69,13 @@ struct ConnectionTests {
             try exchange.respond(body: "ok")
             exchange.close()
         }
-        let rig = try await Rig()
+        let pool = try await ConnectionPoolOnLoop()
         for number in 0..<3 {
-            #expect(try await rig.send(Request(origin, "POST")).text == "ok")
+            #expect(try await pool.send(Request(origin, "POST")).text == "ok")
             try await eventually("the connection is over") { origin.connections[number].isOver }
         }
         #expect(origin.requests.count == 3)
-        #expect(try await rig.rests())
+        #expect(try await pool.rests())
     }
 
     @Test func `bytes behind an answer are nobody's answer`() async throws {
@@ -82,7 +83,7 @@ struct ConnectionTests {
             let poison = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison"
             try exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nmine\(poison)")
         }
-        let rig = try await Rig()
-        for _ in 0..<20 { #expect(try await rig.send(Request(origin)).text == "mine") }
+        let pool = try await ConnectionPoolOnLoop()
+        for _ in 0..<20 { #expect(try await pool.send(Request(origin)).text == "mine") }
     }
 }

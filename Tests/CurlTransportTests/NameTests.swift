@@ -27,11 +27,11 @@ struct NameTests {
         }
     }
 
-    private func rig(
+    private func pool(
         _ names: Names, _ change: @Sendable @escaping (inout PoolOptions) -> Void = { _ in }
-    ) async throws -> Rig {
+    ) async throws -> ConnectionPoolOnLoop {
         let resolver = NameResolver(lookUp: names.lookUp)
-        return try await Rig {
+        return try await ConnectionPoolOnLoop {
             $0.names = resolver
             change(&$0)
         }
@@ -41,9 +41,9 @@ struct NameTests {
         let origin = try RecordingOrigin()
         let names = Names(["api.test": ["127.0.0.1"]])
         let resolver = NameResolver(lookUp: names.lookUp)
-        let stand = try await CarrierStand { $0.names = resolver }
+        let carriers = try await CarrierPoolOnLoop { $0.names = resolver }
         for _ in 0..<20 {
-            let user = try await stand.exchange(.plain(origin.port, host: "api.test"))
+            let user = try await carriers.exchange(.plain(origin.port, host: "api.test"))
             #expect(user.record.text.hasSuffix("ok"))
         }
         #expect(names.asked == ["api.test"])
@@ -53,9 +53,9 @@ struct NameTests {
     @Test func `those who come at once share one`() async throws {
         let origin = try RecordingOrigin()
         let names = Names(["api.test": ["127.0.0.1"]])
-        let rig = try await rig(names)
+        let pool = try await pool(names)
         let probes = try await (0..<20).asyncMap { _ in
-            try await rig.start(Request(.plain(origin.port, host: "API.test")))
+            try await pool.start(Request(.plain(origin.port, host: "API.test")))
         }
         for probe in probes { #expect(try await probe.ended().error == nil) }
         #expect(names.asked == ["api.test"])
@@ -64,27 +64,27 @@ struct NameTests {
     @Test func `a name that hangs ends by the connect timeout, and holds nobody up`() async throws {
         let origin = try RecordingOrigin()
         let names = Names(["api.test": ["127.0.0.1"]], hanging: ["hang.test"])
-        let rig = try await rig(names) { $0.connectTimeout = .seconds(1) }
+        let pool = try await pool(names) { $0.connectTimeout = .seconds(3) }
         let start = ContinuousClock.now
-        let hanging = try await rig.start(Request(.plain(80, host: "hang.test")))
-        let left = try await rig.start(Request(.plain(80, host: "hang.test")))
-        #expect(try await rig.send(Request(.plain(origin.port, host: "api.test"))).text == "ok")
+        let hanging = try await pool.start(Request(.plain(80, host: "hang.test")))
+        let left = try await pool.start(Request(.plain(80, host: "hang.test")))
+        #expect(try await pool.send(Request(.plain(origin.port, host: "api.test"))).text == "ok")
         try await left.cancel()
-        #expect(ContinuousClock.now - start < .milliseconds(900))
+        #expect(ContinuousClock.now - start < .milliseconds(2900))
         #expect(try await hanging.ended().error?.kind == .connectionTimedOut)
-        #expect(ContinuousClock.now - start < .seconds(3))
+        #expect(ContinuousClock.now - start < .seconds(7))
         #expect(left.record.ends == 0)
-        #expect(try await rig.load() == 0)
-        #expect(try await rig.send(Request(.plain(origin.port, host: "api.test"))).text == "ok")
+        #expect(try await pool.load() == 0)
+        #expect(try await pool.send(Request(.plain(origin.port, host: "api.test"))).text == "ok")
         #expect(Set(names.asked) == ["hang.test", "api.test"])
-        #expect(try await rig.rests())
+        #expect(try await pool.rests())
     }
 
     @Test func `a name that nobody knows`() async throws {
         let names = Names([:])
-        let rig = try await rig(names)
+        let pool = try await pool(names)
         for _ in 0..<3 {
-            #expect(try await rig.send(Request(.plain(80, host: "none.test"))).error?.kind == .nameNotResolved)
+            #expect(try await pool.send(Request(.plain(80, host: "none.test"))).error?.kind == .nameNotResolved)
         }
         #expect(names.asked == ["none.test"])
     }
@@ -94,16 +94,16 @@ struct NameTests {
         let names = Names([
             "inside.test": ["10.0.0.1", "127.0.0.1"], "both.test": ["10.0.0.1", "127.0.0.1"], "own.test": ["127.0.0.1"],
         ])
-        let closed = try await rig(names) { $0.addressPolicy.publicOnly = true }
+        let closed = try await pool(names) { $0.addressPolicy.publicOnly = true }
         #expect(
             try await closed.send(Request(.plain(origin.port, host: "inside.test"))).error?.kind == .addressDenied)
-        let half = try await rig(names) {
+        let half = try await pool(names) {
             $0.addressPolicy.publicOnly = true
             $0.addressPolicy.exceptions = ["127.0.0.0/8"].compactMap(AddressPolicy.Block.init)
         }
         #expect(try await half.send(Request(.plain(origin.port, host: "both.test"))).text == "ok")
         let port = origin.port
-        let looping = try await rig(names) {
+        let looping = try await pool(names) {
             $0.addressPolicy.own = [SocketAddress(.ipv4(address: 0x7f00_0001, port: port))]
         }
         #expect(try await looping.send(Request(.plain(port, host: "own.test"))).error?.kind == .loop)
@@ -113,19 +113,18 @@ struct NameTests {
     @Test func `the second address is tried where the first refuses`() async throws {
         let origin = try RecordingOrigin()
         let names = Names(["two.test": ["127.0.0.77", "127.0.0.1"]])
-        #expect(try await rig(names).send(Request(.plain(origin.port, host: "two.test"))).text == "ok")
+        #expect(try await pool(names).send(Request(.plain(origin.port, host: "two.test"))).text == "ok")
     }
 
     @Test(arguments: [false, true])
     func `a certificate's name stays the one that was asked for`(isNamed: Bool) async throws {
-        let authority = try await PrivateCA()
-        let nginx = try await Nginx(certificate: try await authority.server(["DNS:api.test"]))
-        let file = authority.certificateFile
+        let nginx = try await Nginx.secure(["DNS:api.test"])
+        let file = nginx.authority.certificateFile
         let names = Names(["api.test": ["127.0.0.1"], "inside.test": ["127.0.0.1"]])
-        let rig = try await rig(names) { $0.trustAnchors = .only(file: file) }
+        let pool = try await pool(names) { $0.trustAnchors = .only(file: file) }
         let origin = Origin.secure(
             nginx.httpsPort, host: isNamed ? "inside.test" : "api.test", serverName: isNamed ? "api.test" : nil)
-        #expect(try await rig.send(Request(origin)).text.contains("server-name: api.test\n"))
+        #expect(try await pool.send(Request(origin)).text.contains("server-name: api.test\n"))
         #expect(names.asked == [isNamed ? "inside.test" : "api.test"])
     }
 
@@ -133,11 +132,11 @@ struct NameTests {
         let next = try RecordingOrigin { try $0.respond(body: "by the way") }
         let names = Names(["next.test": ["127.0.0.1"]])
         let by = "http://next.test:\(next.port)"
-        let rig = try await rig(names) { $0.nextProxy = .url(by) }
-        let record = try await rig.send(Request(.plain(80, host: "far.test"), "GET", "http://far.test/x"))
+        let pool = try await pool(names) { $0.nextProxy = .url(by) }
+        let record = try await pool.send(Request(.plain(80, host: "far.test"), "GET", "http://far.test/x"))
         #expect(record.text == "by the way")
         #expect(names.asked == ["next.test"])
-        let lost = try await self.rig(Names([:])) { $0.nextProxy = .url(by) }
+        let lost = try await self.pool(Names([:])) { $0.nextProxy = .url(by) }
         #expect(try await lost.send(Request(.plain(80, host: "far.test"))).error?.kind == .proxy)
     }
 
@@ -155,8 +154,8 @@ struct NameTests {
         }
         let names = Names(["next.test": ["127.0.0.1"], "far.test": ["9.8.7.6"]])
         let by = "\(scheme)://next.test:\(next.port)"
-        let rig = try await rig(names) { $0.nextProxy = .url(by) }
-        #expect(try await rig.send(Request(.plain(80, host: "far.test"))).text == "ok")
+        let pool = try await pool(names) { $0.nextProxy = .url(by) }
+        #expect(try await pool.send(Request(.plain(80, host: "far.test"))).text == "ok")
         let isRemote = scheme == "socks5h"
         #expect(names.asked == (isRemote ? ["next.test"] : ["next.test", "far.test"]))
         #expect(

@@ -1,13 +1,14 @@
 import CurlTransport
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 
 @Suite("the proxy in between, when one is wanted", .timeLimit(.minutes(1)))
 struct NextProxyTests {
     /// What CONNECT requests came, for a proxy that tunnels to wherever it is asked, on loopback.
-    private static func tunnel(_ answer: String = "HTTP/1.1 200 Connected\r\n\r\n", log: Log) throws -> Listener {
+    private static func tunnel(_ answer: String = "HTTP/1.1 200 Connected\r\n\r\n", log: Recorder<String>) throws
+        -> Listener
+    {
         try Listener { peer in
             let (head, rest) = peer.readHead()
             log.append(head)
@@ -24,9 +25,9 @@ struct NextProxyTests {
 
     @Test func `plain http goes there in absolute form, without a field of libcurl's own`() async throws {
         let next = try RecordingOrigin { try $0.respond(body: "by the way") }
-        let rig = try await Rig { $0.nextProxy = .url(next.url) }
+        let pool = try await ConnectionPoolOnLoop { $0.nextProxy = .url(next.url) }
         for number in 0..<3 {
-            let record = try await rig.send(
+            let record = try await pool.send(
                 Request(.plain(80, host: "far.example"), "GET", "http://far.example/x/../\(number)?y"))
             #expect(record.text == "by the way")
         }
@@ -35,12 +36,11 @@ struct NextProxyTests {
     }
 
     @Test func `https goes through a tunnel, checked end to end`() async throws {
-        let log = Log()
+        let log = Recorder<String>()
         let next = try Self.tunnel(log: log)
-        let authority = try await PrivateCA()
-        let nginx = try await Nginx(certificate: try await authority.server(["DNS:far.example"]))
-        let file = authority.certificateFile
-        let rig = try await Rig {
+        let nginx = try await Nginx.secure(["DNS:far.example"])
+        let file = nginx.authority.certificateFile
+        let pool = try await ConnectionPoolOnLoop {
             $0.nextProxy = .url("http://127.0.0.1:\(next.port)")
             $0.trustAnchors = .only(file: file)
         }
@@ -48,7 +48,7 @@ struct NextProxyTests {
         var request = Request(origin, "POST", "/x")
         request.fields = [("Authorization", "Bearer secret")]
         request.upload = .bytes([1, 2, 3])
-        let record = try await rig.send(request)
+        let record = try await pool.send(request)
         #expect(record.error == nil)
         #expect(record.lines.filter { $0.hasPrefix("HTTP/") }.count == 1)
         #expect(record.text.contains("authorization: Bearer secret\n"))
@@ -58,7 +58,7 @@ struct NextProxyTests {
         // What is for the upstream is not for the proxy in between.
         #expect(heads.first?.contains("secret") == false)
         #expect(heads.first?.contains("User-Agent") == false)
-        let wrong = try await rig.send(Request(.secure(nginx.httpsPort, host: "near.example")))
+        let wrong = try await pool.send(Request(.secure(nginx.httpsPort, host: "near.example")))
         #expect(wrong.error?.kind == .tlsCertificate)
     }
 
@@ -67,10 +67,10 @@ struct NextProxyTests {
         "garbage\r\n\r\n",
     ])
     func `a proxy that refuses the tunnel`(answer: String) async throws {
-        let log = Log()
+        let log = Recorder<String>()
         let next = try Self.tunnel(answer, log: log)
-        let rig = try await Rig { $0.nextProxy = .url("http://127.0.0.1:\(next.port)") }
-        let record = try await rig.send(Request(.secure(443, host: "far.example")))
+        let pool = try await ConnectionPoolOnLoop { $0.nextProxy = .url("http://127.0.0.1:\(next.port)") }
+        let record = try await pool.send(Request(.secure(443, host: "far.example")))
         #expect(record.error?.kind == .proxy)
         #expect(record.lines == [])
         #expect(record.body.isEmpty)
@@ -79,17 +79,11 @@ struct NextProxyTests {
 
     @Test func `a proxy that is not there`() async throws {
         let port = try freePort()
-        let rig = try await Rig { $0.nextProxy = .url("http://127.0.0.1:\(port)") }
+        let pool = try await ConnectionPoolOnLoop { $0.nextProxy = .url("http://127.0.0.1:\(port)") }
         for origin in [Origin.plain(80, host: "far.example"), .secure(443, host: "far.example")] {
-            #expect(try await rig.send(Request(origin)).error?.kind == .proxy)
+            #expect(try await pool.send(Request(origin)).error?.kind == .proxy)
         }
-        let unknown = try await Rig { $0.nextProxy = .url("http://does-not-exist.invalid:3128") }
+        let unknown = try await ConnectionPoolOnLoop { $0.nextProxy = .url("http://does-not-exist.invalid:3128") }
         #expect(try await unknown.send(Request(.plain(80, host: "far.example"))).error?.kind == .proxy)
     }
-}
-
-private final class Log: Sendable {
-    private let state = Mutex<[String]>([])
-    var all: [String] { state.withLock { $0 } }
-    func append(_ text: String) { state.withLock { $0.append(text) } }
 }

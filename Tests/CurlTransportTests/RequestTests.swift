@@ -8,8 +8,8 @@ struct RequestTests {
     @Test(arguments: ["GET", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "patch", "!#$%&'*+-.^_`|~"])
     func `no field that was not given, with any method`(method: String) async throws {
         let origin = try RecordingOrigin()
-        let rig = try await Rig()
-        #expect(try await rig.send(Request(origin, method)).error == nil)
+        let pool = try await ConnectionPoolOnLoop()
+        #expect(try await pool.send(Request(origin, method)).error == nil)
         let request = try #require(origin.requests.first)
         #expect(request.method == method)
         #expect(request.fields.map(\.description) == ["Host: \(origin.authority)"])
@@ -17,11 +17,11 @@ struct RequestTests {
 
     @Test func `nor with a body`() async throws {
         let origin = try RecordingOrigin()
-        let rig = try await Rig()
+        let pool = try await ConnectionPoolOnLoop()
         for upload in [Request.Upload.bytes(Array("hello".utf8)), .chunks(Array("hello".utf8))] {
             var request = Request(origin, "POST")
             request.upload = upload
-            #expect(try await rig.send(request).error == nil)
+            #expect(try await pool.send(request).error == nil)
         }
         #expect(
             origin.requests.map { $0.fields.map(\.name) } == [
@@ -32,14 +32,14 @@ struct RequestTests {
 
     @Test func `fields keep their order, case, repetition, spaces and 8-bit values; an empty one stays`() async throws {
         let origin = try RecordingOrigin()
-        let rig = try await Rig()
+        let pool = try await ConnectionPoolOnLoop()
         var request = Request(origin)
         request.fields = [
             ("X-One", "two"), ("x-one", "three  four"), ("X-Empty", ""), ("X-Semicolon", ";"), ("Cookie", "a=\u{e9}"),
             ("accept", "text/x"), ("User-Agent", "mine/1"), ("Authorization", "Bearer x"), ("TE", "x"),
             ("X-Long", String(repeating: "x", count: 60_000)),
         ]
-        #expect(try await rig.send(request).error == nil)
+        #expect(try await pool.send(request).error == nil)
         #expect(
             origin.requests.first?.fields.dropFirst().map(\.description)
                 == request.fields.map { "\($0.0): \($0.1)" })
@@ -47,14 +47,14 @@ struct RequestTests {
 
     @Test func `one exchange's fields are not another's`() async throws {
         let origin = try RecordingOrigin()
-        let rig = try await Rig()
+        let pool = try await ConnectionPoolOnLoop()
         for number in 0..<5 {
             var request = Request(origin, number % 2 == 0 ? "POST" : "GET")
             if number % 2 == 0 {
                 request.fields = (0..<50).map { ("X-\($0)", "secret") } + [("Accept", "x")]
                 request.upload = .bytes([1, 2, 3])
             }
-            #expect(try await rig.send(request).error == nil)
+            #expect(try await pool.send(request).error == nil)
         }
         #expect(origin.requests.map(\.fields.count) == [53, 1, 53, 1, 53])
     }
@@ -66,16 +66,16 @@ struct RequestTests {
     ])
     func `the target goes out byte for byte`(target: String) async throws {
         let origin = try RecordingOrigin()
-        let rig = try await Rig()
-        #expect(try await rig.send(Request(origin, "GET", target)).error == nil)
+        let pool = try await ConnectionPoolOnLoop()
+        #expect(try await pool.send(Request(origin, "GET", target)).error == nil)
         let line = "GET \(target) HTTP/1.1\r\n"
         #expect(origin.connections.first?.bytes.starts(with: Array(line.utf8)) == true)
     }
 
     @Test func `a redirect is an answer like any other`() async throws {
         let origin = try RecordingOrigin { try $0.respond(302, fields: [("Location", "/elsewhere")]) }
-        let rig = try await Rig()
-        #expect(try await rig.send(Request(origin)).status == "HTTP/1.1 302 Answer")
+        let pool = try await ConnectionPoolOnLoop()
+        #expect(try await pool.send(Request(origin)).status == "HTTP/1.1 302 Answer")
         #expect(origin.requests.count == 1)
     }
 
@@ -83,8 +83,8 @@ struct RequestTests {
         let origin = try RecordingOrigin {
             try $0.respond(fields: [("Set-Cookie", "a=b"), ("Content-Encoding", "gzip")], body: "not gzip at all")
         }
-        let rig = try await Rig()
-        for _ in 0..<2 { #expect(try await rig.send(Request(origin)).text == "not gzip at all") }
+        let pool = try await ConnectionPoolOnLoop()
+        for _ in 0..<2 { #expect(try await pool.send(Request(origin)).text == "not gzip at all") }
         #expect(origin.requests.allSatisfy { $0.fields.count == 1 })
     }
 }

@@ -7,10 +7,10 @@ struct StreamingTests {
     @Test(arguments: [1000, 65_536, 1_000_000])
     func `down, with pauses`(every: Int) async throws {
         let origin = try RecordingOrigin { try $0.flood(8 << 20) }
-        let rig = try await Rig()
+        let pool = try await ConnectionPoolOnLoop()
         var request = Request(origin)
         request.pausesEvery = every
-        let probe = try await rig.start(request)
+        let probe = try await pool.start(request)
         var pauses = 0
         while probe.record.ends == 0 {
             let seen = pauses
@@ -27,14 +27,14 @@ struct StreamingTests {
 
     @Test func `a paused answer stays with its sender`() async throws {
         let origin = try RecordingOrigin { try $0.flood(256 << 20) }
-        let rig = try await Rig()
+        let pool = try await ConnectionPoolOnLoop()
         var request = Request(origin)
         request.pausesEvery = 1
-        let probe = try await rig.start(request)
+        let probe = try await pool.start(request)
         try await eventually("the pause") { probe.record.pauses == 1 }
         // Another exchange goes on meanwhile.
         let other = try RecordingOrigin()
-        for _ in 0..<20 { #expect(try await rig.send(Request(other)).text == "ok") }
+        for _ in 0..<20 { #expect(try await pool.send(Request(other)).text == "ok") }
         #expect(probe.record.pauses == 1)
         #expect(probe.record.body.count < 1 << 20)
         try await probe.cancel()
@@ -44,11 +44,11 @@ struct StreamingTests {
     @Test(arguments: [true, false])
     func `up, with waits`(known: Bool) async throws {
         let origin = try RecordingOrigin()
-        let rig = try await Rig()
+        let pool = try await ConnectionPoolOnLoop()
         let body = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
         var request = Request(origin, "PUT")
         request.upload = .fed(known: known ? UInt64(body.count) : nil)
-        let probe = try await rig.start(request)
+        let probe = try await pool.start(request)
         var sent = 0
         for size in [1, 10, 1000, 70_000, 100_000, 128_989] {
             try await probe.feed(Array(body[sent..<(sent + size)]))
@@ -66,11 +66,11 @@ struct StreamingTests {
     @Test(arguments: [true, false])
     func `up, as fast as it goes`(known: Bool) async throws {
         let origin = try RecordingOrigin()
-        let rig = try await Rig()
+        let pool = try await ConnectionPoolOnLoop()
         let body = [UInt8](repeating: 0x61, count: 8 << 20)
         var request = Request(origin, "POST")
         request.upload = known ? .bytes(body) : .chunks(body)
-        #expect(try await rig.send(request).text == "ok")
+        #expect(try await pool.send(request).text == "ok")
         #expect(origin.requests.first?.bodyCount == body.count)
     }
 
@@ -80,13 +80,13 @@ struct StreamingTests {
             gate.wait()
             try exchange.respond()
         }
-        let rig = try await Rig()
+        let pool = try await ConnectionPoolOnLoop()
         var request = Request(origin, "POST")
         request.upload = .chunks([UInt8](repeating: 0x61, count: 32 << 20))
-        let probe = try await rig.start(request)
+        let probe = try await pool.start(request)
         try await eventually("the head arrives") { origin.requests.count == 1 }
         let other = try RecordingOrigin()
-        for _ in 0..<20 { #expect(try await rig.send(Request(other)).text == "ok") }
+        for _ in 0..<20 { #expect(try await pool.send(Request(other)).text == "ok") }
         #expect(probe.record.ends == 0)
         gate.open()
         #expect(try await probe.ended().error == nil)
@@ -100,10 +100,10 @@ struct StreamingTests {
             try exchange.chunk("after \(try exchange.readBody().bodyCount)")
             try exchange.lastChunk()
         }
-        let rig = try await Rig()
+        let pool = try await ConnectionPoolOnLoop()
         var request = Request(origin, "POST")
         request.upload = .fed(known: nil)
-        let probe = try await rig.start(request)
+        let probe = try await pool.start(request)
         try await probe.feed([1, 2, 3])
         try await eventually("the early piece") { probe.record.text == "early" }
         try await probe.feed([4, 5], isLast: true)
@@ -114,18 +114,18 @@ struct StreamingTests {
         let origin = try RecordingOrigin { exchange in
             try exchange.respond(body: "\(exchange.head.target) \(try exchange.readBody().bodyCount)")
         }
-        let rig = try await Rig()
+        let pool = try await ConnectionPoolOnLoop()
         try await withThrowingTaskGroup(of: Bool.self) { group in
             for number in 0..<200 {
                 group.addTask {
                     var request = Request(origin, "POST", "/\(number)")
                     request.upload = number % 2 == 0 ? .bytes(Array(repeating: 1, count: number)) : .chunks([1, 2])
-                    return try await rig.send(request).text == "/\(number) \(number % 2 == 0 ? number : 2)"
+                    return try await pool.send(request).text == "/\(number) \(number % 2 == 0 ? number : 2)"
                 }
             }
             for try await isRight in group { #expect(isRight) }
         }
-        #expect(try await rig.load() == 0)
+        #expect(try await pool.load() == 0)
     }
 
     // MARK: Cancelling
@@ -137,18 +137,18 @@ struct StreamingTests {
             try exchange.startChunked()
             while true { try exchange.chunk("piece") }
         }
-        let rig = try await Rig()
+        let pool = try await ConnectionPoolOnLoop()
         var request = Request(origin, "POST")
         request.upload = .chunks([1, 2, 3])
         request.cancelsAt = moment
-        let probe = try await rig.start(request)
+        let probe = try await pool.start(request)
         try await eventually("the connection ends") { origin.connections.first?.isOver == true }
         #expect(probe.record.ends == 0)
         #expect(!probe.record.calledAfterEnd)
         // The pool is as good as before.
-        #expect(try await rig.load() == 0)
+        #expect(try await pool.load() == 0)
         let other = try RecordingOrigin()
-        #expect(try await rig.send(Request(other)).text == "ok")
+        #expect(try await pool.send(Request(other)).text == "ok")
     }
 
     @Test func `cancelling from outside, at any time`() async throws {
@@ -157,27 +157,27 @@ struct StreamingTests {
             try exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
             _ = exchange.waitForPeerToLeave()
         }
-        let rig = try await Rig()
-        let early = try await rig.start(Request(origin))
+        let pool = try await ConnectionPoolOnLoop()
+        let early = try await pool.start(Request(origin))
         try await early.cancel()
-        let late = try await rig.start(Request(origin))
+        let late = try await pool.start(Request(origin))
         try await eventually("half an answer") { late.record.text == "half" }
         try await late.cancel()
         try await late.cancel()
         try await eventually("the connections end") { origin.connections.allSatisfy(\.isOver) }
         #expect([early.record.ends, late.record.ends] == [0, 0])
         #expect(![early, late].contains { $0.record.calledAfterEnd })
-        #expect(try await rig.load() == 0)
+        #expect(try await pool.load() == 0)
     }
 
     @Test(arguments: [Request.Moment.head, .body, .upload])
     func `a delegate that refuses is told so, once`(moment: Request.Moment) async throws {
         let origin = try RecordingOrigin()
-        let rig = try await Rig()
+        let pool = try await ConnectionPoolOnLoop()
         var request = Request(origin, "POST")
         request.upload = .bytes([1, 2, 3])
         request.refusesAt = moment
-        let record = try await rig.send(request)
+        let record = try await pool.send(request)
         #expect(record.error?.kind == .aborted)
         #expect(record.ends == 1)
         #expect(!record.calledAfterEnd)
@@ -186,11 +186,11 @@ struct StreamingTests {
     @Test(arguments: [Request.Moment.head, .body, .upload, .end])
     func `another exchange can be started from within any call`(moment: Request.Moment) async throws {
         let origin = try RecordingOrigin()
-        let rig = try await Rig()
+        let pool = try await ConnectionPoolOnLoop()
         var request = Request(origin, "POST", "/first")
         request.upload = .bytes([1, 2, 3])
         request.next = (moment, [Request(origin, "GET", "/second"), Request(origin, "GET", "/third")])
-        let probe = try await rig.start(request)
+        let probe = try await pool.start(request)
         #expect(try await probe.ended().text == "ok")
         for next in probe.started { #expect(try await next.ended().text == "ok") }
         #expect(probe.started.count >= 2)

@@ -4,89 +4,75 @@ import Testing
 
 @Suite("TLS is always checked", .timeLimit(.minutes(1)))
 struct TLSTests {
-    private struct Ground {
-        let authority: PrivateCA
-        let nginx: Nginx
-    }
-
-    private func ground(_ names: [String] = ["DNS:localhost", "IP:127.0.0.1"], clients: Bool = false) async throws
-        -> Ground
-    {
-        let authority = try await PrivateCA()
-        let nginx = try await Nginx(
-            certificate: try await authority.server(names), clientCA: clients ? authority.certificateFile : nil)
-        return Ground(authority: authority, nginx: nginx)
-    }
-
     @Test func `a certificate of nobody we trust`() async throws {
-        let ground = try await ground()
-        let rig = try await Rig()
-        let record = try await rig.send(Request(.secure(ground.nginx.httpsPort)))
+        let nginx = try await Nginx.secure()
+        let pool = try await ConnectionPoolOnLoop()
+        let record = try await pool.send(Request(.secure(nginx.httpsPort)))
         #expect(record.error?.kind == .tlsCertificate)
-        #expect(try ground.nginx.accessLog() == "")
+        #expect(try nginx.accessLog() == "")
     }
 
     @Test func `a certificate of a CA that was named, alone or beside the system's`() async throws {
-        let ground = try await ground()
-        let file = ground.authority.certificateFile
+        let nginx = try await Nginx.secure()
+        let file = nginx.authority.certificateFile
         for anchors in [PoolOptions.TrustAnchors.only(file: file), .systemAnd(file: file)] {
-            let rig = try await Rig { $0.trustAnchors = anchors }
+            let pool = try await ConnectionPoolOnLoop { $0.trustAnchors = anchors }
             for host in ["localhost", "127.0.0.1"] {
-                #expect(try await rig.send(Request(.secure(ground.nginx.httpsPort, host: host))).error == nil)
+                #expect(try await pool.send(Request(.secure(nginx.httpsPort, host: host))).error == nil)
             }
         }
         let other = try await PrivateCA()
-        let rig = try await Rig { $0.trustAnchors = .only(file: other.certificateFile) }
-        #expect(try await rig.send(Request(.secure(ground.nginx.httpsPort))).error?.kind == .tlsCertificate)
+        let pool = try await ConnectionPoolOnLoop { $0.trustAnchors = .only(file: other.certificateFile) }
+        #expect(try await pool.send(Request(.secure(nginx.httpsPort))).error?.kind == .tlsCertificate)
     }
 
     @Test func `a certificate for another name`() async throws {
-        let ground = try await ground(["DNS:other.test"])
-        let file = ground.authority.certificateFile
-        let rig = try await Rig { $0.trustAnchors = .only(file: file) }
-        let port = ground.nginx.httpsPort
-        #expect(try await rig.send(Request(.secure(port))).error?.kind == .tlsCertificate)
-        #expect(try await rig.send(Request(.secure(port, host: "127.0.0.1"))).error?.kind == .tlsCertificate)
+        let nginx = try await Nginx.secure(["DNS:other.test"])
+        let file = nginx.authority.certificateFile
+        let pool = try await ConnectionPoolOnLoop { $0.trustAnchors = .only(file: file) }
+        let port = nginx.httpsPort
+        #expect(try await pool.send(Request(.secure(port))).error?.kind == .tlsCertificate)
+        #expect(try await pool.send(Request(.secure(port, host: "127.0.0.1"))).error?.kind == .tlsCertificate)
         // What is dialled stays what it was; the name is for SNI and the certificate.
-        let named = try await rig.send(Request(.secure(port, host: "127.0.0.1", serverName: "other.test")))
+        let named = try await pool.send(Request(.secure(port, host: "127.0.0.1", serverName: "other.test")))
         #expect(named.error == nil)
         #expect(named.text.contains("server-name: other.test\n"))
         #expect(named.text.contains("host: 127.0.0.1:\(port)\n"))
-        let wrong = try await rig.send(Request(.secure(port, host: "127.0.0.1", serverName: "third.test")))
+        let wrong = try await pool.send(Request(.secure(port, host: "127.0.0.1", serverName: "third.test")))
         #expect(wrong.error?.kind == .tlsCertificate)
     }
 
     @Test func `connections for one name are not used for another`() async throws {
-        let ground = try await ground(["DNS:one.test", "DNS:two.test"])
-        let file = ground.authority.certificateFile
-        let rig = try await Rig { $0.trustAnchors = .only(file: file) }
+        let nginx = try await Nginx.secure(["DNS:one.test", "DNS:two.test"])
+        let file = nginx.authority.certificateFile
+        let pool = try await ConnectionPoolOnLoop { $0.trustAnchors = .only(file: file) }
         for name in ["one.test", "two.test", "one.test"] {
-            let origin = Origin.secure(ground.nginx.httpsPort, host: "127.0.0.1", serverName: name)
-            #expect(try await rig.send(Request(origin)).text.contains("server-name: \(name)\n"))
+            let origin = Origin.secure(nginx.httpsPort, host: "127.0.0.1", serverName: name)
+            #expect(try await pool.send(Request(origin)).text.contains("server-name: \(name)\n"))
         }
     }
 
     @Test func `a client certificate, where it is asked for`() async throws {
-        let ground = try await ground(clients: true)
-        let file = ground.authority.certificateFile
-        let certificate = try await ground.authority.client("billing")
-        let port = ground.nginx.httpsPort
-        let with = try await Rig {
+        let nginx = try await Nginx.secure(asksClients: true)
+        let file = nginx.authority.certificateFile
+        let certificate = try await nginx.authority.client("billing")
+        let port = nginx.httpsPort
+        let with = try await ConnectionPoolOnLoop {
             $0.trustAnchors = .only(file: file)
             $0.certificateFile = certificate.certificateFile
             $0.keyFile = certificate.keyFile
         }
         #expect(try await with.send(Request(.secure(port))).text.contains("client-certificate: CN=billing\n"))
-        let without = try await Rig { $0.trustAnchors = .only(file: file) }
+        let without = try await ConnectionPoolOnLoop { $0.trustAnchors = .only(file: file) }
         let record = try await without.send(Request(.secure(port)))
         #expect(record.error != nil || record.status.hasPrefix("HTTP/1.1 400 "))
     }
 
     @Test func `files that can't be used are ours to mend`() async throws {
-        let ground = try await ground()
-        let file = ground.authority.certificateFile
-        let certificate = try await ground.authority.client()
-        let other = try await ground.authority.client("other")
+        let nginx = try await Nginx.secure()
+        let file = nginx.authority.certificateFile
+        let certificate = try await nginx.authority.client()
+        let other = try await nginx.authority.client("other")
         let changes: [@Sendable (inout PoolOptions) -> Void] = [
             { $0.trustAnchors = .only(file: "/does/not/exist") },
             {
@@ -106,8 +92,8 @@ struct TLSTests {
             },
         ]
         for change in changes {
-            let rig = try await Rig(change)
-            #expect(try await rig.send(Request(.secure(ground.nginx.httpsPort))).error?.kind == .tlsConfiguration)
+            let pool = try await ConnectionPoolOnLoop(change)
+            #expect(try await pool.send(Request(.secure(nginx.httpsPort))).error?.kind == .tlsConfiguration)
         }
     }
 }

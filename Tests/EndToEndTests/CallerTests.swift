@@ -22,24 +22,19 @@ struct CallerTests {
     /// Of programs that are not the proxy's user.
     static let (reports, imports, nobody): (UInt32, UInt32, UInt32) = (54_321, 54_322, 54_323)
 
-    private func configuration(_ proxy: String, upstreams: String...) -> String {
+    private func configuration(_ proxy: String, upstreams: String...) -> ProxyConfiguration {
         let clients = ["reports", "imports"].map {
             "  \($0): {token_endpoint: \(endpoint.url)/\($0), client_id: \($0), allow_plaintext: true}"
         }
-        return """
-            proxy: {\(proxy)}
-            admin: {listen: "127.0.0.1:0", socket: FOLDER/admin.sock}
-            clients:
-            \(clients.joined(separator: "\n"))
-            upstreams:
-            \(upstreams.map { "  - {host: shared.test, url: \"\(origin.url)\", allow_plaintext: true, \($0)}" }
-                .joined(separator: "\n"))
-            """
+        return ProxyConfiguration(
+            proxy: proxy, admin: "", clients: clients,
+            upstreams: upstreams.map {
+                "  - {host: shared.test, url: \"\(origin.url)\", allow_plaintext: true, \($0)}"
+            }, files: ["alice": "a-password", "bob": "b-password"])
     }
 
-    private func proxy(_ configuration: String, listeners: Int = 1) async throws -> RunningProxy {
-        let proxy = try await RunningProxy(
-            configuration, files: ["alice": "a-password", "bob": "b-password"], listeners: listeners)
+    private func proxy(_ configuration: ProxyConfiguration, listeners: Int = 1) async throws -> RunningProxy {
+        let proxy = try await RunningProxy(configuration, listeners: listeners)
         // Other users find the way to the socket; its mode says who comes in.
         try FileManager.default.setAttributes([.posixPermissions: 0o711], ofItemAtPath: proxy.directory.path)
         return proxy
@@ -61,7 +56,7 @@ struct CallerTests {
     @Test func `two programs get two clients' tokens for one host, and a third one none`() async throws {
         let proxy = try await proxy(
             configuration(
-                "listen: 127.0.0.1:0, \(Self.users)", upstreams: "client: reports, callers: {users: [alice]}",
+                Self.users, upstreams: "client: reports, callers: {users: [alice]}",
                 "client: imports, callers: {users: bob}"))
         for (user, client) in [("alice:a-password", "reports"), ("bob:b-password", "imports")] {
             #expect(try await curl(["-x", proxy.url, "--proxy-user", user]).text == "answer 200")
@@ -82,7 +77,7 @@ struct CallerTests {
     @Test func `check and why show the callers`() async throws {
         let proxy = try await proxy(
             configuration(
-                "listen: 127.0.0.1:0, \(Self.users)", upstreams: "client: reports, callers: {users: [alice]}",
+                Self.users, upstreams: "client: reports, callers: {users: [alice]}",
                 "client: imports, callers: {users: [bob, carol]}", "methods: [GET], paths: [/open]"))
         let check = try await RunningProxy.run(["check", "--config", proxy.directory.path(of: "config.yaml")])
         #expect(check.ending == .exited(0), "\(check.transcript)")
@@ -174,7 +169,7 @@ struct CallerTests {
     func `a user with a password, on a socket, of a uid: all of them have to fit`() async throws {
         let proxy = try await proxy(
             configuration(
-                "listen: [127.0.0.1:0, {unix: FOLDER/h.sock, mode: \"0666\"}], \(Self.users)",
+                "listen: [127.0.0.1:0, {unix: FOLDER/h.sock, mode: \"0666\"}]\n\(Self.users)",
                 upstreams:
                     "client: reports, callers: {users: [alice], uids: [\(Self.reports)], listeners: [\"unix:FOLDER/h.sock\"]}"
             ), listeners: 2)

@@ -137,7 +137,7 @@ struct CommandLineTests {
 
     @Test func `one upstream needs no file`() async throws {
         let origin = try RecordingOrigin()
-        let endpoint = try tokenEndpoint()
+        let endpoint = try TokenEndpoint.plain()
         let port = try freePort()
         let directory = try TemporaryDirectory()
         let process = try ChildProcess(

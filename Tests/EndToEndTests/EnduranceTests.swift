@@ -72,11 +72,9 @@ struct EnduranceTests {
     @Test(arguments: [1, 3])
     func `whatever clients and upstreams do, the proxy goes on and keeps nothing of it`(threads: Int) async throws {
         let origin = try RecordingOrigin { try Self.misbehave($0) }
-        let endpoint = try tokenEndpoint()
         let proxy = try await RunningProxy(
-            configuration(
-                tokenEndpoint: endpoint.url, proxy: "threads: \(threads)\nidle_timeout: 2s",
-                upstreams: upstream(url: origin.url, more: "max_connection_age: 1s\nidle_timeout: 2s")))
+            to: origin, proxy: "threads: \(threads)\nidle_timeout: 2s",
+            upstream: "max_connection_age: 1s\nidle_timeout: 2s")
         // Each loop has asked the upstream once: libcurl's own descriptors come with the first connection.
         for _ in 0..<(threads == 1 ? 1 : 60) { #expect(try await proxy.get("http://api.test/0").status == 200) }
         let before = try? proxy.openFiles()
@@ -93,7 +91,7 @@ struct EnduranceTests {
         }
         #expect(proxy.process.ending == nil, "\(proxy.process.transcript)")
         for _ in 0..<20 { #expect(try await proxy.get("http://api.test/0").status == 200) }
-        #expect(endpoint.requests.count == 1)
+        #expect(proxy.tokenRequests == 1)
         if let before {
             // Upstream connections that wait for the next request are kept on purpose.
             try await eventually("files are closed again") {

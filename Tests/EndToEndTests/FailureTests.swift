@@ -27,9 +27,7 @@ struct FailureTests {
 
     private func answer(toUpstream url: String, more: String = "", proxy lines: String = "") async throws -> RawResponse
     {
-        let endpoint = try tokenEndpoint()
-        let proxy = try await RunningProxy(
-            configuration(tokenEndpoint: endpoint.url, proxy: lines, upstreams: upstream(url: url, more: more)))
+        let proxy = try await RunningProxy(to: url, proxy: lines, upstream: more)
         return try await proxy.get("http://api.test/x")
     }
 
@@ -44,17 +42,17 @@ struct FailureTests {
     }
 
     @Test func `a certificate of nobody we trust`() async throws {
-        let nginx = try await Nginx(certificate: try await PrivateCA().server())
+        let nginx = try await Nginx.secure()
         let response = try await answer(toUpstream: "https://localhost:\(nginx.httpsPort)")
         try expect(502, "tls_certificate_error", of: response, upstream: "api.test")
         #expect(try nginx.accessLog().isEmpty)
     }
 
     @Test func `a certificate for another name`() async throws {
-        let authority = try await PrivateCA()
-        let nginx = try await Nginx(certificate: try await authority.server(["DNS:other.test"]))
+        let nginx = try await Nginx.secure(["DNS:other.test"])
         let response = try await answer(
-            toUpstream: "https://localhost:\(nginx.httpsPort)", more: "tls: {ca_file: \(authority.certificateFile)}")
+            toUpstream: "https://localhost:\(nginx.httpsPort)",
+            more: "tls: {ca_file: \(nginx.authority.certificateFile)}")
         try expect(502, "tls_certificate_error", of: response, upstream: "api.test")
         #expect(try nginx.accessLog().isEmpty)
     }
@@ -81,9 +79,7 @@ struct FailureTests {
             try exchange.send(answer)
             exchange.close()
         }
-        let endpoint = try tokenEndpoint()
-        let proxy = try await RunningProxy(
-            configuration(tokenEndpoint: endpoint.url, upstreams: upstream(url: origin.url)))
+        let proxy = try await RunningProxy(to: origin)
         let client = try await RawClient.connect(port: proxy.port)
         try await client.send("GET http://api.test/x HTTP/1.1\r\nHost: api.test\r\n\r\n")
         let text = String(decoding: try await client.readToEnd(), as: UTF8.self)
@@ -93,10 +89,8 @@ struct FailureTests {
     }
 
     @Test func `a host that no upstream names`() async throws {
-        let endpoint = try tokenEndpoint()
         let origin = try RecordingOrigin()
-        let proxy = try await RunningProxy(
-            configuration(tokenEndpoint: endpoint.url, upstreams: upstream(url: origin.url, more: "paths: [/v1/]")))
+        let proxy = try await RunningProxy(to: origin, upstream: "paths: [/v1/]")
         try expect(403, "http_request_denied", of: try await proxy.get("http://127.0.0.1:\(origin.port)/v1/"))
         try expect(403, "http_request_denied", of: try await proxy.get("http://api.test/v2/"))
         #expect(origin.requests.isEmpty)
@@ -105,8 +99,9 @@ struct FailureTests {
     @Test func `a token endpoint that is down`() async throws {
         let origin = try RecordingOrigin()
         let proxy = try await RunningProxy(
-            configuration(
-                tokenEndpoint: "http://127.0.0.1:\(try freePort())", upstreams: upstream(url: origin.url)))
+            ProxyConfiguration(
+                tokenEndpoint: "http://127.0.0.1:\(try freePort())",
+                upstreams: ProxyConfiguration.upstream(url: origin.url)))
         let response = try await proxy.get("http://api.test/")
         try expect(503, "proxy_internal_response", of: response, upstream: "api.test")
         #expect(response.field("Retry-After").flatMap { Int($0) } != nil)
@@ -115,9 +110,8 @@ struct FailureTests {
 
     @Test func `a token endpoint that refuses the client`() async throws {
         let origin = try RecordingOrigin()
-        let endpoint = try tokenEndpoint(#"{"error":"invalid_client"}"#, status: 401)
-        let proxy = try await RunningProxy(
-            configuration(tokenEndpoint: endpoint.url, upstreams: upstream(url: origin.url)))
+        let endpoint = try TokenEndpoint([.error("invalid_client", status: 401)])
+        let proxy = try await RunningProxy(to: origin, tokenEndpoint: endpoint)
         let response = try await proxy.get("http://api.test/")
         try expect(502, "proxy_configuration_error", of: response, upstream: "api.test")
         #expect(origin.requests.isEmpty)
@@ -127,12 +121,9 @@ struct FailureTests {
     }
 
     @Test func `the proxy's own address, also behind a name`() async throws {
-        let endpoint = try tokenEndpoint()
         let origin = try RecordingOrigin()
         let proxy = try await RunningProxy(
-            configuration(
-                tokenEndpoint: endpoint.url, proxy: "unmatched: forward\nprivate_networks: [127.0.0.0/8, \"::1/128\"]",
-                upstreams: upstream(url: origin.url)))
+            to: origin, proxy: "unmatched: forward\nprivate_networks: [127.0.0.0/8, \"::1/128\"]")
         try expect(508, "proxy_loop_detected", of: try await proxy.get("http://127.0.0.1:\(proxy.port)/"))
         // A name may have further addresses; what is dialled after the refusal decides what is said.
         #expect(try await proxy.get("http://localhost:\(proxy.port)/").status >= 500)
@@ -141,11 +132,8 @@ struct FailureTests {
     }
 
     @Test func `a private address, unless the configuration lists its network`() async throws {
-        let endpoint = try tokenEndpoint()
         let origin = try RecordingOrigin()
-        let proxy = try await RunningProxy(
-            configuration(
-                tokenEndpoint: endpoint.url, proxy: "unmatched: forward", upstreams: upstream(url: origin.url)))
+        let proxy = try await RunningProxy(to: origin, proxy: "unmatched: forward")
         for host in ["127.0.0.1", "localhost", "[::1]"] {
             let response = try await proxy.get("http://\(host):\(origin.port)/")
             #expect((400..<600).contains(response.status))
@@ -159,18 +147,16 @@ struct FailureTests {
         for host in ["127.0.0.1", "localhost"] {
             await #expect(throws: TestFailure.self) {
                 _ = try await RunningProxy(
-                    configuration(
+                    ProxyConfiguration(
                         listen: port, tokenEndpoint: "http://127.0.0.1:1/",
-                        upstreams: upstream(url: "http://\(host):\(port)")))
+                        upstreams: ProxyConfiguration.upstream(url: "http://\(host):\(port)")))
             }
         }
     }
 
     @Test func `a malformed request`() async throws {
-        let endpoint = try tokenEndpoint()
         let origin = try RecordingOrigin()
-        let proxy = try await RunningProxy(
-            configuration(tokenEndpoint: endpoint.url, upstreams: upstream(url: origin.url)))
+        let proxy = try await RunningProxy(to: origin)
         for request in [
             "GET  http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n",
             "GET http://api.test/ HTTP/1.1\nHost: api.test\n\n",
@@ -184,12 +170,9 @@ struct FailureTests {
     }
 
     @Test func `a head that is too large, a body that is too large, a head that is too slow`() async throws {
-        let endpoint = try tokenEndpoint()
         let origin = try RecordingOrigin()
         let proxy = try await RunningProxy(
-            configuration(
-                tokenEndpoint: endpoint.url, proxy: "max_header_bytes: 4KiB\nmax_body_bytes: 1KiB\nheader_timeout: 1s",
-                upstreams: upstream(url: origin.url)))
+            to: origin, proxy: "max_header_bytes: 4KiB\nmax_body_bytes: 1KiB\nheader_timeout: 1s")
         try expect(
             431, "http_request_error",
             of: try await proxy.get("http://api.test/", fields: [("X", String(repeating: "x", count: 5000))]))

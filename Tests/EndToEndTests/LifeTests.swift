@@ -6,9 +6,7 @@ import Testing
 struct LifeTests {
     @Test func `a client that hangs up in mid-response cancels the transfer`() async throws {
         let origin = try RecordingOrigin { try $0.flood(1 << 40) }
-        let endpoint = try tokenEndpoint()
-        let proxy = try await RunningProxy(
-            configuration(tokenEndpoint: endpoint.url, upstreams: upstream(url: origin.url)))
+        let proxy = try await RunningProxy(to: origin)
         var client: RawClient? = try await RawClient.connect(port: proxy.port)
         try await client?.send("GET http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n")
         _ = try await client?.read(count: 1 << 20)
@@ -20,9 +18,7 @@ struct LifeTests {
 
     @Test func `a client that hangs up before the answer cancels the transfer`() async throws {
         let origin = try RecordingOrigin { _ = $0.waitForPeerToLeave() }
-        let endpoint = try tokenEndpoint()
-        let proxy = try await RunningProxy(
-            configuration(tokenEndpoint: endpoint.url, upstreams: upstream(url: origin.url)))
+        let proxy = try await RunningProxy(to: origin)
         var client: RawClient? = try await RawClient.connect(port: proxy.port)
         try await client?.send("GET http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n")
         try await eventually("the request arrives") { origin.requests.count == 1 }
@@ -33,9 +29,7 @@ struct LifeTests {
 
     @Test func `a client that hangs up in mid-upload cuts the upload, never completes it`() async throws {
         let origin = try RecordingOrigin()
-        let endpoint = try tokenEndpoint()
-        let proxy = try await RunningProxy(
-            configuration(tokenEndpoint: endpoint.url, upstreams: upstream(url: origin.url)))
+        let proxy = try await RunningProxy(to: origin)
         for framing in ["Content-Length: 1000", "Transfer-Encoding: chunked"] {
             let client = try await RawClient.connect(port: proxy.port)
             try await client.send(
@@ -62,10 +56,7 @@ struct LifeTests {
             try exchange.lastChunk()
         }
         defer { gate.open() }
-        let endpoint = try tokenEndpoint()
-        let proxy = try await RunningProxy(
-            configuration(
-                tokenEndpoint: endpoint.url, proxy: "drain_timeout: 60s", upstreams: upstream(url: origin.url)))
+        let proxy = try await RunningProxy(to: origin, proxy: "drain_timeout: 60s")
         let client = try await RawClient.connect(port: proxy.port)
         try await client.send("GET http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n")
         let begun = try await client.read(until: "first")
@@ -88,10 +79,7 @@ struct LifeTests {
 
     @Test func `SIGTERM ends idle keep-alive connections at once`() async throws {
         let origin = try RecordingOrigin()
-        let endpoint = try tokenEndpoint()
-        let proxy = try await RunningProxy(
-            configuration(
-                tokenEndpoint: endpoint.url, proxy: "drain_timeout: 10m", upstreams: upstream(url: origin.url)))
+        let proxy = try await RunningProxy(to: origin, proxy: "drain_timeout: 10m")
         let client = try await RawClient.connect(port: proxy.port)
         try await client.send("GET http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n")
         #expect(try await client.response().status == 200)
@@ -101,10 +89,7 @@ struct LifeTests {
 
     @Test func `after drain_timeout what is left is cut, and the exit code is 0`() async throws {
         let origin = try RecordingOrigin { _ = $0.waitForPeerToLeave() }
-        let endpoint = try tokenEndpoint()
-        let proxy = try await RunningProxy(
-            configuration(
-                tokenEndpoint: endpoint.url, proxy: "drain_timeout: 1s", upstreams: upstream(url: origin.url)))
+        let proxy = try await RunningProxy(to: origin, proxy: "drain_timeout: 1s")
         let client = try await RawClient.connect(port: proxy.port)
         try await client.send("GET http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n")
         try await eventually("the request arrives") { origin.requests.count == 1 }
@@ -113,10 +98,7 @@ struct LifeTests {
 
     @Test func `a second SIGTERM ends at once what is still in flight`() async throws {
         let origin = try RecordingOrigin { _ = $0.waitForPeerToLeave() }
-        let endpoint = try tokenEndpoint()
-        let proxy = try await RunningProxy(
-            configuration(
-                tokenEndpoint: endpoint.url, proxy: "drain_timeout: 10m", upstreams: upstream(url: origin.url)))
+        let proxy = try await RunningProxy(to: origin, proxy: "drain_timeout: 10m")
         let client = try await RawClient.connect(port: proxy.port)
         try await client.send("GET http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n")
         try await eventually("the request arrives") { origin.requests.count == 1 }
@@ -136,12 +118,9 @@ struct LifeTests {
 
     @Test func `nothing is left behind that fires when a finished token request would have timed out`() async throws {
         let origin = try RecordingOrigin()
-        let endpoint = try tokenEndpoint()
         let proxy = try await RunningProxy(
-            configuration(
-                tokenEndpoint: endpoint.url, client: "timeout: 1s", proxy: "header_timeout: 1s\nidle_timeout: 1s",
-                upstreams: upstream(
-                    url: origin.url, more: "connect_timeout: 1s\nresponse_timeout: 1s\nidle_timeout: 1s")))
+            to: origin, client: "timeout: 1s", proxy: "header_timeout: 1s\nidle_timeout: 1s",
+            upstream: "connect_timeout: 1s\nresponse_timeout: 1s\nidle_timeout: 1s")
         #expect(try await proxy.get("http://api.test/").status == 200)
         // Twice as long as everything that could still be armed.
         try await Task.sleep(for: .seconds(2))
@@ -150,43 +129,32 @@ struct LifeTests {
 
     @Test func `several event loops share one port`() async throws {
         let origin = try RecordingOrigin()
-        let endpoint = try tokenEndpoint()
-        let proxy = try await RunningProxy(
-            configuration(tokenEndpoint: endpoint.url, proxy: "threads: 3", upstreams: upstream(url: origin.url)))
+        let proxy = try await RunningProxy(to: origin, proxy: "threads: 3")
         for number in 0..<60 { #expect(try await proxy.get("http://api.test/\(number)").status == 200) }
-        #expect(endpoint.requests.count == 1)
+        #expect(proxy.tokenRequests == 1)
         #expect(try await proxy.terminate() == .exited(0))
     }
 
     @Test func `the environment's proxy variables are not for us`() async throws {
         let origin = try RecordingOrigin()
-        let endpoint = try tokenEndpoint()
         let nowhere = "http://127.0.0.1:\(try freePort())"
         let proxy = try await RunningProxy(
-            configuration(tokenEndpoint: endpoint.url, upstreams: upstream(url: origin.url)),
+            to: origin,
             environment: ["http_proxy": nowhere, "https_proxy": nowhere, "ALL_PROXY": nowhere, "all_proxy": nowhere])
         #expect(try await proxy.get("http://api.test/").status == 200)
     }
 
     @Test func `but are, where an upstream's proxy says so`() async throws {
         let corporate = try RecordingOrigin()
-        let endpoint = try tokenEndpoint()
         let proxy = try await RunningProxy(
-            configuration(
-                tokenEndpoint: endpoint.url,
-                upstreams: upstream(url: "http://api.invalid", more: "proxy: environment")),
-            environment: ["http_proxy": corporate.url])
+            to: "http://api.invalid", upstream: "proxy: environment", environment: ["http_proxy": corporate.url])
         #expect(try await proxy.get("http://api.test/x?y").status == 200)
         #expect(corporate.requests.map(\.line) == ["GET http://api.invalid/x?y HTTP/1.1"])
     }
 
     @Test func `an upstream's own proxy gets the request in absolute form`() async throws {
         let corporate = try RecordingOrigin()
-        let endpoint = try tokenEndpoint()
-        let proxy = try await RunningProxy(
-            configuration(
-                tokenEndpoint: endpoint.url,
-                upstreams: upstream(url: "http://api.invalid", more: "proxy: \(corporate.url)")))
+        let proxy = try await RunningProxy(to: "http://api.invalid", upstream: "proxy: \(corporate.url)")
         #expect(try await proxy.get("http://api.test/x?y").status == 200)
         #expect(corporate.requests.map(\.line) == ["GET http://api.invalid/x?y HTTP/1.1"])
         #expect(corporate.requests.first?.values("Authorization") == ["Bearer \(token)"])
@@ -194,7 +162,7 @@ struct LifeTests {
 
     @Test func `no secret is in the log, whatever the level and whatever goes wrong`() async throws {
         let origin = try RecordingOrigin { try $0.respond($0.head.target == "/401" ? 401 : 200) }
-        let good = try tokenEndpoint()
+        let good = try TokenEndpoint.plain()
         let echo = try RecordingOrigin { exchange in
             // A server that says back what it was sent.
             let body = try exchange.readBody().text

@@ -10,68 +10,58 @@ struct LoadTests {
     private static let request = "GET http://api.test/fine HTTP/1.1\r\nHost: api.test\r\n\r\n"
 
     /// An origin that answers `/fine`, and everything else as `handler` says; and a proxy in front of it.
-    private static func ground(
-        proxy: String = "", upstream more: String = "", under wrapper: [String] = [],
+    private static func proxyAndOrigin(
+        proxy: String = "", upstream: String = "", under wrapper: [String] = [],
         _ handler: @escaping RecordingOrigin.Handler = { try $0.respond() }
-    ) async throws -> Place {
-        let origin = try RecordingOrigin { exchange in
+    ) async throws -> ProxyAndOrigin {
+        let running = try await ProxyAndOrigin(
+            proxy: proxy, upstream: upstream, more: "log: {access: false}", under: wrapper
+        ) { exchange in
             exchange.head.target == "/fine" ? try exchange.respond(body: "fine") : try handler(exchange)
         }
-        let endpoint = try tokenEndpoint()
-        let running = try await RunningProxy(
-            configuration(
-                tokenEndpoint: endpoint.url, proxy: proxy, upstreams: upstream(url: origin.url, more: more),
-                more: "log: {access: false}"), under: wrapper)
-        #expect(try await running.get("http://api.test/fine").status == 200)
-        return Place(origin: origin, endpoint: endpoint, proxy: running)
-    }
-
-    /// Holds the servers as long as a test runs.
-    private struct Place {
-        let origin: RecordingOrigin
-        let endpoint: RecordingOrigin
-        let proxy: RunningProxy
+        #expect(try await running.proxy.get("http://api.test/fine").status == 200)
+        return running
     }
 
     // MARK: Crowds
 
     @Test(arguments: [1024, 12_000])
     func `10,000 connects in a burst`(places: Int) async throws {
-        let place = try await Self.ground(proxy: "max_connections: \(places)")
-        let kept = SteadyClient(place.proxy)
+        let running = try await Self.proxyAndOrigin(proxy: "max_connections: \(places)")
+        let kept = SteadyClient(running.proxy)
         try await kept.serves(3)
-        let before = try place.proxy.process.residentMemory()
+        let before = try running.proxy.process.residentMemory()
         let burst = try ChildProcess(
-            [try Repository.python(), fixture("connect_burst.py"), "\(place.proxy.port)", "10000"])
+            [try Repository.python(), fixture("connect_burst.py"), "\(running.proxy.port)", "10000"])
         try await eventually("the burst") { burst.output.hasPrefix("sent ") }
         try await kept.serves(20)
         // Who comes now is served too: places where nobody asks for anything are given to those who wait.
-        for _ in 0..<3 { #expect(try await place.proxy.get("http://api.test/fine").status == 200) }
-        #expect(try place.proxy.process.peakResidentMemory() - before < 48 * Self.mebibyte)
+        for _ in 0..<3 { #expect(try await running.proxy.get("http://api.test/fine").status == 200) }
+        #expect(try running.proxy.process.peakResidentMemory() - before < 48 * Self.mebibyte)
         burst.kill()
-        for _ in 0..<20 { #expect(try await place.proxy.get("http://api.test/fine").status == 200) }
+        for _ in 0..<20 { #expect(try await running.proxy.get("http://api.test/fine").status == 200) }
         try await kept.stop()
-        #expect(try await place.proxy.terminate() == .exited(0))
+        #expect(try await running.proxy.terminate() == .exited(0))
     }
 
     @Test func `past max_connections, with all of them busy, the next waits until one leaves`() async throws {
         let gate = Gate()
-        let place = try await Self.ground(proxy: "max_connections: 3") { exchange in
+        let running = try await Self.proxyAndOrigin(proxy: "max_connections: 3") { exchange in
             gate.wait()
             try exchange.respond(body: "late")
         }
         defer { gate.open() }
         var busy: [RawClient] = []
         for number in 0..<3 {
-            let client = try await RawClient.connect(port: place.proxy.port)
+            let client = try await RawClient.connect(port: running.proxy.port)
             try await client.send("GET http://api.test/\(number) HTTP/1.1\r\nHost: api.test\r\n\r\n")
             busy.append(client)
         }
-        try await eventually("three are busy") { place.origin.requests.count == 4 }
-        let fourth = try await RawClient.connect(port: place.proxy.port)
+        try await eventually("three are busy") { running.origin.requests.count == 4 }
+        let fourth = try await RawClient.connect(port: running.proxy.port)
         try await fourth.send(Self.request)
         await #expect(throws: TestFailure.self) { try await fourth.response(within: .seconds(2)) }
-        // One that only ends its side still gets its answer, and keeps its place.
+        // One that only ends its side still gets its answer, and keeps its running.
         busy[0].resetOnClose()
         busy.removeFirst()
         #expect(try await fourth.response().status == 200)
@@ -80,11 +70,11 @@ struct LoadTests {
     }
 
     @Test func `started with few file descriptors, clients wait instead of failing`() async throws {
-        let place = try await Self.ground(under: ["prlimit", "--nofile=128:128"])
+        let running = try await Self.proxyAndOrigin(under: ["prlimit", "--nofile=128:128"])
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<200 {
                 group.addTask {
-                    let client = try await RawClient.connect(port: place.proxy.port)
+                    let client = try await RawClient.connect(port: running.proxy.port)
                     for _ in 0..<2 {
                         try await client.send(Self.request)
                         #expect(try await client.response(within: .seconds(60)).status == 200)
@@ -93,42 +83,42 @@ struct LoadTests {
             }
             try await group.waitForAll()
         }
-        #expect(!place.proxy.log.contains("could not be accepted"))
-        #expect(place.proxy.log.contains("fewer clients at once than max_connections"))
-        #expect(try await place.proxy.terminate() == .exited(0))
+        #expect(!running.proxy.log.contains("could not be accepted"))
+        #expect(running.proxy.log.contains("fewer clients at once than max_connections"))
+        #expect(try await running.proxy.terminate() == .exited(0))
     }
 
     @Test func `out of file descriptors: those who are in go on, the others come in when there are some`() async throws
     {
-        let place = try await Self.ground(proxy: "idle_timeout: 1h")
-        let kept = SteadyClient(place.proxy)
+        let running = try await Self.proxyAndOrigin(proxy: "idle_timeout: 1h")
+        let kept = SteadyClient(running.proxy)
         try await kept.serves(3)
-        let open = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(place.proxy.process.pid)/fd").count
+        let open = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(running.proxy.process.pid)/fd").count
         try await ChildProcess.output(
-            of: ["prlimit", "--pid", "\(place.proxy.process.pid)", "--nofile=\(open + 20):20000"])
+            of: ["prlimit", "--pid", "\(running.proxy.process.pid)", "--nofile=\(open + 20):20000"])
         var silent: [RawClient] = []
-        for _ in 0..<60 { silent.append(try await RawClient.connect(port: place.proxy.port)) }
-        try await eventually("it notices") { place.proxy.log.contains("could not be accepted") }
+        for _ in 0..<60 { silent.append(try await RawClient.connect(port: running.proxy.port)) }
+        try await eventually("it notices") { running.proxy.log.contains("could not be accepted") }
         try await kept.serves(20)
-        for _ in 0..<3 { #expect(try await place.proxy.get("http://api.test/fine").status == 200) }
+        for _ in 0..<3 { #expect(try await running.proxy.get("http://api.test/fine").status == 200) }
         for client in silent { client.close() }
-        for _ in 0..<20 { #expect(try await place.proxy.get("http://api.test/fine").status == 200) }
+        for _ in 0..<20 { #expect(try await running.proxy.get("http://api.test/fine").status == 200) }
         try await kept.stop()
-        let complaints = place.proxy.log.split(separator: "\n").filter { $0.contains("could not be accepted") }.count
+        let complaints = running.proxy.log.split(separator: "\n").filter { $0.contains("could not be accepted") }.count
         #expect(complaints < 10, "a full table is no reason to fill the log")
-        #expect(try await place.proxy.terminate() == .exited(0))
+        #expect(try await running.proxy.terminate() == .exited(0))
     }
 
     // MARK: Slow clients
 
     @Test func `200 slow heads get 408 in header_timeout`() async throws {
-        let place = try await Self.ground(proxy: "header_timeout: 1s")
-        let steady = SteadyClient(place.proxy)
-        let before = try place.proxy.process.residentMemory()
+        let running = try await Self.proxyAndOrigin(proxy: "header_timeout: 1s")
+        let steady = SteadyClient(running.proxy)
+        let before = try running.proxy.process.residentMemory()
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<200 {
                 group.addTask {
-                    let client = try await RawClient.connect(port: place.proxy.port)
+                    let client = try await RawClient.connect(port: running.proxy.port)
                     // It never stops altogether: only the time of the whole head ends it.
                     for byte in "GET http://api.test/slow HTTP/1.1\r\nHost: api.test\r\nX-Slow: \(Self.drip)".utf8 {
                         do { try await client.send([byte]) } catch { break }
@@ -142,18 +132,18 @@ struct LoadTests {
             try await group.waitForAll()
         }
         try await steady.stop()
-        #expect(try place.proxy.process.peakResidentMemory() - before < 16 * Self.mebibyte)
+        #expect(try running.proxy.process.peakResidentMemory() - before < 16 * Self.mebibyte)
     }
     private static let drip = String(repeating: "s", count: 40)
 
     @Test func `slow bodies are cut when they stall, and only then`() async throws {
-        let place = try await Self.ground(proxy: "idle_timeout: 1s") { exchange in
+        let running = try await Self.proxyAndOrigin(proxy: "idle_timeout: 1s") { exchange in
             try exchange.respond(body: "\(try exchange.readBody().bodyCount)")
         }
         let head = "POST http://api.test/up HTTP/1.1\r\nHost: api.test\r\nContent-Length: 20\r\n\r\n"
-        let stalled = try await RawClient.connect(port: place.proxy.port)
+        let stalled = try await RawClient.connect(port: running.proxy.port)
         try await stalled.send(head + "stalled")
-        let slow = try await RawClient.connect(port: place.proxy.port)
+        let slow = try await RawClient.connect(port: running.proxy.port)
         try await slow.send(head)
         // Twice idle_timeout in all.
         for _ in 0..<20 {
@@ -162,43 +152,43 @@ struct LoadTests {
         }
         #expect(try await slow.response(to: "POST").text == "20")
         #expect(try await stalled.response(to: "POST").status == 408)
-        #expect(try await place.proxy.get("http://api.test/fine").status == 200)
-        #expect(place.origin.requests.filter { $0.target == "/up" && $0.isComplete }.count == 1)
+        #expect(try await running.proxy.get("http://api.test/fine").status == 200)
+        #expect(running.origin.requests.filter { $0.target == "/up" && $0.isComplete }.count == 1)
     }
 
     @Test func `a reader that stalls is cut, one that is slow is not`() async throws {
-        let place = try await Self.ground(proxy: "idle_timeout: 1s") { try $0.flood(64 << 20) }
-        let steady = SteadyClient(place.proxy)
-        let before = try place.proxy.process.residentMemory()
+        let running = try await Self.proxyAndOrigin(proxy: "idle_timeout: 1s") { try $0.flood(64 << 20) }
+        let steady = SteadyClient(running.proxy)
+        let before = try running.proxy.process.residentMemory()
         let ask = "GET http://api.test/flood HTTP/1.1\r\nHost: api.test\r\nConnection: close\r\n\r\n"
-        let stalled = try await RawClient.connect(port: place.proxy.port, receiveBuffer: 4096)
+        let stalled = try await RawClient.connect(port: running.proxy.port, receiveBuffer: 4096)
         try await stalled.send(ask)
-        let slow = try await RawClient.connect(port: place.proxy.port, receiveBuffer: 4096)
+        let slow = try await RawClient.connect(port: running.proxy.port, receiveBuffer: 4096)
         try await slow.send(ask)
         _ = try await slow.read(until: "\r\n\r\n")
         for _ in 0..<20 {
             _ = try await slow.read(count: 50_000)
             try await Task.sleep(for: .milliseconds(100))
         }
-        try await eventually("the stalled one is cut") { place.origin.connections.contains { $0.isOver } }
+        try await eventually("the stalled one is cut") { running.origin.connections.contains { $0.isOver } }
         // What the kernel held for it, and then no more: less than was announced.
         #expect(try await stalled.readToEnd().count < 64 << 20)
         _ = try await slow.read(count: 1_000_000)
         try await steady.stop()
-        #expect(try place.proxy.process.peakResidentMemory() - before < 8 * Self.mebibyte)
+        #expect(try running.proxy.process.peakResidentMemory() - before < 8 * Self.mebibyte)
     }
 
     // MARK: Clients without end
 
     @Test(arguments: ["api.test/large", "unknown.test/"])
     func `who pipelines for ever and never reads is stopped, and cut in idle_timeout`(target: String) async throws {
-        let place = try await Self.ground(proxy: "idle_timeout: 2s") {
+        let running = try await Self.proxyAndOrigin(proxy: "idle_timeout: 2s") {
             try $0.respond(body: String(repeating: "l", count: 100_000))
         }
-        let steady = SteadyClient(place.proxy)
+        let steady = SteadyClient(running.proxy)
         try await steady.serves(1)
-        let before = try place.proxy.process.residentMemory()
-        let client = try await RawClient.connect(port: place.proxy.port, receiveBuffer: 4096)
+        let before = try running.proxy.process.residentMemory()
+        let client = try await RawClient.connect(port: running.proxy.port, receiveBuffer: 4096)
         let host = target.prefix { $0 != "/" }
         let block = Array(
             String(repeating: "GET http://\(target) HTTP/1.1\r\nHost: \(host)\r\n\r\n", count: 1000).utf8)
@@ -207,19 +197,19 @@ struct LoadTests {
         }
         try await steady.serves(5)
         try await steady.stop()
-        #expect(try place.proxy.process.peakResidentMemory() - before < 8 * Self.mebibyte)
+        #expect(try running.proxy.process.peakResidentMemory() - before < 8 * Self.mebibyte)
         #expect(try await !client.readToEnd().isEmpty)
     }
 
     @Test func `who pipelines for ever and reads it all leaves the others their turn`() async throws {
-        let place = try await Self.ground()
-        let greedy = try await RawClient.connect(port: place.proxy.port)
+        let running = try await Self.proxyAndOrigin()
+        let greedy = try await RawClient.connect(port: running.proxy.port)
         let block = Array(
             String(repeating: "GET http://unknown.test/ HTTP/1.1\r\nHost: unknown.test\r\n\r\n", count: 1000).utf8)
         let reading = Task { try? await greedy.countToEnd() }
         let sending = Task { try? await greedy.send(block, times: 1_000_000, within: .seconds(120)) }
         try await Task.sleep(for: .milliseconds(300))
-        let steady = SteadyClient(place.proxy)
+        let steady = SteadyClient(running.proxy)
         try await steady.serves(20)
         try await steady.stop()
         greedy.close()
@@ -229,7 +219,7 @@ struct LoadTests {
     // MARK: Upstreams without end
 
     @Test func `an upstream that drips for ever holds its own client only`() async throws {
-        let place = try await Self.ground(upstream: "response_timeout: 2s\nidle_timeout: 1s") { exchange in
+        let running = try await Self.proxyAndOrigin(upstream: "response_timeout: 2s\nidle_timeout: 1s") { exchange in
             switch exchange.head.target {
             case "/body":
                 try exchange.startChunked()
@@ -259,14 +249,14 @@ struct LoadTests {
                 while true { try exchange.send(String(repeating: "X-Trailer: value\r\n", count: 1000)) }
             }
         }
-        let steady = SteadyClient(place.proxy)
-        let before = try place.proxy.process.residentMemory()
-        let patient = try await RawClient.connect(port: place.proxy.port)
+        let steady = SteadyClient(running.proxy)
+        let before = try running.proxy.process.residentMemory()
+        let patient = try await RawClient.connect(port: running.proxy.port)
         try await patient.send("GET http://api.test/body HTTP/1.1\r\nHost: api.test\r\n\r\n")
-        #expect(try await place.proxy.get("http://api.test/head").status == 504)
-        #expect(try await place.proxy.get("http://api.test/fields").status == 502)
+        #expect(try await running.proxy.get("http://api.test/head").status == 504)
+        #expect(try await running.proxy.get("http://api.test/fields").status == 502)
         for target in ["extension", "trailers"] {
-            let client = try await RawClient.connect(port: place.proxy.port)
+            let client = try await RawClient.connect(port: running.proxy.port)
             try await client.send("GET http://api.test/\(target) HTTP/1.1\r\nHost: api.test\r\n\r\n")
             let answer = String(decoding: try await client.readToEnd(), as: UTF8.self)
             #expect(!answer.hasSuffix("0\r\n\r\n"))
@@ -275,9 +265,9 @@ struct LoadTests {
         _ = try await patient.read(count: 3000)
         patient.close()
         try await steady.stop()
-        #expect(try place.proxy.process.peakResidentMemory() - before < 8 * Self.mebibyte)
+        #expect(try running.proxy.process.peakResidentMemory() - before < 8 * Self.mebibyte)
         try await eventually("nobody drips any more") {
-            place.origin.connections.filter { !$0.isOver }.count <= 2
+            running.origin.connections.filter { !$0.isOver }.count <= 2
         }
     }
 
@@ -287,7 +277,7 @@ struct LoadTests {
     func `each server-sent event is there before the next is sent`(framing: String) async throws {
         let seen = Mutex(0)
         let count = 50
-        let place = try await Self.ground { exchange in
+        let running = try await Self.proxyAndOrigin { exchange in
             try exchange.send("HTTP/1.1 200 Events\r\nContent-Type: text/event-stream\r\n\(framing)\r\n\r\n")
             for number in 0..<count {
                 // The next one leaves only when the client has the last.
@@ -298,7 +288,7 @@ struct LoadTests {
             if framing.hasSuffix("chunked") { try exchange.lastChunk() }
             exchange.close()
         }
-        let client = try await RawClient.connect(port: place.proxy.port)
+        let client = try await RawClient.connect(port: running.proxy.port)
         try await client.send("GET http://api.test/events HTTP/1.1\r\nHost: api.test\r\n\r\n")
         for number in 0..<count {
             let text = try await client.read(until: "id: \(number)\ndata: x\n\n")
@@ -306,26 +296,26 @@ struct LoadTests {
             seen.withLock { $0 = number + 1 }
         }
         _ = try await client.read(until: "0\r\n\r\n")
-        #expect(place.origin.problems.isEmpty)
+        #expect(running.origin.problems.isEmpty)
     }
 
     // MARK: The end
 
     @Test func `at SIGTERM a keep-alive connection ends after its exchange, and says so`() async throws {
         let gate = Gate()
-        let place = try await Self.ground(proxy: "drain_timeout: 60s") { exchange in
+        let running = try await Self.proxyAndOrigin(proxy: "drain_timeout: 60s") { exchange in
             let count = try exchange.readBody().bodyCount
             gate.wait()
             try exchange.respond(body: "\(count)")
         }
         defer { gate.open() }
-        let client = try await RawClient.connect(port: place.proxy.port)
-        let upload = try await RawClient.connect(port: place.proxy.port)
+        let client = try await RawClient.connect(port: running.proxy.port)
+        let upload = try await RawClient.connect(port: running.proxy.port)
         try await client.send("GET http://api.test/late HTTP/1.1\r\nHost: api.test\r\n\r\n" + Self.request)
         try await upload.send("POST http://api.test/up HTTP/1.1\r\nHost: api.test\r\nContent-Length: 10\r\n\r\nfirst")
-        try await eventually("both are under way") { place.origin.requests.count == 3 }
-        place.proxy.process.signal(SIGTERM)
-        let port = place.proxy.port
+        try await eventually("both are under way") { running.origin.requests.count == 3 }
+        running.proxy.process.signal(SIGTERM)
+        let port = running.proxy.port
         try await refused(port: port)
         try await upload.send("after")
         gate.open()
@@ -337,25 +327,25 @@ struct LoadTests {
         let uploaded = try await upload.response(to: "POST")
         #expect(uploaded.text == "10")
         #expect(uploaded.field("Connection") == "close")
-        #expect(try await place.proxy.process.ended() == .exited(0))
-        #expect(place.origin.requests.filter { $0.target == "/fine" }.count == 1)
+        #expect(try await running.proxy.process.ended() == .exited(0))
+        #expect(running.origin.requests.filter { $0.target == "/fine" }.count == 1)
     }
 
     @Test func `at SIGTERM with a crowd of every kind it is out in drain_timeout, with 0`() async throws {
-        let place = try await Self.ground(proxy: "drain_timeout: 1s") { try $0.flood(1 << 40) }
+        let running = try await Self.proxyAndOrigin(proxy: "drain_timeout: 1s") { try $0.flood(1 << 40) }
         var clients: [RawClient] = []
         for text in [
             "", "GET http://api", Self.request, "GET http://api.test/flood HTTP/1.1\r\nHost: api.test\r\n\r\n",
             "POST http://api.test/fine HTTP/1.1\r\nHost: api.test\r\nContent-Length: 10\r\n\r\nhalf",
         ] {
             for _ in 0..<10 {
-                let client = try await RawClient.connect(port: place.proxy.port, receiveBuffer: 4096)
+                let client = try await RawClient.connect(port: running.proxy.port, receiveBuffer: 4096)
                 if !text.isEmpty { try await client.send(text) }
                 clients.append(client)
             }
         }
-        #expect(try await place.proxy.terminate(within: .seconds(20)) == .exited(0))
-        try await refused(port: place.proxy.port)
+        #expect(try await running.proxy.terminate(within: .seconds(20)) == .exited(0))
+        try await refused(port: running.proxy.port)
         withExtendedLifetime(clients) {}
     }
 

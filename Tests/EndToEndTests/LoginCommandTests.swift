@@ -6,65 +6,66 @@ import Testing
 struct LoginCommandTests {
     @Test func `waits until somebody has signed in at the address that it prints`() async throws {
         let server = try await DjangoOAuthToolkit()
-        let rig = try await LoginRig(server, client: LoginRig.browser)
-        let command = try rig.login()
-        let out = try await rig.get(try await address(in: command))
+        let running = try await LoginProxy(server, client: LoginProxy.browser)
+        let command = try running.login()
+        let out = try await running.get(try await address(in: command))
         #expect(out.status == 303)
         let cookie = try #require(out.field("Set-Cookie")?.split(separator: ";").first)
         let back = try await server.authorize(try #require(out.field("Location")))
         #expect(command.ending == nil)
-        #expect(try await rig.get(back, cookie: String(cookie)).status == 200)
+        #expect(try await running.get(back, cookie: String(cookie)).status == 200)
         #expect(try await command.ended() == .exited(0))
         #expect(command.errors.contains("api is signed in."))
-        #expect(try await rig.status().contains("signed in: \(DjangoOAuthToolkit.user.email)"))
-        #expect(try OAuthServerTests.Report(await rig.proxy.get("http://api.test/api/mine")).user == "ada")
+        #expect(try await running.status().contains("signed in: \(DjangoOAuthToolkit.user.email)"))
+        #expect(try OAuthServerTests.Report(await running.proxy.get("http://api.test/api/mine")).user == "ada")
     }
 
     @Test func `is done too when somebody signs in at the page by themselves`() async throws {
         let server = try await DjangoOAuthToolkit()
-        let rig = try await LoginRig(server, client: LoginRig.browser)
-        let command = try rig.login()
+        let running = try await LoginProxy(server, client: LoginProxy.browser)
+        let command = try running.login()
         _ = try await address(in: command)
-        let out = try await rig.get("/login/api")
+        let out = try await running.get("/login/api")
         let cookie = try #require(out.field("Set-Cookie")?.split(separator: ";").first)
         let back = try await server.authorize(try #require(out.field("Location")))
-        #expect(try await rig.get(back, cookie: String(cookie)).status == 200)
+        #expect(try await running.get(back, cookie: String(cookie)).status == 200)
         #expect(try await command.ended() == .exited(0))
     }
 
     @Test func `says that somebody has refused, and ends with 1`() async throws {
         let server = try await DjangoOAuthToolkit()
-        let rig = try await LoginRig(server, client: LoginRig.browser)
-        let command = try rig.login()
-        let out = try await rig.get(try await address(in: command))
+        let running = try await LoginProxy(server, client: LoginProxy.browser)
+        let command = try running.login()
+        let out = try await running.get(try await address(in: command))
         let cookie = try #require(out.field("Set-Cookie")?.split(separator: ";").first)
         let back = try await server.authorize(try #require(out.field("Location")), allowing: false)
         #expect(back.contains("error=access_denied"))
-        #expect(try await rig.get(back, cookie: String(cookie)).status == 400)
+        #expect(try await running.get(back, cookie: String(cookie)).status == 400)
         #expect(try await command.ended() == .exited(1))
         #expect(command.errors.contains("The sign-in was refused"))
-        #expect(try await rig.proxy.get("http://api.test/api/mine").status == 503)
+        #expect(try await running.proxy.get("http://api.test/api/mine").status == 503)
     }
 
     @Test func `takes back the address that the browser was sent to, for this command alone`() async throws {
         let server = try await DjangoOAuthToolkit()
-        let rig = try await LoginRig(server, client: LoginRig.app)
+        let running = try await LoginProxy(server, client: LoginProxy.app)
         // A person pastes what belongs to another login.
-        let first = try rig.login(input: Array("com.example.app:/oauth?code=x&state=wrong\n".utf8))
+        let first = try running.login(input: Array("com.example.app:/oauth?code=x&state=wrong\n".utf8))
         #expect(try await first.ended() == .exited(1))
         #expect(first.errors.contains("does not belong to this login"))
         // An end of input, or nothing, cancels.
-        let second = try rig.login(input: Array("\n".utf8))
+        let second = try running.login(input: Array("\n".utf8))
         #expect(try await second.ended() == .exited(1))
         #expect(second.errors.contains("Cancelled"))
-        #expect(try await rig.proxy.get("http://api.test/api/mine").status == 503)
+        #expect(try await running.proxy.get("http://api.test/api/mine").status == 503)
         // The address is known only when the command has begun, so it comes by a named pipe.
         let folder = try TemporaryDirectory()
         let pipe = "\(folder.path)/pipe"
         try await ChildProcess.output(of: ["mkfifo", pipe])
         let third = try ChildProcess(
             [
-                "sh", "-c", "exec \"$@\" < \(pipe)", "sh", try Repository.executable(), "login", "--socket", rig.socket,
+                "sh", "-c", "exec \"$@\" < \(pipe)", "sh", try Repository.executable(), "login", "--socket",
+                running.socket,
                 "api",
             ])
         let writer = try ChildProcess([
@@ -76,15 +77,15 @@ struct LoginCommandTests {
         try FileManager.default.moveItem(atPath: "\(pipe).text.part", toPath: "\(pipe).text")
         #expect(try await third.ended() == .exited(0))
         #expect(try await writer.ended() == .exited(0))
-        #expect(try OAuthServerTests.Report(await rig.proxy.get("http://api.test/api/mine")).user == "ada")
+        #expect(try OAuthServerTests.Report(await running.proxy.get("http://api.test/api/mine")).user == "ada")
     }
 
     @Test func `shows a code for another device, and a QR code on a terminal`() async throws {
         let server = try await DjangoOAuthToolkit()
-        let rig = try await LoginRig(server, client: LoginRig.television(server))
+        let running = try await LoginProxy(server, client: LoginProxy.television(server))
         let command = try ChildProcess([
             try Repository.python(), "\(Repository.root)/Tests/EndToEndTests/Fixtures/terminal.py", "[]",
-            try Repository.executable(), "login", "--socket", rig.socket, "api",
+            try Repository.executable(), "login", "--socket", running.socket, "api",
         ])
         try await signIn(server) {
             if command.ending != nil { throw TestFailure(command.transcript) }
@@ -95,9 +96,9 @@ struct LoginCommandTests {
         #expect(command.output.contains("\u{1B}[30;107m"))
         #expect(command.output.contains("▀"))
         #expect(command.output.contains("api is signed in."))
-        #expect(try OAuthServerTests.Report(await rig.proxy.get("http://api.test/api/mine")).user == "ada")
+        #expect(try OAuthServerTests.Report(await running.proxy.get("http://api.test/api/mine")).user == "ada")
         // Where nobody looks there is neither drawing nor colour.
-        let plain = try rig.login()
+        let plain = try running.login()
         try await signIn(server) {
             if plain.ending != nil { throw TestFailure(plain.transcript) }
             return plain.errors.contains("/o/device/") ? plain.errors : nil
@@ -116,7 +117,7 @@ struct LoginCommandTests {
 
     @Test func `asks for user name and password at a terminal, shows no password, and keeps neither`() async throws {
         let server = try await DjangoOAuthToolkit()
-        let rig = try await LoginRig(
+        let running = try await LoginProxy(
             server,
             client: """
                 grant_type: password
@@ -132,7 +133,7 @@ struct LoginCommandTests {
             let json = String(decoding: try JSONEncoder().encode(dialogue), as: UTF8.self)
             return try await ChildProcess.run([
                 try Repository.python(), "\(Repository.root)/Tests/EndToEndTests/Fixtures/terminal.py", json,
-                try Repository.executable(), "login", "--socket", rig.socket, "api",
+                try Repository.executable(), "login", "--socket", running.socket, "api",
             ])
         }
         let wrong = try await type("not her password")
@@ -142,34 +143,31 @@ struct LoginCommandTests {
         #expect(right.ending == .exited(0), "\(right.transcript)")
         #expect(!right.output.contains(DjangoOAuthToolkit.user.password))
         #expect(right.output.contains("api is signed in."))
-        #expect(try OAuthServerTests.Report(await rig.proxy.get("http://api.test/api/mine")).user == "ada")
-        #expect(!rig.proxy.log.contains(DjangoOAuthToolkit.user.password))
-        let blind = try rig.login()
+        #expect(try OAuthServerTests.Report(await running.proxy.get("http://api.test/api/mine")).user == "ada")
+        #expect(!running.proxy.log.contains(DjangoOAuthToolkit.user.password))
+        let blind = try running.login()
         #expect(try await blind.ended() == .exited(1))
         #expect(blind.errors.contains("at a terminal"))
     }
 
     @Test func `Ctrl-C ends the attempt, not only the waiting`() async throws {
         let server = try await DjangoOAuthToolkit()
-        let rig = try await LoginRig(server, client: LoginRig.browser)
-        let command = try rig.login()
-        let out = try await rig.get(try await address(in: command))
+        let running = try await LoginProxy(server, client: LoginProxy.browser)
+        let command = try running.login()
+        let out = try await running.get(try await address(in: command))
         let cookie = try #require(out.field("Set-Cookie")?.split(separator: ";").first)
         command.signal(SIGINT)
         #expect(try await command.ended() == .exited(1))
         #expect(command.errors.contains("Cancelled"))
         let back = try await server.authorize(try #require(out.field("Location")))
-        #expect(try await rig.get(back, cookie: String(cookie)).status == 400)
-        #expect(try await rig.proxy.get("http://api.test/api/mine").status == 503)
+        #expect(try await running.get(back, cookie: String(cookie)).status == 400)
+        #expect(try await running.proxy.get("http://api.test/api/mine").status == 503)
     }
 
     @Test func `a client that needs nobody, one that is not there, and no proxy are errors`() async throws {
-        let endpoint = try tokenEndpoint()
         let origin = try RecordingOrigin()
         let proxy = try await RunningProxy(
-            configuration(
-                tokenEndpoint: endpoint.url, upstreams: upstream(url: origin.url),
-                more: "admin: {listen: \"127.0.0.1:0\", socket: FOLDER/admin.sock}"))
+            to: origin, more: "admin: {listen: \"127.0.0.1:0\", socket: FOLDER/admin.sock}")
         let socket = "\(proxy.directory.path)/admin.sock"
         for (arguments, words) in [
             (["api"], "by itself"), (["nobody"], "Its clients: api"), (["../x"], "no client of that name"),

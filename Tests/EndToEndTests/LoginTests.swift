@@ -14,48 +14,49 @@ struct LoginTests {
         let person = Person()
         // The same port after the restart, for the redirect URI is made of it.
         let port = try freePort()
-        var rig = try await LoginRig(
-            server, client: LoginRig.browser, adminPort: port, store: "\(store.path)/tokens")
+        var running = try await LoginProxy(
+            server, client: LoginProxy.browser, adminPort: port, store: "\(store.path)/tokens")
 
         // Nobody is signed in: whoever reads the answer or the log knows where to go.
-        let refused = try await rig.proxy.get("http://api.test/api/mine")
+        let refused = try await running.proxy.get("http://api.test/api/mine")
         #expect(refused.status == 503)
-        #expect(refused.text.contains("\"login_url\":\"\(rig.admin)/login/api\""))
-        let (proxy, line) = (rig.proxy, "login_url=\(rig.admin)/login/api")
+        #expect(refused.text.contains("\"login_url\":\"\(running.admin)/login/api\""))
+        let (proxy, line) = (running.proxy, "login_url=\(running.admin)/login/api")
         _ = try await eventually("the log says where to sign in") { proxy.log.contains(line) ? true : nil }
-        #expect(try await rig.get("/readyz").status == 200)
-        #expect(try await rig.get("/readyz?strict").status == 503)
+        #expect(try await running.get("/readyz").status == 200)
+        #expect(try await running.get("/readyz?strict").status == 503)
 
-        let seen = try await person.done(["sign-in", rig.admin, "api"] + Self.user, with: rig)
+        let seen = try await person.done(["sign-in", running.admin, "api"] + Self.user, with: running)
         #expect(seen.contains("state Ready"))
         #expect(seen.contains("who \(DjangoOAuthToolkit.user.email)"))
-        #expect(try OAuthServerTests.Report(await rig.proxy.get("http://api.test/api/mine")).user == "ada")
+        #expect(try OAuthServerTests.Report(await running.proxy.get("http://api.test/api/mine")).user == "ada")
 
         // The token ends while somebody uses it; the page shows the new one.
-        let watching = try person.does(["refreshed", rig.admin, "api"])
+        let watching = try person.does(["refreshed", running.admin, "api"])
         let asked = server.tokenRequests
         while watching.ending == nil {
-            #expect(try await rig.proxy.get("http://api.test/api/mine").status == 200)
+            #expect(try await running.proxy.get("http://api.test/api/mine").status == 200)
             try await Task.sleep(for: .milliseconds(300))
         }
-        #expect(try await Person.judged(watching, rig).contains("refreshed"))
+        #expect(try await Person.judged(watching, running).contains("refreshed"))
         #expect(server.tokenRequests > asked)
 
-        #expect(try await rig.proxy.terminate() == .exited(0))
-        rig = try await LoginRig(server, client: LoginRig.browser, adminPort: port, store: "\(store.path)/tokens")
-        let still = try OAuthServerTests.Report(await rig.proxy.get("http://api.test/api/mine"))
+        #expect(try await running.proxy.terminate() == .exited(0))
+        running = try await LoginProxy(
+            server, client: LoginProxy.browser, adminPort: port, store: "\(store.path)/tokens")
+        let still = try OAuthServerTests.Report(await running.proxy.get("http://api.test/api/mine"))
         #expect(still.user == "ada")
-        #expect(try await person.done(["look", rig.admin, "api"], with: rig).contains("state Ready"))
+        #expect(try await person.done(["look", running.admin, "api"], with: running).contains("state Ready"))
 
-        let token = try await RunningProxy.run(["token", "api", "--socket", rig.socket]).output
+        let token = try await RunningProxy.run(["token", "api", "--socket", running.socket]).output
             .trimmingCharacters(in: .whitespacesAndNewlines)
         #expect(try await Self.answer(of: server, to: token) == 200)
-        let out = try await person.done(["sign-out", rig.admin, "api"], with: rig)
+        let out = try await person.done(["sign-out", running.admin, "api"], with: running)
         #expect(out.contains("state Sign-in needed"))
         #expect(try await Self.answer(of: server, to: token) == 401)
         #expect(try await server.tokens().refresh == server.tokens().refreshRevoked)
-        #expect(try await rig.proxy.get("http://api.test/api/mine").status == 503)
-        for secret in [token, DjangoOAuthToolkit.browser.secret] { #expect(!rig.proxy.log.contains(secret)) }
+        #expect(try await running.proxy.get("http://api.test/api/mine").status == 503)
+        for secret in [token, DjangoOAuthToolkit.browser.secret] { #expect(!running.proxy.log.contains(secret)) }
     }
 
     private static func answer(of server: DjangoOAuthToolkit, to token: String) async throws -> Int {
@@ -67,16 +68,16 @@ struct LoginTests {
 
     @Test func `on another device, by the code that the page shows`() async throws {
         let server = try await DjangoOAuthToolkit()
-        let rig = try await LoginRig(server, client: LoginRig.television(server))
-        let seen = try await Person().done(["device", rig.admin, "api"] + Self.user, with: rig)
+        let running = try await LoginProxy(server, client: LoginProxy.television(server))
+        let seen = try await Person().done(["device", running.admin, "api"] + Self.user, with: running)
         #expect(seen.contains("state Ready"))
-        #expect(try OAuthServerTests.Report(await rig.proxy.get("http://api.test/api/mine")).user == "ada")
+        #expect(try OAuthServerTests.Report(await running.proxy.get("http://api.test/api/mine")).user == "ada")
     }
 
     @Test func `without JavaScript, and signs out again`() async throws {
         let server = try await DjangoOAuthToolkit()
-        let rig = try await LoginRig(server, client: LoginRig.browser)
-        let seen = try await Person().done(["without-script", rig.admin, "api"] + Self.user, with: rig)
+        let running = try await LoginProxy(server, client: LoginProxy.browser)
+        let seen = try await Person().done(["without-script", running.admin, "api"] + Self.user, with: running)
         #expect(
             seen.filter { $0.hasPrefix("state ") } == ["state Sign-in needed", "state Ready", "state Sign-in needed"])
         #expect(try await server.tokens().refresh == server.tokens().refreshRevoked)
@@ -84,7 +85,7 @@ struct LoginTests {
 
     @Test func `at a server that knows the implicit grant only, whose answer stands behind #`() async throws {
         let server = try await DjangoOAuthToolkit()
-        let rig = try await LoginRig(
+        let running = try await LoginProxy(
             server,
             client: """
                 grant_type: implicit
@@ -92,15 +93,15 @@ struct LoginTests {
                 client_id: \(DjangoOAuthToolkit.old)
                 scope: [read]
                 """)
-        let seen = try await Person().done(["sign-in", rig.admin, "api"] + Self.user, with: rig)
+        let seen = try await Person().done(["sign-in", running.admin, "api"] + Self.user, with: running)
         #expect(seen.contains("state Ready"))
-        #expect(try OAuthServerTests.Report(await rig.proxy.get("http://api.test/api/mine")).user == "ada")
+        #expect(try OAuthServerTests.Report(await running.proxy.get("http://api.test/api/mine")).user == "ada")
     }
 
     @Test func `at a page of any width, light and dark`() async throws {
         let server = try await DjangoOAuthToolkit()
-        let rig = try await LoginRig(server, client: LoginRig.browser)
-        let seen = try await Person().done(["pictures", rig.admin, "page"], with: rig)
+        let running = try await LoginProxy(server, client: LoginProxy.browser)
+        let seen = try await Person().done(["pictures", running.admin, "page"], with: running)
         #expect(seen.filter { $0.hasPrefix("picture ") }.count == 4)
     }
 }

@@ -6,9 +6,8 @@ struct MemoryTests {
     private static let gigabyte = 1 << 30
     private static let mebibyte = 1 << 20
 
-    private func proxy(to origin: RecordingOrigin, _ endpoint: RecordingOrigin) async throws -> RunningProxy {
-        let proxy = try await RunningProxy(
-            configuration(tokenEndpoint: endpoint.url, upstreams: upstream(url: origin.url)))
+    private func proxy(to origin: RecordingOrigin) async throws -> RunningProxy {
+        let proxy = try await RunningProxy(to: origin)
         // What the first request brings into memory stays there and is not what these tests are about.
         #expect(try await proxy.get("http://api.test/warm").status == 200)
         return proxy
@@ -25,8 +24,7 @@ struct MemoryTests {
 
     @Test func `1 GiB down costs less than 32 MiB`() async throws {
         let origin = try Self.origin()
-        let endpoint = try tokenEndpoint()
-        let proxy = try await proxy(to: origin, endpoint)
+        let proxy = try await proxy(to: origin)
         let before = try proxy.process.residentMemory()
         let client = try await RawClient.connect(port: proxy.port)
         try await client.send("GET http://api.test/gigabyte HTTP/1.1\r\nHost: api.test\r\nConnection: close\r\n\r\n")
@@ -40,8 +38,7 @@ struct MemoryTests {
     @Test(arguments: [true, false])
     func `1 GiB up costs less than 32 MiB`(chunked: Bool) async throws {
         let origin = try Self.origin()
-        let endpoint = try tokenEndpoint()
-        let proxy = try await proxy(to: origin, endpoint)
+        let proxy = try await proxy(to: origin)
         let before = try proxy.process.residentMemory()
         let client = try await RawClient.connect(port: proxy.port)
         let framing = chunked ? "Transfer-Encoding: chunked" : "Content-Length: \(Self.gigabyte)"
@@ -57,8 +54,7 @@ struct MemoryTests {
 
     @Test func `50 clients that stop reading cost less than 64 MiB together`() async throws {
         let origin = try Self.origin()
-        let endpoint = try tokenEndpoint()
-        let proxy = try await proxy(to: origin, endpoint)
+        let proxy = try await proxy(to: origin)
         let before = try proxy.process.residentMemory()
         var clients: [RawClient] = []
         for _ in 0..<50 {
@@ -90,8 +86,7 @@ struct MemoryTests {
             try exchange.respond(body: "done")
         }
         defer { gate.open() }
-        let endpoint = try tokenEndpoint()
-        let proxy = try await proxy(to: origin, endpoint)
+        let proxy = try await proxy(to: origin)
         let before = try proxy.process.residentMemory()
         let block = [UInt8](repeating: 0x7A, count: 64 * 1024)
         try await withThrowingTaskGroup(of: RawClient.self) { group in

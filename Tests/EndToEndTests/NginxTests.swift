@@ -5,10 +5,7 @@ import Testing
 struct NginxTests {
     @Test func `over http`() async throws {
         let nginx = try await Nginx()
-        let endpoint = try tokenEndpoint()
-        let proxy = try await RunningProxy(
-            configuration(
-                tokenEndpoint: endpoint.url, upstreams: upstream(url: "http://127.0.0.1:\(nginx.httpPort)")))
+        let proxy = try await RunningProxy(to: "http://127.0.0.1:\(nginx.httpPort)")
         let response = try await proxy.get("http://api.test/a//b/../c?d=%7E&e")
         #expect(response.status == 200)
         #expect(response.text.contains("request: GET /a//b/../c?d=%7E&e HTTP/1.1\n"))
@@ -21,15 +18,10 @@ struct NginxTests {
 
     @Test(arguments: [(false, "HTTP/1.1"), (true, "HTTP/2.0")])
     func `over TLS with a private CA`(http2: Bool, version: String) async throws {
-        let authority = try await PrivateCA()
-        let nginx = try await Nginx(certificate: try await authority.server())
-        let endpoint = try tokenEndpoint()
+        let nginx = try await Nginx.secure()
         let proxy = try await RunningProxy(
-            configuration(
-                tokenEndpoint: endpoint.url,
-                upstreams: upstream(
-                    url: "https://localhost:\(nginx.httpsPort)",
-                    more: "http2: \(http2)\ntls: {ca_file: \(authority.certificateFile)}")))
+            to: "https://localhost:\(nginx.httpsPort)",
+            upstream: "http2: \(http2)\ntls: {ca_file: \(nginx.authority.certificateFile)}")
         for method in ["GET", "POST", "GET"] {
             let response = try await proxy.send(
                 method, "http://api.test/x", body: method == "POST" ? String(repeating: "b", count: 100_000) : nil)
@@ -47,13 +39,9 @@ struct NginxTests {
         // A file server that takes files too (the DAV module): what went up comes down again.
         let nginx = try await Nginx(
             certificate: try await authority.server(), locations: "location / { root FOLDER; dav_methods PUT DELETE; }")
-        let endpoint = try tokenEndpoint()
         let proxy = try await RunningProxy(
-            configuration(
-                tokenEndpoint: endpoint.url,
-                upstreams: upstream(
-                    url: "https://localhost:\(nginx.httpsPort)",
-                    more: "http2: \(http2)\ntls: {ca_file: \(authority.certificateFile)}")))
+            to: "https://localhost:\(nginx.httpsPort)",
+            upstream: "http2: \(http2)\ntls: {ca_file: \(authority.certificateFile)}")
         var body = ""
         for line in 0..<200_000 { body += "line \(line)\n" }
         for (name, fields) in [("plain", [String]()), ("chunked", ["--header", "Transfer-Encoding: chunked"])] {
@@ -71,32 +59,26 @@ struct NginxTests {
     }
 
     @Test func `with a client certificate`() async throws {
-        let authority = try await PrivateCA()
-        let nginx = try await Nginx(
-            certificate: try await authority.server(), clientCA: authority.certificateFile)
-        let client = try await authority.client("sidecar")
-        let endpoint = try tokenEndpoint()
+        let nginx = try await Nginx.secure(asksClients: true)
+        let client = try await nginx.authority.client("sidecar")
+        let endpoint = try TokenEndpoint.plain()
         let url = "https://localhost:\(nginx.httpsPort)"
-        let tls = "ca_file: \(authority.certificateFile)"
+        let tls = "ca_file: \(nginx.authority.certificateFile)"
         let proxy = try await RunningProxy(
-            configuration(
+            ProxyConfiguration(
                 tokenEndpoint: endpoint.url,
-                upstreams: upstream(
+                upstreams: ProxyConfiguration.upstream(
                     "with.test", url: url,
-                    more: "tls: {\(tls), cert_file: \(client.certificateFile), key_file: \(client.keyFile)}"),
-                upstream("without.test", url: url, more: "tls: {\(tls)}")))
+                    "tls: {\(tls), cert_file: \(client.certificateFile), key_file: \(client.keyFile)}"),
+                ProxyConfiguration.upstream("without.test", url: url, "tls: {\(tls)}")))
         #expect(try await proxy.get("http://with.test/").text.contains("\nclient-certificate: CN=sidecar\n"))
         #expect(try await proxy.get("http://without.test/").status == 400)
     }
 
     @Test func `a further CA at the top serves every upstream`() async throws {
-        let authority = try await PrivateCA()
-        let nginx = try await Nginx(certificate: try await authority.server())
-        let endpoint = try tokenEndpoint()
+        let nginx = try await Nginx.secure()
         let proxy = try await RunningProxy(
-            configuration(
-                tokenEndpoint: endpoint.url, upstreams: upstream(url: "https://localhost:\(nginx.httpsPort)"),
-                more: "tls: {ca_file: \(authority.certificateFile)}"))
+            to: "https://localhost:\(nginx.httpsPort)", more: "tls: {ca_file: \(nginx.authority.certificateFile)}")
         #expect(try await proxy.get("http://api.test/").status == 200)
     }
 }

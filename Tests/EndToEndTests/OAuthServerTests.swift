@@ -23,19 +23,9 @@ struct OAuthServerTests {
         -> RunningProxy
     {
         try await RunningProxy(
-            """
-            proxy: {listen: 127.0.0.1:0}
-            clients:
-              api:
-                token_endpoint: \(server.tokenEndpoint)
-                allow_plaintext: true
-            \(client.indented(4))
-            upstreams:
-              - host: api.test
-                url: \(server.url)
-                client: api
-                allow_plaintext: true
-            """, files: files)
+            ProxyConfiguration(
+                tokenEndpoint: server.tokenEndpoint, client: client,
+                upstreams: ProxyConfiguration.upstream(url: server.url), files: files))
     }
 
     @Test(arguments: ["client_secret_basic", "client_secret_post"])

@@ -6,9 +6,7 @@ import Testing
 struct OperationTests {
     @Test func `a signal that means nothing makes a log line, and requests go on`() async throws {
         let origin = try RecordingOrigin()
-        let endpoint = try tokenEndpoint()
-        let proxy = try await RunningProxy(
-            configuration(tokenEndpoint: endpoint.url, upstreams: upstream(url: origin.url)))
+        let proxy = try await RunningProxy(to: origin)
         let others: [(Int32, String)] = [
             (SIGHUP, "SIGHUP"), (SIGUSR1, "SIGUSR1"), (SIGUSR2, "SIGUSR2"), (SIGALRM, "SIGALRM"), (SIGIO, "SIGIO"),
             (SIGPROF, "SIGPROF"), (SIGVTALRM, "SIGVTALRM"), (SIGPWR, "SIGPWR"), (36, "SIGRTMIN+2"),
@@ -200,11 +198,12 @@ struct OperationTests {
     }
 
     @Test func `times are numbers in a JSON log`() async throws {
-        let endpoint = try tokenEndpoint()
+        let endpoint = try TokenEndpoint.plain()
         let directory = try TemporaryDirectory()
         try directory.write(clientSecret, to: "secret")
-        let text = configuration(
-            tokenEndpoint: endpoint.url, upstreams: upstream(url: endpoint.url), more: "log: {format: json}"
+        let text = ProxyConfiguration(
+            tokenEndpoint: endpoint.url, upstreams: ProxyConfiguration.upstream(url: endpoint.url),
+            more: "log: {format: json}"
         ).text
         let file = try directory.write(text.replacing("FOLDER", with: directory.path), to: "config.yaml")
         let proxy = try ChildProcess([try Repository.executable(), "serve", "--config", file])
@@ -218,7 +217,7 @@ struct OperationTests {
     }
 
     @Test func `from the first line to the last, a JSON log is JSON`() async throws {
-        let endpoint = try tokenEndpoint()
+        let endpoint = try TokenEndpoint.plain()
         let directory = try TemporaryDirectory()
         let warned = """
             proxy: {listen: "127.0.0.1:0"}

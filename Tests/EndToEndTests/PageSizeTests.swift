@@ -34,19 +34,8 @@ struct PageSizeTests {
     /// Five clients and an upstream for each, of which each was asked for something three times.
     private func look(_ clients: [String], settled: String, asking count: Int = 3) async throws -> Seen {
         let upstreams = Self.names.map { "  - {host: \($0).example.com, client: \($0), paths: [/v1/], token_wait: 1s}" }
-        let proxy = try await RunningProxy(
-            """
-            proxy: {listen: "127.0.0.1:0"}
-            admin: {listen: "127.0.0.1:0", socket: FOLDER/admin.sock}
-            clients:
-            \(clients.joined(separator: "\n"))
-            upstreams:
-            \(upstreams.joined(separator: "\n"))
-            """, files: ["secret": clientSecret])
-        let line = try await eventually("the administration listens") {
-            proxy.log.split(separator: "\n").first { $0.contains(" info administration ") }
-        }
-        let port = try #require(line.firstMatch(of: /address=127\.0\.0\.1:(\d+)/)?.1)
+        let proxy = try await RunningProxy(ProxyConfiguration(admin: "", clients: clients, upstreams: upstreams))
+        let port = try await proxy.administration().port
         try await eventually("all clients have had an answer") {
             proxy.log.split(separator: "\n").count { $0.contains(settled) } >= 3
         }

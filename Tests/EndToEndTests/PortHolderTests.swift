@@ -14,7 +14,7 @@ struct PortHolderTests {
         let port = try freePort()
         let text = "proxy: {listen: \"127.0.0.1:0\"}\nadmin: {listen: \"127.0.0.1:\(port)\"}\n" + upstreams()
         let first = try await RunningProxy(text, environment: environment)
-        try await eventually("the administration listens") { first.log.contains(" info administration ") }
+        _ = try await first.administration()
         let file = try directory.write(text, to: "c.yaml")
         let second = try await RunningProxy.run(["serve", "--config", file], environment: environment)
         #expect(second.ending == .exited(1))
@@ -32,7 +32,7 @@ struct PortHolderTests {
         let first = try await RunningProxy(
             "proxy: {listen: [\"127.0.0.1:0\", \"unix:FOLDER/p.sock\"]}\nadmin: {listen: \"127.0.0.1:0\", socket: FOLDER/a.sock}\n"
                 + upstreams(), listeners: 2)
-        try await eventually("the administration listens") { first.log.contains(" info administration ") }
+        _ = try await first.administration()
         let folder = first.directory.path
         let any = "proxy: {listen: \"127.0.0.1:0\"}\n"
         for (text, key, another) in [

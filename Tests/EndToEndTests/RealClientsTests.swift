@@ -57,11 +57,7 @@ struct RealClientsTests {
     @Test(arguments: clients, [true, false])
     func `walks the course`(client: Client, asProxy: Bool) async throws {
         let origin = try Self.origin()
-        let endpoint = try tokenEndpoint()
-        let proxy = try await RunningProxy(
-            configuration(
-                tokenEndpoint: endpoint.url, upstreams: upstream(url: origin.url, more: "listen: 127.0.0.1:0")),
-            listeners: 2)
+        let proxy = try await RunningProxy(to: origin, upstream: "listen: 127.0.0.1:0", listeners: 2)
         let base = asProxy ? "http://api.test/v1" : "http://127.0.0.1:\(proxy.upstreamPort)/v1"
         var environment = Self.none
         if asProxy { environment["http_proxy"] = proxy.url }
@@ -89,19 +85,19 @@ struct RealClientsTests {
             }
         }
         #expect(origin.problems.isEmpty)
-        #expect(endpoint.requests.count == 1)
+        #expect(proxy.tokenRequests == 1)
     }
 
     @Test(arguments: [true, false])
     func `a signed request arrives as it was signed`(isKept: Bool) async throws {
         let origin = try Server([try Repository.python(), fixture("signature_origin.py")])
-        let endpoint = try tokenEndpoint()
+        let endpoint = try TokenEndpoint.plain()
         // Host is signed: the upstream's authority must be what the program says.
         let authority = "localhost:\(try await origin.port())"
-        let kept = upstream(authority, url: "http://\(authority)", more: "on_existing: keep")
+        let kept = ProxyConfiguration.upstream(authority, url: "http://\(authority)", "on_existing: keep")
         let unsigned = "  - {host: \"\(authority)\", url: \"http://\(authority)\"}"
         let proxy = try await RunningProxy(
-            configuration(tokenEndpoint: endpoint.url, upstreams: isKept ? kept : unsigned))
+            ProxyConfiguration(tokenEndpoint: endpoint.url, upstreams: isKept ? kept : unsigned))
         let output = try await ChildProcess.output(
             of: [try Repository.python(), fixture("signed_put.py"), "http://\(authority)", proxy.url],
             environment: Self.none)
@@ -134,11 +130,8 @@ struct RealClientsTests {
         try await git(["init", "-q", "--bare", "served.git"], [:])
         try await git(["-C", "served.git", "config", "http.receivepack", "true"], [:])
         let origin = try Server([try Repository.python(), fixture("git_server.py"), folder.path, token])
-        let endpoint = try tokenEndpoint()
         let proxy = try await RunningProxy(
-            configuration(
-                tokenEndpoint: endpoint.url, proxy: asUser ? Self.users : "",
-                upstreams: upstream("git.test", url: "http://127.0.0.1:\(try await origin.port())")))
+            to: "http://127.0.0.1:\(try await origin.port())", host: "git.test", proxy: asUser ? Self.users : "")
         let proxied: [String: String?] = ["http_proxy": Self.url(of: proxy, asUser: asUser)]
         try await git(["clone", "-q", "http://git.test/served.git", "first"], proxied)
         // Above http.postBuffer (1 MiB), git asks once without a body and then sends the pack in chunks.
@@ -162,11 +155,7 @@ struct RealClientsTests {
         let folder = try TemporaryDirectory()
         try await ChildProcess.output(of: [try Repository.python(), fixture("package_repositories.py"), folder.path])
         let origin = try RecordingOrigin { try $0.serve(folder: folder.path) }
-        let endpoint = try tokenEndpoint()
-        let proxy = try await RunningProxy(
-            configuration(
-                tokenEndpoint: endpoint.url, proxy: asUser ? Self.users : "",
-                upstreams: upstream("packages.test", url: origin.url)))
+        let proxy = try await RunningProxy(to: origin, host: "packages.test", proxy: asUser ? Self.users : "")
         let proxyURL = Self.url(of: proxy, asUser: asUser)
 
         for name in ["state/lists/partial", "cache/archives/partial", "parts", "downloads"] {

@@ -61,11 +61,7 @@ struct RedirectTests {
         _ client: Client, asProxy: Bool, url path: String, below folder: String = ""
     ) async throws -> (output: String, origin: RecordingOrigin) {
         let origin = try origin()
-        let endpoint = try tokenEndpoint()
-        let proxy = try await RunningProxy(
-            configuration(
-                tokenEndpoint: endpoint.url, upstreams: upstream(url: origin.url + path, more: "listen: 127.0.0.1:0")),
-            listeners: 2)
+        let proxy = try await RunningProxy(to: origin.url + path, upstream: "listen: 127.0.0.1:0", listeners: 2)
         let base = (asProxy ? "http://api.test" : "http://127.0.0.1:\(proxy.upstreamPort)") + folder
         var environment: [String: String?] = ["http_proxy": nil, "HTTP_PROXY": nil, "no_proxy": nil, "NO_PROXY": nil]
         if asProxy { environment["http_proxy"] = proxy.url }

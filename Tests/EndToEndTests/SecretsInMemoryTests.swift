@@ -36,21 +36,11 @@ struct SecretsInMemoryTests {
         case plain, tls, http2, query
     }
 
-    /// Its files last as long as it does.
-    private struct Ground {
-        var proxy: RunningProxy
-        var nginx: Nginx
-        var authority: PrivateCA?
-    }
-
     /// Everything by way of nginx, which ends TLS where there is any.
-    private func proxy(_ endpoint: TokenEndpoint, _ way: Way, client lines: String) async throws -> Ground {
-        var authority: PrivateCA?
-        var certificate: PrivateCA.Certificate?
-        if way == .tls || way == .http2 {
-            let made = try await PrivateCA()
-            (authority, certificate) = (made, try await made.server())
-        }
+    private func proxy(_ endpoint: TokenEndpoint, _ way: Way, client lines: String) async throws
+        -> (proxy: RunningProxy, nginx: Nginx)
+    {
+        let certificate = way == .tls || way == .http2 ? try await PrivateCA().server() : nil
         let nginx = try await Nginx(
             certificate: certificate,
             locations: """
@@ -62,30 +52,19 @@ struct SecretsInMemoryTests {
                 location / { return 200 "ok"; }
                 """)
         let api = certificate == nil ? "http://127.0.0.1:\(nginx.httpPort)" : "https://localhost:\(nginx.httpsPort)"
-        let more = way == .query ? ", inject: {query: access_token}, allow_deprecated: true" : ""
+        let more = way == .query ? "inject: {query: access_token}\nallow_deprecated: true\n" : ""
         let proxy = try await RunningProxy(
-            """
-            proxy: {listen: "127.0.0.1:0"}
-            admin: {listen: "127.0.0.1:0", socket: FOLDER/admin.sock}
-            \(authority.map { "tls: {ca_file: \($0.certificateFile)}" } ?? "")
-            clients:
-              api:
-                token_endpoint: \(api)/oauth/token
-                revocation_endpoint: \(api)/oauth/revoke
-                client_id: end-to-end
-                client_secret: {file: FOLDER/secret}
-                allow_plaintext: true
-            \(lines.indented(4))
-            upstreams:
-              - {host: api.test, url: "\(api)", client: api, allow_plaintext: true, http2: \(way == .http2)\(more)}
-            """,
-            files: ["secret": client, "password": password])
-        return Ground(proxy: proxy, nginx: nginx, authority: authority)
+            ProxyConfiguration(
+                tokenEndpoint: "\(api)/oauth/token", client: "revocation_endpoint: \(api)/oauth/revoke\n" + lines,
+                admin: "", upstreams: ProxyConfiguration.upstream(url: api, "http2: \(way == .http2)\n" + more),
+                more: certificate.map { "tls: {ca_file: \($0.authority.certificateFile)}" } ?? "",
+                files: ["secret": client, "password": password]))
+        return (proxy, nginx)
     }
 
     /// Uses the token, signs out, and looks for what was secret.
-    private func checkLogout(_ ground: Ground, _ endpoint: TokenEndpoint, _ way: Way) async throws {
-        let (proxy, nginx) = (ground.proxy, ground.nginx)
+    private func checkLogout(_ proxy: RunningProxy, _ nginx: Nginx, _ endpoint: TokenEndpoint, _ way: Way) async throws
+    {
         let program = try await RawClient.connect(port: proxy.port)
         for number in 0..<5 {
             try await program.send("GET http://api.test/\(number) HTTP/1.1\r\nHost: api.test\r\n\r\n")
@@ -102,7 +81,7 @@ struct SecretsInMemoryTests {
         let memory = ProcessMemory(of: proxy.process.pid)
         for (name, secret) in [
             ("the access token", access), ("the refresh token", refresh), ("the id token", id),
-            ("the Basic credential", "end-to-end:\(client)".base64), ("the client's secret", client),
+            ("the Basic credential", "the-tests:\(client)".base64), ("the client's secret", client),
             ("the password", password),
         ] {
             // libnghttp2 gives heads back as they were.
@@ -117,13 +96,13 @@ struct SecretsInMemoryTests {
             let text = left.map { "\n  \($0)" }.joined()
             #expect(left.isEmpty, "\(name) is there \(left.count) times:\(text)")
         }
-        withExtendedLifetime((program, ground)) {}
+        withExtendedLifetime((program, nginx)) {}
     }
 
     @Test(arguments: Way.allCases)
     func `after a logout no token is left, nor anything of what brought it`(way: Way) async throws {
         let endpoint = try endpoint()
-        let ground = try await proxy(
+        let (proxy, nginx) = try await proxy(
             endpoint, way,
             client: """
                 grant_type: password
@@ -131,24 +110,19 @@ struct SecretsInMemoryTests {
                 password: {file: FOLDER/password}
                 allow_deprecated: true
                 """)
-        try await checkLogout(ground, endpoint, way)
+        try await checkLogout(proxy, nginx, endpoint, way)
     }
 
     @Test(arguments: [Way.plain, .tls])
     func `the same for a person who signed in at a browser`(way: Way) async throws {
         let endpoint = try endpoint()
-        let ground = try await proxy(
+        let (proxy, nginx) = try await proxy(
             endpoint, way,
             client: """
                 grant_type: authorization_code
                 authorization_endpoint: http://127.0.0.1:1/authorize
                 """)
-        let proxy = ground.proxy
-        let line = try await eventually("the administration listens") {
-            proxy.log.split(separator: "\n").first { $0.contains(" info administration ") }
-        }
-        let address = line.split(separator: " ").first { $0.hasPrefix("address=") }?.dropFirst("address=".count) ?? ""
-        let port = UInt16(address.split(separator: ":").last ?? "") ?? 0
+        let (address, port, _) = try await proxy.administration()
         func get(_ target: String, _ more: String = "") async throws -> RawResponse {
             try await RawClient.exchange(port: port, "GET \(target) HTTP/1.1\r\nHost: \(address)\r\n\(more)\r\n")
         }
@@ -158,6 +132,6 @@ struct SecretsInMemoryTests {
         let cookie = (out.field("Set-Cookie") ?? "").prefix { $0 != ";" }
         let done = try await get("/callback?code=x&state=\(state)", "Cookie: \(cookie)\r\nConnection: close\r\n")
         #expect(done.status == 200, "\(done.text) \(proxy.log)")
-        try await checkLogout(ground, endpoint, way)
+        try await checkLogout(proxy, nginx, endpoint, way)
     }
 }

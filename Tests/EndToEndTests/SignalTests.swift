@@ -22,10 +22,12 @@ struct SignalTests {
     }
 
     @Test func `while it starts`() async throws {
-        let endpoint = try tokenEndpoint()
+        let endpoint = try TokenEndpoint.plain()
         let directory = try TemporaryDirectory()
         try directory.write(clientSecret, to: "secret")
-        let text = configuration(tokenEndpoint: endpoint.url, upstreams: upstream(url: endpoint.url)).text
+        let text = ProxyConfiguration(
+            tokenEndpoint: endpoint.url, upstreams: ProxyConfiguration.upstream(url: endpoint.url)
+        ).text
         let file = try directory.write(text.replacing("FOLDER", with: directory.path), to: "config.yaml")
         for _ in 0..<5 {
             let proxy = try ChildProcess([try Repository.executable(), "serve", "--config", file])
@@ -46,18 +48,12 @@ struct SignalTests {
             gate.wait()
             try exchange.respond(body: "whole")
         }
-        let endpoint = try tokenEndpoint()
-        let proxy = try await RunningProxy(
-            configuration(tokenEndpoint: endpoint.url, upstreams: upstream(url: origin.url)))
+        let proxy = try await RunningProxy(to: origin)
         let client = try await RawClient.connect(port: proxy.port)
         try await client.send("GET http://api.test/x HTTP/1.1\r\nHost: api.test\r\n\r\n")
         try await eventually("it is under way") { origin.requests.count == 1 }
         proxy.process.signal(SIGTERM)
-        let deadline = ContinuousClock.now + .seconds(5)
-        while (try? await RawClient.connect(port: proxy.port)) != nil {
-            guard ContinuousClock.now < deadline else { throw TestFailure("it still accepts") }
-            try await Task.sleep(for: .milliseconds(10))
-        }
+        try await eventually("it accepts nobody") { (try? await RawClient.connect(port: proxy.port)) == nil }
         for (number, _) in Self.stray { proxy.process.signal(number) }
         try await expectLines { proxy.log }
         #expect(proxy.process.ending == nil)

@@ -20,19 +20,20 @@ struct StoreTests {
         let endpoint = try TokenEndpoint { _, number in
             .token("T\(number + 1)", refreshToken: "R\(number + 1)")
         }
-        let setup = configuration(
-            tokenEndpoint: endpoint.url, upstreams: upstream(url: origin.url), more: Self.store(in: folder))
+        let configuration = ProxyConfiguration(
+            tokenEndpoint: endpoint.url, upstreams: ProxyConfiguration.upstream(url: origin.url),
+            more: Self.store(in: folder))
         for _ in 0..<2 {
-            let proxy = try await RunningProxy(setup)
+            let proxy = try await RunningProxy(configuration)
             #expect(try await proxy.get("http://api.test/").status == 200)
             #expect(try await proxy.terminate() == .exited(0))
         }
         // Not even a kill loses what was in use.
-        let killed = try await RunningProxy(setup)
+        let killed = try await RunningProxy(configuration)
         #expect(try await killed.get("http://api.test/").status == 200)
         killed.process.signal(9)
         try await killed.process.ended()
-        let proxy = try await RunningProxy(setup)
+        let proxy = try await RunningProxy(configuration)
         #expect(try await proxy.get("http://api.test/").status == 200)
         // The log is written a moment later.
         try await eventually("the log names the store") { proxy.log.contains("source=store") }
@@ -50,14 +51,15 @@ struct StoreTests {
             let answer = TokenEndpointAnswer.token("T\(number)", expiresIn: "2", refreshToken: "R\(number)")
             return number == 1 ? answer.delayed(.seconds(1)) : answer
         }
-        let setup = configuration(
-            tokenEndpoint: endpoint.url, upstreams: upstream(url: origin.url), more: Self.store(in: folder))
-        let proxy = try await RunningProxy(setup)
+        let configuration = ProxyConfiguration(
+            tokenEndpoint: endpoint.url, upstreams: ProxyConfiguration.upstream(url: origin.url),
+            more: Self.store(in: folder))
+        let proxy = try await RunningProxy(configuration)
         // Its use is what makes it refreshed.
         #expect(try await proxy.get("http://api.test/").status == 200)
         _ = try await endpoint.requests(2)
         #expect(try await proxy.terminate() == .exited(0))
-        let next = try await RunningProxy(setup)
+        let next = try await RunningProxy(configuration)
         #expect(try await next.get("http://api.test/").status == 200)
         let sent = endpoint.requests.map { $0["refresh_token"] }
         #expect(sent.prefix(2) == [nil, "R0"])
@@ -69,9 +71,10 @@ struct StoreTests {
         _ = try await keygen(folder)
         let origin = try RecordingOrigin()
         let endpoint = try TokenEndpoint([.token("T1")])
-        let setup = configuration(
-            tokenEndpoint: endpoint.url, upstreams: upstream(url: origin.url), more: Self.store(in: folder))
-        let first = try await RunningProxy(setup)
+        let configuration = ProxyConfiguration(
+            tokenEndpoint: endpoint.url, upstreams: ProxyConfiguration.upstream(url: origin.url),
+            more: Self.store(in: folder))
+        let first = try await RunningProxy(configuration)
         #expect(try await first.get("http://api.test/").status == 200)
         #expect(try await first.terminate() == .exited(0))
 
@@ -79,7 +82,7 @@ struct StoreTests {
         let state = folder.path(of: "state")
         try FileManager.default.createDirectory(atPath: "\(state)/api.token.new", withIntermediateDirectories: false)
         try FileManager.default.removeItem(atPath: "\(state)/api.token")
-        let second = try await RunningProxy(setup)
+        let second = try await RunningProxy(configuration)
         #expect(try await second.get("http://api.test/").status == 200)
         try await eventually("the log says so") { second.log.contains("the token store is out of order") }
         try FileManager.default.removeItem(atPath: "\(state)/api.token.new")
@@ -90,7 +93,7 @@ struct StoreTests {
         #expect(try await second.terminate() == .exited(0))
 
         try FileManager.default.setAttributes([.posixPermissions: 0o750], ofItemAtPath: state)
-        let failure = await #expect(throws: TestFailure.self) { _ = try await RunningProxy(setup) }
+        let failure = await #expect(throws: TestFailure.self) { _ = try await RunningProxy(configuration) }
         #expect(failure?.description.contains("is open to other users (mode 750): `chmod 700` it") == true)
         #expect(failure?.description.contains("exited(1)") == true)
     }

@@ -23,21 +23,13 @@ struct TokenLifeTests {
         _ server: DjangoOAuthToolkit, client: String, refreshToken: String = "", more: String = ""
     ) async throws -> RunningProxy {
         try await RunningProxy(
-            """
-            proxy: {listen: 127.0.0.1:0}
-            clients:
-              api:
-                token_endpoint: \(server.tokenEndpoint)
-                allow_plaintext: true
-            \(client.indented(4))
-            upstreams:
-              - {host: api.test, url: "\(server.url)", client: api, allow_plaintext: true}
-            \(more)
-            """,
-            files: [
-                "secret": DjangoOAuthToolkit.person.secret, "password": DjangoOAuthToolkit.user.password,
-                "refresh": refreshToken,
-            ])
+            ProxyConfiguration(
+                tokenEndpoint: server.tokenEndpoint, client: client,
+                upstreams: ProxyConfiguration.upstream(url: server.url), more: more,
+                files: [
+                    "secret": DjangoOAuthToolkit.person.secret, "password": DjangoOAuthToolkit.user.password,
+                    "refresh": refreshToken,
+                ]))
     }
 
     private func get(_ proxy: RunningProxy) async throws -> RawResponse { try await proxy.get("http://api.test/api/x") }
@@ -135,33 +127,14 @@ struct TokenFailureReportTests {
             ("expired", "expired", try TokenEndpoint([.token("short-lived-token-1234", expiresIn: "0")])),
             ("mute", "time", try TokenEndpoint([.silence])),
         ]
-        let clients = faults.map { fault in
-            """
-              \(fault.name):
-                token_endpoint: \(fault.endpoint.url)
-                client_id: end-to-end
-                client_secret: {file: FOLDER/secret}
-                allow_plaintext: true
-                timeout: 1s
-            """
+        let clients = faults.map {
+            ProxyConfiguration.client($0.name, tokenEndpoint: $0.endpoint.url, "timeout: 1s")
         }
         let upstreams = faults.map {
             "  - {host: \($0.name).test, url: \"http://127.0.0.1:1\", client: \($0.name), allow_plaintext: true}"
         }
-        let proxy = try await RunningProxy(
-            """
-            proxy: {listen: 127.0.0.1:0}
-            admin: {listen: "127.0.0.1:0", socket: FOLDER/admin.sock}
-            clients:
-            \(clients.joined(separator: "\n"))
-            upstreams:
-            \(upstreams.joined(separator: "\n"))
-            """, files: ["secret": clientSecret])
-        let port = try await eventually("the administration listens") {
-            proxy.log.split(separator: "\n").first { $0.contains(" info administration ") }?
-                .split(separator: " ").first { $0.hasPrefix("address=") }?.split(separator: ":").last
-                .flatMap { UInt16($0) }
-        }
+        let proxy = try await RunningProxy(ProxyConfiguration(admin: "", clients: clients, upstreams: upstreams))
+        let port = try await proxy.administration().port
         func page(_ path: String) async throws -> String {
             try await RawClient.exchange(
                 port: port, "GET \(path) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"

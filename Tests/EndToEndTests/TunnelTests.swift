@@ -14,16 +14,15 @@ struct TunnelTests {
     private static func proxy(_ tunnels: String, more: String = "") async throws -> RunningProxy {
         // Nothing in these tests asks for a token: nobody is there to give one.
         try await RunningProxy(
-            configuration(
+            ProxyConfiguration(
                 tokenEndpoint: "http://127.0.0.1:1/token", proxy: "connect: tunnel\ntunnels: [\(tunnels)]\n\(more)",
-                upstreams: upstream(url: "http://127.0.0.1:1")))
+                upstreams: ProxyConfiguration.upstream(url: "http://127.0.0.1:1")))
     }
 
     // MARK: Programs
 
     @Test func `curl, through a tunnel that is asked for and through one that it makes for https`() async throws {
-        let authority = try await PrivateCA()
-        let nginx = try await Nginx(certificate: try await authority.server())
+        let nginx = try await Nginx.secure()
         let proxy = try await Self.proxy("localhost:\(nginx.httpsPort), localhost:\(nginx.httpPort)")
         let plain = try await ChildProcess.output(
             of: ["curl", "-sS", "-p", "-x", proxy.url, "http://localhost:\(nginx.httpPort)/plain"],
@@ -34,7 +33,7 @@ struct TunnelTests {
         for extra in [["--http1.1"], ["--http2"], ["--proxytunnel", "--proxy1.0", proxy.url]] {
             let secure = try await ChildProcess.output(
                 of: [
-                    "curl", "-sS", "--cacert", authority.certificateFile, "-H", "Authorization: Basic bWluZQ==",
+                    "curl", "-sS", "--cacert", nginx.authority.certificateFile, "-H", "Authorization: Basic bWluZQ==",
                 ] + (extra.contains("--proxy1.0") ? [] : ["-x", proxy.url]) + extra
                     + ["https://localhost:\(nginx.httpsPort)/secure"], environment: Self.none)
             #expect(secure.contains("authorization: Basic bWluZQ==\n"))
@@ -85,15 +84,13 @@ struct TunnelTests {
     @Test func `pip installs through one`() async throws {
         let folder = try TemporaryDirectory()
         try await ChildProcess.output(of: [try Repository.python(), fixture("package_repositories.py"), folder.path])
-        let authority = try await PrivateCA()
-        let nginx = try await Nginx(
-            certificate: try await authority.server(),
-            locations: "location / { root \(folder.path); index index.html; }")
+        let nginx = try await Nginx.secure(locations: "location / { root \(folder.path); index index.html; }")
         let proxy = try await Self.proxy("localhost:\(nginx.httpsPort)")
         try await ChildProcess.output(
             of: [
                 try Repository.python(), "-m", "pip", "--isolated", "install", "--quiet", "--no-cache-dir",
-                "--disable-pip-version-check", "--proxy", proxy.url, "--cert", authority.certificateFile, "--index-url",
+                "--disable-pip-version-check", "--proxy", proxy.url, "--cert", nginx.authority.certificateFile,
+                "--index-url",
                 "https://localhost:\(nginx.httpsPort)/simple", "--target", folder.path(of: "installed"),
                 "heimdallr-test",
             ], environment: Self.none)
@@ -187,11 +184,8 @@ struct TunnelTests {
             "/usr/bin/python3", fixture("tunnel_crowd.py"), kind == "upgrade" ? "switch" : "exchange",
         ])
         let port = try await server.printedPort()
-        let endpoint = try tokenEndpoint()
         let proxy = try await RunningProxy(
-            configuration(
-                tokenEndpoint: endpoint.url, proxy: "connect: tunnel\ntunnels: [127.0.0.1:\(port)]",
-                upstreams: upstream(url: "http://127.0.0.1:\(port)")))
+            to: "http://127.0.0.1:\(port)", proxy: "connect: tunnel\ntunnels: [127.0.0.1:\(port)]")
         #expect(try await proxy.get("http://nobody.test/").status == 403)
         let before = try proxy.process.residentMemory()
         let start = ContinuousClock.now

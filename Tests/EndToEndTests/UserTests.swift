@@ -6,11 +6,9 @@ import Testing
 @Suite("proxy.users, by real programs", .timeLimit(.minutes(3)))
 struct UserTests {
     private let origin: RecordingOrigin
-    private let endpoint: RecordingOrigin
 
     init() throws {
         origin = try RecordingOrigin { try $0.respond(body: "answer") }
-        endpoint = try tokenEndpoint()
     }
 
     /// What must never be seen anywhere but in the request that brings it.
@@ -20,12 +18,8 @@ struct UserTests {
         users: String = "alice: {file: FOLDER/alice}", proxy: String = "", more: String = "", listeners: Int = 1
     ) async throws -> RunningProxy {
         try await RunningProxy(
-            configuration(
-                tokenEndpoint: endpoint.url, proxy: "users:\n  \(users)\n\(proxy)",
-                upstreams: upstream(url: origin.url),
-                more: more
-            ).text,
-            files: ["secret": clientSecret, "alice": Self.password + "\n"], listeners: listeners)
+            to: origin, proxy: "users:\n  \(users)\n\(proxy)", more: more, files: ["alice": Self.password + "\n"],
+            listeners: listeners)
     }
 
     private static let quiet: [String: String?] = [
@@ -219,14 +213,10 @@ struct UserTests {
         #expect(!proxy.log.contains("SEKRET"))
     }
 
-    private final class Answers: Sendable {
-        let statuses = Mutex<[Int]>([])
-    }
-
     @Test func `guesses are slow, for requests and for tunnels, and those who know theirs never wait`() async throws {
         let proxy = try await proxy(proxy: "connect: tunnel\ntunnels: [\"\(origin.authority)\"]")
         let port = proxy.port
-        let answered = Answers()
+        let answered = Recorder<Int>()
         let clock = ContinuousClock()
         let begin = clock.now
         let authority = origin.authority
@@ -241,19 +231,22 @@ struct UserTests {
                             : ("GET http://api.test/ HTTP/1.1\r\nHost: api.test", "GET")
                         let answer = try? await RawClient.exchange(
                             port: port, "\(line)\r\nProxy-Authorization: Basic \(credentials)\r\n\r\n", method: method)
-                        if let answer { answered.statuses.withLock { $0.append(answer.status) } }
+                        if let answer { answered.append(answer.status) }
                     }
                 }
             }
+            var times: [Duration] = []
             for _ in 0..<20 {
                 try? await Task.sleep(for: .milliseconds(150))
                 let asked = clock.now
                 let good = try? await proxy.send("GET", "http://api.test/x", fields: [basic("alice:\(Self.password)")])
                 #expect(good?.status == 200)
-                #expect(asked.duration(to: clock.now) < .milliseconds(950))
+                times.append(asked.duration(to: clock.now))
             }
+            // A guess takes a second. A busy machine may be as slow once, not twice.
+            #expect(times.sorted()[18] < .milliseconds(950), "\(times)")
         }
-        let statuses = answered.statuses.withLock { $0 }
+        let statuses = answered.all
         #expect(Set(statuses) == [407])
         // Ten are free, then each of the eight gets one answer a second.
         #expect(statuses.count >= 10 && statuses.count <= 10 + 8 * 6, "\(statuses.count)")
@@ -305,13 +298,11 @@ struct UserTests {
 
     @Test func `they are asked on every listener, loopback and Unix socket alike`() async throws {
         let proxy = try await RunningProxy(
-            configuration(
-                tokenEndpoint: endpoint.url,
-                upstreams: upstream(url: origin.url, more: "listen: {unix: FOLDER/own.sock, mode: \"0600\"}")
-            ).text.replacing(
-                "listen: 127.0.0.1:0",
-                with: "listen: [127.0.0.1:0, \"[::1]:0\", unix:FOLDER/h.sock]\n  users: {alice: {file: FOLDER/secret}}"),
-            files: ["secret": clientSecret], listeners: 4)
+            to: origin,
+            proxy: """
+                listen: [127.0.0.1:0, "[::1]:0", unix:FOLDER/h.sock]
+                users: {alice: {file: FOLDER/secret}}
+                """, upstream: "listen: {unix: FOLDER/own.sock, mode: \"0600\"}", listeners: 4)
         let ways = [
             ["-x", proxy.url, "http://api.test/x"],
             ["-x", "http://\(proxy.listeners[1].address)", "http://api.test/x"],
@@ -333,11 +324,9 @@ struct UserTests {
     @Test func `exec says who a program is, and takes the secret's variable away`() async throws {
         let port = try freePort()
         let proxy = try await RunningProxy(
-            configuration(
-                listen: port, tokenEndpoint: endpoint.url,
-                proxy: "users: {al ice: {file: FOLDER/alice}, bob: {env: BOBS_SECRET}}",
-                upstreams: upstream(url: origin.url)
-            ).text, files: ["secret": clientSecret, "alice": Self.password], environment: ["BOBS_SECRET": "b+b"])
+            to: origin,
+            proxy: "listen: 127.0.0.1:\(port)\nusers: {al ice: {file: FOLDER/alice}, bob: {env: BOBS_SECRET}}",
+            files: ["alice": Self.password], environment: ["BOBS_SECRET": "b+b"])
         let file = proxy.directory.path(of: "config.yaml")
         let environment = Self.quiet.merging(["BOBS_SECRET": "b+b"]) { $1 }
         func exec(_ arguments: String...) async throws -> ChildProcess {

@@ -6,20 +6,21 @@ import Testing
 @Suite("web pages in a browser", .timeLimit(.minutes(4)))
 struct WebPageTests {
     private let origin: RecordingOrigin
-    private let endpoint: RecordingOrigin
+    private let endpoint: TokenEndpoint
     private let proxy: RunningProxy
 
     init() async throws {
         origin = try RecordingOrigin {
             try $0.respond(200, fields: [("Content-Type", "text/html")], body: "<!doctype html><title>api</title>")
         }
-        endpoint = try tokenEndpoint()
+        endpoint = try .plain()
         proxy = try await RunningProxy(
-            configuration(
+            ProxyConfiguration(
                 tokenEndpoint: endpoint.url,
-                upstreams: upstream("closed.test", url: origin.url, more: "listen: 127.0.0.1:0"),
-                upstream("listed.test", url: origin.url, more: "listen: 127.0.0.1:0\nhosts: [gateway.test]"),
-                upstream("open.test", url: origin.url, more: "listen: 127.0.0.1:0\nbrowsers: true")),
+                upstreams: ProxyConfiguration.upstream("closed.test", url: origin.url, "listen: 127.0.0.1:0"),
+                ProxyConfiguration.upstream(
+                    "listed.test", url: origin.url, "listen: 127.0.0.1:0\nhosts: [gateway.test]"),
+                ProxyConfiguration.upstream("open.test", url: origin.url, "listen: 127.0.0.1:0\nbrowsers: true")),
             listeners: 4)
     }
 

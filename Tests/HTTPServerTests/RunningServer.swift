@@ -29,15 +29,3 @@ func withServer(
 @Sendable func echo(_ request: ServerRequest) async -> ServerResponse {
     .plain(200, "\(request.method) \(request.path) \(request.query ?? "-") \(request.body.count)")
 }
-
-/// Given once, waited for by one task.
-struct Signal: Sendable {
-    private let stream: AsyncStream<Void>
-    private let continuation: AsyncStream<Void>.Continuation
-
-    init() { (stream, continuation) = AsyncStream.makeStream() }
-
-    func give() { continuation.finish() }
-
-    func wait() async { for await _ in stream {} }
-}

@@ -50,13 +50,13 @@ import Testing
     func cancelledBefore() async throws {
         let endpoint = try TokenEndpoint([.silence])
         let client = try makeClient(endpoint)
-        let gate = ManualGate()
+        let gate = Signal()
         let task = Task {
-            await gate.wait()
+            await gate.waitWhateverComes()
             return try await client.accessToken(waiting: .seconds(3600))
         }
         task.cancel()
-        gate.open()
+        gate.give()
         let result = await task.result
         #expect(throws: HeimdallrError.cancelled) { try result.get() }
         client.shutdown()
@@ -143,20 +143,5 @@ import Testing
             for _ in 0..<count { group.addTask { try await client.accessToken().value.revealed } }
             return try await group.reduce(into: []) { $0.append($1) }
         }
-    }
-}
-
-/// Closed until it is opened.
-final class ManualGate: Sendable {
-    private let stream: AsyncStream<Void>
-    private let continuation: AsyncStream<Void>.Continuation
-
-    init() { (stream, continuation) = AsyncStream.makeStream(of: Void.self) }
-
-    func open() { continuation.finish() }
-
-    /// Waits even in a cancelled task.
-    func wait() async {
-        await Task { [stream] in for await _ in stream {} }.value
     }
 }

@@ -24,17 +24,17 @@ import Testing
         client.shutdown()
     }
 
-    private func store(_ ground: FileStoreGround) -> OAuthAccessTokenFileStore {
-        OAuthAccessTokenFileStore(directory: ground.directory, key: ground.key, lockPatience: .seconds(5))
+    private func store(_ folder: FileStoreFolder) -> OAuthAccessTokenFileStore {
+        OAuthAccessTokenFileStore(directory: folder.directory, key: folder.key, lockPatience: .seconds(5))
     }
 
     @Test("on start the token of the last run is used while it is valid, and nothing is asked")
     func nextRun() async throws {
-        let ground = try FileStoreGround()
+        let folder = try FileStoreFolder()
         let endpoint = try Self.rotating()
-        try await run(endpoint, store(ground)) { _, token in #expect(token.value == Secret("T1")) }
+        try await run(endpoint, store(folder)) { _, token in #expect(token.value == Secret("T1")) }
         for _ in 0..<3 {
-            try await run(endpoint, store(ground)) { client, token in
+            try await run(endpoint, store(folder)) { client, token in
                 #expect(token.value == Secret("T1"))
                 #expect(token.refreshToken == Secret("R1"))
                 #expect((client.status().expiresIn ?? .zero) <= .seconds(3599))
@@ -45,9 +45,9 @@ import Testing
 
     @Test("on start after its expiry the stored refresh token is spent, the last one of a rotation")
     func nextRefresh() async throws {
-        let ground = try FileStoreGround()
+        let folder = try FileStoreFolder()
         let endpoint = try Self.rotating(life: 1)
-        for _ in 0..<3 { try await run(endpoint, store(ground)) }
+        for _ in 0..<3 { try await run(endpoint, store(folder)) }
         #expect(endpoint.requests.map { $0["refresh_token"] } == [nil, "R1", "R2"])
     }
 
@@ -55,18 +55,18 @@ import Testing
         "while the record is damaged the seed is tried once, the status says what to remove, and a mended record serves",
         arguments: [TokenEndpointAnswer.error("invalid_grant"), .error("invalid_request"), .status(400)])
     func damagedRecord(refusal: TokenEndpointAnswer) async throws {
-        let ground = try FileStoreGround()
+        let folder = try FileStoreFolder()
         let endpoint = try TokenEndpoint { request, _ in
             request["refresh_token"] == "R1" ? .token("T2", refreshToken: "R2") : refusal
         }
-        try await store(ground).save(FileStoreGround.record(3, refreshToken: "R1"), client: "billing")
-        let good = try ground.bytes()
+        try await store(folder).save(FileStoreFolder.record(3, refreshToken: "R1"), client: "billing")
+        let good = try folder.bytes()
         var damaged = good
         damaged[damaged.count / 2] ^= 1
-        try ground.overwrite(with: damaged)
+        try folder.overwrite(with: damaged)
         let clock = ManualClock(chance: 0.5)
         let client = try makeClient(
-            endpoint, grant: RefreshTokenGrant(refreshToken: Secret("R0")), store: store(ground), clock: clock.clock)
+            endpoint, grant: RefreshTokenGrant(refreshToken: Secret("R0")), store: store(folder), clock: clock.clock)
         client.start()
         try await eventually("the refusal") { client.status().state == .needsAuthentication }
         for _ in 0..<20 {
@@ -75,9 +75,9 @@ import Testing
         }
         #expect(endpoint.requests.map { $0["refresh_token"] } == ["R0"])
         let fault = try #require(client.status().storeFault)
-        #expect(fault.contains(ground.path()) && fault.contains("remove it"))
-        #expect(try ground.bytes() == damaged)
-        try ground.overwrite(with: good)
+        #expect(fault.contains(folder.path()) && fault.contains("remove it"))
+        #expect(try folder.bytes() == damaged)
+        try folder.overwrite(with: good)
         try await eventually("a token by the mended record") {
             clock.advance(by: .seconds(1))
             return client.hasAccessToken
@@ -88,10 +88,10 @@ import Testing
 
     @Test("what was forgotten stays forgotten in the next run")
     func cleared() async throws {
-        let ground = try FileStoreGround()
+        let folder = try FileStoreFolder()
         let endpoint = try Self.rotating()
-        try await run(endpoint, store(ground)) { client, _ in try await client.clearAccessToken() }
-        try await run(endpoint, store(ground)) { _, token in #expect(token.value == Secret("T2")) }
+        try await run(endpoint, store(folder)) { client, _ in try await client.clearAccessToken() }
+        try await run(endpoint, store(folder)) { _, token in #expect(token.value == Secret("T2")) }
         #expect(endpoint.requests.map { $0["refresh_token"] } == [nil, nil])
     }
 
@@ -99,11 +99,11 @@ import Testing
         "a store that fails: the token serves from memory, the status says why, and it is saved when the disk is well",
         .enabled(SmallDisk.unavailable, SmallDisk.isAvailable))
     func fullDisk() async throws {
-        try await SmallDisk.use { ground in
+        try await SmallDisk.use { folder in
             let endpoint = try Self.rotating()
-            let store = store(ground)
+            let store = store(folder)
             try await store.prepare()
-            let filler = try SmallDisk.fill(ground)
+            let filler = try SmallDisk.fill(folder)
             try await run(endpoint, store) { client, token in
                 #expect(token.value == Secret("T1"))
                 let status = client.status()
@@ -119,26 +119,26 @@ import Testing
 
     @Test("a record that can't be read: said in the status, left as it is, and the client goes on from memory")
     func unreadable() async throws {
-        let ground = try FileStoreGround()
+        let folder = try FileStoreFolder()
         let endpoint = try Self.rotating()
-        try await run(endpoint, store(ground))
-        let bytes = try ground.bytes()
-        let other = OAuthAccessTokenFileStore(directory: ground.directory, key: try FileStoreGround.key(2))
+        try await run(endpoint, store(folder))
+        let bytes = try folder.bytes()
+        let other = OAuthAccessTokenFileStore(directory: folder.directory, key: try FileStoreFolder.key(2))
         try await run(endpoint, other) { client, token in
             #expect(token.value == Secret("T2"))
             #expect(client.status().storeFault?.contains("sealed with another key") == true)
         }
-        #expect(try ground.bytes() == bytes)
-        try await run(endpoint, store(ground)) { _, token in #expect(token.value == Secret("T1")) }
+        #expect(try folder.bytes() == bytes)
+        try await run(endpoint, store(folder)) { _, token in #expect(token.value == Secret("T1")) }
     }
 
     @Test("while another process has the record, nothing is asked; then what it stored is taken over")
     func busy() async throws {
-        let ground = try FileStoreGround()
+        let folder = try FileStoreFolder()
         let endpoint = try Self.rotating()
-        let theirs = store(ground)
+        let theirs = store(folder)
         let ours = OAuthAccessTokenFileStore(
-            directory: ground.directory, key: ground.key, lockPatience: .milliseconds(50))
+            directory: folder.directory, key: folder.key, lockPatience: .milliseconds(50))
         let lease = try await theirs.lease(client: "billing")
         let client = try makeClient(endpoint, store: ours)
         client.start()
@@ -159,7 +159,7 @@ import Testing
 
     @Test("an ordinary end waits for the refresh that is under way, and keeps what it brings")
     func drained() async throws {
-        let ground = try FileStoreGround()
+        let folder = try FileStoreFolder()
         let (asked, gate) = (Gate(), Gate())
         let endpoint = try TokenEndpoint { _, number in
             if number == 1 {
@@ -168,7 +168,7 @@ import Testing
             }
             return .token("T\(number + 1)", refreshToken: "R\(number + 1)")
         }
-        let client = try makeClient(endpoint, store: store(ground))
+        let client = try makeClient(endpoint, store: store(folder))
         client.start()
         _ = try await client.accessToken(waiting: .seconds(20))
         await client.drain(within: .seconds(60))
@@ -181,7 +181,7 @@ import Testing
         }
         gate.open()
         await end.value
-        #expect(try await store(ground).load(client: "billing")?.refreshToken == Secret("R2"))
+        #expect(try await store(folder).load(client: "billing")?.refreshToken == Secret("R2"))
         #expect(try await waiter.value.value == Secret("T2"))
     }
 
@@ -208,11 +208,11 @@ import Testing
         "what could not be saved gets a last chance at the end",
         .enabled(SmallDisk.unavailable, SmallDisk.isAvailable))
     func lastChance() async throws {
-        try await SmallDisk.use { ground in
+        try await SmallDisk.use { folder in
             let endpoint = try Self.rotating()
-            let store = store(ground)
+            let store = store(folder)
             try await store.prepare()
-            let filler = try SmallDisk.fill(ground)
+            let filler = try SmallDisk.fill(folder)
             // Time stands still, so that no retry is due.
             let client = try makeClient(endpoint, store: store, clock: ManualClock().clock)
             client.start()
@@ -228,17 +228,17 @@ import Testing
 
     @Test("a store that can be read only later: a client that needs a person takes up its record then, without one")
     func lateStore() async throws {
-        let ground = try FileStoreGround()
+        let folder = try FileStoreFolder()
         let endpoint = try Self.rotating()
-        try await run(endpoint, store(ground))
-        Disk.chmod(ground.directory, 0o755)
-        let client = try makeClient(endpoint, grant: InteractiveGrant(), store: store(ground))
+        try await run(endpoint, store(folder))
+        Disk.chmod(folder.directory, 0o755)
+        let client = try makeClient(endpoint, grant: InteractiveGrant(), store: store(folder))
         client.start()
         try await eventually("it says why") {
             let status = client.status()
             return status.state == .needsAuthentication && status.storeFault?.contains("chmod 700") == true
         }
-        Disk.chmod(ground.directory, 0o700)
+        Disk.chmod(folder.directory, 0o700)
         try await eventually("the record is taken up") { client.currentToken()?.value == Secret("T1") }
         #expect(client.status().storeFault == nil)
         #expect(client.status().lastError == nil)
@@ -248,18 +248,18 @@ import Testing
 
     @Test("a refresh token that was handed in, and spent long ago, is not spent again because a disk is away")
     func lateStoreWithSeed() async throws {
-        let ground = try FileStoreGround()
+        let folder = try FileStoreFolder()
         let endpoint = try Self.rotating(life: 1)
         let grant = RefreshTokenGrant(refreshToken: Secret("seed"))
-        try await run(endpoint, store(ground), grant: grant)
-        Disk.chmod(ground.directory, 0o755)
-        let client = try makeClient(endpoint, grant: grant, store: store(ground))
+        try await run(endpoint, store(folder), grant: grant)
+        Disk.chmod(folder.directory, 0o755)
+        let client = try makeClient(endpoint, grant: grant, store: store(folder))
         client.start()
         try await eventually("it says why") {
             guard case .tokenEndpointUnavailable(.store, _) = client.status().lastError else { return false }
             return client.status().storeFault != nil
         }
-        Disk.chmod(ground.directory, 0o700)
+        Disk.chmod(folder.directory, 0o700)
         try await eventually("it goes on where it was") { client.hasAccessToken }
         #expect(endpoint.requests.map { $0["refresh_token"] } == ["seed", "R1"])
         client.shutdown()

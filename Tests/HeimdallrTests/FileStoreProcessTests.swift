@@ -11,12 +11,12 @@ import Testing
 @Suite struct `Processes with one file store` {
     @Test("several processes on one directory never spend one refresh token twice, and take over what others got")
     func contention() async throws {
-        let ground = try ProcessGround()
+        let folder = try FileStoreFolder()
         let endpoint = try RotatingEndpoint(life: 10)
         let clients = ["one", "two", "three"]
         var processes: [ChildProcess] = []
         for client in clients {
-            for _ in 0..<3 { processes.append(try ground.start(client, endpoint, seconds: 8)) }
+            for _ in 0..<3 { processes.append(try folder.start(client, endpoint, seconds: 8)) }
         }
         for process in processes {
             #expect(try await process.ended(within: .seconds(60)) == .exited(0))
@@ -29,7 +29,7 @@ import Testing
             #expect(chain.grants == 1, "one first token, whichever process was first")
             #expect(chain.rotations >= 5)
             // The store has the last one.
-            let stored = try await ground.store.load(client: client)
+            let stored = try await folder.sharedStore.load(client: client)
             #expect(stored?.refreshToken == chain.current.map { Secret($0) })
         }
         // The lock went round: no process had a client to itself.
@@ -44,10 +44,10 @@ import Testing
 
     @Test("kill -9 around rotations, 200 times: no record is half-written, and none that was in use is lost")
     func kills() async throws {
-        let ground = try ProcessGround()
+        let folder = try FileStoreFolder()
         let endpoint = try RotatingEndpoint(life: 1)
         let outcomes = try await withThrowingTaskGroup(of: KillTally.self) { group in
-            for lane in 0..<4 { group.addTask { try await Self.killAgainAndAgain("lane\(lane)", ground, endpoint) } }
+            for lane in 0..<4 { group.addTask { try await Self.killAgainAndAgain("lane\(lane)", folder, endpoint) } }
             var total = KillTally()
             for try await tally in group { total.add(tally) }
             return total
@@ -58,12 +58,12 @@ import Testing
         #expect(outcomes.kept >= 20)
         // Everybody recovers without a person, and nothing is left over but what has a name.
         for lane in 0..<4 {
-            let process = try ground.start("lane\(lane)", endpoint, seconds: 1)
+            let process = try folder.start("lane\(lane)", endpoint, seconds: 1)
             try await process.ended(within: .seconds(60))
             #expect(process.output.contains("used "), "\(process.transcript)")
             #expect(process.output.hasSuffix("end \n"), "\(process.transcript)")
         }
-        let names = try FileManager.default.contentsOfDirectory(atPath: ground.directory)
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.directory)
         #expect(names.allSatisfy { $0.hasSuffix(".token") || $0.hasSuffix(".lock") }, "\(names)")
     }
 
@@ -85,15 +85,16 @@ import Testing
 
     /// Starts a process, kills it around its first rotation, and looks at what it left; again and again.
     private static func killAgainAndAgain(
-        _ client: String, _ ground: ProcessGround, _ endpoint: RotatingEndpoint
+        _ client: String, _ folder: FileStoreFolder, _ endpoint: RotatingEndpoint
     ) async throws -> KillTally {
         var tally = KillTally()
+        let store = folder.sharedStore
         // A record to begin with: from here on there always is one.
-        let first = try ground.start(client, endpoint, seconds: 0.1)
+        let first = try folder.start(client, endpoint, seconds: 0.1)
         try await first.ended(within: .seconds(60))
         while tally.kills < 52 {
-            let before = try #require(try await ground.store.load(client: client), "\(client) has a record")
-            let process = try ground.start(client, endpoint)
+            let before = try #require(try await store.load(client: client), "\(client) has a record")
+            let process = try folder.start(client, endpoint)
             let answered = endpoint.nextAnswer(client)
             // Some before the answer, most while it is stored, some after.
             let delay = Duration.microseconds(Int.random(in: 0...9000))
@@ -108,7 +109,7 @@ import Testing
             tally.kills += 1
 
             // Always readable.
-            let after = try #require(try await ground.store.load(client: client), "the record is gone")
+            let after = try #require(try await store.load(client: client), "the record is gone")
             #expect(after.revision >= before.revision)
             let chain = endpoint.chain(client)
             let stored = after.refreshToken.map(\.revealed)
@@ -132,22 +133,16 @@ import Testing
     }
 }
 
-/// A directory, a key in a file, and processes that use them.
-private struct ProcessGround: Sendable {
-    let folder: TemporaryDirectory
-    let keyFile: String
-    let store: OAuthAccessTokenFileStore
-
-    var directory: String { folder.path(of: "state") }
-
-    init() throws {
-        folder = try TemporaryDirectory()
-        keyFile = try folder.write((0..<32).map { UInt8($0) }, to: "key")
-        store = OAuthAccessTokenFileStore(
-            directory: folder.path(of: "state"), key: try TokenStoreKey(file: keyFile))
+extension FileStoreFolder {
+    /// The store as the processes have it.
+    fileprivate var sharedStore: OAuthAccessTokenFileStore {
+        OAuthAccessTokenFileStore(directory: directory, key: key)
     }
 
-    func start(_ client: String, _ endpoint: RotatingEndpoint, seconds: Double? = nil) throws -> ChildProcess {
+    /// A process that uses the store.
+    fileprivate func start(_ client: String, _ endpoint: RotatingEndpoint, seconds: Double? = nil) throws
+        -> ChildProcess
+    {
         let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         let program = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent("StoreContender")
         return try ChildProcess(

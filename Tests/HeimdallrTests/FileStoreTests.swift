@@ -1,6 +1,5 @@
 import Cryptography
 import Foundation
-import Synchronization
 import TestSupport
 import Testing
 
@@ -18,40 +17,40 @@ import Testing
 
     @Test("what was saved comes back, in another process too")
     func roundTrip() async throws {
-        let ground = try FileStoreGround()
+        let folder = try FileStoreFolder()
         let clock = HeldClock()
-        for record in [Self.full, FileStoreGround.record(1), FileStoreGround.record(7, refreshToken: nil)] {
-            try await ground.store(clock: clock.clock).save(record, client: "c\(record.revision)")
+        for record in [Self.full, FileStoreFolder.record(1), FileStoreFolder.record(7, refreshToken: nil)] {
+            try await folder.store(clock: clock.clock).save(record, client: "c\(record.revision)")
             var expected = record
             expected.issuedAt -= 1
             expected.expiresAt -= 1
-            let loaded = try await ground.store(clock: clock.clock).load(client: "c\(record.revision)")
+            let loaded = try await folder.store(clock: clock.clock).load(client: "c\(record.revision)")
             #expect(loaded == expected, "a second is taken off for what the clocks round")
         }
-        #expect(try await ground.store().load(client: "nobody") == nil)
+        #expect(try await folder.store().load(client: "nobody") == nil)
     }
 
     @Test("a record from before there were logins is read")
     func earlierFormat() async throws {
-        let ground = try FileStoreGround()
-        let record = FileStoreGround.record()
-        try await ground.store().save(record, client: "billing")
+        let folder = try FileStoreFolder()
+        let record = FileStoreFolder.record()
+        try await folder.store().save(record, client: "billing")
         let key = try SealingKey(SecretBytes([UInt8](repeating: 1, count: 32)))
         let context = Array("heimdallr-proxy token record of billing".utf8)
-        let plain = try SealedBytes.open(try ground.bytes(), format: 2, context: context, key: key)
+        let plain = try SealedBytes.open(try folder.bytes(), format: 2, context: context, key: key)
         // What the new format has added is two marks for nothing.
         let bytes = plain.withSpan { span in span.indices.map { span[$0] }.dropLast(2) }
-        try ground.overwrite(
+        try folder.overwrite(
             with: try SealedBytes.seal(SecretBytes(Array(bytes)), format: 1, context: context, key: key))
-        #expect(try await ground.store().load(client: "billing")?.refreshToken == record.refreshToken)
+        #expect(try await folder.store().load(client: "billing")?.refreshToken == record.refreshToken)
     }
 
     @Test("clients do not share: each has its own record, and losing one loses no other")
     func apart() async throws {
-        let ground = try FileStoreGround()
-        let store = ground.store()
-        try await store.save(FileStoreGround.record(1, refreshToken: "RA"), client: "a")
-        try await store.save(FileStoreGround.record(1, refreshToken: "RB"), client: "b")
+        let folder = try FileStoreFolder()
+        let store = folder.store()
+        try await store.save(FileStoreFolder.record(1, refreshToken: "RA"), client: "a")
+        try await store.save(FileStoreFolder.record(1, refreshToken: "RB"), client: "b")
         try await store.remove(client: "a")
         try await store.remove(client: "a")
         #expect(try await store.load(client: "a") == nil)
@@ -60,24 +59,24 @@ import Testing
 
     @Test("the directory is 0700, files are 0600, whatever the creation mask says")
     func modes() async throws {
-        let ground = try FileStoreGround()
-        let store = ground.store()
-        try await store.save(FileStoreGround.record(), client: "billing")
+        let folder = try FileStoreFolder()
+        let store = folder.store()
+        try await store.save(FileStoreFolder.record(), client: "billing")
         let manager = FileManager.default
         func mode(_ path: String) throws -> Int? {
             (try manager.attributesOfItem(atPath: path)[.posixPermissions] as? NSNumber)?.intValue
         }
-        #expect(try mode(ground.directory) == 0o700)
-        let names = try manager.contentsOfDirectory(atPath: ground.directory).sorted()
+        #expect(try mode(folder.directory) == 0o700)
+        let names = try manager.contentsOfDirectory(atPath: folder.directory).sorted()
         #expect(names == ["billing.lock", "billing.token"])
-        for name in names { #expect(try mode("\(ground.directory)/\(name)") == 0o600) }
+        for name in names { #expect(try mode("\(folder.directory)/\(name)") == 0o600) }
     }
 
     @Test("nothing of a record can be read in its file")
     func sealed() async throws {
-        let ground = try FileStoreGround()
-        try await ground.store().save(Self.full, client: "billing")
-        let text = String(decoding: try ground.bytes(), as: UTF8.self)
+        let folder = try FileStoreFolder()
+        try await folder.store().save(Self.full, client: "billing")
+        let text = String(decoding: try folder.bytes(), as: UTF8.self)
         for part in ["ttt", "r=+/", "username", "billing"] { #expect(!text.contains(part)) }
     }
 
@@ -90,36 +89,36 @@ import Testing
         ])
     func names(client: String, file: String) async throws {
         #expect(FileStoreName.file(for: client) == file)
-        let ground = try FileStoreGround()
-        try await ground.store().save(FileStoreGround.record(), client: client)
-        #expect(FileManager.default.fileExists(atPath: ground.path(file)))
+        let folder = try FileStoreFolder()
+        try await folder.store().save(FileStoreFolder.record(), client: client)
+        #expect(FileManager.default.fileExists(atPath: folder.path(file)))
     }
 
     @Test("a name that makes no file name is refused")
     func longNames() async throws {
-        let ground = try FileStoreGround()
+        let folder = try FileStoreFolder()
         for name in ["", String(repeating: "n", count: 241), String(repeating: "\u{e9}", count: 41)] {
-            let fault = await storeFault { try await ground.store().save(FileStoreGround.record(), client: name) }
+            let fault = await storeFault { try await folder.store().save(FileStoreFolder.record(), client: name) }
             #expect(fault?.kind == .misconfigured)
         }
-        try await ground.store().save(FileStoreGround.record(), client: String(repeating: "n", count: 240))
+        try await folder.store().save(FileStoreFolder.record(), client: String(repeating: "n", count: 240))
     }
 
     @Test("the retry of an old record does not replace what another process has stored since")
     func superseded() async throws {
-        let ground = try FileStoreGround()
+        let folder = try FileStoreFolder()
         let clock = HeldClock()
-        let (ours, theirs) = (ground.store(clock: clock.clock), ground.store(clock: clock.clock))
-        try await ours.save(FileStoreGround.record(5, refreshToken: "R5"), client: "billing")
-        var late = FileStoreGround.record(6, refreshToken: "R6")
+        let (ours, theirs) = (folder.store(clock: clock.clock), folder.store(clock: clock.clock))
+        try await ours.save(FileStoreFolder.record(5, refreshToken: "R5"), client: "billing")
+        var late = FileStoreFolder.record(6, refreshToken: "R6")
         late.issuedAt += 10
-        var later = FileStoreGround.record(8, refreshToken: "R8")
+        var later = FileStoreFolder.record(8, refreshToken: "R8")
         later.issuedAt += 20
         try await theirs.save(later, client: "billing")
         try await ours.save(late, client: "billing")
         #expect(try await ours.load(client: "billing")?.refreshToken == Secret("R8"))
         // One that knew nothing of the stored record, and is later by time, takes its place and its turn.
-        var fresh = FileStoreGround.record(1, refreshToken: "fresh")
+        var fresh = FileStoreFolder.record(1, refreshToken: "fresh")
         fresh.issuedAt += 30
         try await ours.save(fresh, client: "billing")
         let stored = try await ours.load(client: "billing")
@@ -129,11 +128,11 @@ import Testing
 
     @Test("under a lease the later record wins, whatever its number")
     func underLease() async throws {
-        let ground = try FileStoreGround()
-        let store = ground.store()
-        try await store.save(FileStoreGround.record(8), client: "billing")
+        let folder = try FileStoreFolder()
+        let store = folder.store()
+        try await store.save(FileStoreFolder.record(8), client: "billing")
         let lease = try await store.lease(client: "billing")
-        try await store.save(FileStoreGround.record(1, refreshToken: "R"), client: "billing")
+        try await store.save(FileStoreFolder.record(1, refreshToken: "R"), client: "billing")
         await lease?.release()
         #expect(try await store.load(client: "billing")?.refreshToken == Secret("R"))
         #expect(try await store.load(client: "billing")?.revision == 9)
@@ -141,12 +140,12 @@ import Testing
 
     @Test("a lease keeps another process out until it is released or let go of")
     func leases() async throws {
-        let ground = try FileStoreGround()
-        let (one, other) = (ground.store(), ground.store(lockPatience: .milliseconds(50)))
+        let folder = try FileStoreFolder()
+        let (one, other) = (folder.store(), folder.store(lockPatience: .milliseconds(50)))
         var lease = try await one.lease(client: "billing")
         for work in [
             { _ = try await other.lease(client: "billing") },
-            { try await other.save(FileStoreGround.record(), client: "billing") },
+            { try await other.save(FileStoreFolder.record(), client: "billing") },
             { try await other.remove(client: "billing") },
         ] as [() async throws -> Void] {
             let fault = await storeFault { try await work() }
@@ -155,23 +154,23 @@ import Testing
         }
         // Reading needs no lease, and other clients are others.
         #expect(try await other.load(client: "billing") == nil)
-        try await other.save(FileStoreGround.record(), client: "other")
+        try await other.save(FileStoreFolder.record(), client: "other")
         await lease?.release()
         let next = try await other.lease(client: "billing")
         await next?.release()
         lease = try await one.lease(client: "billing")
         lease = nil
-        try await other.save(FileStoreGround.record(), client: "billing")
+        try await other.save(FileStoreFolder.record(), client: "billing")
         _ = lease
     }
 
     @Test("who waits for a lease gets it when the other is done, and leaves when cancelled")
     func waiting() async throws {
-        let ground = try FileStoreGround()
-        let (one, other) = (ground.store(), ground.store())
+        let folder = try FileStoreFolder()
+        let (one, other) = (folder.store(), folder.store())
         let lease = try await one.lease(client: "billing")
         let waiter = Task { try await other.lease(client: "billing") }
-        let leaver = Task { try await ground.store().lease(client: "billing") }
+        let leaver = Task { try await folder.store().lease(client: "billing") }
         try await Task.sleep(for: .milliseconds(30))
         leaver.cancel()
         await #expect(throws: CancellationError.self) { try await leaver.value }
@@ -182,23 +181,17 @@ import Testing
     @Test("work that the disk does not finish costs its caller the patience and no more, and comes before what follows")
     func hangingDisk() async throws {
         let client = try FileStoreClient("billing")
-        let (gate, late) = (Gate(), Done())
+        let (gate, late) = (Gate(), Recorder<Int>())
         let fault = await storeFault {
             try await client.perform(within: .milliseconds(30)) { gate.wait() }
         }
         #expect(fault?.description.contains("does not answer") == true)
         let abandoned = await storeFault {
-            try await client.perform(within: .milliseconds(30)) { late.open() }
+            try await client.perform(within: .milliseconds(30)) { late.append(1) }
         }
         #expect(abandoned?.description.contains("does not answer") == true)
         gate.open()
         #expect(try await client.perform(within: .seconds(20)) { 7 } == 7)
-        #expect(!late.isOpen, "nobody waited for it any more")
+        #expect(late.all.isEmpty, "nobody waited for it any more")
     }
-}
-
-private final class Done: Sendable {
-    private let value = Mutex(false)
-    var isOpen: Bool { value.withLock { $0 } }
-    func open() { value.withLock { $0 = true } }
 }

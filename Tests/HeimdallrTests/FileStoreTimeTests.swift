@@ -9,12 +9,12 @@ import Testing
     private func seconds(
         life: Int64 = 3600, clock: HeldClock = HeldClock(), after happening: (HeldClock) -> Void
     ) async throws -> Int64? {
-        let ground = try FileStoreGround()
-        var record = FileStoreGround.record()
+        let folder = try FileStoreFolder()
+        var record = FileStoreFolder.record()
         record.expiresAt = record.issuedAt + life
-        try await ground.store(clock: clock.clock).save(record, client: "billing")
+        try await folder.store(clock: clock.clock).save(record, client: "billing")
         happening(clock)
-        let loaded = try #require(try await ground.store(clock: clock.clock).load(client: "billing"))
+        let loaded = try #require(try await folder.store(clock: clock.clock).load(client: "billing"))
         #expect(loaded.refreshToken == Secret("R1"))
         guard loaded.accessToken != nil else { return nil }
         #expect(loaded.issuedAt <= clock.wall)
@@ -76,16 +76,16 @@ import Testing
 
     @Test("a record that could be saved only later is as old as it is, also when the clock was set back meanwhile")
     func lateSave() async throws {
-        let ground = try FileStoreGround()
+        let folder = try FileStoreFolder()
         let clock = HeldClock()
-        let store = ground.store(lockPatience: .milliseconds(1), clock: clock.clock)
-        let lease = try await ground.store().lease(client: "billing")
-        #expect(await storeFault { try await store.save(FileStoreGround.record(), client: "billing") }?.kind == .busy)
+        let store = folder.store(lockPatience: .milliseconds(1), clock: clock.clock)
+        let lease = try await folder.store().lease(client: "billing")
+        #expect(await storeFault { try await store.save(FileStoreFolder.record(), client: "billing") }?.kind == .busy)
         await lease?.release()
         clock.pass(1800)
         clock.jumpWallClock(by: -1200)
-        try await store.save(FileStoreGround.record(), client: "billing")
-        let loaded = try #require(try await ground.store(clock: clock.clock).load(client: "billing"))
+        try await store.save(FileStoreFolder.record(), client: "billing")
+        let loaded = try #require(try await folder.store(clock: clock.clock).load(client: "billing"))
         #expect(loaded.expiresAt - clock.wall == 3600 - 1801)
     }
 
@@ -94,13 +94,13 @@ import Testing
         for (issued, expires) in [
             (Int64.min, Int64.max), (.max, .min), (.min, .min), (0, .max), (.min, HeldClock.begin + 1), (.max, .max),
         ] {
-            let ground = try FileStoreGround()
-            var record = FileStoreGround.record()
+            let folder = try FileStoreFolder()
+            var record = FileStoreFolder.record()
             record.issuedAt = issued
             record.expiresAt = expires
             let clock = HeldClock()
-            try await ground.store(clock: clock.clock).save(record, client: "billing")
-            let loaded = try await ground.store(clock: clock.clock).load(client: "billing")
+            try await folder.store(clock: clock.clock).save(record, client: "billing")
+            let loaded = try await folder.store(clock: clock.clock).load(client: "billing")
             #expect(loaded?.refreshToken == record.refreshToken)
             if let token = loaded?.accessToken(now: .now, wallClock: clock.wall) {
                 #expect(ContinuousClock.now.duration(to: token.expiresAt) <= TokenPolicy.maxLifetime)

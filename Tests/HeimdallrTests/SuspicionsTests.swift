@@ -109,101 +109,103 @@ import Testing
 
     // MARK: In the life cycle
 
-    private func rig(needs: GrantNeeds = .nobody, refreshToken: String? = nil) -> LifeCycleRig {
-        var rig = LifeCycleRig(needs: needs)
-        rig.start(stored: rig.record("T1", expiresIn: 3600, refreshToken: refreshToken))
-        _ = rig.use()
-        rig.life.storedGeneration = nil
-        return rig
+    private func cycle(needs: GrantNeeds = .nobody, refreshToken: String? = nil) -> DrivenLifeCycle {
+        var cycle = DrivenLifeCycle(needs: needs)
+        cycle.start(stored: cycle.record("T1", expiresIn: 3600, refreshToken: refreshToken))
+        _ = cycle.use()
+        cycle.life.storedGeneration = nil
+        return cycle
     }
 
-    private func refuse(_ rig: inout LifeCycleRig, _ resource: String = "a", replay: Bool = false) -> Bool {
-        let answer = rig.life.refused(
-            rig.life.token?.generation ?? 0, by: resource, saysInvalid: false, isReplay: replay, now: rig.now,
+    private func refuse(_ cycle: inout DrivenLifeCycle, _ resource: String = "a", replay: Bool = false) -> Bool {
+        let answer = cycle.life.refused(
+            cycle.life.token?.generation ?? 0, by: resource, saysInvalid: false, isReplay: replay, now: cycle.now,
             random: { 0.5 })
-        rig.collect()
+        cycle.collect()
         return answer
     }
 
-    private func wait(_ rig: inout LifeCycleRig, _ resource: String = "a", insteadOf refused: UInt64?) -> UInt64 {
-        let id = rig.nextWaiter
-        rig.nextWaiter += 1
-        rig.life.wait(
-            id, for: resource, insteadOf: refused, until: rig.now + .seconds(10), now: rig.now, random: { 0.5 })
-        rig.collect()
+    private func wait(_ cycle: inout DrivenLifeCycle, _ resource: String = "a", insteadOf refused: UInt64?) -> UInt64 {
+        let id = cycle.nextWaiter
+        cycle.nextWaiter += 1
+        cycle.life.wait(
+            id, for: resource, insteadOf: refused, until: cycle.now + .seconds(10), now: cycle.now, random: { 0.5 })
+        cycle.collect()
         return id
     }
 
     @Test("a suspect token is replaced through the refresh, serves others until then, and nothing is lost")
     func replaced() {
-        var rig = rig(needs: .person, refreshToken: "R1")
-        let old = rig.life.token?.generation
-        #expect(refuse(&rig))
-        #expect(rig.fetches == [.refresh(Secret("R1"))])
-        #expect(rig.use() == "T1")
-        #expect(rig.life.use(for: "b", now: rig.now, random: { 0.5 })?.value == Secret("T1"))
-        #expect(rig.life.use(for: "a", now: rig.now, random: { 0.5 }) == nil)
-        let held = wait(&rig, insteadOf: old)
-        let queued = wait(&rig, insteadOf: nil)
-        let other = wait(&rig, "b", insteadOf: nil)
-        #expect(rig.outcomes[other]?.token == "T1")
-        rig.answer(LifeCycleRig.token("T2", refreshToken: "R2"))
-        #expect(rig.outcomes[held]?.token == "T2")
-        #expect(rig.outcomes[queued]?.token == "T2")
-        #expect(rig.eventNames == ["token_acquired", "token_refreshed"])
+        var cycle = cycle(needs: .person, refreshToken: "R1")
+        let old = cycle.life.token?.generation
+        #expect(refuse(&cycle))
+        #expect(cycle.fetches == [.refresh(Secret("R1"))])
+        #expect(cycle.use() == "T1")
+        #expect(cycle.life.use(for: "b", now: cycle.now, random: { 0.5 })?.value == Secret("T1"))
+        #expect(cycle.life.use(for: "a", now: cycle.now, random: { 0.5 }) == nil)
+        let held = wait(&cycle, insteadOf: old)
+        let queued = wait(&cycle, insteadOf: nil)
+        let other = wait(&cycle, "b", insteadOf: nil)
+        #expect(cycle.outcomes[other]?.token == "T1")
+        cycle.answer(DrivenLifeCycle.token("T2", refreshToken: "R2"))
+        #expect(cycle.outcomes[held]?.token == "T2")
+        #expect(cycle.outcomes[queued]?.token == "T2")
+        #expect(cycle.eventNames == ["token_acquired", "token_refreshed"])
     }
 
     @Test("no-op when it has been replaced: the newer one is used")
     func noOp() {
-        var rig = rig()
-        let old = rig.life.token?.generation ?? 0
-        #expect(refuse(&rig))
-        rig.answer(LifeCycleRig.token("T2"))
-        let again = rig.life.refused(
-            old, by: "b", saysInvalid: true, isReplay: false, now: rig.now, random: { 0.5 })
+        var cycle = cycle()
+        let old = cycle.life.token?.generation ?? 0
+        #expect(refuse(&cycle))
+        cycle.answer(DrivenLifeCycle.token("T2"))
+        let again = cycle.life.refused(
+            old, by: "b", saysInvalid: true, isReplay: false, now: cycle.now, random: { 0.5 })
         #expect(again)
-        let id = wait(&rig, "b", insteadOf: old)
-        #expect(rig.outcomes[id]?.token == "T2")
-        #expect(rig.fetches.count == 1)
+        let id = wait(&cycle, "b", insteadOf: old)
+        #expect(cycle.outcomes[id]?.token == "T2")
+        #expect(cycle.fetches.count == 1)
     }
 
     @Test("a token request that fails lets everybody go, and the old token serves on")
     func failing() {
-        for fault in [LifeCycleRig.status(503), LifeCycleRig.refused(.invalidClient), .fault(.stuck, retryAfter: nil)] {
-            var rig = rig()
-            let old = rig.life.token?.generation
-            #expect(refuse(&rig))
-            let held = wait(&rig, insteadOf: old)
-            rig.answer(fault)
-            #expect(rig.outcomes[held]?.error != nil)
-            #expect(rig.use() == "T1")
-            #expect(rig.life.use(for: "a", now: rig.now, random: { 0.5 })?.value == Secret("T1"))
+        for fault in [
+            DrivenLifeCycle.status(503), DrivenLifeCycle.refused(.invalidClient), .fault(.stuck, retryAfter: nil),
+        ] {
+            var cycle = cycle()
+            let old = cycle.life.token?.generation
+            #expect(refuse(&cycle))
+            let held = wait(&cycle, insteadOf: old)
+            cycle.answer(fault)
+            #expect(cycle.outcomes[held]?.error != nil)
+            #expect(cycle.use() == "T1")
+            #expect(cycle.life.use(for: "a", now: cycle.now, random: { 0.5 })?.value == Secret("T1"))
             // In the backoff nothing is to be had.
-            #expect(!refuse(&rig))
-            #expect(!rig.eventNames.contains("token_lost"))
+            #expect(!refuse(&cycle))
+            #expect(!cycle.eventNames.contains("token_lost"))
         }
     }
 
     @Test("a dead refresh token without a name for it: they wait for the fresh grant")
     func deadRefreshToken() {
-        var rig = rig(refreshToken: "R1")
-        let old = rig.life.token?.generation
-        #expect(refuse(&rig))
-        let held = wait(&rig, insteadOf: old)
-        rig.answer(LifeCycleRig.status(400))
-        rig.pass(2.5)
-        rig.answer(LifeCycleRig.status(400))
-        rig.pass(1)
-        rig.answer(LifeCycleRig.token("T2"))
-        #expect(rig.outcomes[held]?.token == "T2")
+        var cycle = cycle(refreshToken: "R1")
+        let old = cycle.life.token?.generation
+        #expect(refuse(&cycle))
+        let held = wait(&cycle, insteadOf: old)
+        cycle.answer(DrivenLifeCycle.status(400))
+        cycle.pass(2.5)
+        cycle.answer(DrivenLifeCycle.status(400))
+        cycle.pass(1)
+        cycle.answer(DrivenLifeCycle.token("T2"))
+        #expect(cycle.outcomes[held]?.token == "T2")
     }
 
     @Test("where only a person could bring a new token, the 401 passes")
     func person() {
-        var rig = rig(needs: .person)
-        #expect(!refuse(&rig))
-        #expect(rig.use() == "T1")
-        #expect(rig.eventNames == ["token_acquired"])
-        #expect(rig.fetches.isEmpty)
+        var cycle = cycle(needs: .person)
+        #expect(!refuse(&cycle))
+        #expect(cycle.use() == "T1")
+        #expect(cycle.eventNames == ["token_acquired"])
+        #expect(cycle.fetches.isEmpty)
     }
 }

@@ -5,24 +5,16 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("the access log speaks of the request it is about", .grounds)
+@Suite("the access log speaks of the request it is about", .stopsProxies)
 struct AccessRecordTests {
-    private final class Records: Sendable {
-        private let state = Mutex<[AccessRecord]>([])
-        var all: [AccessRecord] { state.withLock { $0 } }
-        func add(_ record: AccessRecord) { state.withLock { $0.append(record) } }
-    }
-
     @Test(arguments: [
         "CONNECT api.test:443 HTTP/1.1\r\nHost: api.test:443\r\n\r\n", "nonsense\r\n\r\n",
         "GET http://api.test#x HTTP/1.1\r\nHost: api.test\r\n\r\n",
     ])
     func `one without a path does not borrow the last one's`(second: String) async throws {
-        let records = Records()
-        var observer = ProxyObserver()
-        observer.accessLog = { records.add($0) }
-        let ground = try await Ground(observer: observer)
-        let client = try await ground.connect()
+        let records = Recorder<AccessRecord>()
+        let proxy = try await ProxyInProcess(observer: .recording(records))
+        let client = try await proxy.connect()
         let path = "/" + String(repeating: "long", count: 200)
         try await client.send(message("GET", "http://api.test\(path)?secret=1"))
         #expect(try await client.response().status == 200)
@@ -31,33 +23,33 @@ struct AccessRecordTests {
         try await eventually("both records") { records.all.count == 2 }
         #expect(String(decoding: records.all[0].path, as: UTF8.self) == path)
         #expect(records.all[1].path.isEmpty)
-        #expect(try await ground.request().status == 200)
+        #expect(try await proxy.request().status == 200)
     }
 
-    private func ground(_ upstream: String = "", proxy: String = "") async throws -> (Ground, Records) {
-        let records = Records()
-        var observer = ProxyObserver()
-        observer.accessLog = { records.add($0) }
-        return (try await Ground(upstream: upstream, proxy: proxy, observer: observer), records)
+    private func proxy(_ upstream: String = "", proxy: String = "") async throws -> (
+        ProxyInProcess, Recorder<AccessRecord>
+    ) {
+        let records = Recorder<AccessRecord>()
+        return (try await ProxyInProcess(upstream: upstream, proxy: proxy, observer: .recording(records)), records)
     }
 
     private func text(_ bytes: [UInt8]?) -> String { String(decoding: bytes ?? [], as: UTF8.self) }
 
     @Test func `host is the authority that it went to, not what a field says`() async throws {
-        let (ground, records) = try await ground("listen: 127.0.0.1:0")
-        _ = try await ground.send("GET http://api.test/ HTTP/1.1\r\nHost: liar.test\r\n\r\n")
-        _ = try await ground.send("GET / HTTP/1.1\r\nHost: api.test\r\n\r\n")
-        _ = try await RawClient.exchange(port: ground.upstreamPort, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        _ = try await ground.send("GET http://unknown.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n")
+        let (proxy, records) = try await proxy("listen: 127.0.0.1:0")
+        _ = try await proxy.send("GET http://api.test/ HTTP/1.1\r\nHost: liar.test\r\n\r\n")
+        _ = try await proxy.send("GET / HTTP/1.1\r\nHost: api.test\r\n\r\n")
+        _ = try await RawClient.exchange(port: proxy.upstreamPort, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        _ = try await proxy.send("GET http://unknown.test/ HTTP/1.1\r\nHost: api.test\r\n\r\n")
         try await eventually("the records") { records.all.count == 4 }
-        let own = ground.origin.authority
+        let own = proxy.origin.authority
         #expect(records.all.map { text($0.host) } == [own, own, own, "unknown.test"])
     }
 
     @Test func `a refusal has its reason, every request its peer`() async throws {
-        let (ground, records) = try await ground("methods: [GET]")
-        let refused = try await ground.request("POST", body: "x")
-        #expect(try await ground.request().status == 200)
+        let (proxy, records) = try await proxy("methods: [GET]")
+        let refused = try await proxy.request("POST", body: "x")
+        #expect(try await proxy.request().status == 200)
         try await eventually("the records") { records.all.count == 2 }
         #expect(records.all.map(\.reason) == ["not-covered", nil])
         for record in records.all { #expect(record.address?.description.hasPrefix("127.0.0.1:") == true) }
@@ -72,12 +64,12 @@ struct AccessRecordTests {
         (["X-Request-Id: with blank", "traceparent: \(trace)"], trace),
     ])
     func `a request's id is the program's`(fields: [String], id: String) async throws {
-        let (ground, records) = try await ground()
-        _ = try await ground.request(fields: fields)
+        let (proxy, records) = try await proxy()
+        _ = try await proxy.request(fields: fields)
         try await eventually("the record") { records.all.count == 1 }
         #expect(text(records.all.first?.requestID) == id)
         // Passed on as it came.
-        #expect(fields.allSatisfy { ground.origin.requests.first?.fields.map(\.description).contains($0) == true })
+        #expect(fields.allSatisfy { proxy.origin.requests.first?.fields.map(\.description).contains($0) == true })
     }
 
     @Test(arguments: [
@@ -87,10 +79,10 @@ struct AccessRecordTests {
         ["traceparent: 00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01"], ["traceparent: 00-4bf9"],
     ])
     func `else ours, another for each`(fields: [String]) async throws {
-        let (ground, records) = try await ground()
-        _ = try await ground.request(fields: fields)
-        _ = try await ground.request(fields: fields)
-        _ = try await ground.send("nonsense\r\n\r\n")
+        let (proxy, records) = try await proxy()
+        _ = try await proxy.request(fields: fields)
+        _ = try await proxy.request(fields: fields)
+        _ = try await proxy.send("nonsense\r\n\r\n")
         try await eventually("the records") { records.all.count == 3 }
         let ids = records.all.map { text($0.requestID) }
         #expect(Set(ids).count == 3)
@@ -99,13 +91,13 @@ struct AccessRecordTests {
         }
         // It is nobody's business but the log's.
         #expect(
-            ground.origin.requests.allSatisfy { request in
+            proxy.origin.requests.allSatisfy { request in
                 !fields.isEmpty || request.values("X-Request-Id").isEmpty
             })
     }
 
     @Test func `a head that is refused is logged as far as it was read, and says why`() async throws {
-        let (ground, records) = try await ground(proxy: "header_timeout: 500ms\nmax_header_bytes: 1KiB")
+        let (proxy, records) = try await proxy(proxy: "header_timeout: 500ms\nmax_header_bytes: 1KiB")
         let cases: [(request: String, method: String, host: String, path: String, cause: String?)] = [
             (
                 "GET http://api.test/a?secret HTTP/1.1\r\nHost: api.test\r\nX : y\r\n\r\n", "GET", "api.test", "/a",
@@ -125,7 +117,7 @@ struct AccessRecordTests {
             ("GET /a HTTP/1.1\r\nHost: api.test\r\nX: sl", "GET", "api.test", "/a", nil),
         ]
         for (index, one) in cases.enumerated() {
-            _ = try await ground.send(one.request)
+            _ = try await proxy.send(one.request)
             try await eventually("the record") { records.all.count == index + 1 }
             let record = records.all[index]
             #expect(text(record.method) == one.method)
@@ -150,16 +142,16 @@ struct AccessRecordTests {
         ("GET http://unknown.test HTTP/1.1\r\nHost: unknown.test\r\n\r\n", "/"),
     ])
     func `what was asked for has a path`(request: String, path: String) async throws {
-        let (ground, records) = try await ground()
-        _ = try await ground.send(request)
+        let (proxy, records) = try await proxy()
+        _ = try await proxy.send(request)
         try await eventually("the record") { records.all.count == 1 }
         #expect(text(records.all.first?.path) == path)
     }
 
     @Test func `who was turned away asked for something, too`() async throws {
-        let (ground, records) = try await ground(proxy: "users: {a: b}")
-        _ = try await ground.send("OPTIONS * HTTP/1.1\r\nHost: api.test\r\n\r\n")
-        _ = try await ground.send("GET http://api.test/a?secret HTTP/1.1\r\nHost: api.test\r\n\r\n")
+        let (proxy, records) = try await proxy(proxy: "users: {a: b}")
+        _ = try await proxy.send("OPTIONS * HTTP/1.1\r\nHost: api.test\r\n\r\n")
+        _ = try await proxy.send("GET http://api.test/a?secret HTTP/1.1\r\nHost: api.test\r\n\r\n")
         try await eventually("the records") { records.all.count == 2 }
         #expect(records.all.map { text($0.path) } == ["*", "/a"])
         #expect(records.all.map(\.status) == [407, 407])
@@ -167,24 +159,24 @@ struct AccessRecordTests {
 
     @Test func `an upstream's failure says what was asked for, whose token it was, and which request`() async throws {
         let failures = Mutex<[UpstreamFailure]>([])
-        let records = Records()
+        let records = Recorder<AccessRecord>()
         var observer = ProxyObserver()
-        observer.accessLog = { records.add($0) }
+        observer.accessLog = { records.append($0) }
         observer.upstreamFailed = { failure in failures.withLock { $0.append(failure) } }
-        let ground = try await Ground(
+        let proxy = try await ProxyInProcess(
             proxy: "connect: tunnel\ntunnels: [\"127.0.0.1:1\"]", url: "/in", observer: observer,
             answer: { $0.close() })
-        _ = try await ground.request("POST", "http://api.test/a?secret", fields: ["X-Request-Id: mine"], body: "x")
+        _ = try await proxy.request("POST", "http://api.test/a?secret", fields: ["X-Request-Id: mine"], body: "x")
         try await eventually("the failure") { failures.withLock { $0.count } == 1 }
         let failure = try #require(failures.withLock { $0.first })
         #expect(failure.upstream == "api.test")
         #expect(failure.client == "api")
-        #expect(text(failure.url) == "\(ground.origin.url)/in/a")
+        #expect(text(failure.url) == "\(proxy.origin.url)/in/a")
         #expect(text(failure.requestID) == "mine")
         #expect(failure.error.kind == .connectionLost)
         #expect(!failure.reason.isEmpty && !failure.advice.isEmpty)
 
-        _ = try await ground.send("CONNECT 127.0.0.1:1 HTTP/1.1\r\nHost: 127.0.0.1:1\r\n\r\n", method: "CONNECT")
+        _ = try await proxy.send("CONNECT 127.0.0.1:1 HTTP/1.1\r\nHost: 127.0.0.1:1\r\n\r\n", method: "CONNECT")
         try await eventually("the tunnel's failure") { failures.withLock { $0.count } == 2 }
         let second = try #require(failures.withLock { $0.last })
         #expect(second.upstream == "(tunnels)" && second.client == nil)

@@ -2,14 +2,14 @@ import TestSupport
 import Testing
 
 @Suite(
-    "an answer passes as it is, and one that is cut or ambiguous never looks complete", .grounds, .serialized,
+    "an answer passes as it is, and one that is cut or ambiguous never looks complete", .stopsProxies, .serialized,
     .timeLimit(.minutes(1)))
 struct AnswerTests {
     /// Sends one request and gives everything until the connection ends.
-    private func everything(_ ground: Ground, version: String = "HTTP/1.1", method: String = "GET") async throws
+    private func everything(_ proxy: ProxyInProcess, version: String = "HTTP/1.1", method: String = "GET") async throws
         -> String
     {
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send("\(method) / \(version)\r\nHost: api.test\r\n\r\n")
         return String(decoding: try await client.readToEnd(), as: UTF8.self)
     }
@@ -27,12 +27,12 @@ struct AnswerTests {
 
     @Test(arguments: cut, [false, true])
     func `a cut answer ends in a reset, not in an end`(answer: String, reset: Bool) async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             try exchange.send(answer)
             reset ? exchange.reset() : exchange.close()
         }
         for version in ["HTTP/1.1", "HTTP/1.0"] {
-            let client = try await ground.connect()
+            let client = try await proxy.connect()
             try await client.send("GET / \(version)\r\nHost: api.test\r\n\r\n")
             await #expect(throws: (any Error).self, "\(version)") { try await client.response() }
         }
@@ -44,11 +44,11 @@ struct AnswerTests {
         "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n", "HTTP/1.1 100 Continue\r\n\r\n",
     ])
     func `an answer that ends within its head is a problem`(answer: String) async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             try exchange.send(answer)
             exchange.close()
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send(message())
         var response = try await client.response()
         if response.status == 100 { response = try await client.response() }
@@ -77,56 +77,56 @@ struct AnswerTests {
         "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n",
     ])
     func `an ambiguous answer is a problem, and its connection is not used again`(answer: String) async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             try exchange.send(answer)
             if exchange.waitForPeerToLeave() { exchange.close() }
         }
-        let first = try await ground.request("POST", body: "x")
+        let first = try await proxy.request("POST", body: "x")
         #expect(first.status == 502)
         #expect(first.field("Proxy-Status")?.hasPrefix("heimdallr-proxy; error=") == true)
         #expect(!first.text.contains("hello"))
-        #expect(try await ground.request("POST", body: "x").status == 502)
-        #expect(Set(ground.origin.requests.map(\.connection)) == [0, 1])
+        #expect(try await proxy.request("POST", body: "x").status == 502)
+        #expect(Set(proxy.origin.requests.map(\.connection)) == [0, 1])
     }
 
     /// curl/curl#11101: libcurl before 8.1.1 wrote into freed memory.
     @Test func `a field line that continues nothing is a problem, also after good answers`() async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             guard exchange.head.target == "/fold" else { return try exchange.respond(fields: [("A", "b")]) }
             try exchange.send("HTTP/1.1 200 OK\r\n folded: \(String(repeating: "x", count: 4000))\r\n\r\n")
             exchange.close()
         }
         for _ in 0..<50 {
-            #expect(try await ground.request().status == 200)
-            #expect(try await ground.request("GET", "http://api.test/fold").status == 502)
+            #expect(try await proxy.request().status == 200)
+            #expect(try await proxy.request("GET", "http://api.test/fold").status == 502)
         }
     }
 
     @Test func `bytes behind an answer are never the next answer`() async throws {
         let poison = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison"
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             try exchange.send(
                 "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nmine\(exchange.head.target == "/poison" ? poison : "")")
         }
         for _ in 0..<20 {
-            #expect(try await ground.request("GET", "http://api.test/poison").text == "mine")
-            #expect(try await ground.request("GET", "http://api.test/").text == "mine")
+            #expect(try await proxy.request("GET", "http://api.test/poison").text == "mine")
+            #expect(try await proxy.request("GET", "http://api.test/").text == "mine")
         }
     }
 
     @Test func `a connection that speaks while nothing is asked is not used again`() async throws {
         let gate = Gate()
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             try exchange.respond(body: "mine")
             guard exchange.head.target == "/poison" else { return }
             gate.wait()
             try exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison")
         }
-        #expect(try await ground.request("GET", "http://api.test/poison").text == "mine")
+        #expect(try await proxy.request("GET", "http://api.test/poison").text == "mine")
         gate.open()
-        let origin = ground.origin
+        let origin = proxy.origin
         try await eventually("the proxy ends the connection") { origin.connections[0].isOver }
-        let second = try await ground.request("POST", "http://api.test/", body: "x")
+        let second = try await proxy.request("POST", "http://api.test/", body: "x")
         #expect(second.text == "mine")
         #expect(origin.requests.map(\.connection) == [0, 1])
     }
@@ -136,17 +136,17 @@ struct AnswerTests {
     func `what came before a request went out is not its answer`(method: String) async throws {
         for isEnd in [false, true] {
             let gate = Gate()
-            let ground = try await Ground { exchange in
+            let proxy = try await ProxyInProcess { exchange in
                 try exchange.respond(body: "mine")
                 guard exchange.head.target == "/poison" else { return }
                 gate.wait()
                 if isEnd { return exchange.close() }
                 try exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison")
             }
-            let client = try await ground.connect()
+            let client = try await proxy.connect()
             try await client.send(message("GET", "http://api.test/poison"))
             #expect(try await client.response().text == "mine")
-            ground.holdLoop(for: 0.5)
+            proxy.holdLoop(for: 0.5)
             try await Task.sleep(for: .milliseconds(100))
             try await client.send(message(method, "http://api.test/"))
             try await Task.sleep(for: .milliseconds(100))
@@ -159,7 +159,7 @@ struct AnswerTests {
 
     @Test(arguments: ["HEAD", "GET"])
     func `bytes behind an answer without a body are never the next answer`(method: String) async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             if exchange.head.target == "/poison" {
                 let status = exchange.head.method == "HEAD" ? 200 : 304
                 try exchange.send(
@@ -169,8 +169,8 @@ struct AnswerTests {
             }
         }
         for _ in 0..<20 {
-            #expect(try await ground.request(method, "http://api.test/poison").text == "")
-            #expect(try await ground.request("GET", "http://api.test/").text == "mine")
+            #expect(try await proxy.request(method, "http://api.test/poison").text == "")
+            #expect(try await proxy.request("GET", "http://api.test/").text == "mine")
         }
     }
 
@@ -185,19 +185,19 @@ struct AnswerTests {
         "5;\(String(repeating: "x", count: 300))\r\nhello\r\n0\r\n\r\n",
     ])
     func `chunks that could be read differently never make a whole answer`(chunks: String) async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             guard exchange.head.target == "/bad" else { return try exchange.respond(body: "good") }
             try exchange.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\(chunks)")
             _ = exchange.waitForPeerToLeave()
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send(message("GET", "http://api.test/bad"))
         await #expect(throws: (any Error).self) { try await client.response(within: .seconds(5)) }
-        let old = try await ground.connect()
+        let old = try await proxy.connect()
         try await old.send("GET /bad HTTP/1.0\r\nHost: api.test\r\n\r\n")
         await #expect(throws: (any Error).self) { try await old.response(within: .seconds(5)) }
-        #expect(try await ground.request().text == "good")
-        #expect(ground.origin.requests.map(\.connection) == [0, 1, 2])
+        #expect(try await proxy.request().text == "good")
+        #expect(proxy.origin.requests.map(\.connection) == [0, 1, 2])
     }
 
     @Test(arguments: [
@@ -210,38 +210,38 @@ struct AnswerTests {
         answer: String
     ) async throws {
         let parts = answer.split(separator: " ", maxSplits: 2).map(String.init)
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             let rest = parts[2].hasSuffix("mine") ? parts[2] : parts[2] + "\r\n\r\n"
             let excess = exchange.head.target == "/good" ? "" : "HTTP/1.1 200 OK\r\n"
             try exchange.send("HTTP/1.1 \(parts[1]) OK\r\n\(rest)\(excess)")
         }
         let body = parts[0] == "POST" ? "x" : nil
         for path in ["bad", "bad", "good", "good", "good"] {
-            let response = try await ground.request(parts[0], "http://api.test/\(path)", body: body)
+            let response = try await proxy.request(parts[0], "http://api.test/\(path)", body: body)
             #expect(response.status == Int(parts[1]))
         }
-        #expect(ground.origin.requests.map(\.connection) == [0, 1, 2, 2, 2])
+        #expect(proxy.origin.requests.map(\.connection) == [0, 1, 2, 2, 2])
     }
 
     @Test func `a connection on which something follows the last chunk is not used again`() async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             try exchange.send(
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nmine\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n")
         }
-        for _ in 0..<3 { #expect(try await ground.request("POST", body: "x").text == "mine") }
-        #expect(ground.origin.requests.map(\.connection) == [0, 1, 2])
+        for _ in 0..<3 { #expect(try await proxy.request("POST", body: "x").text == "mine") }
+        #expect(proxy.origin.requests.map(\.connection) == [0, 1, 2])
     }
 
     @Test(arguments: [1, 1000, 100_000]) func `chunks of any size to a slow reader`(size: Int) async throws {
         let piece = String(repeating: "abcdefghij", count: max(1, size / 10))
         let count = min(3000, 4_000_000 / piece.utf8.count)
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             try exchange.startChunked()
             let chunk = "\(String(piece.utf8.count, radix: 16))\r\n\(piece)\r\n"
             try exchange.send(String(repeating: chunk, count: count))
             try exchange.lastChunk(trailers: [("X-End", "1")])
         }
-        let client = try await ground.connect(receiveBuffer: 8192)
+        let client = try await proxy.connect(receiveBuffer: 8192)
         try await client.send(message())
         let response = try await client.response(within: .seconds(40))
         #expect(response.text == String(repeating: piece, count: count))
@@ -249,32 +249,32 @@ struct AnswerTests {
     }
 
     @Test func `an answer that ends with its connection is framed for the client`() async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             try exchange.send("HTTP/1.1 200 OK\r\nX-One: two\r\n\r\nto the end")
             exchange.close()
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send(message() + message())
         for _ in 0..<2 {
             let response = try await client.response()
             #expect(response.text == "to the end")
             #expect(!response.endedByClose)
         }
-        let old = try await ground.send("GET / HTTP/1.0\r\nHost: api.test\r\n\r\n")
+        let old = try await proxy.send("GET / HTTP/1.0\r\nHost: api.test\r\n\r\n")
         #expect(old.text == "to the end")
         #expect(old.endedByClose)
     }
 
     @Test func `an answer arrives piece by piece, not when it is whole`() async throws {
         let gate = Gate()
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             try exchange.startChunked(fields: [("Content-Type", "text/event-stream")])
             try exchange.chunk("data: 1\n\n")
             gate.wait()
             try exchange.chunk("data: 2\n\n")
             try exchange.lastChunk()
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send(message())
         #expect(try await client.read(until: "data: 1\n\n").hasPrefix("HTTP/1.1 200 Answer\r\n"))
         gate.open()
@@ -283,8 +283,8 @@ struct AnswerTests {
     }
 
     @Test func `a large answer to a slow reader is whole`() async throws {
-        let ground = try await Ground { try $0.flood(8 << 20) }
-        let client = try await ground.connect(receiveBuffer: 8192)
+        let proxy = try await ProxyInProcess { try $0.flood(8 << 20) }
+        let client = try await proxy.connect(receiveBuffer: 8192)
         try await client.send(message())
         let head = try await client.read(until: "\r\n\r\n")
         #expect(head.contains("Content-Length: \(8 << 20)\r\n"))
@@ -298,26 +298,26 @@ struct AnswerTests {
     // MARK: Interim answers and trailers
 
     @Test func `interim answers pass to 1.1, not to 1.0`() async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             try exchange.send("HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\nConnection: x\r\nX: y\r\n\r\n")
             try exchange.send("HTTP/1.1 102 Processing\r\n\r\n")
             try exchange.respond(body: "done")
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send(message())
         let hint = try await client.response()
         #expect(hint.status == 103)
         #expect(hint.fields.filter { $0.name != "Via" }.map(\.description) == ["Link: </a>; rel=preload"])
         #expect(try await client.response().status == 102)
         #expect(try await client.response().text == "done")
-        #expect(try await ground.send("GET / HTTP/1.0\r\nHost: api.test\r\n\r\n").text == "done")
+        #expect(try await proxy.send("GET / HTTP/1.0\r\nHost: api.test\r\n\r\n").text == "done")
     }
 
     @Test func `interim answers without end are a problem`() async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             while true { try exchange.send("HTTP/1.1 102 Processing\r\n\r\n") }
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send(message())
         var response = try await client.response()
         var count = 0
@@ -330,15 +330,15 @@ struct AnswerTests {
     }
 
     @Test func `101 to a request that asked for no upgrade is a problem`() async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             try exchange.send("HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nraw bytes")
             _ = exchange.waitForPeerToLeave()
         }
-        try expectProblem(try await ground.request(), 502, "http_upgrade_failed", "unasked-upgrade")
+        try expectProblem(try await proxy.request(), 502, "http_upgrade_failed", "unasked-upgrade")
     }
 
     @Test func `trailers pass as trailers, but for those that belong into a head`() async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             try exchange.startChunked(fields: [("Trailer", "X-Checksum")])
             try exchange.chunk("body")
             try exchange.lastChunk(trailers: [
@@ -347,7 +347,7 @@ struct AnswerTests {
                 ("Authorization", "x"), ("grpc-status", "0"),
             ])
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send(message() + message())
         for _ in 0..<2 {
             let response = try await client.response()
@@ -358,23 +358,23 @@ struct AnswerTests {
     }
 
     @Test func `trailers without end cut the answer`() async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             try exchange.startChunked()
             try exchange.chunk("body")
             try exchange.send("0\r\n")
             while true { try exchange.send("X-More: \(String(repeating: "x", count: 1000))\r\n") }
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send(message())
         await #expect(throws: (any Error).self) { try await client.response() }
     }
 
     @Test func `chunks come out as chunks without what was said beside their size`() async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             try exchange.send(
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\nhello\r\n1;z=\"q\"\r\n!\r\n0;last\r\n\r\n"
             )
         }
-        #expect(try await ground.request().text == "hello!")
+        #expect(try await proxy.request().text == "hello!")
     }
 }

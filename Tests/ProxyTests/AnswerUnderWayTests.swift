@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@Suite("within an answer nothing comes but its own bytes", .grounds, .timeLimit(.minutes(1)))
+@Suite("within an answer nothing comes but its own bytes", .stopsProxies, .timeLimit(.minutes(1)))
 struct AnswerUnderWayTests {
     /// What follows a request's body that began well, and must end the answer that is under way.
     private static let ends: [(settings: String, framing: String, rest: String)] = [
@@ -15,12 +15,12 @@ struct AnswerUnderWayTests {
     @Test(arguments: ends.indices, framings)
     func `a body that turns out bad cuts it`(index: Int, framing: String) async throws {
         let end = Self.ends[index]
-        let ground = try await Ground(upstream: "idle_timeout: 300ms", proxy: end.settings) { exchange in
+        let proxy = try await ProxyInProcess(upstream: "idle_timeout: 300ms", proxy: end.settings) { exchange in
             let chunked = framing.hasPrefix("T")
             try exchange.send("HTTP/1.1 200 Early\r\n\(framing)\r\n\r\n" + (chunked ? "5\r\nearly\r\n" : "early"))
             _ = exchange.waitForPeerToLeave()
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         let first = end.framing.hasPrefix("T") ? "5\r\nfirst\r\n" : "first"
         try await client.send(
             "POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\(end.framing)\r\n\r\n\(first)")
@@ -29,17 +29,17 @@ struct AnswerUnderWayTests {
         if !end.rest.isEmpty { try await client.send(end.rest) }
         let rest = String(decoding: try await client.readToEnd(within: .seconds(5)), as: UTF8.self)
         #expect(rest == "" || rest == "\r\n")
-        let origin = ground.origin
+        let origin = proxy.origin
         try await eventually("the upstream's connection ends") { origin.connections.allSatisfy(\.isOver) }
         #expect(!origin.requests.contains { $0.isComplete })
     }
 
     @Test func `an interim answer is whole in itself: a problem may follow it`() async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             try exchange.send("HTTP/1.1 103 Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 2x0 Bad\r\n\r\n")
             _ = exchange.waitForPeerToLeave()
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send(message())
         #expect(try await client.response().status == 103)
         #expect(try await client.response().status == 502)
@@ -47,11 +47,11 @@ struct AnswerUnderWayTests {
 
     @Test(arguments: ["HEAD", "GET"])
     func `an upstream that sends more than it announced adds nothing to it`(method: String) async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             try exchange.send("HTTP/1.1 200 Short\r\nContent-Length: 5\r\n\r\nshortHTTP/1.1 200 Second\r\n\r\n")
             exchange.close()
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send(
             "\(method) http://api.test/ HTTP/1.1\r\nHost: api.test\r\nContent-Length: 3\r\n\r\nabc")
         let response = try await client.response(to: method)

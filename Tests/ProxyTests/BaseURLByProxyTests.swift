@@ -3,52 +3,52 @@ import TestSupport
 import Testing
 
 @Suite(
-    "a base URL that is asked for through the proxy, and pages at the proxy", .grounds, .serialized,
+    "a base URL that is asked for through the proxy, and pages at the proxy", .stopsProxies, .serialized,
     .timeLimit(.minutes(1)))
 struct BaseURLByProxyTests {
     @Test(arguments: ["127.0.0.1", "localhost", "LOCALHOST"])
     func `is served as its listener would`(name: String) async throws {
         for unmatched in ["reject", "forward"] {
-            let ground = try await Ground(
+            let proxy = try await ProxyInProcess(
                 upstream: "listen: 127.0.0.1:0\npaths: [/v1/]", proxy: "unmatched: \(unmatched)", url: "/base")
-            let base = "http://\(name):\(ground.upstreamPort)"
-            #expect(try await ground.request("GET", "\(base)/v1/x?y").status == 200)
-            #expect(ground.origin.requests.map(\.target) == ["/base/v1/x?y"])
-            #expect(ground.origin.requests.map(\.authorization) == [["Bearer T1"]])
+            let base = "http://\(name):\(proxy.upstreamPort)"
+            #expect(try await proxy.request("GET", "\(base)/v1/x?y").status == 200)
+            #expect(proxy.origin.requests.map(\.target) == ["/base/v1/x?y"])
+            #expect(proxy.origin.requests.map(\.authorization) == [["Bearer T1"]])
             try expectProblem(
-                try await ground.request("GET", "\(base)/v2"), 403, "http_request_denied", "not-covered", upstream: nil)
+                try await proxy.request("GET", "\(base)/v2"), 403, "http_request_denied", "not-covered", upstream: nil)
             try expectProblem(
-                try await ground.request("GET", "\(base)/v1/", fields: ["Origin: http://page.test"]), 403,
+                try await proxy.request("GET", "\(base)/v1/", fields: ["Origin: http://page.test"]), 403,
                 "http_request_denied", "web-page", upstream: nil)
         }
     }
 
     @Test func `its redirects come home to the base URL`() async throws {
-        let ground = try await Ground(upstream: "listen: 127.0.0.1:0") {
+        let proxy = try await ProxyInProcess(upstream: "listen: 127.0.0.1:0") {
             let own = $0.head.values("Host").first ?? ""
             try $0.respond(302, fields: [("Location", "http://\(own)/x")])
         }
-        let base = "http://127.0.0.1:\(ground.upstreamPort)"
-        #expect(try await ground.request("GET", "\(base)/").field("Location") == "\(base)/x")
+        let base = "http://127.0.0.1:\(proxy.upstreamPort)"
+        #expect(try await proxy.request("GET", "\(base)/").field("Location") == "\(base)/x")
     }
 
     @Test func `nothing else is: not the proxy itself, other ports, other forms`() async throws {
-        let ground = try await Ground(upstream: "listen: 127.0.0.1:0")
+        let proxy = try await ProxyInProcess(upstream: "listen: 127.0.0.1:0")
         for url in [
-            "http://127.0.0.1:\(ground.port)/", "http://127.0.0.1:1/", "http://127.0.0.2:\(ground.upstreamPort)/",
+            "http://127.0.0.1:\(proxy.port)/", "http://127.0.0.1:1/", "http://127.0.0.2:\(proxy.upstreamPort)/",
         ] {
-            #expect(try await ground.request("GET", url).status == 403)
+            #expect(try await proxy.request("GET", url).status == 403)
         }
-        let origin = try await ground.send("GET / HTTP/1.1\r\nHost: 127.0.0.1:\(ground.upstreamPort)\r\n\r\n")
+        let origin = try await proxy.send("GET / HTTP/1.1\r\nHost: 127.0.0.1:\(proxy.upstreamPort)\r\n\r\n")
         #expect(origin.status == 403)
-        #expect(ground.origin.requests.isEmpty)
+        #expect(proxy.origin.requests.isEmpty)
     }
 
     @Test func `who may not use the upstream may not do so by this way`() async throws {
-        let ground = try await Ground(upstream: "listen: 127.0.0.1:0\ncallers: {listeners: [127.0.0.1:0]}")
-        #expect(try await ground.request("GET", "http://127.0.0.1:\(ground.upstreamPort)/").status == 200)
+        let proxy = try await ProxyInProcess(upstream: "listen: 127.0.0.1:0\ncallers: {listeners: [127.0.0.1:0]}")
+        #expect(try await proxy.request("GET", "http://127.0.0.1:\(proxy.upstreamPort)/").status == 200)
         let users = "users: {alice: secret-of-alice, bob: secret-of-bob}"
-        let limited = try await Ground(upstream: "listen: 127.0.0.1:0\ncallers: {users: [alice]}", proxy: users)
+        let limited = try await ProxyInProcess(upstream: "listen: 127.0.0.1:0\ncallers: {users: [alice]}", proxy: users)
         for (user, status) in [("alice", 200), ("bob", 403)] {
             let credential = Array("\(user):secret-of-\(user)".utf8)
             let response = try await limited.request(
@@ -65,25 +65,25 @@ struct BaseURLByProxyTests {
 
     @Test(arguments: pages)
     func `a web page whose port is redirected gets no token`(field: String) async throws {
-        let ground = try await Ground(more: "- {host: plain.test, url: \"ORIGIN\"}")
+        let proxy = try await ProxyInProcess(more: "- {host: plain.test, url: \"ORIGIN\"}")
         func get(_ host: String) async throws -> RawResponse {
-            try await ground.send("GET / HTTP/1.1\r\nHost: \(host)\r\n\(field)\r\n\r\n")
+            try await proxy.send("GET / HTTP/1.1\r\nHost: \(host)\r\n\(field)\r\n\r\n")
         }
         try expectProblem(try await get("api.test"), 403, "http_request_denied", "web-page")
-        #expect(ground.origin.requests.isEmpty)
-        #expect(ground.endpoint.requests.isEmpty)
+        #expect(proxy.origin.requests.isEmpty)
+        #expect(proxy.endpoint.requests.isEmpty)
         // There is nothing to take where there is no token, and whoever set up a browser to use the proxy meant it.
         #expect(try await get("plain.test").status == 200)
-        #expect(try await ground.request(fields: [field]).status == 200)
-        let open = try await Ground(upstream: "browsers: true")
+        #expect(try await proxy.request(fields: [field]).status == 200)
+        let open = try await ProxyInProcess(upstream: "browsers: true")
         #expect(try await open.send("GET / HTTP/1.1\r\nHost: api.test\r\n\(field)\r\n\r\n").status == 200)
     }
 
     @Test func `programs whose port is redirected go on`() async throws {
-        let ground = try await Ground()
-        let response = try await ground.send(
+        let proxy = try await ProxyInProcess()
+        let response = try await proxy.send(
             "GET / HTTP/1.1\r\nHost: api.test\r\nUser-Agent: curl/8\r\nSec-Fetch-Mode: cors\r\n\r\n")
         #expect(response.status == 200)
-        #expect(ground.origin.requests.first?.authorization == ["Bearer T1"])
+        #expect(proxy.origin.requests.first?.authorization == ["Bearer T1"])
     }
 }

@@ -6,7 +6,7 @@ import Reactor
 import TestSupport
 import Testing
 
-@Suite("callers: who gets which upstream", .grounds, .serialized, .timeLimit(.minutes(1)))
+@Suite("callers: who gets which upstream", .stopsProxies, .serialized, .timeLimit(.minutes(1)))
 struct CallerTests {
     private func basic(_ credentials: String) -> String {
         "Proxy-Authorization: Basic \(Data(credentials.utf8).base64EncodedString())"
@@ -26,52 +26,52 @@ struct CallerTests {
     private static let users = "users: {alice: a, bob: b, carol: c}"
 
     @Test func `two programs get different clients for the same host, a third one none`() async throws {
-        let ground = try await Ground(proxy: Self.users, more: Self.more)
+        let proxy = try await ProxyInProcess(proxy: Self.users, more: Self.more)
         for user in ["alice:a", "bob:b"] {
-            let response = try await ground.request("GET", "http://shared.test/x", fields: [basic(user)])
+            let response = try await proxy.request("GET", "http://shared.test/x", fields: [basic(user)])
             #expect(response.status == 200)
         }
-        let requests = ground.origin.requests
+        let requests = proxy.origin.requests
         #expect(requests.map(\.line) == ["GET /signed/x HTTP/1.1", "GET /plain/x HTTP/1.1"])
         #expect(requests.map(\.authorization) == [["Bearer T1"], []])
-        let other = try await ground.request("GET", "http://shared.test/x", fields: [basic("carol:c")])
+        let other = try await proxy.request("GET", "http://shared.test/x", fields: [basic("carol:c")])
         try expectProblem(other, 403, "http_request_denied", "not-for-caller", upstream: nil)
-        #expect(ground.origin.requests.count == 2)
+        #expect(proxy.origin.requests.count == 2)
     }
 
     @Test func `who an upstream does not name gets the one for everybody`() async throws {
         let more = Self.more + "\n- host: shared.test\n  url: ORIGIN/rest\n"
-        let ground = try await Ground(proxy: Self.users, more: more)
+        let proxy = try await ProxyInProcess(proxy: Self.users, more: more)
         for user in ["carol:c", "alice:a"] {
-            #expect(try await ground.request("GET", "http://shared.test/x", fields: [basic(user)]).status == 200)
+            #expect(try await proxy.request("GET", "http://shared.test/x", fields: [basic(user)]).status == 200)
         }
-        #expect(ground.origin.requests.map(\.line) == ["GET /rest/x HTTP/1.1", "GET /signed/x HTTP/1.1"])
+        #expect(proxy.origin.requests.map(\.line) == ["GET /rest/x HTTP/1.1", "GET /signed/x HTTP/1.1"])
     }
 
     @Test func `whom a host is not for does not get in by a wildcard, nor by unmatched: forward`() async throws {
-        let ground = try await Ground(
+        let proxy = try await ProxyInProcess(
             proxy: Self.users + "\nunmatched: forward\nprivate_networks: [127.0.0.0/8]",
             more: Self.more + "\n- host: \"*.test\"\n  url: ORIGIN/wild\n")
-        let other = try await ground.request("GET", "http://shared.test/x", fields: [basic("carol:c")])
+        let other = try await proxy.request("GET", "http://shared.test/x", fields: [basic("carol:c")])
         try expectProblem(other, 403, "http_request_denied", "not-for-caller", upstream: nil)
-        #expect(ground.origin.connections.isEmpty)
-        #expect(try await ground.request("GET", "http://other.test/x", fields: [basic("carol:c")]).status == 200)
+        #expect(proxy.origin.connections.isEmpty)
+        #expect(try await proxy.request("GET", "http://other.test/x", fields: [basic("carol:c")]).status == 200)
     }
 
     @Test func `on one connection each request is its own caller's`() async throws {
-        let ground = try await Ground(proxy: Self.users, more: Self.more)
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess(proxy: Self.users, more: Self.more)
+        let client = try await proxy.connect()
         for (user, status) in [("alice:a", 200), ("carol:c", 403), ("bob:b", 200)] {
             try await client.send(message("GET", "http://shared.test/x", fields: [basic(user)]))
             #expect(try await client.response().status == status)
         }
-        #expect(ground.origin.requests.map(\.authorization) == [["Bearer T1"], []])
+        #expect(proxy.origin.requests.map(\.authorization) == [["Bearer T1"], []])
     }
 
     @Test func `uids are those of the process behind a Unix socket`() async throws {
         let folder = try TemporaryDirectory()
         let (mine, path) = (UInt32(getuid()), folder.path(of: "h.sock"))
-        let ground = try await Ground(change: {
+        let proxy = try await ProxyInProcess(change: {
             $0.proxy.listen.append(.unix(path: path, mode: nil))
             $0.upstreams[0].callers.uids = [mine]
         })
@@ -82,8 +82,8 @@ struct CallerTests {
         }
         #expect(try await status() == "200")
         // Over TCP nobody knows.
-        try expectProblem(try await ground.request(), 403, "http_request_denied", "not-for-caller", upstream: nil)
-        let others = try await Ground(change: {
+        try expectProblem(try await proxy.request(), 403, "http_request_denied", "not-for-caller", upstream: nil)
+        let others = try await ProxyInProcess(change: {
             $0.proxy.listen = [.tcp(host: "127.0.0.1", port: 0), .unix(path: path + "2", mode: nil)]
             $0.upstreams[0].callers.uids = [mine + 1]
         })
@@ -96,17 +96,17 @@ struct CallerTests {
     @Test func `listeners tell callers apart, and an upstream's own always fits`() async throws {
         let folder = try TemporaryDirectory()
         let path = folder.path(of: "h.sock")
-        let ground = try await Ground(
+        let proxy = try await ProxyInProcess(
             upstream: "listen: 127.0.0.1:0",
             change: {
                 $0.proxy.listen.append(.unix(path: path, mode: 0o600))
                 $0.upstreams[0].callers.listeners = [.unix(path: path, mode: nil)]
             })
-        try expectProblem(try await ground.request(), 403, "http_request_denied", "not-for-caller", upstream: nil)
+        try expectProblem(try await proxy.request(), 403, "http_request_denied", "not-for-caller", upstream: nil)
         let client = try await RawClient.connect(unix: path)
         try await client.send(message())
         #expect(try await client.response().text == "ok")
-        let own = ground.server.addresses[2].port
+        let own = proxy.server.addresses[2].port
         let response = try await RawClient.exchange(port: own, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         #expect(response.text == "ok")
     }
@@ -114,7 +114,7 @@ struct CallerTests {
     @Test func `all that is written has to fit`() async throws {
         let folder = try TemporaryDirectory()
         let path = folder.path(of: "h.sock")
-        let ground = try await Ground(
+        let proxy = try await ProxyInProcess(
             proxy: Self.users,
             change: {
                 $0.proxy.listen.append(.unix(path: path, mode: nil))
@@ -126,6 +126,6 @@ struct CallerTests {
             try await client.send(message(fields: [basic(user)]))
             #expect(try await client.response().status == status)
         }
-        #expect(try await ground.request(fields: [basic("alice:a")]).status == 403)
+        #expect(try await proxy.request(fields: [basic("alice:a")]).status == 403)
     }
 }

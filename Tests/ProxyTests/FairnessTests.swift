@@ -5,24 +5,24 @@ import TestSupport
 import Testing
 
 @Suite(
-    "whatever one upstream sends without end, the others have their turn", .grounds, .serialized,
+    "whatever one upstream sends without end, the others have their turn", .stopsProxies, .serialized,
     .timeLimit(.minutes(3)))
 struct FairnessTests {
     /// The promise is 50 ms, of a release build on a quiet machine. A loop that is held is held for seconds.
     private static let limit = Duration.seconds(1)
 
-    private func ground(_ upstream: EndlessUpstream) async throws -> Ground {
-        try await Ground(proxy: "max_connections: 64", more: upstream.upstreams())
+    private func proxy(_ upstream: EndlessUpstream) async throws -> ProxyInProcess {
+        try await ProxyInProcess(proxy: "max_connections: 64", more: upstream.upstreams())
     }
 
     /// How long requests of somebody else take, the longest but for one in a hundred, while that one is answered.
-    private func worst(beside url: String, _ ground: Ground) async throws -> Duration {
-        var greedy: RawClient? = try await ground.connect()
+    private func worst(beside url: String, _ proxy: ProxyInProcess) async throws -> Duration {
+        var greedy: RawClient? = try await proxy.connect()
         try await greedy?.send(message("GET", url))
         let reading = Task { [greedy] in _ = try? await greedy?.countToEnd(within: .milliseconds(1500)) }
         defer { greedy?.resetOnClose() }
         try await Task.sleep(for: .milliseconds(200))
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         var times: [Duration] = []
         let end = ContinuousClock.now + .seconds(1)
         while ContinuousClock.now < end {
@@ -46,10 +46,10 @@ struct FairnessTests {
 
     @Test func `over HTTP 1 and HTTP 2`() async throws {
         let upstream = try await EndlessUpstream()
-        let ground = try await ground(upstream)
+        let proxy = try await proxy(upstream)
         let before = Self.memory()
         for url in upstream.urls() {
-            let worst = try await worst(beside: url, ground)
+            let worst = try await worst(beside: url, proxy)
             #expect(worst < Self.limit, "\(url)")
         }
         #expect(Self.memory() - before < 128 << 20)

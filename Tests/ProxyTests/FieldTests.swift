@@ -2,56 +2,56 @@ import TestSupport
 import Testing
 
 @Suite(
-    "fields pass as the program sent them, but for the token and what is hop-by-hop", .grounds, .serialized,
+    "fields pass as the program sent them, but for the token and what is hop-by-hop", .stopsProxies, .serialized,
     .timeLimit(.minutes(1)))
 struct FieldTests {
     @Test func `name, value, order and repetition are kept; nothing is added but Host, Via and the token`() async throws
     {
-        let ground = try await Ground()
-        _ = try await ground.request(
+        let proxy = try await ProxyInProcess()
+        _ = try await proxy.request(
             fields: [
                 "X-One:  two  ", "x-one: three", "Cookie: a=b; c", "X-Empty:", "Accept-Encoding: gzip",
                 "X-Bytes: \u{e9}",
                 "Authorization: Basic bWluZQ==",
             ])
-        let request = try #require(ground.origin.requests.first)
+        let request = try #require(proxy.origin.requests.first)
         #expect(
             request.fields.map(\.description) == [
-                "Host: \(ground.origin.authority)", "X-One: two", "x-one: three", "Cookie: a=b; c", "X-Empty: ",
+                "Host: \(proxy.origin.authority)", "X-One: two", "x-one: three", "Cookie: a=b; c", "X-Empty: ",
                 "Accept-Encoding: gzip", "X-Bytes: \u{e9}", "Authorization: Bearer T1", "Via: 1.1 heimdallr-proxy",
             ])
     }
 
     @Test func `what the program says itself about Accept, User-Agent and Via passes`() async throws {
-        let ground = try await Ground()
-        _ = try await ground.request(fields: ["accept: text/plain", "User-Agent: mine", "Via: 1.0 before"])
-        let request = try #require(ground.origin.requests.first)
+        let proxy = try await ProxyInProcess()
+        _ = try await proxy.request(fields: ["accept: text/plain", "User-Agent: mine", "Via: 1.0 before"])
+        let request = try #require(proxy.origin.requests.first)
         #expect(request.values("Accept") == ["text/plain"])
         #expect(request.values("User-Agent") == ["mine"])
         #expect(request.values("Via") == ["1.0 before", "1.1 heimdallr-proxy"])
     }
 
     @Test func `a request's hop-by-hop fields end here`() async throws {
-        let ground = try await Ground()
-        _ = try await ground.request(
+        let proxy = try await ProxyInProcess()
+        _ = try await proxy.request(
             fields: [
                 "Connection: X-Mine, keep-alive", "X-Mine: 1", "Keep-Alive: timeout=5", "Proxy-Connection: keep-alive",
                 "Proxy-Authorization: Basic c2VjcmV0", "TE: trailers", "Trailer: X-End", "Upgrade: h2c", "X-Yours: 2",
             ])
-        let request = try #require(ground.origin.requests.first)
+        let request = try #require(proxy.origin.requests.first)
         #expect(Set(request.fields.map(\.name)) == ["Host", "X-Yours", "Authorization", "Via"])
     }
 
     @Test func `an offer of HTTP 2 is not taken up, and does not stop the request`() async throws {
-        let ground = try await Ground()
-        let response = try await ground.request(
+        let proxy = try await ProxyInProcess()
+        let response = try await proxy.request(
             fields: ["Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAEAAEAAAAIAAAAB"])
         #expect(response.status == 200)
-        #expect(ground.origin.requests.map { Set($0.fields.map(\.name)) } == [["Host", "Authorization", "Via"]])
+        #expect(proxy.origin.requests.map { Set($0.fields.map(\.name)) } == [["Host", "Authorization", "Via"]])
     }
 
     @Test func `an answer's hop-by-hop fields end here`() async throws {
-        let ground = try await Ground {
+        let proxy = try await ProxyInProcess {
             try $0.respond(
                 fields: [
                     ("Connection", "X-Private"), ("X-Private", "1"), ("Keep-Alive", "timeout=5"),
@@ -59,7 +59,7 @@ struct FieldTests {
                     ("X-Public", "2"), ("Set-Cookie", "a"), ("set-cookie", "b"), ("X-Empty", ""),
                 ], body: "ok")
         }
-        let response = try await ground.request()
+        let response = try await proxy.request()
         #expect(
             response.fields.filter { $0.name != "Via" }.map(\.description) == [
                 "X-Public: 2", "Set-Cookie: a", "set-cookie: b", "X-Empty: ", "Content-Length: 2",
@@ -70,15 +70,15 @@ struct FieldTests {
         "Authorization", "authorization, Host, Content-Length, Transfer-Encoding, Via", "close, Authorization",
     ])
     func `Connection takes neither the token nor what frames the message away`(options: String) async throws {
-        let ground = try await Ground()
-        let response = try await ground.request(
+        let proxy = try await ProxyInProcess()
+        let response = try await proxy.request(
             "POST", fields: ["Connection: \(options)", "Authorization: Basic bWluZQ=="], body: "hello")
         #expect(response.status == 200)
-        let request = try #require(ground.origin.requests.first)
+        let request = try #require(proxy.origin.requests.first)
         #expect(request.authorization == ["Bearer T1"])
-        #expect(request.values("Host") == [ground.origin.authority])
+        #expect(request.values("Host") == [proxy.origin.authority])
         #expect(request.text == "hello")
-        #expect(ground.origin.problems == [])
+        #expect(proxy.origin.problems == [])
     }
 
     @Test(arguments: [
@@ -90,16 +90,16 @@ struct FieldTests {
         ("keep", "Authorization: Basic bWluZQ==\r\nConnection: Authorization", ["Bearer T1"]),
     ])
     func `the program's own Authorization, by on_existing`(rule: String, field: String, sent: [String]) async throws {
-        let ground = try await Ground(upstream: "on_existing: \(rule)")
-        #expect(try await ground.request(fields: [field]).status == 200)
-        #expect(ground.origin.requests.map(\.authorization) == [sent])
+        let proxy = try await ProxyInProcess(upstream: "on_existing: \(rule)")
+        #expect(try await proxy.request(fields: [field]).status == 200)
+        #expect(proxy.origin.requests.map(\.authorization) == [sent])
     }
 
     @Test func `on_existing: reject refuses, and nothing is sent`() async throws {
-        let ground = try await Ground(upstream: "on_existing: reject")
-        let response = try await ground.request(fields: ["authorization: Basic bWluZQ=="])
+        let proxy = try await ProxyInProcess(upstream: "on_existing: reject")
+        let response = try await proxy.request(fields: ["authorization: Basic bWluZQ=="])
         try expectProblem(response, 403, "http_request_denied", "own-credential")
-        #expect(ground.origin.requests.isEmpty)
+        #expect(proxy.origin.requests.isEmpty)
     }
 
     @Test(arguments: [
@@ -110,9 +110,9 @@ struct FieldTests {
     func `the token in another field or scheme, in place of the program's`(
         inject: String, name: String, value: String
     ) async throws {
-        let ground = try await Ground(upstream: "inject: \(inject)")
-        _ = try await ground.request(fields: ["\(name.lowercased()): mine", "X-Other: 1"])
-        let request = try #require(ground.origin.requests.first)
+        let proxy = try await ProxyInProcess(upstream: "inject: \(inject)")
+        _ = try await proxy.request(fields: ["\(name.lowercased()): mine", "X-Other: 1"])
+        let request = try #require(proxy.origin.requests.first)
         #expect(request.values(name) == [value])
         #expect(request.values("X-Other") == ["1"])
         if name != "Authorization" { #expect(request.authorization == []) }
@@ -127,29 +127,29 @@ struct FieldTests {
         ("/a?access_token_2=x", "/a?access_token_2=x&access_token=T1"), ("/a?", "/a?access_token=T1"),
     ])
     func `the token in the query`(target: String, sent: String) async throws {
-        let ground = try await Ground(upstream: "inject: {query: access_token}\nallow_deprecated: true")
-        _ = try await ground.request("GET", "http://api.test\(target)", fields: ["Authorization: Basic bWluZQ=="])
-        let request = try #require(ground.origin.requests.first)
+        let proxy = try await ProxyInProcess(upstream: "inject: {query: access_token}\nallow_deprecated: true")
+        _ = try await proxy.request("GET", "http://api.test\(target)", fields: ["Authorization: Basic bWluZQ=="])
+        let request = try #require(proxy.origin.requests.first)
         #expect(request.target == sent)
         #expect(request.authorization == ["Basic bWluZQ=="])
     }
 
     @Test func `no token on TRACE`() async throws {
-        let ground = try await Ground()
-        #expect(try await ground.request("TRACE").status == 200)
-        #expect(ground.origin.requests.map(\.authorization) == [[]])
-        #expect(ground.endpoint.requests.isEmpty)
+        let proxy = try await ProxyInProcess()
+        #expect(try await proxy.request("TRACE").status == 200)
+        #expect(proxy.origin.requests.map(\.authorization) == [[]])
+        #expect(proxy.endpoint.requests.isEmpty)
     }
 
     @Test func `an upstream without a client gets what the program sent`() async throws {
-        let ground = try await Ground(
+        let proxy = try await ProxyInProcess(
             more: """
                 - host: plain.test
                   url: ORIGIN
                 """)
-        _ = try await ground.request("GET", "http://plain.test/", fields: ["Authorization: Basic bWluZQ=="])
-        _ = try await ground.request("GET", "http://plain.test/")
-        #expect(ground.origin.requests.map(\.authorization) == [["Basic bWluZQ=="], []])
-        #expect(ground.endpoint.requests.isEmpty)
+        _ = try await proxy.request("GET", "http://plain.test/", fields: ["Authorization: Basic bWluZQ=="])
+        _ = try await proxy.request("GET", "http://plain.test/")
+        #expect(proxy.origin.requests.map(\.authorization) == [["Basic bWluZQ=="], []])
+        #expect(proxy.endpoint.requests.isEmpty)
     }
 }

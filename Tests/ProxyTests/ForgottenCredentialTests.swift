@@ -5,25 +5,25 @@ import Testing
 
 @testable import Proxy
 
-@Suite("a token that has gone leaves nothing with the loops", .grounds, .timeLimit(.minutes(1)))
+@Suite("a token that has gone leaves nothing with the loops", .stopsProxies, .timeLimit(.minutes(1)))
 struct ForgottenCredentialTests {
     @Test(arguments: [1, 2])
     func `what was made of it for requests is wiped`(threads: Int) async throws {
-        let ground = try await Ground(threads: threads)
-        for _ in 0..<10 { #expect(try await ground.request().status == 200) }
-        #expect(try await holders(ground) >= 1)
-        try await ground.client.clearAccessToken()
+        let proxy = try await ProxyInProcess(threads: threads)
+        for _ in 0..<10 { #expect(try await proxy.request().status == 200) }
+        #expect(try await holders(proxy) >= 1)
+        try await proxy.client.clearAccessToken()
         let deadline = ContinuousClock.now + .seconds(10)
-        while try await holders(ground) > 0 {
+        while try await holders(proxy) > 0 {
             guard ContinuousClock.now < deadline else { throw TestFailure("the credential is still there") }
             try await Task.sleep(for: .milliseconds(5))
         }
-        #expect(try await ground.request().status == 200)
+        #expect(try await proxy.request().status == 200)
     }
 
-    private func holders(_ ground: Ground) async throws -> Int {
+    private func holders(_ proxy: ProxyInProcess) async throws -> Int {
         var count = 0
-        for shard in ground.server.currentShards {
+        for shard in proxy.server.currentShards {
             count += try await shard.loop.run { shard.value.upstreams.filter(\.hasCredential).count }
         }
         return count

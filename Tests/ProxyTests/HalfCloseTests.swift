@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@Suite("a client that ends its side gets the answers to all it has asked", .grounds, .timeLimit(.minutes(1)))
+@Suite("a client that ends its side gets the answers to all it has asked", .stopsProxies, .timeLimit(.minutes(1)))
 struct HalfCloseTests {
     private static let whole = ["", "Content-Length: 5", "Transfer-Encoding: chunked"]
 
@@ -14,29 +14,29 @@ struct HalfCloseTests {
     @Test(arguments: whole, [true, false])
     func `while the upstream thinks`(framing: String, atOnce: Bool) async throws {
         let gate = Gate()
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             try exchange.readBody()
             gate.wait()
             try exchange.respond(body: "the answer")
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send(Self.request(framing))
         if atOnce { client.finishSending() }
-        _ = try await ground.origin.completeRequests(1)
+        _ = try await proxy.origin.completeRequests(1)
         if !atOnce { client.finishSending() }
         try await Task.sleep(for: .milliseconds(100))
         gate.open()
         #expect(try await client.response().text == "the answer")
         #expect(try await client.readToEnd(within: .seconds(2)).isEmpty)
-        #expect(ground.origin.requests.count == 1)
+        #expect(proxy.origin.requests.count == 1)
     }
 
     @Test func `three hundred of them, at once`() async throws {
-        let ground = try await Ground { try $0.respond(body: "ok") }
+        let proxy = try await ProxyInProcess { try $0.respond(body: "ok") }
         try await withThrowingTaskGroup(of: Int.self) { group in
             for number in 0..<300 {
                 group.addTask {
-                    let client = try await ground.connect()
+                    let client = try await proxy.connect()
                     try await client.send(Self.request(Self.whole[number % 3]))
                     client.finishSending()
                     return try await client.response().status
@@ -54,8 +54,8 @@ struct HalfCloseTests {
             gate.wait()
             return .token("T1")
         }
-        let ground = try await Ground(endpoint: endpoint)
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess(endpoint: endpoint)
+        let client = try await proxy.connect()
         try await client.send(message())
         _ = try await endpoint.requests(1)
         client.finishSending()
@@ -67,14 +67,14 @@ struct HalfCloseTests {
 
     @Test func `while the answer comes piece by piece`() async throws {
         let gate = Gate()
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             try exchange.startChunked()
             try exchange.chunk("first")
             gate.wait()
             try exchange.chunk("then")
             try exchange.lastChunk()
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send(message())
         _ = try await client.read(until: "first\r\n")
         client.finishSending()
@@ -85,12 +85,12 @@ struct HalfCloseTests {
 
     @Test func `several requests sent one behind the other`() async throws {
         let gate = Gate()
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             try exchange.readBody()
             gate.wait()
             try exchange.respond(body: exchange.head.target)
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         let paths = (0..<20).map { "/\($0)" }
         try await client.send(
             paths.enumerated().map { Self.request(Self.whole[$0.offset % 3], path: $0.element) }.joined())
@@ -104,11 +104,11 @@ struct HalfCloseTests {
     @Test(arguments: ["", "Connection: keep-alive\r\n"])
     func `of HTTP 1.0`(field: String) async throws {
         let gate = Gate()
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             gate.wait()
             try exchange.respond(body: "old")
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send("GET http://api.test/ HTTP/1.0\r\nHost: api.test\r\n\(field)\r\n")
         client.finishSending()
         try await Task.sleep(for: .milliseconds(100))
@@ -118,8 +118,8 @@ struct HalfCloseTests {
     }
 
     @Test func `a refusal, too`() async throws {
-        let ground = try await Ground()
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess()
+        let client = try await proxy.connect()
         try await client.send(message("GET", "http://nobody.test/"))
         client.finishSending()
         #expect(try await client.response().status == 403)
@@ -128,23 +128,23 @@ struct HalfCloseTests {
 
     @Test(arguments: ["Content-Length: 10\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"])
     func `one that ends within a body is told so, and its upload never looks whole`(rest: String) async throws {
-        let ground = try await Ground()
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess()
+        let client = try await proxy.connect()
         try await client.send("POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\(rest)")
         client.finishSending()
         try expectProblem(try await client.response(), 400, "http_request_error", "body-cut")
         #expect(try await client.readToEnd(within: .seconds(5)).isEmpty)
-        let origin = ground.origin
+        let origin = proxy.origin
         try await eventually("the upstream's connection ends") { origin.connections.allSatisfy(\.isOver) }
         #expect(!origin.requests.contains { $0.isComplete })
     }
 
     @Test func `one that ends within a body whose answer is under way is cut`() async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             try exchange.send("HTTP/1.1 200 Early\r\nContent-Length: 500\r\n\r\nearly")
             _ = exchange.waitForPeerToLeave()
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send("POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\nContent-Length: 10\r\n\r\nhello")
         _ = try await client.read(until: "early")
         client.finishSending()
@@ -153,8 +153,8 @@ struct HalfCloseTests {
 
     @Test func `an offer to upgrade is answered, too`() async throws {
         let far = try RawListener()
-        let ground = try await Ground.upgrading(far)
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess.upgrading(far)
+        let client = try await proxy.connect()
         try await client.send(handshake())
         let end = try await far.accept()
         _ = try await end.read(until: "\r\n\r\n")
@@ -168,16 +168,16 @@ struct HalfCloseTests {
 
     @Test func `one that is gone is noticed at the next byte for it`() async throws {
         let gate = Gate()
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             gate.wait()
             try exchange.flood(1 << 30)
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send(message())
-        _ = try await ground.origin.completeRequests(1)
+        _ = try await proxy.origin.completeRequests(1)
         client.close()
         gate.open()
-        let origin = ground.origin
+        let origin = proxy.origin
         try await eventually("the upstream's connection ends", within: .seconds(2)) { origin.connections[0].isOver }
     }
 }

@@ -1,43 +1,43 @@
 import TestSupport
 import Testing
 
-@Suite("the proxy counts and names itself on the way", .grounds)
+@Suite("the proxy counts and names itself on the way", .stopsProxies)
 struct HopTests {
     @Test func `Via names it in both directions, behind those who were there before`() async throws {
-        let ground = try await Ground { try $0.respond(fields: [("Via", "1.0 other")]) }
-        let response = try await ground.request(fields: ["Via: 1.1 first"])
+        let proxy = try await ProxyInProcess { try $0.respond(fields: [("Via", "1.0 other")]) }
+        let response = try await proxy.request(fields: ["Via: 1.1 first"])
         #expect(response.fields.filter { $0.name == "Via" }.map(\.value) == ["1.0 other", "1.1 heimdallr-proxy"])
-        #expect(ground.origin.requests[0].values("Via") == ["1.1 first", "1.1 heimdallr-proxy"])
+        #expect(proxy.origin.requests[0].values("Via") == ["1.1 first", "1.1 heimdallr-proxy"])
     }
 
     @Test func `what comes back again and again is a circle, whichever way it came`() async throws {
-        let ground = try await Ground()
+        let proxy = try await ProxyInProcess()
         let own = "1.1 heimdallr-proxy"
         let eight = Array(repeating: own, count: 8)
         for fields in [eight.map { "Via: \($0)" }, ["Via: \(eight.joined(separator: ",\t"))"]] {
-            let refused = try await ground.request(fields: fields)
+            let refused = try await proxy.request(fields: fields)
             #expect(refused.status == 508)
             #expect(refused.field("Proxy-Status")?.contains("proxy_loop_detected") == true)
         }
-        #expect(ground.origin.requests.isEmpty)
+        #expect(proxy.origin.requests.isEmpty)
         let seven = Array(repeating: own, count: 7).joined(separator: ", ")
         let others = Array(repeating: "1.1 my-heimdallr-proxy, 1.1 heimdallr-proxy-2", count: 20).joined(separator: ",")
-        #expect(try await ground.request(fields: ["Via: \(seven)", "Via: \(others)"]).status == 200)
+        #expect(try await proxy.request(fields: ["Via: \(seven)", "Via: \(others)"]).status == 200)
     }
 
     @Test(arguments: ["TRACE", "OPTIONS"])
     func `Max-Forwards counts down, and no further than to here`(method: String) async throws {
-        let ground = try await Ground()
-        _ = try await ground.request(method, fields: ["Max-Forwards: 3"])
-        #expect(ground.origin.requests.map { $0.values("Max-Forwards") } == [["2"]])
-        let last = try await ground.request(method, fields: ["Max-Forwards: 0"])
+        let proxy = try await ProxyInProcess()
+        _ = try await proxy.request(method, fields: ["Max-Forwards: 3"])
+        #expect(proxy.origin.requests.map { $0.values("Max-Forwards") } == [["2"]])
+        let last = try await proxy.request(method, fields: ["Max-Forwards: 0"])
         #expect(last.status == 200)
-        #expect(ground.origin.requests.count == 1)
+        #expect(proxy.origin.requests.count == 1)
     }
 
     @Test func `TRACE that ends here shows what came, but no secret`() async throws {
-        let ground = try await Ground()
-        let response = try await ground.request(
+        let proxy = try await ProxyInProcess()
+        let response = try await proxy.request(
             "TRACE",
             fields: ["Max-Forwards: 0", "X-Mine: seen", "Authorization: Basic c2VjcmV0", "Cookie: id=secret"])
         #expect(response.field("Content-Type") == "message/http")
@@ -48,27 +48,27 @@ struct HopTests {
     }
 
     @Test func `other methods' Max-Forwards is nobody's business`() async throws {
-        let ground = try await Ground()
-        #expect(try await ground.request(fields: ["Max-Forwards: 0"]).text == "ok")
-        #expect(ground.origin.requests[0].values("Max-Forwards") == ["0"])
+        let proxy = try await ProxyInProcess()
+        #expect(try await proxy.request(fields: ["Max-Forwards: 0"]).text == "ok")
+        #expect(proxy.origin.requests[0].values("Max-Forwards") == ["0"])
     }
 
     @Test(arguments: ["x", "-1", "1.5", "1 1"])
     func `a count that is none is refused`(count: String) async throws {
-        let ground = try await Ground()
-        #expect(try await ground.request("OPTIONS", fields: ["Max-Forwards: \(count)"]).status == 400)
-        #expect(ground.origin.requests.isEmpty)
+        let proxy = try await ProxyInProcess()
+        #expect(try await proxy.request("OPTIONS", fields: ["Max-Forwards: \(count)"]).status == 400)
+        #expect(proxy.origin.requests.isEmpty)
     }
 
     @Test func `TRACE carries no token`() async throws {
-        let ground = try await Ground()
-        _ = try await ground.request("TRACE")
-        #expect(ground.origin.requests.map(\.authorization) == [[]])
+        let proxy = try await ProxyInProcess()
+        _ = try await proxy.request("TRACE")
+        #expect(proxy.origin.requests.map(\.authorization) == [[]])
     }
 
     @Test func `an expectation without a body ends here`() async throws {
-        let ground = try await Ground()
-        #expect(try await ground.request(fields: ["Expect: 100-continue"]).text == "ok")
-        #expect(ground.origin.requests[0].values("Expect").isEmpty)
+        let proxy = try await ProxyInProcess()
+        #expect(try await proxy.request(fields: ["Expect: 100-continue"]).text == "ok")
+        #expect(proxy.origin.requests[0].values("Expect").isEmpty)
     }
 }

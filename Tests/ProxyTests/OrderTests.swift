@@ -2,14 +2,15 @@ import TestSupport
 import Testing
 
 @Suite(
-    "one connection carries many requests, and their answers in order", .grounds, .serialized, .timeLimit(.minutes(1)))
+    "one connection carries many requests, and their answers in order", .stopsProxies, .serialized,
+    .timeLimit(.minutes(1)))
 struct OrderTests {
     @Test func `pipelined requests, problems among them, are answered in order`() async throws {
-        let ground = try await Ground(upstream: "paths: [/v1/]") { exchange in
+        let proxy = try await ProxyInProcess(upstream: "paths: [/v1/]") { exchange in
             if exchange.head.target == "/v1/1" { exchange.pause(.milliseconds(50)) }
             try exchange.respond(fields: [("X-Target", exchange.head.target)], body: exchange.head.target)
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send(
             message("GET", "http://api.test/v1/1") + message("GET", "http://nobody.test/")
                 + message("POST", "http://api.test/v1/2", body: "hello") + message("HEAD", "http://api.test/v1/3")
@@ -24,21 +25,21 @@ struct OrderTests {
         try expectProblem(
             try await client.response(), 403, "http_request_denied", "not-covered", upstream: nil)
         #expect(try await client.response().text == "/v1/4")
-        #expect(ground.origin.requests.map(\.target) == ["/v1/1", "/v1/2", "/v1/3", "/v1/4"])
-        #expect(ground.origin.requests[1].text == "hello")
+        #expect(proxy.origin.requests.map(\.target) == ["/v1/1", "/v1/2", "/v1/3", "/v1/4"])
+        #expect(proxy.origin.requests[1].text == "hello")
     }
 
     @Test func `large answers on kept connections are whole, however often they pause`() async throws {
         let body = String(repeating: "x", count: 300_000)
-        let ground = try await Ground { try $0.respond(body: body) }
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess { try $0.respond(body: body) }
+        let client = try await proxy.connect()
         try await client.send((0..<40).map { message("GET", "http://api.test/\($0)") }.joined())
         for _ in 0..<40 { #expect(try await client.response().body.count == body.utf8.count) }
     }
 
     @Test func `five hundred pipelined requests, whose sender reads only afterwards`() async throws {
-        let ground = try await Ground { try $0.respond(body: String(repeating: $0.head.target, count: 100)) }
-        let client = try await ground.connect(receiveBuffer: 4096)
+        let proxy = try await ProxyInProcess { try $0.respond(body: String(repeating: $0.head.target, count: 100)) }
+        let client = try await proxy.connect(receiveBuffer: 4096)
         let requests = (0..<500).map { message("GET", "http://api.test/\($0)") }.joined()
         async let sent: Void = client.send(requests)
         for number in 0..<500 {
@@ -48,18 +49,18 @@ struct OrderTests {
     }
 
     @Test func `a head that comes byte by byte`() async throws {
-        let ground = try await Ground()
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess()
+        let client = try await proxy.connect()
         for byte in message("GET", "http://api.test/slow", fields: ["X-One: two"]).utf8 {
             try await client.send([byte])
         }
         #expect(try await client.response().status == 200)
-        #expect(ground.origin.requests.map(\.target) == ["/slow"])
+        #expect(proxy.origin.requests.map(\.target) == ["/slow"])
     }
 
     @Test func `a body and the next request in one piece`() async throws {
-        let ground = try await Ground { try $0.respond(body: try $0.readBody().text) }
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess { try $0.respond(body: try $0.readBody().text) }
+        let client = try await proxy.connect()
         try await client.send(
             "POST http://api.test/1 HTTP/1.1\r\nHost: api.test\r\nTransfer-Encoding: chunked\r\n\r\n"
                 + "3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n" + message("POST", "http://api.test/2", body: "second"))
@@ -76,8 +77,8 @@ struct OrderTests {
     func `the connection stays as long as the program wants it`(
         version: String, field: String, stays: Bool
     ) async throws {
-        let ground = try await Ground()
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess()
+        let client = try await proxy.connect()
         try await client.send("GET /1 \(version)\r\nHost: api.test\r\n\(field)\r\n")
         let response = try await client.response()
         #expect(response.text == "ok")
@@ -93,8 +94,8 @@ struct OrderTests {
 
     @Test(arguments: [true, false])
     func `a problem leaves an HTTP 1.0 client in no doubt about the connection`(keeps: Bool) async throws {
-        let ground = try await Ground()
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess()
+        let client = try await proxy.connect()
         try await client.send(
             "GET /1 HTTP/1.0\r\nHost: nobody.test\r\n\(keeps ? "Connection: keep-alive\r\n" : "")\r\n")
         let response = try await client.response()
@@ -108,24 +109,24 @@ struct OrderTests {
     }
 
     @Test func `HTTP 1.0 gets a chunked answer as bytes to the end of the connection`() async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             try exchange.startChunked(fields: [("Trailer", "X-End")])
             try exchange.chunk("one ")
             try exchange.chunk("two")
             try exchange.lastChunk(trailers: [("X-End", "1")])
         }
-        let response = try await ground.send("GET / HTTP/1.0\r\nHost: api.test\r\nConnection: keep-alive\r\n\r\n")
+        let response = try await proxy.send("GET / HTTP/1.0\r\nHost: api.test\r\nConnection: keep-alive\r\n\r\n")
         #expect(response.text == "one two")
         #expect(response.endedByClose)
         #expect(response.field("Transfer-Encoding") == nil)
         #expect(response.field("Connection") == "close")
-        #expect(ground.origin.requests.map(\.version) == ["HTTP/1.1"])
-        #expect(ground.origin.requests.first?.values("Via") == ["1.0 heimdallr-proxy"])
+        #expect(proxy.origin.requests.map(\.version) == ["HTTP/1.1"])
+        #expect(proxy.origin.requests.first?.values("Via") == ["1.0 heimdallr-proxy"])
     }
 
     @Test(arguments: [("HEAD", 200), ("GET", 204), ("GET", 304), ("HEAD", 404)])
     func `what has no body ends at its head, and the next answer follows`(method: String, status: Int) async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             if exchange.head.target == "/first" {
                 let length = status == 204 ? "" : "Content-Length: 1000\r\n"
                 try exchange.send("HTTP/1.1 \(status) Short\r\n\(length)X-Only: head\r\n\r\n")
@@ -133,7 +134,7 @@ struct OrderTests {
                 try exchange.respond(body: "next")
             }
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send(message(method, "http://api.test/first") + message("GET", "http://api.test/second"))
         let first = try await client.response(to: method)
         #expect(first.status == status)
@@ -143,32 +144,32 @@ struct OrderTests {
     }
 
     @Test func `HEAD with a body, too`() async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             try exchange.readBody()
             try exchange.respond(fields: [("X-Only", "head")], body: "never seen")
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send(
             message("HEAD", "http://api.test/first", body: "hello") + message("GET", "http://api.test/second"))
         #expect(try await client.response(to: "HEAD").field("Content-Length") == "10")
         #expect(try await client.response().text == "never seen")
-        #expect(ground.origin.requests.first?.text == "hello")
+        #expect(proxy.origin.requests.first?.text == "hello")
     }
 
     @Test func `connections to the upstream are kept for the next request, whoever sends it`() async throws {
-        let ground = try await Ground()
-        for _ in 0..<5 { _ = try await ground.request() }
-        #expect(ground.origin.connections.count == 1)
-        #expect(ground.endpoint.requests.count == 1)
+        let proxy = try await ProxyInProcess()
+        for _ in 0..<5 { _ = try await proxy.request() }
+        #expect(proxy.origin.connections.count == 1)
+        #expect(proxy.endpoint.requests.count == 1)
     }
 
     @Test func `several loops serve one port`() async throws {
-        let ground = try await Ground(threads: 3)
+        let proxy = try await ProxyInProcess(threads: 3)
         try await withThrowingTaskGroup(of: Int.self) { group in
-            for _ in 0..<40 { group.addTask { try await ground.request().status } }
+            for _ in 0..<40 { group.addTask { try await proxy.request().status } }
             for try await status in group { #expect(status == 200) }
         }
-        #expect(ground.origin.requests.count == 40)
-        #expect(ground.endpoint.requests.count == 1)
+        #expect(proxy.origin.requests.count == 40)
+        #expect(proxy.endpoint.requests.count == 1)
     }
 }

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@Suite("rules hold for what a server may take for method and path", .grounds, .serialized, .timeLimit(.minutes(1)))
+@Suite("rules hold for what a server may take for method and path", .stopsProxies, .serialized, .timeLimit(.minutes(1)))
 struct OverrideTests {
     @Test(arguments: [
         "X-HTTP-Method-Override: DELETE", "x-http-method: PUT", "X-Method-Override: DELETE",
@@ -10,13 +10,13 @@ struct OverrideTests {
         "X.HTTP.Method.Override: PUT", "_METHOD: PUT", "Method-Override: PUT",
     ])
     func `a method in a field is refused where there are methods`(field: String) async throws {
-        let limited = try await Ground(upstream: "methods: [GET, POST]")
+        let limited = try await ProxyInProcess(upstream: "methods: [GET, POST]")
         try expectProblem(
             try await limited.request("POST", fields: [field], body: "x"), 403, "http_request_denied", "method-override"
         )
         #expect(limited.origin.requests.isEmpty)
         #expect(limited.endpoint.requests.isEmpty)
-        let open = try await Ground()
+        let open = try await ProxyInProcess()
         #expect(try await open.request("POST", fields: [field], body: "x").status == 200)
     }
 
@@ -29,23 +29,23 @@ struct OverrideTests {
         "/?x%2Dhttp%2Dverb=PUT", "/?&&_m%65thod=PUT",
     ])
     func `a method in the query, too`(target: String) async throws {
-        let limited = try await Ground(upstream: "methods: [GET, POST]")
+        let limited = try await ProxyInProcess(upstream: "methods: [GET, POST]")
         try expectProblem(
             try await limited.request("POST", "http://api.test\(target)", body: "x"), 403, "http_request_denied",
             "method-override")
-        let open = try await Ground()
+        let open = try await ProxyInProcess()
         #expect(try await open.request("POST", "http://api.test\(target)", body: "x").status == 200)
     }
 
     @Test func `what Connection names ends here, and what only looks alike passes`() async throws {
-        let ground = try await Ground(upstream: "methods: [GET]")
+        let proxy = try await ProxyInProcess(upstream: "methods: [GET]")
         #expect(
-            try await ground.request(
+            try await proxy.request(
                 "GET",
                 "http://api.test/_method?method=x&x_method=y&httpMethod=z&a[_method]=b&_methods=c&q=_method=d&%u=&%",
                 fields: ["Connection: X-HTTP-Method", "X-HTTP-Method: PUT", "X-HTTP-Methods: PUT", "Method: PUT"]
             ).status == 200)
-        #expect(ground.origin.requests.first?.values("X-HTTP-Method") == [])
+        #expect(proxy.origin.requests.first?.values("X-HTTP-Method") == [])
     }
 
     @Test(arguments: [
@@ -54,23 +54,23 @@ struct OverrideTests {
         "X-Script-Name: /admin",
     ])
     func `a path in a field is refused where there are paths, or a path in the url`(field: String) async throws {
-        for ground in [try await Ground(upstream: "paths: [/v1/]"), try await Ground(url: "/v1")] {
+        for proxy in [try await ProxyInProcess(upstream: "paths: [/v1/]"), try await ProxyInProcess(url: "/v1")] {
             try expectProblem(
-                try await ground.request("GET", "http://api.test/v1/x", fields: [field]), 403, "http_request_denied",
+                try await proxy.request("GET", "http://api.test/v1/x", fields: [field]), 403, "http_request_denied",
                 "path-override")
-            #expect(ground.origin.requests.isEmpty)
+            #expect(proxy.origin.requests.isEmpty)
         }
-        #expect(try await Ground().request(fields: [field]).status == 200)
+        #expect(try await ProxyInProcess().request(fields: [field]).status == 200)
     }
 
     @Test func `OPTIONS for all of it has no query for a token`() async throws {
-        let ground = try await Ground(upstream: "inject: {query: access_token}\nallow_deprecated: true")
-        let response = try await ground.send("OPTIONS * HTTP/1.1\r\nHost: api.test\r\n\r\n", method: "OPTIONS")
+        let proxy = try await ProxyInProcess(upstream: "inject: {query: access_token}\nallow_deprecated: true")
+        let response = try await proxy.send("OPTIONS * HTTP/1.1\r\nHost: api.test\r\n\r\n", method: "OPTIONS")
         try expectProblem(response, 400, "http_request_error", "no-query")
-        #expect(ground.origin.requests.isEmpty)
-        #expect(try await ground.request("OPTIONS", "http://api.test/x").status == 200)
-        #expect(ground.origin.requests.first?.target == "/x?access_token=T1")
-        let unsigned = try await Ground()
+        #expect(proxy.origin.requests.isEmpty)
+        #expect(try await proxy.request("OPTIONS", "http://api.test/x").status == 200)
+        #expect(proxy.origin.requests.first?.target == "/x?access_token=T1")
+        let unsigned = try await ProxyInProcess()
         #expect(
             try await unsigned.send("OPTIONS * HTTP/1.1\r\nHost: api.test\r\n\r\n", method: "OPTIONS").status == 200)
         #expect(unsigned.origin.requests.first?.authorization == ["Bearer T1"])

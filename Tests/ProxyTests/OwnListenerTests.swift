@@ -4,29 +4,29 @@ import Reactor
 import TestSupport
 import Testing
 
-@Suite("requests never come back to this process", .grounds, .serialized, .timeLimit(.minutes(1)))
+@Suite("requests never come back to this process", .stopsProxies, .serialized, .timeLimit(.minutes(1)))
 struct OwnListenerTests {
     /// Stands for the admin port: somebody in this process listens there.
-    private func ground(_ more: String = "", admin: RecordingOrigin) async throws -> Ground {
-        let ground = try await Ground(
+    private func proxy(_ more: String = "", admin: RecordingOrigin) async throws -> ProxyInProcess {
+        let proxy = try await ProxyInProcess(
             proxy: "unmatched: forward\nprivate_networks: [0.0.0.0/0, \"::/0\"]\nconnect: tunnel\ntunnels: [\"*\"]",
             more: more)
-        ground.server.own.add(SocketAddress(.ipv4(address: 0x7f00_0001, port: admin.port)))
-        return ground
+        proxy.server.own.add(SocketAddress(.ipv4(address: 0x7f00_0001, port: admin.port)))
+        return proxy
     }
 
     @Test(arguments: ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0.0.0.0"])
     func `a listener that began later is ours, too`(host: String) async throws {
         let admin = try RecordingOrigin()
-        let ground = try await ground(
+        let proxy = try await proxy(
             "- host: round.test\n  url: http://\(host):\(admin.port)\n  allow_plaintext: true", admin: admin)
         try expectProblem(
-            try await ground.request("GET", "http://\(host):\(admin.port)/status"), 508, "proxy_loop_detected", "loop",
+            try await proxy.request("GET", "http://\(host):\(admin.port)/status"), 508, "proxy_loop_detected", "loop",
             upstream: "unmatched")
         try expectProblem(
-            try await ground.request("GET", "http://round.test/status"), 508, "proxy_loop_detected", "loop",
+            try await proxy.request("GET", "http://round.test/status"), 508, "proxy_loop_detected", "loop",
             upstream: "round.test")
-        let tunnel = try await ground.send(
+        let tunnel = try await proxy.send(
             "CONNECT \(host):\(admin.port) HTTP/1.1\r\nHost: \(host):\(admin.port)\r\n\r\n", method: "CONNECT")
         #expect(tunnel.status == 508)
         #expect(admin.connections.isEmpty)

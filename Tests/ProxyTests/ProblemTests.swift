@@ -3,18 +3,18 @@ import TestSupport
 import Testing
 
 @Suite(
-    "every way to fail has its status, its Proxy-Status and a problem that says what to do", .grounds,
+    "every way to fail has its status, its Proxy-Status and a problem that says what to do", .stopsProxies,
     .timeLimit(.minutes(1)))
 struct ProblemTests {
     @Test func `a host that no upstream names`() async throws {
-        let ground = try await Ground()
-        let response = try await ground.request("GET", "http://nobody.test/")
+        let proxy = try await ProxyInProcess()
+        let response = try await proxy.request("GET", "http://nobody.test/")
         try expectProblem(response, 403, "http_request_denied", "no-upstream", upstream: nil)
     }
 
     @Test func `CONNECT is told to use http`() async throws {
-        let ground = try await Ground()
-        let response = try await ground.send(
+        let proxy = try await ProxyInProcess()
+        let response = try await proxy.send(
             "CONNECT api.test:443 HTTP/1.1\r\nHost: api.test:443\r\n\r\n", method: "CONNECT")
         try expectProblem(response, 403, "http_request_denied", "connect-refused", upstream: nil)
         #expect(response.text.contains("http://"))
@@ -22,44 +22,44 @@ struct ProblemTests {
     }
 
     @Test func `a name that does not resolve`() async throws {
-        let ground = try await Ground(more: Self.leg("http://does-not-exist.invalid"))
-        try expectProblem(try await Self.ask(ground), 502, "dns_error", "dns", upstream: "leg.test")
+        let proxy = try await ProxyInProcess(more: Self.leg("http://does-not-exist.invalid"))
+        try expectProblem(try await Self.ask(proxy), 502, "dns_error", "dns", upstream: "leg.test")
     }
 
     @Test func `a port where nobody listens`() async throws {
-        let ground = try await Ground(more: Self.leg("http://127.0.0.1:\(try freePort())"))
+        let proxy = try await ProxyInProcess(more: Self.leg("http://127.0.0.1:\(try freePort())"))
         try expectProblem(
-            try await Self.ask(ground), 502, "connection_refused", "connection-refused", upstream: "leg.test")
+            try await Self.ask(proxy), 502, "connection_refused", "connection-refused", upstream: "leg.test")
     }
 
     @Test func `a host that does not take the connection`() async throws {
         let deaf = try DeafPort()
-        let ground = try await Ground(
+        let proxy = try await ProxyInProcess(
             more: Self.leg("http://127.0.0.1:\(deaf.port)", "connect_timeout: 200ms"))
         try expectProblem(
-            try await Self.ask(ground), 504, "connection_timeout", "connection-timeout", upstream: "leg.test")
+            try await Self.ask(proxy), 504, "connection_timeout", "connection-timeout", upstream: "leg.test")
     }
 
     @Test func `a certificate of nobody we trust`() async throws {
-        let nginx = try await Nginx(certificate: try await PrivateCA().server())
-        let ground = try await Ground(more: Self.leg("https://127.0.0.1:\(nginx.httpsPort)"))
+        let nginx = try await Nginx.secure()
+        let proxy = try await ProxyInProcess(more: Self.leg("https://127.0.0.1:\(nginx.httpsPort)"))
         try expectProblem(
-            try await Self.ask(ground), 502, "tls_certificate_error", "tls-certificate", upstream: "leg.test")
+            try await Self.ask(proxy), 502, "tls_certificate_error", "tls-certificate", upstream: "leg.test")
     }
 
     @Test func `a port that does not speak TLS`() async throws {
         let plain = try await Nginx()
-        let ground = try await Ground(more: Self.leg("https://127.0.0.1:\(plain.httpPort)"))
-        try expectProblem(try await Self.ask(ground), 502, "tls_protocol_error", "tls", upstream: "leg.test")
+        let proxy = try await ProxyInProcess(more: Self.leg("https://127.0.0.1:\(plain.httpPort)"))
+        try expectProblem(try await Self.ask(proxy), 502, "tls_protocol_error", "tls", upstream: "leg.test")
     }
 
     @Test(arguments: ["", "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 103 Hints\r\nLink: x\r\n\r\n"])
     func `an upstream that says nothing, or nothing final`(first: String) async throws {
-        let ground = try await Ground(upstream: "response_timeout: 300ms\nidle_timeout: 100ms") { exchange in
+        let proxy = try await ProxyInProcess(upstream: "response_timeout: 300ms\nidle_timeout: 100ms") { exchange in
             try exchange.send(first)
             _ = exchange.waitForPeerToLeave()
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send(message())
         if !first.isEmpty { #expect(try await client.response().status / 100 == 1) }
         try expectProblem(try await client.response(), 504, "http_response_timeout", "response-timeout")
@@ -69,33 +69,33 @@ struct ProblemTests {
     }
 
     @Test func `an upstream that stalls within its answer is cut off`() async throws {
-        let ground = try await Ground(upstream: "idle_timeout: 200ms") { exchange in
+        let proxy = try await ProxyInProcess(upstream: "idle_timeout: 200ms") { exchange in
             try exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
             _ = exchange.waitForPeerToLeave()
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send(message())
         #expect(try await client.read(until: "half").contains("Content-Length: 10"))
         #expect(try await client.readToEnd().isEmpty)
     }
 
     @Test func `an upstream that closes without a word`() async throws {
-        let ground = try await Ground { $0.close() }
+        let proxy = try await ProxyInProcess { $0.close() }
         try expectProblem(
-            try await ground.request("POST", body: "x"), 502, "connection_terminated", "connection-lost")
+            try await proxy.request("POST", body: "x"), 502, "connection_terminated", "connection-lost")
     }
 
     @Test func `more requests than the upstream's max_connections wait, and not for ever`() async throws {
         let gate = Gate()
-        let ground = try await Ground(upstream: "max_connections: 2\nconnect_timeout: 300ms") { exchange in
+        let proxy = try await ProxyInProcess(upstream: "max_connections: 2\nconnect_timeout: 300ms") { exchange in
             gate.wait()
             try exchange.respond(body: "ok")
         }
-        let origin = ground.origin
-        async let first = ground.request()
-        async let second = ground.request()
+        let origin = proxy.origin
+        async let first = proxy.request()
+        async let second = proxy.request()
         try await eventually("two requests at the origin") { origin.requests.count == 2 }
-        let third = try await ground.request()
+        let third = try await proxy.request()
         try expectProblem(third, 503, "connection_limit_reached", "connection-limit")
         #expect(third.field("Retry-After") == "1")
         gate.open()
@@ -107,8 +107,8 @@ struct ProblemTests {
 
     @Test(arguments: ["GET /", "GET / HTTP/1.1\r\nHost: api.test\r\nX-Slow: ", "G"])
     func `a head that takes too long`(start: String) async throws {
-        let ground = try await Ground(proxy: "header_timeout: 300ms")
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess(proxy: "header_timeout: 300ms")
+        let client = try await proxy.connect()
         try await client.send(start)
         let response = try await client.response()
         try expectProblem(response, 408, "http_request_error", "slow-request", upstream: nil)
@@ -118,8 +118,8 @@ struct ProblemTests {
     }
 
     @Test func `a head that dribbles on takes too long, too`() async throws {
-        let ground = try await Ground(proxy: "header_timeout: 400ms")
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess(proxy: "header_timeout: 400ms")
+        let client = try await proxy.connect()
         try await client.send("GET / HTTP/1.1\r\nHost: api.test\r\n")
         let dribble = Task {
             for number in 0..<400 {
@@ -132,19 +132,19 @@ struct ProblemTests {
     }
 
     @Test func `a body that stalls`() async throws {
-        let ground = try await Ground(proxy: "idle_timeout: 2s")
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess(proxy: "idle_timeout: 2s")
+        let client = try await proxy.connect()
         try await client.send("POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\nContent-Length: 10\r\n\r\nhalf")
         try expectProblem(try await client.response(), 408, "http_request_error", "slow-request")
-        let origin = ground.origin
+        let origin = proxy.origin
         try await eventually("the upstream's connection ends") { origin.connections.allSatisfy(\.isOver) }
         #expect(origin.requests.first?.isComplete == false)
     }
 
     @Test func `a connection without a request closes after idle_timeout, without a word`() async throws {
-        let ground = try await Ground(proxy: "idle_timeout: 2s")
-        #expect(try await ground.connect().readToEnd().isEmpty)
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess(proxy: "idle_timeout: 2s")
+        #expect(try await proxy.connect().readToEnd().isEmpty)
+        let client = try await proxy.connect()
         try await client.send(message())
         #expect(try await client.response().status == 200)
         #expect(try await client.readToEnd().isEmpty)
@@ -155,42 +155,42 @@ struct ProblemTests {
         (String(repeating: "X-Many: y\r\n", count: 300) + "X: y", 431),
     ])
     func `a head that is too large`(field: String, status: Int) async throws {
-        let ground = try await Ground(proxy: "max_header_bytes: 4KiB")
-        let response = try await ground.request(fields: [field])
+        let proxy = try await ProxyInProcess(proxy: "max_header_bytes: 4KiB")
+        let response = try await proxy.request(fields: [field])
         try expectProblem(response, status, "http_request_error", upstream: nil)
         #expect(response.field("Connection") == "close")
-        #expect(ground.origin.requests.isEmpty)
+        #expect(proxy.origin.requests.isEmpty)
     }
 
     @Test func `a target that is too long`() async throws {
-        let ground = try await Ground(proxy: "max_header_bytes: 4KiB")
-        let response = try await ground.request("GET", "http://api.test/\(String(repeating: "x", count: 5000))")
+        let proxy = try await ProxyInProcess(proxy: "max_header_bytes: 4KiB")
+        let response = try await proxy.request("GET", "http://api.test/\(String(repeating: "x", count: 5000))")
         try expectProblem(response, 414, "http_request_error", upstream: nil)
     }
 
     @Test func `a body that says it is too large`() async throws {
-        let ground = try await Ground(proxy: "max_body_bytes: 10B")
-        let response = try await ground.request("POST", body: String(repeating: "x", count: 11))
+        let proxy = try await ProxyInProcess(proxy: "max_body_bytes: 10B")
+        let response = try await proxy.request("POST", body: String(repeating: "x", count: 11))
         try expectProblem(response, 413, "http_request_error", "body-too-large", upstream: nil)
         #expect(response.field("Connection") == "close")
-        #expect(ground.origin.requests.isEmpty)
-        #expect(try await ground.request("POST", body: String(repeating: "x", count: 10)).status == 200)
+        #expect(proxy.origin.requests.isEmpty)
+        #expect(try await proxy.request("POST", body: String(repeating: "x", count: 10)).status == 200)
     }
 
     @Test func `a chunked body that turns out too large`() async throws {
-        let ground = try await Ground(proxy: "max_body_bytes: 10B")
-        let response = try await ground.send(
+        let proxy = try await ProxyInProcess(proxy: "max_body_bytes: 10B")
+        let response = try await proxy.send(
             "POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\nTransfer-Encoding: chunked\r\n\r\n"
                 + "a\r\n0123456789\r\n1\r\nx\r\n0\r\n\r\n")
         try expectProblem(response, 413, "http_request_error", "body-too-large")
-        let origin = ground.origin
+        let origin = proxy.origin
         try await eventually("the upstream's connection ends") { origin.connections.allSatisfy(\.isOver) }
         #expect(!origin.requests.contains { $0.isComplete })
     }
 
     @Test func `a problem in answer to HEAD has no body, and to a large upload arrives whole`() async throws {
-        let ground = try await Ground()
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess()
+        let client = try await proxy.connect()
         try await client.send(message("HEAD", "http://nobody.test/") + message("GET", "http://api.test/"))
         let head = try await client.response(to: "HEAD")
         #expect(head.status == 403)
@@ -205,13 +205,13 @@ struct ProblemTests {
     }
 
     @Test func `bytes from the outside can't break out of a problem's JSON`() async throws {
-        let ground = try await Ground(
+        let proxy = try await ProxyInProcess(
             more: """
                 - host: "*.odd.test"
                   url: http://127.0.0.1:\(try freePort())
                 """)
         for path in ["/\"", "/%22%0d%0a", "/<script>"] {
-            let response = try await ground.request("GET", "http://x.odd.test\(path)")
+            let response = try await proxy.request("GET", "http://x.odd.test\(path)")
             try expectProblem(response, 502, "connection_refused", upstream: "*.odd.test")
             #expect(!response.text.contains("script"))
         }
@@ -221,20 +221,20 @@ struct ProblemTests {
 
     @Test func `a token endpoint that is down`() async throws {
         let endpoint = try TokenEndpoint([.status(503, fields: [("Retry-After", "7")])])
-        let ground = try await Ground(upstream: "token_wait: 300ms", endpoint: endpoint)
-        let response = try await ground.request()
+        let proxy = try await ProxyInProcess(upstream: "token_wait: 300ms", endpoint: endpoint)
+        let response = try await proxy.request()
         try expectProblem(response, 503, "proxy_internal_response", "no-token")
         let seconds = try #require(response.field("Retry-After").flatMap { Int($0) })
         #expect((1...7).contains(seconds))
-        #expect(ground.origin.requests.isEmpty)
+        #expect(proxy.origin.requests.isEmpty)
         try #require(
             try JSONSerialization.jsonObject(with: Data(response.body)) as? [String: Any]
         )["client"].map { #expect($0 as? String == "api") }
     }
 
     @Test func `a token endpoint that hangs holds requests no longer than token_wait`() async throws {
-        let ground = try await Ground(upstream: "token_wait: 300ms", endpoint: try TokenEndpoint([.silence]))
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess(upstream: "token_wait: 300ms", endpoint: try TokenEndpoint([.silence]))
+        let client = try await proxy.connect()
         try await client.send(message() + message("GET", "http://nobody.test/"))
         try expectProblem(try await client.response(), 503, "proxy_internal_response", "no-token")
         #expect(try await client.response().status == 403)
@@ -242,13 +242,13 @@ struct ProblemTests {
 
     @Test func `a token endpoint that refuses the client`() async throws {
         let endpoint = try TokenEndpoint([.error("invalid_client", status: 401, description: "secret words")])
-        let ground = try await Ground(endpoint: endpoint)
-        let response = try await ground.request()
+        let proxy = try await ProxyInProcess(endpoint: endpoint)
+        let response = try await proxy.request()
         try expectProblem(response, 502, "proxy_configuration_error", "client-refused")
         #expect(!response.text.contains("secret words"))
-        for _ in 0..<10 { #expect(try await ground.request().status == 502) }
+        for _ in 0..<10 { #expect(try await proxy.request().status == 502) }
         #expect(endpoint.requests.count <= 2)
-        #expect(ground.origin.requests.isEmpty)
+        #expect(proxy.origin.requests.isEmpty)
     }
 
     // MARK: Inside
@@ -257,7 +257,7 @@ struct ProblemTests {
         "- host: leg.test\n  url: \(url)\n\(more.indented(2))"
     }
 
-    private static func ask(_ ground: Ground) async throws -> RawResponse {
-        try await ground.request("GET", "http://leg.test/")
+    private static func ask(_ proxy: ProxyInProcess) async throws -> RawResponse {
+        try await proxy.request("GET", "http://leg.test/")
     }
 }

@@ -1,50 +1,50 @@
 import TestSupport
 import Testing
 
-@Suite("where requests may go, and by which way", .grounds, .serialized, .timeLimit(.minutes(1)))
+@Suite("where requests may go, and by which way", .stopsProxies, .serialized, .timeLimit(.minutes(1)))
 struct ReachTests {
     // MARK: Hosts that the configuration does not name
 
     @Test(arguments: ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]", "127.1.2.3"])
     func `unmatched: forward never reaches a private address`(host: String) async throws {
-        let ground = try await Ground(proxy: "unmatched: forward")
-        let response = try await ground.request("GET", "http://\(host):\(ground.origin.port)/")
+        let proxy = try await ProxyInProcess(proxy: "unmatched: forward")
+        let response = try await proxy.request("GET", "http://\(host):\(proxy.origin.port)/")
         try expectProblem(
             response, 403, "destination_ip_prohibited", "address-denied", upstream: "unmatched")
-        #expect(ground.origin.connections.isEmpty)
+        #expect(proxy.origin.connections.isEmpty)
     }
 
     @Test(arguments: ["2130706433", "0x7f.1", "0177.0.0.1", "127.1"])
     func `nor by another spelling of one`(host: String) async throws {
-        let ground = try await Ground(proxy: "unmatched: forward")
-        let response = try await ground.request("GET", "http://\(host):\(ground.origin.port)/")
+        let proxy = try await ProxyInProcess(proxy: "unmatched: forward")
+        let response = try await proxy.request("GET", "http://\(host):\(proxy.origin.port)/")
         #expect([400, 403, 502].contains(response.status))
-        #expect(ground.origin.connections.isEmpty)
+        #expect(proxy.origin.connections.isEmpty)
     }
 
     @Test func `private_networks are exceptions, and what goes there is not signed`() async throws {
-        let ground = try await Ground(proxy: "unmatched: forward\nprivate_networks: [127.0.0.0/8]")
-        let url = "http://localhost:\(ground.origin.port)/x?y"
-        #expect(try await ground.request("GET", url, fields: ["Authorization: Basic bWluZQ=="]).status == 200)
-        #expect(try await ground.request("POST", url, body: "hello").status == 200)
-        let requests = ground.origin.requests
+        let proxy = try await ProxyInProcess(proxy: "unmatched: forward\nprivate_networks: [127.0.0.0/8]")
+        let url = "http://localhost:\(proxy.origin.port)/x?y"
+        #expect(try await proxy.request("GET", url, fields: ["Authorization: Basic bWluZQ=="]).status == 200)
+        #expect(try await proxy.request("POST", url, body: "hello").status == 200)
+        let requests = proxy.origin.requests
         #expect(requests.map(\.line) == ["GET /x?y HTTP/1.1", "POST /x?y HTTP/1.1"])
-        #expect(requests.map { $0.values("Host") } == Array(repeating: ["localhost:\(ground.origin.port)"], count: 2))
+        #expect(requests.map { $0.values("Host") } == Array(repeating: ["localhost:\(proxy.origin.port)"], count: 2))
         #expect(requests.map(\.authorization) == [["Basic bWluZQ=="], []])
-        #expect(ground.endpoint.requests.isEmpty)
+        #expect(proxy.endpoint.requests.isEmpty)
     }
 
     @Test func `an https target is not fetched for anybody`() async throws {
-        let ground = try await Ground(proxy: "unmatched: forward\nprivate_networks: [127.0.0.0/8]")
-        let response = try await ground.send("GET https://127.0.0.1:\(ground.origin.port)/ HTTP/1.1\r\nHost: x\r\n\r\n")
+        let proxy = try await ProxyInProcess(proxy: "unmatched: forward\nprivate_networks: [127.0.0.0/8]")
+        let response = try await proxy.send("GET https://127.0.0.1:\(proxy.origin.port)/ HTTP/1.1\r\nHost: x\r\n\r\n")
         try expectProblem(response, 400, "http_request_error", "scheme-not-supported", upstream: nil)
-        #expect(ground.origin.connections.isEmpty)
+        #expect(proxy.origin.connections.isEmpty)
     }
 
     @Test(arguments: ["127.0.0.1", "0.0.0.0"])
     func `the proxy's own address is a loop, told before it begins`(host: String) async throws {
-        let ground = try await Ground(proxy: "unmatched: forward\nprivate_networks: [127.0.0.0/8, 0.0.0.0/8]")
-        let response = try await ground.request("GET", "http://\(host):\(ground.port)/")
+        let proxy = try await ProxyInProcess(proxy: "unmatched: forward\nprivate_networks: [127.0.0.0/8, 0.0.0.0/8]")
+        let response = try await proxy.request("GET", "http://\(host):\(proxy.port)/")
         try expectProblem(response, 508, "proxy_loop_detected", "loop", upstream: "unmatched")
     }
 
@@ -52,7 +52,7 @@ struct ReachTests {
 
     @Test func `an upstream's proxy gets the whole URL, and the token for the upstream`() async throws {
         let next = try RecordingOrigin { try $0.respond(body: "by the way") }
-        let ground = try await Ground(
+        let proxy = try await ProxyInProcess(
             more: """
                 - host: far.test
                   url: http://far.example:8080/base
@@ -60,7 +60,7 @@ struct ReachTests {
                   client: api
                   allow_plaintext: true
                 """)
-        let response = try await ground.request(
+        let response = try await proxy.request(
             "POST", "http://far.test/x%2F?y", fields: ["Proxy-Authorization: Basic bWluZQ=="], body: "hello")
         #expect(response.text == "by the way")
         let request = try #require(next.requests.first)
@@ -70,17 +70,17 @@ struct ReachTests {
                 "Host: far.example:8080", "Content-Length: 5", "Authorization: Bearer T1", "Via: 1.1 heimdallr-proxy",
             ])
         #expect(request.text == "hello")
-        #expect(ground.origin.requests.isEmpty)
+        #expect(proxy.origin.requests.isEmpty)
     }
 
     @Test func `a next proxy that is not there is said to be`() async throws {
-        let ground = try await Ground(
+        let proxy = try await ProxyInProcess(
             more: """
                 - host: far.test
                   url: http://far.example
                   proxy: http://127.0.0.1:\(try freePort())
                 """)
-        let response = try await ground.request("GET", "http://far.test/")
+        let response = try await proxy.request("GET", "http://far.test/")
         #expect(response.status == 502)
         #expect(response.field("Proxy-Status")?.hasPrefix("heimdallr-proxy; error=") == true)
     }
@@ -88,25 +88,24 @@ struct ReachTests {
     // MARK: TLS
 
     @Test func `TLS to the upstream, for its own name, with the CA that it names`() async throws {
-        let authority = try await PrivateCA()
-        let nginx = try await Nginx(certificate: try await authority.server(["DNS:inner.test"]))
-        let ground = try await Ground(
+        let nginx = try await Nginx.secure(["DNS:inner.test"])
+        let proxy = try await ProxyInProcess(
             more: """
                 - host: secure.test
                   url: https://127.0.0.1:\(nginx.httpsPort)
                   client: api
-                  tls: {ca_file: \(authority.certificateFile), server_name: inner.test}
+                  tls: {ca_file: \(nginx.authority.certificateFile), server_name: inner.test}
                 - host: unnamed.test
                   url: https://127.0.0.1:\(nginx.httpsPort)
-                  tls: {ca_file: \(authority.certificateFile)}
+                  tls: {ca_file: \(nginx.authority.certificateFile)}
                 """)
-        let text = try await ground.request("GET", "http://secure.test/x").text
+        let text = try await proxy.request("GET", "http://secure.test/x").text
         #expect(text.contains("request: GET /x HTTP/1.1\n"))
         #expect(text.contains("authorization: Bearer T1\n"))
         #expect(text.contains("server-name: inner.test\n"))
         #expect(text.contains("user-agent: \n"))
         try expectProblem(
-            try await ground.request("GET", "http://unnamed.test/"), 502, "tls_certificate_error",
+            try await proxy.request("GET", "http://unnamed.test/"), 502, "tls_certificate_error",
             upstream: "unnamed.test")
     }
 
@@ -116,7 +115,7 @@ struct ReachTests {
             certificate: try await authority.server(),
             locations: Nginx.sayWhatArrived
                 + "\nlocation /up { dav_methods PUT; create_full_put_path on; root FOLDER; }", http2: false)
-        let ground = try await Ground(
+        let proxy = try await ProxyInProcess(
             more: """
                 - host: two.test
                   url: https://localhost:\(nginx.httpsPort)
@@ -127,7 +126,7 @@ struct ReachTests {
                   url: http://127.0.0.1:\(nginx.httpPort)
                   http2: true
                 """)
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         let body = String(repeating: "0123456789", count: 5_000)
         try await client.send(message("PUT", "http://two.test/up/file", body: body))
         #expect([201, 204].contains(try await client.response().status))
@@ -149,7 +148,7 @@ struct ReachTests {
             certificate: try await authority.server(),
             locations: Nginx.sayWhatArrived
                 + "\nlocation /up { dav_methods PUT; create_full_put_path on; root FOLDER; }")
-        let ground = try await Ground(
+        let proxy = try await ProxyInProcess(
             more: """
                 - host: two.test
                   url: https://localhost:\(nginx.httpsPort)
@@ -157,7 +156,7 @@ struct ReachTests {
                   http2: true
                   tls: {ca_file: \(authority.certificateFile)}
                 """)
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send(message("GET", "http://two.test/x") + message("HEAD", "http://two.test/y"))
         let first = try await client.response()
         #expect(first.version == "HTTP/1.1")

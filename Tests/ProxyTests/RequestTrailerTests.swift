@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 @Suite(
-    "trailers of requests pass as trailers, never as fields, and not the forbidden ones (RFC 9110, 6.5)", .grounds,
+    "trailers of requests pass as trailers, never as fields, and not the forbidden ones (RFC 9110, 6.5)", .stopsProxies,
     .serialized, .timeLimit(.minutes(1)))
 struct RequestTrailerTests {
     private static func request(_ trailers: [String], fields: [String] = [], body: String = "abcde") -> String {
@@ -13,35 +13,35 @@ struct RequestTrailerTests {
     }
 
     @Test func `as they came, byte for byte, behind the last chunk`() async throws {
-        let ground = try await Ground()
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess()
+        let client = try await proxy.connect()
         try await client.send(
             Self.request(
                 ["X-Checksum: abc==", "x-two:  b  ", "x-two: c", "X-Empty:", "ETag: \"x\""],
                 fields: ["Trailer: X-Checksum", "TE: trailers"]))
         #expect(try await client.response().status == 200)
-        let request = try #require(try await ground.origin.completeRequests(1).first)
+        let request = try #require(try await proxy.origin.completeRequests(1).first)
         #expect(request.text == "abcde")
         #expect(
             request.trailers.map(\.description)
                 == ["X-Checksum: abc==", "x-two: b", "x-two: c", "X-Empty: ", "ETag: \"x\""])
         #expect(request.values("X-Checksum").isEmpty)
         #expect(request.values("Trailer").isEmpty && request.values("TE").isEmpty)
-        let bytes = String(decoding: try #require(ground.origin.connections.first).bytes, as: UTF8.self)
+        let bytes = String(decoding: try #require(proxy.origin.connections.first).bytes, as: UTF8.self)
         #expect(
             bytes.hasSuffix(
                 "\r\n0\r\nX-Checksum: abc==\r\nx-two: b\r\nx-two: c\r\nX-Empty: \r\nETag: \"x\"\r\n\r\n"))
-        #expect(ground.origin.problems.isEmpty)
+        #expect(proxy.origin.problems.isEmpty)
     }
 
     @Test func `each request has its own, also on one kept connection`() async throws {
-        let ground = try await Ground()
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess()
+        let client = try await proxy.connect()
         for trailers in [["A: 1"], [], ["B: 2"], ["A: 3", "C: 4"], []] {
             try await client.send(Self.request(trailers))
             #expect(try await client.response().status == 200)
         }
-        let requests = try await ground.origin.completeRequests(5)
+        let requests = try await proxy.origin.completeRequests(5)
         #expect(
             requests.map { $0.trailers.map(\.description) } == [["A: 1"], [], ["B: 2"], ["A: 3", "C: 4"], []])
         #expect(Set(requests.map(\.connection)) == [0])
@@ -57,11 +57,11 @@ struct RequestTrailerTests {
         "Origin: http://x", "Sec-Fetch-Site: none", "Connected: named in Connection",
     ])
     func `not what decides framing, routing, authentication or the connection`(trailer: String) async throws {
-        let ground = try await Ground()
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess()
+        let client = try await proxy.connect()
         try await client.send(Self.request(["A: 1", trailer, "B: 2"], fields: ["Connection: connected"]))
         #expect(try await client.response().status == 200)
-        let request = try #require(try await ground.origin.completeRequests(1).first)
+        let request = try #require(try await proxy.origin.completeRequests(1).first)
         #expect(request.trailers.map(\.description) == ["A: 1", "B: 2"])
         #expect(request.authorization == ["Bearer T1"])
         #expect(request.framing == .chunked)
@@ -69,41 +69,41 @@ struct RequestTrailerTests {
 
     @Test(arguments: ["x-token: mine", "X_Token: mine"])
     func `nothing stands in for the token`(line: String) async throws {
-        let ground = try await Ground(upstream: "inject: {header: X-Token, scheme: Key}")
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess(upstream: "inject: {header: X-Token, scheme: Key}")
+        let client = try await proxy.connect()
         try await client.send(Self.request([line, "B: 2"], fields: [line]))
         #expect(try await client.response().status == 200)
-        let request = try #require(try await ground.origin.completeRequests(1).first)
+        let request = try #require(try await proxy.origin.completeRequests(1).first)
         #expect(request.trailers.map(\.description) == ["B: 2"])
         #expect(request.values("X-Token") == ["Key T1"])
         #expect(request.values("X_Token").isEmpty)
     }
 
     @Test func `a request that is sent again has them again`() async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             let request = try exchange.readBody()
             let isRefused = request.field("Authorization") == "Bearer T1"
             try exchange.respond(isRefused ? 401 : 200, body: request.text)
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send(Self.request(["A: 1"]) + message())
         #expect(try await client.response().text == "abcde")
         #expect(try await client.response().status == 200)
-        let requests = try await ground.origin.completeRequests(3)
+        let requests = try await proxy.origin.completeRequests(3)
         #expect(requests.map { $0.trailers.map(\.description) } == [["A: 1"], ["A: 1"], []])
         #expect(requests.map(\.text) == ["abcde", "abcde", ""])
     }
 
     @Test func `they follow a body that came in pieces, themselves in pieces`() async throws {
-        let ground = try await Ground()
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess()
+        let client = try await proxy.connect()
         let bytes = Array(Self.request(["X-Checksum: abc"]).utf8)
-        let origin = ground.origin
+        let origin = proxy.origin
         try await client.send(Array(bytes[..<(bytes.count - 20)]))
         try await eventually("the body at the origin") { origin.requests.first?.text == "abcde" }
         for byte in bytes[(bytes.count - 20)...] { try await client.send([byte]) }
         #expect(try await client.response().status == 200)
-        let request = try #require(try await ground.origin.completeRequests(1).first)
+        let request = try #require(try await proxy.origin.completeRequests(1).first)
         #expect(request.trailers.map(\.description) == ["X-Checksum: abc"])
     }
 }

@@ -3,12 +3,13 @@ import TestSupport
 import Testing
 
 @Suite(
-    "a connection that dies before it answers costs a program nothing, where the request may be sent again", .grounds,
+    "a connection that dies before it answers costs a program nothing, where the request may be sent again",
+    .stopsProxies,
     .serialized, .timeLimit(.minutes(1)))
 struct RetryTests {
     /// Answers the first request of a connection; the second one of it kills it, without an answer.
     private static let dyingOnReuse: RecordingOrigin.Handler = { exchange in
-        let count = counts.note(exchange.head.connection, of: exchange.head.field("X-Ground") ?? "")
+        let count = counts.note(exchange.head.connection, of: exchange.head.field("X-Test") ?? "")
         if count > 1 { return exchange.reset() }
         try exchange.respond(body: "ok")
     }
@@ -16,11 +17,11 @@ struct RetryTests {
 
     @Test(arguments: ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"])
     func `an idempotent request without a body is sent once more, on a fresh connection`(method: String) async throws {
-        let ground = try await Ground(answer: Self.dyingOnReuse)
-        let mark = "X-Ground: \(UInt64.random(in: .min ... .max))"
-        #expect(try await ground.request(fields: [mark]).status == 200)
-        #expect(try await ground.request(method, "http://api.test/again", fields: [mark]).status == 200)
-        let requests = ground.origin.requests
+        let proxy = try await ProxyInProcess(answer: Self.dyingOnReuse)
+        let mark = "X-Test: \(UInt64.random(in: .min ... .max))"
+        #expect(try await proxy.request(fields: [mark]).status == 200)
+        #expect(try await proxy.request(method, "http://api.test/again", fields: [mark]).status == 200)
+        let requests = proxy.origin.requests
         #expect(requests[1].connection == 0 && requests[2].connection > 0)
         #expect(requests.map(\.method) == ["GET", method, method])
         #expect(requests[2].target == "/again")
@@ -31,76 +32,76 @@ struct RetryTests {
 
     @Test(arguments: ["PUT", "GET", "DELETE"], [true, false])
     func `so is one with a body that is at hand`(method: String, isChunked: Bool) async throws {
-        let ground = try await Ground(answer: Self.dyingOnReuse)
-        let mark = "X-Ground: \(UInt64.random(in: .min ... .max))"
-        #expect(try await ground.request(fields: [mark]).status == 200)
+        let proxy = try await ProxyInProcess(answer: Self.dyingOnReuse)
+        let mark = "X-Test: \(UInt64.random(in: .min ... .max))"
+        #expect(try await proxy.request(fields: [mark]).status == 200)
         let framing = isChunked ? "Transfer-Encoding: chunked" : "Content-Length: 4"
         let body = isChunked ? "4\r\nbody\r\n0\r\n\r\n" : "body"
-        let response = try await ground.send(
+        let response = try await proxy.send(
             "\(method) http://api.test/again HTTP/1.1\r\nHost: api.test\r\n\(mark)\r\n\(framing)\r\n\r\n\(body)",
             method: method)
         #expect(response.status == 200)
-        let requests = ground.origin.requests
+        let requests = proxy.origin.requests
         #expect(requests.map(\.method) == ["GET", method, method])
         #expect(requests.map(\.connection) == [0, 0, 1])
-        try await eventually("the body") { ground.origin.requests[2].bodyCount == 4 }
+        try await eventually("the body") { proxy.origin.requests[2].bodyCount == 4 }
     }
 
     @Test func `not one whose body is gone`() async throws {
-        let ground = try await Ground(upstream: "max_replay_bytes: 3", answer: Self.dyingOnReuse)
-        let mark = "X-Ground: \(UInt64.random(in: .min ... .max))"
-        #expect(try await ground.request(fields: [mark]).status == 200)
+        let proxy = try await ProxyInProcess(upstream: "max_replay_bytes: 3", answer: Self.dyingOnReuse)
+        let mark = "X-Test: \(UInt64.random(in: .min ... .max))"
+        #expect(try await proxy.request(fields: [mark]).status == 200)
         try expectProblem(
-            try await ground.request("PUT", fields: [mark], body: "body"), 502, "connection_terminated",
+            try await proxy.request("PUT", fields: [mark], body: "body"), 502, "connection_terminated",
             "connection-lost")
-        #expect(ground.origin.requests.count == 2)
+        #expect(proxy.origin.requests.count == 2)
     }
 
     @Test(
         arguments: [("POST", nil), ("PATCH", nil), ("POST", ""), ("POST", "body")]
             as [(String, String?)])
     func `any other request is not: it may have been carried out`(method: String, body: String?) async throws {
-        let ground = try await Ground(answer: Self.dyingOnReuse)
-        let mark = "X-Ground: \(UInt64.random(in: .min ... .max))"
-        #expect(try await ground.request(fields: [mark]).status == 200)
-        let response = try await ground.request(method, fields: [mark], body: body)
+        let proxy = try await ProxyInProcess(answer: Self.dyingOnReuse)
+        let mark = "X-Test: \(UInt64.random(in: .min ... .max))"
+        #expect(try await proxy.request(fields: [mark]).status == 200)
+        let response = try await proxy.request(method, fields: [mark], body: body)
         try expectProblem(response, 502, "connection_terminated", "connection-lost")
-        #expect(ground.origin.requests.map(\.method) == ["GET", method])
+        #expect(proxy.origin.requests.map(\.method) == ["GET", method])
     }
 
     @Test func `once, not again and again`() async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             guard exchange.head.target == "/first" else { return exchange.reset() }
             try exchange.respond(body: "ok")
         }
-        #expect(try await ground.request("GET", "http://api.test/first").status == 200)
-        try expectProblem(try await ground.request(), 502, "connection_terminated", "connection-lost")
-        #expect(ground.origin.requests.map(\.connection) == [0, 0, 1])
+        #expect(try await proxy.request("GET", "http://api.test/first").status == 200)
+        try expectProblem(try await proxy.request(), 502, "connection_terminated", "connection-lost")
+        #expect(proxy.origin.requests.map(\.connection) == [0, 0, 1])
     }
 
     @Test func `a connection of its own that dies was not closed for being idle`() async throws {
-        let ground = try await Ground { $0.reset() }
-        try expectProblem(try await ground.request(), 502, "connection_terminated", "connection-lost")
-        #expect(ground.origin.requests.count == 1)
+        let proxy = try await ProxyInProcess { $0.reset() }
+        try expectProblem(try await proxy.request(), 502, "connection_terminated", "connection-lost")
+        #expect(proxy.origin.requests.count == 1)
     }
 
     @Test func `not when an answer had begun`() async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             try exchange.send("HTTP/1.1 200 OK\r\n")
             exchange.close()
         }
-        #expect(try await ground.request().status == 502)
-        #expect(ground.origin.requests.count == 1)
+        #expect(try await proxy.request().status == 502)
+        #expect(proxy.origin.requests.count == 1)
     }
 
     @Test func `a server that closes its idle connections is no trouble for anything`() async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             try exchange.respond(body: "ok")
             exchange.close()
         }
-        let origin = ground.origin
+        let origin = proxy.origin
         for number in 0..<5 {
-            #expect(try await ground.request("POST", body: "x").text == "ok")
+            #expect(try await proxy.request("POST", body: "x").text == "ok")
             try await eventually("the connection is over") { origin.connections[number].isOver }
         }
         #expect(origin.requests.count == 5)
@@ -111,10 +112,10 @@ struct RetryTests {
 private final class Counts: Sendable {
     private let counts = Mutex<[String: Int]>([:])
 
-    func note(_ connection: Int, of ground: String) -> Int {
+    func note(_ connection: Int, of proxy: String) -> Int {
         counts.withLock {
-            $0["\(ground)/\(connection)", default: 0] += 1
-            return $0["\(ground)/\(connection)", default: 0]
+            $0["\(proxy)/\(connection)", default: 0] += 1
+            return $0["\(proxy)/\(connection)", default: 0]
         }
     }
 }

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@Suite("redirects and cookies come home", .grounds, .serialized, .timeLimit(.minutes(1)))
+@Suite("redirects and cookies come home", .stopsProxies, .serialized, .timeLimit(.minutes(1)))
 struct RewritingTests {
     private static let everything: [(String, String)] = [
         ("location", "http://ORIGIN/t/x"), ("Content-Location", "/t/y"), ("Set-Cookie", "a=b; Secure; Path=/t/z"),
@@ -13,8 +13,8 @@ struct RewritingTests {
         response.fields.map(\.description).filter { !$0.hasPrefix("Via") && !$0.hasPrefix("Content-Length") }
     }
 
-    private func ground(_ more: String = "", url: String = "/t", status: Int = 302) async throws -> Ground {
-        try await Ground(upstream: "listen: 127.0.0.1:0\n\(more)", url: url) { exchange in
+    private func proxy(_ more: String = "", url: String = "/t", status: Int = 302) async throws -> ProxyInProcess {
+        try await ProxyInProcess(upstream: "listen: 127.0.0.1:0\n\(more)", url: url) { exchange in
             let own = exchange.head.values("Host").first ?? ""
             try exchange.respond(
                 status, fields: Self.everything.map { ($0.0, $0.1.replacing("ORIGIN", with: own)) }, body: "ok")
@@ -23,10 +23,10 @@ struct RewritingTests {
 
     @Test(arguments: [200, 201, 302, 404])
     func `through the proxy, to the host that was asked for`(status: Int) async throws {
-        let ground = try await ground(status: status)
-        let own = ground.origin.authority
+        let proxy = try await proxy(status: status)
+        let own = proxy.origin.authority
         for host in ["api.test", "api.test:80", "API.TEST"] {
-            let response = try await ground.request("GET", "http://\(host)/a")
+            let response = try await proxy.request("GET", "http://\(host)/a")
             #expect(
                 fields(response) == [
                     "location: http://\(host.lowercased())/x", "Content-Location: /y", "Set-Cookie: a=b; Path=/z",
@@ -37,10 +37,10 @@ struct RewritingTests {
 
     @Test(arguments: ["127.0.0.1", "localhost", "[::1]"])
     func `at a base URL, to the listener by the name that was used`(name: String) async throws {
-        let ground = try await ground()
-        let host = "\(name):\(ground.upstreamPort)"
+        let proxy = try await proxy()
+        let host = "\(name):\(proxy.upstreamPort)"
         let response = try await RawClient.exchange(
-            port: ground.upstreamPort, "GET /a HTTP/1.1\r\nHost: \(host)\r\n\r\n")
+            port: proxy.upstreamPort, "GET /a HTTP/1.1\r\nHost: \(host)\r\n\r\n")
         #expect(response.field("location") == "http://\(host)/x")
         #expect(response.field("Content-Location") == "/y")
         #expect(response.field("Set-Cookie") == "a=b; Path=/z, c=d")
@@ -48,24 +48,24 @@ struct RewritingTests {
     }
 
     @Test func `rewrite: false leaves all of it alone`() async throws {
-        let ground = try await ground("rewrite: false")
-        let own = ground.origin.authority
-        let response = try await ground.request(fields: ["Destination: http://api.test/t/x"])
+        let proxy = try await proxy("rewrite: false")
+        let own = proxy.origin.authority
+        let response = try await proxy.request(fields: ["Destination: http://api.test/t/x"])
         #expect(fields(response) == Self.everything.map { "\($0.0): \($0.1.replacing("ORIGIN", with: own))" })
-        #expect(ground.origin.requests.first?.values("Destination") == ["http://api.test/t/x"])
+        #expect(proxy.origin.requests.first?.values("Destination") == ["http://api.test/t/x"])
         // The path goes as it is, so it has to be the upstream's.
         for value in ["http://api.test/x", "/x", "http://\(own)/x"] {
             try expectProblem(
-                try await ground.request("COPY", fields: ["Destination: \(value)"]), 403, "http_request_denied",
+                try await proxy.request("COPY", fields: ["Destination: \(value)"]), 403, "http_request_denied",
                 "destination-not-covered")
         }
     }
 
     @Test func `Host is the url's authority, or the program's own`() async throws {
-        let changed = try await ground()
+        let changed = try await proxy()
         #expect(try await changed.request("GET", "http://API.test/").status == 302)
         #expect(changed.origin.requests.first?.values("Host") == [changed.origin.authority])
-        let kept = try await ground("rewrite: {host: keep}")
+        let kept = try await proxy("rewrite: {host: keep}")
         #expect(try await kept.request("GET", "http://API.test/").field("location") == "http://api.test/x")
         let host = "127.0.0.1:\(kept.upstreamPort)"
         let response = try await RawClient.exchange(
@@ -75,16 +75,16 @@ struct RewritingTests {
     }
 
     @Test func `Destination goes the other way, Referer and Origin stay`() async throws {
-        let ground = try await ground("browsers: true")
-        let host = "127.0.0.1:\(ground.upstreamPort)"
+        let proxy = try await proxy("browsers: true")
+        let host = "127.0.0.1:\(proxy.upstreamPort)"
         _ = try await RawClient.exchange(
-            port: ground.upstreamPort,
+            port: proxy.upstreamPort,
             "MOVE /a HTTP/1.1\r\nHost: \(host)\r\nDestination: http://\(host)/b%20c\r\nReferer: http://\(host)/r\r\n"
                 + "Origin: http://\(host)\r\n\r\n", method: "MOVE")
-        _ = try await ground.request("COPY", "http://api.test/a", fields: ["Destination: http://api.test/b"])
-        _ = try await ground.request("COPY", "http://api.test/a", fields: ["destination: http://other.test/b"])
-        let own = ground.origin.authority
-        let requests = ground.origin.requests
+        _ = try await proxy.request("COPY", "http://api.test/a", fields: ["Destination: http://api.test/b"])
+        _ = try await proxy.request("COPY", "http://api.test/a", fields: ["destination: http://other.test/b"])
+        let own = proxy.origin.authority
+        let requests = proxy.origin.requests
         #expect(
             requests.map { $0.values("Destination") } == [
                 ["http://\(own)/t/b%20c"], ["http://\(own)/t/b"], ["http://other.test/b"],
@@ -101,28 +101,28 @@ struct RewritingTests {
         ("", "<http://ORIGIN/t/x>"), ("", "http://127.1/tenant-b"), ("", "http://localhost/tenant-b"),
     ])
     func `Destination does not lead out of the upstream's paths`(more: String, destination: String) async throws {
-        let ground = try await ground(more)
-        let value = destination.replacing("ORIGIN", with: ground.origin.authority)
+        let proxy = try await proxy(more)
+        let value = destination.replacing("ORIGIN", with: proxy.origin.authority)
         try expectProblem(
-            try await ground.request("COPY", "http://api.test/v1/a", fields: ["Destination: \(value)"]), 403,
+            try await proxy.request("COPY", "http://api.test/v1/a", fields: ["Destination: \(value)"]), 403,
             "http_request_denied", "destination-not-covered")
-        #expect(ground.origin.requests.isEmpty)
+        #expect(proxy.origin.requests.isEmpty)
     }
 
     @Test func `hosts that nobody named keep their cookies; Alt-Svc ends here for them too`() async throws {
-        let ground = try await Ground(proxy: "unmatched: forward\nprivate_networks: [127.0.0.0/8]") {
+        let proxy = try await ProxyInProcess(proxy: "unmatched: forward\nprivate_networks: [127.0.0.0/8]") {
             try $0.respond(fields: [("Alt-Svc", "clear"), ("Set-Cookie", "a=b; Secure")], body: "ok")
         }
-        let response = try await ground.request("GET", ground.origin.url + "/")
+        let response = try await proxy.request("GET", proxy.origin.url + "/")
         #expect(fields(response) == ["Set-Cookie: a=b; Secure"])
     }
 
     @Test func `a handshake's cookies and an early answer's fields, too`() async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             try exchange.send("HTTP/1.1 103 Early\r\nAlt-Svc: clear\r\nLink: </x>\r\n\r\n")
             try exchange.respond(body: "ok")
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send(message())
         let early = try await client.response()
         #expect(early.status == 103)

@@ -2,7 +2,8 @@ import TestSupport
 import Testing
 
 @Suite(
-    "over TLS and HTTP 2, too, an answer is whole or recognisably not", .grounds, .serialized, .timeLimit(.minutes(1)))
+    "over TLS and HTTP 2, too, an answer is whole or recognisably not", .stopsProxies, .serialized,
+    .timeLimit(.minutes(1)))
 struct SecureAnswerTests {
     /// Answers by the request's path and then leaves: in order (with close_notify), or without a word.
     private static let server = #"""
@@ -29,43 +30,24 @@ struct SecureAnswerTests {
             threading.Thread(target=serve, args=(raw,), daemon=True).start()
         """#
 
-    private struct Stage {
-        let ground: Ground
-        let server: ChildProcess
-        /// Its files are read by the proxy.
-        let authority: PrivateCA
-
-        func stop() async throws {
-            try await server.stop()
-            withExtendedLifetime(authority) {}
-        }
-    }
-
-    private func stage() async throws -> Stage {
-        let authority = try await PrivateCA()
-        let certificate = try await authority.server()
-        let server = try ChildProcess(
-            ["/usr/bin/python3", "-c", Self.server, certificate.certificateFile, certificate.keyFile])
-        let port = try await eventually("the server says its port") {
-            server.output.hasSuffix("\n") ? UInt16(server.output.dropLast()) : nil
-        }
-        let ground = try await Ground(
+    private func serverAndProxy() async throws -> (TLSServerProcess, ProxyInProcess) {
+        let server = try await TLSServerProcess(["/usr/bin/python3", "-c", Self.server])
+        let proxy = try await ProxyInProcess(
             more: """
                 - host: secure.test
-                  url: https://localhost:\(port)
+                  url: https://localhost:\(server.port)
                   client: api
-                  tls: {ca_file: \(authority.certificateFile)}
+                  tls: {ca_file: \(server.authority.certificateFile)}
                 """)
-        return Stage(ground: ground, server: server, authority: authority)
+        return (server, proxy)
     }
 
     /// RFC 9112, 9.8: the end of the connection is the end of the body only after close_notify.
     @Test(arguments: [("whole", true), ("cut", false), ("length", false), ("chunked", false)])
     func `a body that ends by closing is whole only if TLS says so`(path: String, isWhole: Bool) async throws {
-        let stage = try await stage()
-        let ground = stage.ground
+        let (server, proxy) = try await serverAndProxy()
         for version in ["1.1", "1.0"] {
-            let client = try await ground.connect()
+            let client = try await proxy.connect()
             try await client.send("GET http://secure.test/\(path) HTTP/\(version)\r\nHost: secure.test\r\n\r\n")
             if isWhole {
                 #expect(try await client.response().text == "hello")
@@ -73,19 +55,18 @@ struct SecureAnswerTests {
                 await #expect(throws: (any Error).self) { try await client.response() }
             }
         }
-        try await stage.stop()
+        try await server.process.stop()
     }
 
     @Test func `https in the target, where the upstream is https`() async throws {
-        let stage = try await stage()
-        let ground = stage.ground
-        let response = try await ground.send("GET https://secure.test/whole HTTP/1.1\r\nHost: other.test\r\n\r\n")
+        let (server, proxy) = try await serverAndProxy()
+        let response = try await proxy.send("GET https://secure.test/whole HTTP/1.1\r\nHost: other.test\r\n\r\n")
         #expect(response.text == "hello")
         try expectProblem(
-            try await ground.send("GET https://api.test/ HTTP/1.1\r\nHost: secure.test\r\n\r\n"), 400,
+            try await proxy.send("GET https://api.test/ HTTP/1.1\r\nHost: secure.test\r\n\r\n"), 400,
             "http_request_error", "scheme-not-supported")
-        #expect(ground.origin.connections.isEmpty)
-        try await stage.stop()
+        #expect(proxy.origin.connections.isEmpty)
+        try await server.process.stop()
     }
 
     @Test(arguments: ["Content-Length: 4000000", "Transfer-Encoding: chunked"])
@@ -94,7 +75,7 @@ struct SecureAnswerTests {
         let nginx = try await Nginx(
             certificate: try await authority.server(),
             locations: Nginx.sayWhatArrived + "\nlocation /deny { return 403 'not here'; }")
-        let ground = try await Ground(
+        let proxy = try await ProxyInProcess(
             more: """
                 - host: two.test
                   url: https://localhost:\(nginx.httpsPort)
@@ -103,7 +84,7 @@ struct SecureAnswerTests {
                   tls: {ca_file: \(authority.certificateFile)}
                 """)
         for _ in 0..<3 {
-            let client = try await ground.connect()
+            let client = try await proxy.connect()
             let piece = framing.hasPrefix("T") ? "5\r\nfirst\r\n" : "first"
             try await client.send(
                 "PUT http://two.test/deny HTTP/1.1\r\nHost: two.test\r\n\(framing)\r\n\r\n\(piece)")
@@ -114,6 +95,6 @@ struct SecureAnswerTests {
             #expect(response.field("Connection") == "close")
             #expect(try await client.readToEnd().isEmpty)
         }
-        #expect(try await ground.request("GET", "http://two.test/x").text.contains("protocol: HTTP/2.0\n"))
+        #expect(try await proxy.request("GET", "http://two.test/x").text.contains("protocol: HTTP/2.0\n"))
     }
 }

@@ -16,7 +16,8 @@ private struct Row: Sendable, CustomStringConvertible {
 }
 
 @Suite(
-    "what two parsers could read differently is refused, by what the origin really received", .grounds, .serialized,
+    "what two parsers could read differently is refused, by what the origin really received", .stopsProxies,
+    .serialized,
     .timeLimit(.minutes(2)))
 struct SmugglingTests {
     /// What a misread of the row would let through.
@@ -24,9 +25,9 @@ struct SmugglingTests {
 
     /// Each is refused, its connection closed, and not a byte of it or of what follows reaches the origin.
     private func expectRefused(_ rows: [Row]) async throws {
-        let ground = try await Ground()
+        let proxy = try await ProxyInProcess()
         for row in rows {
-            let client = try await ground.connect()
+            let client = try await proxy.connect()
             try await client.send(row.bytes + Array(Self.smuggled.utf8))
             let answer = String(decoding: try await client.readToEnd(), as: UTF8.self)
             #expect(["400", "501", "505"].contains(answer.dropFirst(9).prefix(3)), "\(row): \(answer)")
@@ -34,9 +35,9 @@ struct SmugglingTests {
             #expect(answer.components("Proxy-Status: ") == 1, "\(row): \(answer)")
         }
         // Nothing is on its way any more once this has come through.
-        #expect(try await ground.request("GET", "http://api.test/last").status == 200)
-        #expect(ground.origin.requests.map(\.target) == ["/last"])
-        #expect(ground.origin.connections.count == 1)
+        #expect(try await proxy.request("GET", "http://api.test/last").status == 200)
+        #expect(proxy.origin.requests.map(\.target) == ["/last"])
+        #expect(proxy.origin.connections.count == 1)
     }
 
     private static func post(_ fields: String, _ body: String = "5\r\nhello\r\n0\r\n\r\n") -> String {
@@ -254,20 +255,20 @@ struct SmugglingTests {
 
     /// Each is followed by another request, which must come through as itself.
     @Test func `what has one meaning reaches the origin with it, and the next request with its own`() async throws {
-        let ground = try await Ground()
+        let proxy = try await ProxyInProcess()
         for (source, sent, line, body, fields) in Self.accepted {
-            let seen = ground.origin.requests.count
-            let client = try await ground.connect()
+            let seen = proxy.origin.requests.count
+            let client = try await proxy.connect()
             try await client.send(sent + "GET /next HTTP/1.1\r\nHost: api.test\r\n\r\n")
             #expect(try await client.response().status == 200, "\(source) \(sent)")
             #expect(try await client.response().status == 200, "\(source) \(sent)")
-            let requests = ground.origin.requests.dropFirst(seen)
+            let requests = proxy.origin.requests.dropFirst(seen)
             #expect(requests.map(\.line) == ["\(line) HTTP/1.1", "GET /next HTTP/1.1"], "\(source) \(sent)")
             #expect(requests.first?.text == body, "\(source) \(sent)")
-            let whole = ["Host: \(ground.origin.authority)", "Authorization: Bearer T1", "Via: 1.1 heimdallr-proxy"]
+            let whole = ["Host: \(proxy.origin.authority)", "Authorization: Bearer T1", "Via: 1.1 heimdallr-proxy"]
             #expect(Set((requests.first?.fields ?? []).map(\.description)) == Set(whole + fields), "\(source) \(sent)")
         }
-        #expect(ground.origin.problems.isEmpty)
+        #expect(proxy.origin.problems.isEmpty)
     }
 }
 

@@ -4,7 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("one upstream's 401s are its own affair", .grounds, .serialized, .timeLimit(.minutes(2)))
+@Suite("one upstream's 401s are its own affair", .stopsProxies, .serialized, .timeLimit(.minutes(2)))
 struct SuspectTokenTests {
     /// A second upstream of the same client: `http://bad.test/`.
     private static let bad = """
@@ -28,45 +28,45 @@ struct SuspectTokenTests {
     func `199 refused requests without a pause fail no other request, and cost few token requests`(
         challenge: String?
     ) async throws {
-        let ground = try await Ground(more: Self.bad, answer: Self.refusing(challenge))
-        let events = Events(ground.client)
+        let proxy = try await ProxyInProcess(more: Self.bad, answer: Self.refusing(challenge))
+        let events = ClientEvents(proxy.client)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 for _ in 0..<199 {
-                    let status = try await ground.request("GET", "http://bad.test/bad").status
+                    let status = try await proxy.request("GET", "http://bad.test/bad").status
                     #expect(status == 401)
                 }
             }
             for _ in 0..<2 {
                 group.addTask {
                     for _ in 0..<199 {
-                        let status = try await ground.request().status
+                        let status = try await proxy.request().status
                         #expect(status == 200)
                     }
                 }
             }
             try await group.waitForAll()
         }
-        #expect(ground.endpoint.requests.count <= 3)
+        #expect(proxy.endpoint.requests.count <= 3)
         #expect(events.names.filter { $0 == "token_lost" || $0 == "token_failed" }.isEmpty)
     }
 
     @Test func `a refused request each second fails none of the others, and costs ever fewer token requests`()
         async throws
     {
-        let ground = try await Ground(more: Self.bad, answer: Self.refusing())
+        let proxy = try await ProxyInProcess(more: Self.bad, answer: Self.refusing())
         let end = ContinuousClock.now + .seconds(14)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 while ContinuousClock.now < end {
-                    let status = try await ground.request("GET", "http://bad.test/bad").status
+                    let status = try await proxy.request("GET", "http://bad.test/bad").status
                     #expect(status == 401)
                     try await Task.sleep(for: .milliseconds(500))
                 }
             }
             group.addTask {
                 while ContinuousClock.now < end {
-                    let status = try await ground.request().status
+                    let status = try await proxy.request().status
                     #expect(status == 200)
                     try await Task.sleep(for: .milliseconds(20))
                 }
@@ -74,7 +74,7 @@ struct SuspectTokenTests {
             try await group.waitForAll()
         }
         // The first, and one for each doubt: at once, after 4 s, after 8 s more.
-        #expect((2...4).contains(ground.endpoint.requests.count))
+        #expect((2...4).contains(proxy.endpoint.requests.count))
     }
 
     @Test func `others go on with the old token while the new one is on its way`() async throws {
@@ -83,30 +83,30 @@ struct SuspectTokenTests {
             if number > 0 { gate.wait() }
             return .token("T\(number + 1)")
         }
-        let ground = try await Ground(more: Self.bad, endpoint: endpoint, answer: Self.refusing())
-        async let refused = ground.request("GET", "http://bad.test/bad")
+        let proxy = try await ProxyInProcess(more: Self.bad, endpoint: endpoint, answer: Self.refusing())
+        async let refused = proxy.request("GET", "http://bad.test/bad")
         _ = try await endpoint.requests(2)
-        for _ in 0..<20 { #expect(try await ground.request().status == 200) }
-        #expect(ground.client.status().state == .ready)
+        for _ in 0..<20 { #expect(try await proxy.request().status == 200) }
+        #expect(proxy.client.status().state == .ready)
         // The same upstream waits a little, and goes on with the old one.
-        #expect(try await ground.request("GET", "http://bad.test/good").status == 200)
+        #expect(try await proxy.request("GET", "http://bad.test/good").status == 200)
         gate.open()
         #expect(try await refused.status == 401)
-        let sent = ground.origin.requests.filter { $0.target == "/" }.map(\.authorization)
+        let sent = proxy.origin.requests.filter { $0.target == "/" }.map(\.authorization)
         #expect(Set(sent) == [["Bearer T1"]])
         #expect(
-            ground.origin.requests.filter { $0.target == "/bad" }.map(\.authorization) == [
+            proxy.origin.requests.filter { $0.target == "/bad" }.map(\.authorization) == [
                 ["Bearer T1"], ["Bearer T2"],
             ])
     }
 
     @Test func `a bad path does not stop the good ones of the same upstream`() async throws {
-        let ground = try await Ground(answer: Self.refusing())
+        let proxy = try await ProxyInProcess(answer: Self.refusing())
         for _ in 0..<50 {
-            #expect(try await ground.request("GET", "http://api.test/bad").status == 401)
-            #expect(try await ground.request("GET", "http://api.test/good").status == 200)
+            #expect(try await proxy.request("GET", "http://api.test/bad").status == 401)
+            #expect(try await proxy.request("GET", "http://api.test/good").status == 200)
         }
-        #expect(ground.endpoint.requests.count == 2)
+        #expect(proxy.endpoint.requests.count == 2)
     }
 
     @Test(arguments: [1, 2])
@@ -114,7 +114,7 @@ struct SuspectTokenTests {
         let good = Mutex("T1")
         let issued = Mutex(1)
         let endpoint = try TokenEndpoint { _, _ in .token("T\(issued.withLock { $0 })") }
-        let ground = try await Ground(more: Self.bad, threads: threads, endpoint: endpoint) { exchange in
+        let proxy = try await ProxyInProcess(more: Self.bad, threads: threads, endpoint: endpoint) { exchange in
             let isGood = exchange.head.field("Authorization") == "Bearer \(good.withLock { $0 })"
             try exchange.respond(
                 isGood ? 200 : 401, fields: isGood ? [] : [("WWW-Authenticate", "Bearer error=\"invalid_token\"")])
@@ -126,7 +126,7 @@ struct SuspectTokenTests {
                 group.addTask {
                     while ContinuousClock.now < end {
                         let url = index % 2 == 0 ? "http://api.test/" : "http://bad.test/"
-                        let status = try await ground.request(index % 3 == 0 ? "POST" : "GET", url).status
+                        let status = try await proxy.request(index % 3 == 0 ? "POST" : "GET", url).status
                         #expect(status == 200)
                     }
                 }
@@ -142,54 +142,42 @@ struct SuspectTokenTests {
     }
 
     @Test func `the same token again is no storm, and the 401 passes`() async throws {
-        let ground = try await Ground(
+        let proxy = try await ProxyInProcess(
             more: Self.bad, endpoint: try TokenEndpoint([.token("T1")]), answer: Self.refusing("Bearer"))
         for _ in 0..<30 {
-            #expect(try await ground.request("GET", "http://bad.test/bad").status == 401)
-            #expect(try await ground.request().status == 200)
+            #expect(try await proxy.request("GET", "http://bad.test/bad").status == 401)
+            #expect(try await proxy.request().status == 200)
         }
-        #expect(ground.endpoint.requests.count == 2)
+        #expect(proxy.endpoint.requests.count == 2)
     }
 
     @Test func `where nothing is replayed, there is no storm either`() async throws {
-        let ground = try await Ground(more: Self.bad, answer: Self.refusing()) {
+        let proxy = try await ProxyInProcess(more: Self.bad, answer: Self.refusing()) {
             for index in $0.upstreams.indices { $0.upstreams[index].onUnauthorized = .pass }
         }
         for _ in 0..<100 {
-            #expect(try await ground.request("GET", "http://bad.test/bad").status == 401)
-            #expect(try await ground.request().status == 200)
+            #expect(try await proxy.request("GET", "http://bad.test/bad").status == 401)
+            #expect(try await proxy.request().status == 200)
         }
-        #expect(ground.endpoint.requests.count <= 3)
+        #expect(proxy.endpoint.requests.count <= 3)
     }
 
     @Test func `invalid_token for a token that was never taken there is believed in the pause, too`() async throws {
         let challenge = Mutex<String?>(nil)
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             let fields = challenge.withLock { $0 }.map { [("WWW-Authenticate", $0)] } ?? []
             guard exchange.head.field("Authorization") == "Bearer T3" else {
                 return try exchange.respond(401, fields: fields)
             }
             try exchange.respond()
         }
-        #expect(try await ground.request().status == 401)
-        #expect(try await ground.request().status == 401)
-        #expect(ground.endpoint.requests.count == 2)
+        #expect(try await proxy.request().status == 401)
+        #expect(try await proxy.request().status == 401)
+        #expect(proxy.endpoint.requests.count == 2)
         challenge.withLock { $0 = "Bearer error=\"invalid_token\"" }
-        #expect(try await ground.request().status == 200)
-        #expect(ground.endpoint.requests.count == 3)
+        #expect(try await proxy.request().status == 200)
+        #expect(proxy.endpoint.requests.count == 3)
     }
 }
 
 /// A client's events, collected.
-private final class Events: Sendable {
-    private let seen = Mutex<[String]>([])
-
-    var names: [String] { seen.withLock { $0 } }
-
-    init(_ client: Heimdallr) {
-        let stream = client.events()
-        Task { [weak self] in
-            for await event in stream { self?.seen.withLock { $0.append(event.name) } }
-        }
-    }
-}

@@ -89,7 +89,7 @@ struct BadTLSServer: Sendable, CustomTestStringConvertible {
     }
 }
 
-@Suite("advice about TLS fits what is wrong with it", .grounds, .timeLimit(.minutes(2)))
+@Suite("advice about TLS fits what is wrong with it", .stopsProxies, .timeLimit(.minutes(2)))
 struct TLSAdviceTests {
     @Test(arguments: BadTLSServer.all)
     func `of an upstream`(server: BadTLSServer) async throws {
@@ -98,14 +98,14 @@ struct TLSAdviceTests {
         let failures = Mutex<[UpstreamFailure]>([])
         var observer = ProxyObserver()
         observer.upstreamFailed = { failure in failures.withLock { $0.append(failure) } }
-        let ground = try await Ground(
+        let proxy = try await ProxyInProcess(
             more: """
                 - host: tls.test
                   url: https://localhost:\(port)
                   client: api
                   tls: {ca_file: \(authority.certificateFile)}
                 """, observer: observer)
-        let answer = try await ground.request("GET", "http://tls.test/")
+        let answer = try await proxy.request("GET", "http://tls.test/")
         #expect(answer.status == 502)
         let failure = try #require(failures.withLock { $0.last })
         let advice = server.fault.advice(.upstream)

@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 @Suite(
-    "what is asked for decides where it goes, and the target passes byte for byte", .grounds, .serialized,
+    "what is asked for decides where it goes, and the target passes byte for byte", .stopsProxies, .serialized,
     .timeLimit(.minutes(1)))
 struct TargetTests {
     @Test(arguments: [
@@ -20,13 +20,13 @@ struct TargetTests {
         ("GET /a HTTP/1.0\r\nHost: api.test\r\n\r\n", "/a"),
     ])
     func `both forms of a target find their upstream`(request: String, target: String) async throws {
-        let ground = try await Ground()
-        #expect(try await ground.send(request).status == 200)
-        let received = try #require(ground.origin.requests.first)
+        let proxy = try await ProxyInProcess()
+        #expect(try await proxy.send(request).status == 200)
+        let received = try #require(proxy.origin.requests.first)
         #expect(received.target == target)
-        #expect(received.values("Host") == [ground.origin.authority])
+        #expect(received.values("Host") == [proxy.origin.authority])
         #expect(received.authorization == ["Bearer T1"])
-        #expect(ground.origin.problems == [])
+        #expect(proxy.origin.problems == [])
     }
 
     @Test(arguments: [
@@ -35,9 +35,9 @@ struct TargetTests {
         "/a%00b", "/a?", "/~a!$&'()*+,;=:@", "/a?x=\\y", "/%C3%A9", "/a%252fb",
     ])
     func `path and query are not touched`(target: String) async throws {
-        let ground = try await Ground()
-        #expect(try await ground.request("GET", "http://api.test\(target)").status == 200)
-        #expect(ground.origin.requests.map(\.target) == [target])
+        let proxy = try await ProxyInProcess()
+        #expect(try await proxy.request("GET", "http://api.test\(target)").status == 200)
+        #expect(proxy.origin.requests.map(\.target) == [target])
     }
 
     @Test(arguments: [
@@ -45,9 +45,9 @@ struct TargetTests {
         ("http://api.test/a//x%2F", "/base/v1/a//x%2F"),
     ])
     func `a path in url is put in front, as it stands`(url: String, target: String) async throws {
-        let ground = try await Ground(url: "/base/v1")
-        #expect(try await ground.request("GET", url).status == 200)
-        #expect(ground.origin.requests.map(\.target) == [target])
+        let proxy = try await ProxyInProcess(url: "/base/v1")
+        #expect(try await proxy.request("GET", url).status == 200)
+        #expect(proxy.origin.requests.map(\.target) == [target])
     }
 
     @Test(arguments: [
@@ -56,7 +56,7 @@ struct TargetTests {
         ("one.wild.test:443", 200), ("one.wild.test:8080", 403),
     ])
     func `a wildcard stands for one label or more, and an exact host wins`(host: String, status: Int) async throws {
-        let ground = try await Ground(
+        let proxy = try await ProxyInProcess(
             more: """
                 - host: "*.wild.test"
                   url: ORIGIN/wild
@@ -64,8 +64,8 @@ struct TargetTests {
                   url: ORIGIN/special
                 """
         ) { try $0.respond($0.head.target.hasPrefix("/special") ? 201 : 200) }
-        #expect(try await ground.request("GET", "http://\(host)/").status == status)
-        #expect(ground.origin.requests.allSatisfy { $0.authorization.isEmpty })
+        #expect(try await proxy.request("GET", "http://\(host)/").status == status)
+        #expect(proxy.origin.requests.allSatisfy { $0.authorization.isEmpty })
     }
 
     private static let ruled = """
@@ -85,24 +85,24 @@ struct TargetTests {
         ("GET", "/v1/administrator", "/v1/administrator"),
     ])
     func `the longest path that covers a request wins`(method: String, path: String, target: String) async throws {
-        let ground = try await Ground(upstream: Self.ruled, more: Self.narrower)
-        let response = try await ground.request(
+        let proxy = try await ProxyInProcess(upstream: Self.ruled, more: Self.narrower)
+        let response = try await proxy.request(
             method, "http://api.test\(path)", body: method == "POST" ? "x" : nil)
         #expect(response.status == 200)
-        #expect(ground.origin.requests.map(\.target) == [target])
-        #expect(ground.origin.requests.map(\.authorization) == [target.hasPrefix("/admin-leg") ? [] : ["Bearer T1"]])
+        #expect(proxy.origin.requests.map(\.target) == [target])
+        #expect(proxy.origin.requests.map(\.authorization) == [target.hasPrefix("/admin-leg") ? [] : ["Bearer T1"]])
     }
 
     @Test(arguments: [
         ("GET", "/"), ("GET", "/v10"), ("GET", "/v2/"), ("GET", "/V1/x"), ("DELETE", "/v1/x"), ("get", "/v1/x"),
     ])
     func `a path or method that no rule covers is refused, never forwarded`(method: String, path: String) async throws {
-        let ground = try await Ground(
+        let proxy = try await ProxyInProcess(
             upstream: Self.ruled, proxy: "unmatched: forward\nprivate_networks: [127.0.0.0/8]", more: Self.narrower)
-        let response = try await ground.request(method, "http://api.test\(path)")
+        let response = try await proxy.request(method, "http://api.test\(path)")
         try expectProblem(response, 403, "http_request_denied", "not-covered", upstream: nil)
-        #expect(ground.origin.requests.isEmpty)
-        #expect(ground.endpoint.requests.isEmpty)
+        #expect(proxy.origin.requests.isEmpty)
+        #expect(proxy.endpoint.requests.isEmpty)
     }
 
     @Test(arguments: [
@@ -111,15 +111,15 @@ struct TargetTests {
         "/v1/..;/admin", "/v1/%252e%252e/", "/v1/.",
     ])
     func `where paths decide, one that can be read in two ways is refused`(path: String) async throws {
-        let ground = try await Ground(upstream: Self.ruled, more: Self.narrower)
-        let response = try await ground.request("GET", "http://api.test\(path)")
+        let proxy = try await ProxyInProcess(upstream: Self.ruled, more: Self.narrower)
+        let response = try await proxy.request("GET", "http://api.test\(path)")
         try expectProblem(response, 400, "http_request_error", "ambiguous-path", upstream: nil)
-        #expect(ground.origin.requests.isEmpty)
+        #expect(proxy.origin.requests.isEmpty)
     }
 
     @Test func `the connection goes on after a refusal that left nothing unread`() async throws {
-        let ground = try await Ground(upstream: "paths: [/v1/]")
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess(upstream: "paths: [/v1/]")
+        let client = try await proxy.connect()
         for (path, status) in [("/v1/..", 400), ("/v2", 403), ("/v1/", 200), ("/", 403), ("/v1", 200)] {
             try await client.send(message("GET", "http://api.test\(path)"))
             #expect(try await client.response().status == status, "\(path)")
@@ -144,14 +144,14 @@ struct TargetTests {
     func `what can't be understood is refused, closed, and never sent`(
         request: String, status: Int, slug: String
     ) async throws {
-        let ground = try await Ground()
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess()
+        let client = try await proxy.connect()
         try await client.send(request)
         let response = try await client.response()
         try expectProblem(
             response, status, "http_request_error", slug, upstream: slug.hasPrefix("scheme") ? "api.test" : nil)
         #expect(response.field("Connection") == "close")
         #expect(try await client.readToEnd().isEmpty)
-        #expect(ground.origin.requests.isEmpty)
+        #expect(proxy.origin.requests.isEmpty)
     }
 }

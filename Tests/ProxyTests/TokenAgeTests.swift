@@ -3,7 +3,8 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("a token that expires while its request waits does not leave", .grounds, .serialized, .timeLimit(.minutes(1)))
+@Suite(
+    "a token that expires while its request waits does not leave", .stopsProxies, .serialized, .timeLimit(.minutes(1)))
 struct TokenAgeTests {
     private static let life = 2
 
@@ -26,7 +27,7 @@ struct TokenAgeTests {
         let issue = Issue()
         let ages = Mutex<[Duration?]>([])
         let gate = Gate()
-        let ground = try await Ground(
+        let proxy = try await ProxyInProcess(
             upstream: "max_connections: 1\nconnect_timeout: 10s\n" + (injection ?? ""),
             endpoint: try issue.endpoint(), keeping: .init(change: { $0.refreshBefore = .zero })
         ) { exchange in
@@ -37,10 +38,10 @@ struct TokenAgeTests {
             if exchange.head.target.hasPrefix("/first") { gate.wait() }
             try exchange.respond(body: "ok")
         }
-        async let first = ground.request("GET", "http://api.test/first")
-        let origin = ground.origin
+        async let first = proxy.request("GET", "http://api.test/first")
+        let origin = proxy.origin
         try await eventually("the first is under way") { origin.requests.count == 1 }
-        async let second = ground.request("POST", "http://api.test/second", body: "the body")
+        async let second = proxy.request("POST", "http://api.test/second", body: "the body")
         try await Task.sleep(for: .milliseconds(2700))
         gate.open()
         #expect(try await first.status == 200)
@@ -84,14 +85,14 @@ struct TokenAgeTests {
             server.output.hasSuffix("\n") ? UInt16(server.output.dropLast()) : nil
         }
         let issue = Issue()
-        let ground = try await Ground(
+        let proxy = try await ProxyInProcess(
             more: """
                 - host: secure.test
                   url: https://localhost:\(port)
                   client: api
                   tls: {ca_file: \(authority.certificateFile)}
                 """, endpoint: try issue.endpoint(), keeping: .init(change: { $0.refreshBefore = .zero }))
-        let response = try await ground.request("GET", "http://secure.test/")
+        let response = try await proxy.request("GET", "http://secure.test/")
         #expect(response.status == 200)
         #expect(response.text.lowercased() == "bearer t2")
         try await server.stop()

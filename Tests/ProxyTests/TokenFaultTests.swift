@@ -2,13 +2,11 @@ import Heimdallr
 import TestSupport
 import Testing
 
-@Suite("a proxy under load while its token endpoint misbehaves", .grounds, .serialized, .timeLimit(.minutes(5)))
+@Suite("a proxy under load while its token endpoint misbehaves", .stopsProxies, .serialized, .timeLimit(.minutes(5)))
 struct TokenFaultTests {
     /// Prints, for every fault, what was measured in this run.
     @Test func `every fault: no bad token upstream, an answer at once, and recovery without a restart`() async throws {
-        let authority = try await PrivateCA()
-        let nginx = try await Nginx(
-            certificate: try await authority.server(), locations: "location / { return 204; }")
+        let nginx = try await Nginx.secure(locations: "location / { return 204; }")
         let faults = TokenFault.all(untrusted: "https://localhost:\(nginx.httpsPort)/token")
         var rows: [Int: TokenFaultReport] = [:]
         try await withThrowingTaskGroup(of: (Int, TokenFaultReport).self) { group in
@@ -43,59 +41,59 @@ struct TokenFaultTests {
         var row = TokenFaultReport(fault: fault)
         row.cold = try await coldStart(fault)
 
-        let stage = try await TokenFaultStage(fault, firstToken: true)
+        let faulty = try await FaultyTokenProxy(fault, firstToken: true)
         let begin = ContinuousClock.now
-        #expect(try await stage.ground.request().status == 200, "\(fault.name)")
+        #expect(try await faulty.proxy.request().status == 200, "\(fault.name)")
         // The server's reckoning, which is never before ours.
-        let issued = try #require(stage.ground.endpoint.requests.first?.at)
+        let issued = try #require(faulty.proxy.endpoint.requests.first?.at)
         let expiry = issued + .seconds(2)
         let isLoaded = Flag()
-        async let answers = stage.load(while: isLoaded)
+        async let answers = faulty.load(while: isLoaded)
         try await Task.sleep(until: expiry + .milliseconds(1300), clock: .continuous)
-        row.isRefusedAtOnce = try await stage.refusesAtOnce()
-        row.named = stage.named
-        row.tokenRequests = stage.tokenRequests
+        row.isRefusedAtOnce = try await faulty.refusesAtOnce()
+        row.named = faulty.named
+        row.tokenRequests = faulty.tokenRequests
         row.mostTokenRequests = Int((.now - begin) / .seconds(1)) + 1
-        row.recovery = try await stage.mend()
+        row.recovery = try await faulty.mend()
         isLoaded.lower()
-        let mendedAt = try #require(stage.mendedAt)
+        let mendedAt = try #require(faulty.mendedAt)
         row.whileDown = Set(
             try await answers.filter { $0.at > expiry && $0.at < mendedAt - .milliseconds(300) }.map(\.status))
         // A request takes its time from the proxy to the origin's record on a busy machine.
         let last = expiry + .milliseconds(900)
-        for arrival in stage.arrivals.all
+        for arrival in faulty.arrivals.all
         where arrival.authorization != "Bearer T2" && (arrival.authorization != "Bearer T1" || arrival.at > last) {
             row.badTokens.append("\(arrival.authorization), \(arrival.at - expiry) after T1's expiry")
         }
-        row.failureEvents = stage.failureCount
-        row.failuresCounted = stage.failuresCounted
+        row.failureEvents = faulty.failureCount
+        row.failuresCounted = faulty.failuresCounted
         return row
     }
 
     /// No token yet: nothing goes upstream until there is one.
     private func coldStart(_ fault: TokenFault) async throws -> Set<Int> {
-        let stage = try await TokenFaultStage(fault)
+        let faulty = try await FaultyTokenProxy(fault)
         var seen: Set<Int> = []
-        for _ in 0..<3 { seen.insert(try await stage.ground.request().status) }
-        #expect(stage.arrivals.all.isEmpty, "\(fault.name): sent without a token")
-        _ = try await stage.mend()
-        #expect(Set(stage.arrivals.all.map(\.authorization)) == ["Bearer T2"], "\(fault.name)")
+        for _ in 0..<3 { seen.insert(try await faulty.proxy.request().status) }
+        #expect(faulty.arrivals.all.isEmpty, "\(fault.name): sent without a token")
+        _ = try await faulty.mend()
+        #expect(Set(faulty.arrivals.all.map(\.authorization)) == ["Bearer T2"], "\(fault.name)")
         return seen
     }
 
     // MARK: What the peers do, once more by name
 
     @Test func `expires_in 0 is no loop, and ends when the server gives tokens that live`() async throws {
-        let stage = try await TokenFaultStage(
+        let faulty = try await FaultyTokenProxy(
             TokenFault("expires_in 0", .token("T1", expiresIn: "0"), .answer(.alreadyExpired)))
         let begin = ContinuousClock.now
         let isLoaded = Flag()
-        async let answers = stage.load(while: isLoaded)
+        async let answers = faulty.load(while: isLoaded)
         try await Task.sleep(for: .seconds(4))
-        #expect(stage.tokenRequests <= Int((.now - begin) / .seconds(1)) + 1)
-        #expect(stage.tokenRequests >= 2)
-        #expect(stage.arrivals.all.isEmpty)
-        _ = try await stage.mend()
+        #expect(faulty.tokenRequests <= Int((.now - begin) / .seconds(1)) + 1)
+        #expect(faulty.tokenRequests >= 2)
+        #expect(faulty.arrivals.all.isEmpty)
+        _ = try await faulty.mend()
         isLoaded.lower()
         let statuses = Set(try await answers.map(\.status))
         #expect(statuses.contains(503) && statuses.isSubset(of: [200, 503]))
@@ -103,10 +101,10 @@ struct TokenFaultTests {
 
     @Test func `a token that lives a second is used, and one is asked for a second`() async throws {
         let endpoint = try TokenEndpoint { _, number in .token("T\(number + 1)", expiresIn: "1") }
-        let ground = try await Ground(endpoint: endpoint)
+        let proxy = try await ProxyInProcess(endpoint: endpoint)
         let begin = ContinuousClock.now
         let isLoaded = Flag()
-        async let answers = ground.load(while: isLoaded)
+        async let answers = proxy.load(while: isLoaded)
         try await Task.sleep(for: .seconds(4))
         isLoaded.lower()
         // Requests wait for the next token, and get through.
@@ -118,9 +116,9 @@ struct TokenFaultTests {
     @Test(arguments: OddAnswer.all)
     func `odd but valid answers are tokens`(odd: OddAnswer) async throws {
         let endpoint = try TokenEndpoint([odd.answer])
-        let ground = try await Ground(endpoint: endpoint)
-        for _ in 0..<3 { #expect(try await ground.request().status == 200) }
-        #expect(ground.origin.requests.map(\.authorization) == Array(repeating: ["Bearer \(odd.token)"], count: 3))
+        let proxy = try await ProxyInProcess(endpoint: endpoint)
+        for _ in 0..<3 { #expect(try await proxy.request().status == 200) }
+        #expect(proxy.origin.requests.map(\.authorization) == Array(repeating: ["Bearer \(odd.token)"], count: 3))
         #expect(endpoint.requests.count == 1)
     }
 

@@ -3,7 +3,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("requests and the token they share", .grounds, .serialized, .timeLimit(.minutes(3)))
+@Suite("requests and the token they share", .stopsProxies, .serialized, .timeLimit(.minutes(3)))
 struct TokenFlightTests {
     private static let crowd = 500
     /// Room for all of them at the upstream at once.
@@ -11,10 +11,10 @@ struct TokenFlightTests {
 
     /// So many requests at once, each on a connection of its own, and their statuses; `whileWaiting` runs meanwhile.
     private func statuses(
-        of ground: Ground, _ count: Int = crowd, whileWaiting: @Sendable () async throws -> Void
+        of proxy: ProxyInProcess, _ count: Int = crowd, whileWaiting: @Sendable () async throws -> Void
     ) async throws -> [Int] {
         try await withThrowingTaskGroup(of: Int.self) { group in
-            for _ in 0..<count { group.addTask { try await ground.request().status } }
+            for _ in 0..<count { group.addTask { try await proxy.request().status } }
             try await whileWaiting()
             return try await group.reduce(into: []) { $0.append($1) }
         }
@@ -22,12 +22,13 @@ struct TokenFlightTests {
 
     /// Expects that each of them got through with `token` and no other.
     private func expectAll(
-        _ statuses: [Int], with token: String, _ ground: Ground, sourceLocation: SourceLocation = #_sourceLocation
+        _ statuses: [Int], with token: String, _ proxy: ProxyInProcess,
+        sourceLocation: SourceLocation = #_sourceLocation
     ) {
         #expect(statuses == Array(repeating: 200, count: Self.crowd), sourceLocation: sourceLocation)
-        let sent = ground.origin.requests.suffix(Self.crowd).map(\.authorization)
+        let sent = proxy.origin.requests.suffix(Self.crowd).map(\.authorization)
         #expect(Set(sent) == [["Bearer \(token)"]], sourceLocation: sourceLocation)
-        #expect(ground.endpoint.mostAtOnce == 1, sourceLocation: sourceLocation)
+        #expect(proxy.endpoint.mostAtOnce == 1, sourceLocation: sourceLocation)
     }
 
     // MARK: One token request, whoever asks
@@ -40,26 +41,26 @@ struct TokenFlightTests {
             gate.wait()
             return .token("T\(number + 1)")
         }
-        let ground = try await Ground(upstream: Self.room, endpoint: endpoint)
+        let proxy = try await ProxyInProcess(upstream: Self.room, endpoint: endpoint)
         var leaving: [RawClient] = []
         for _ in 0..<20 {
-            let client = try await ground.connect()
+            let client = try await proxy.connect()
             try await client.send(message())
             leaving.append(client)
         }
         // The first of them has begun the token request that they all leave.
         _ = try await endpoint.requests(1)
-        let client = ground.client
+        let client = proxy.client
         try await eventually("they wait") { client.status().waiters == 20 }
         for client in leaving { client.resetOnClose() }
         leaving = []
-        let all = try await statuses(of: ground) {
+        let all = try await statuses(of: proxy) {
             try await eventually("all wait", within: .seconds(60)) { client.status().waiters >= Self.crowd }
-            #expect(ground.origin.requests.isEmpty)
+            #expect(proxy.origin.requests.isEmpty)
             gate.open()
         }
-        expectAll(all, with: "T1", ground)
-        #expect(ground.origin.requests.count == Self.crowd)
+        expectAll(all, with: "T1", proxy)
+        #expect(proxy.origin.requests.count == Self.crowd)
         #expect(endpoint.requests.count == 1)
     }
 
@@ -70,38 +71,38 @@ struct TokenFlightTests {
             return .token("T\(number + 1)", expiresIn: number == 0 ? "1" : "3600")
         }
         // Nothing is refreshed ahead.
-        let ground = try await Ground(
+        let proxy = try await ProxyInProcess(
             upstream: Self.room, endpoint: endpoint, keeping: .init(change: { $0.refreshBefore = .zero }))
-        #expect(try await ground.request().status == 200)
-        let client = ground.client
+        #expect(try await proxy.request().status == 200)
+        let client = proxy.client
         try await eventually("T1 expires") { !client.hasAccessToken }
         #expect(endpoint.requests.count == 1)
-        let all = try await statuses(of: ground) {
+        let all = try await statuses(of: proxy) {
             try await eventually("all wait", within: .seconds(60)) { client.status().waiters == Self.crowd }
             gate.open()
         }
-        expectAll(all, with: "T2", ground)
+        expectAll(all, with: "T2", proxy)
         #expect(endpoint.requests.count == 2)
     }
 
     @Test func `500 requests that get a 401 with the same token make one token request`() async throws {
         let gate = Gate()
-        let ground = try await Ground(upstream: Self.room) { exchange in
+        let proxy = try await ProxyInProcess(upstream: Self.room) { exchange in
             guard exchange.head.field("Authorization") == "Bearer T1" else { return try exchange.respond() }
             gate.wait()
             try exchange.respond(401, fields: [("WWW-Authenticate", "Bearer error=\"invalid_token\"")])
         }
-        let origin = ground.origin
-        let all = try await statuses(of: ground) {
+        let origin = proxy.origin
+        let all = try await statuses(of: proxy) {
             try await eventually("all were sent with T1", within: .seconds(60)) {
                 origin.requests.count == Self.crowd
             }
             gate.open()
         }
-        expectAll(all, with: "T2", ground)
+        expectAll(all, with: "T2", proxy)
         #expect(origin.requests.count == 2 * Self.crowd)
         #expect(origin.requests.filter { $0.authorization == ["Bearer T1"] }.count == Self.crowd)
-        #expect(ground.endpoint.requests.count == 2)
+        #expect(proxy.endpoint.requests.count == 2)
     }
 
     @Test func `each waits by its own upstream's token_wait, and the token request goes on`() async throws {
@@ -110,7 +111,7 @@ struct TokenFlightTests {
             gate.wait()
             return .token("T\(number + 1)")
         }
-        let ground = try await Ground(
+        let proxy = try await ProxyInProcess(
             upstream: "token_wait: 300ms",
             more: """
                 - host: patient.test
@@ -119,13 +120,13 @@ struct TokenFlightTests {
                   allow_plaintext: true
                   token_wait: 60s
                 """, endpoint: endpoint)
-        async let patient = ground.request("GET", "http://patient.test/")
-        let hasty = try await ground.request()
+        async let patient = proxy.request("GET", "http://patient.test/")
+        let hasty = try await proxy.request()
         try expectProblem(hasty, 503, "proxy_internal_response", "no-token")
         #expect(hasty.field("Retry-After") != nil)
         gate.open()
         #expect(try await patient.status == 200)
-        #expect(ground.origin.requests.map(\.authorization) == [["Bearer T1"]])
+        #expect(proxy.origin.requests.map(\.authorization) == [["Bearer T1"]])
         #expect(endpoint.requests.count == 1)
     }
 
@@ -141,16 +142,16 @@ struct TokenFlightTests {
         var clock = HeimdallrClock.system
         // Refreshed after half the life: two seconds are left then.
         clock.random = { 0.999 }
-        let ground = try await Ground(endpoint: endpoint, keeping: .init(clock: clock)) { exchange in
+        let proxy = try await ProxyInProcess(endpoint: endpoint, keeping: .init(clock: clock)) { exchange in
             record.note(exchange.head)
             try exchange.respond()
         }
-        #expect(try await ground.request().status == 200)
+        #expect(try await proxy.request().status == 200)
         let loaders = 6
         try await withThrowingTaskGroup(of: Void.self) { group in
             for loader in 0..<loaders {
                 group.addTask {
-                    let client = try await ground.connect()
+                    let client = try await proxy.connect()
                     while endpoint.requests.count < 5 {
                         try await client.send(message(fields: ["X-Loader: \(loader)"]))
                         #expect(try await client.response().status == 200)
@@ -181,7 +182,7 @@ struct TokenFlightTests {
         let endpoint = try TokenEndpoint { _, number in
             .token("T\(number + 1)", expiresIn: number == 0 ? "2" : "3600")
         }
-        let ground = try await Ground(
+        let proxy = try await ProxyInProcess(
             endpoint: endpoint, keeping: .init(change: { $0.refreshBefore = .zero })
         ) { exchange in
             record.note(exchange.head)
@@ -192,8 +193,8 @@ struct TokenFlightTests {
             exchange.close()
         }
         // One that has served nobody yet is not suspected of having been closed for that.
-        #expect(try await ground.request().status == 200)
-        let response = try await ground.request("GET", "http://api.test/dies")
+        #expect(try await proxy.request().status == 200)
+        let response = try await proxy.request("GET", "http://api.test/dies")
         #expect(response.status == 200)
         let tries = record.all.filter { $0.target == "/dies" }
         #expect(tries.map(\.authorization) == ["Bearer T1", "Bearer T2"])
@@ -203,7 +204,7 @@ struct TokenFlightTests {
         async throws
     {
         let gate = Gate()
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             guard exchange.head.field("Authorization") == "Bearer T1", exchange.head.target != "/first" else {
                 return try exchange.respond()
             }
@@ -211,11 +212,11 @@ struct TokenFlightTests {
             gate.wait()
             exchange.close()
         }
-        let origin = ground.origin
-        #expect(try await ground.request("GET", "http://api.test/first").status == 200)
-        async let dying = ground.request("GET", "http://api.test/dies")
+        let origin = proxy.origin
+        #expect(try await proxy.request("GET", "http://api.test/first").status == 200)
+        async let dying = proxy.request("GET", "http://api.test/dies")
         try await eventually("it was sent") { origin.requests.count == 2 }
-        #expect(try await ground.request().status == 200)
+        #expect(try await proxy.request().status == 200)
         gate.open()
         #expect(try await dying.status == 200)
         let tries = origin.requests.filter { $0.target == "/dies" }.map(\.authorization)

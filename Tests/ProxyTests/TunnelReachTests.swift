@@ -2,16 +2,16 @@ import Proxy
 import TestSupport
 import Testing
 
-@Suite("CONNECT leads where it may, and says so where it can't", .grounds, .timeLimit(.minutes(1)))
+@Suite("CONNECT leads where it may, and says so where it can't", .stopsProxies, .timeLimit(.minutes(1)))
 struct TunnelReachTests {
     // MARK: Where to
 
     @Test func `only what is listed is reached`() async throws {
         let listed = try RawListener()
         let other = try RawListener()
-        let ground = try await Ground.tunnelling("127.0.0.1:\(listed.port)")
+        let proxy = try await ProxyInProcess.tunnelling("127.0.0.1:\(listed.port)")
         for authority in ["127.0.0.1:\(other.port)", "localhost:\(listed.port)", "api.test:443"] {
-            let client = try await ground.connect()
+            let client = try await proxy.connect()
             try await client.send(connectRequest(authority) + message())
             try expectProblem(
                 try await client.response(to: "CONNECT"), 403, "http_request_denied", "tunnel-not-listed", upstream: nil
@@ -19,14 +19,14 @@ struct TunnelReachTests {
             // What stands behind it is no request.
             #expect(try await client.readToEnd().isEmpty)
         }
-        #expect(ground.origin.connections.isEmpty)
+        #expect(proxy.origin.connections.isEmpty)
         #expect(try await !other.isAwaited())
     }
 
     @Test func `a name is listed in any case`() async throws {
         let far = try RawListener()
-        let ground = try await Ground.tunnelling("LocalHost:\(far.port)")
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess.tunnelling("LocalHost:\(far.port)")
+        let client = try await proxy.connect()
         try await client.send(connectRequest("LOCALHOST.:\(far.port)"))
         #expect(try await client.response(to: "CONNECT").status == 200)
     }
@@ -37,8 +37,8 @@ struct TunnelReachTests {
     ])
     func `anywhere is not here: no name and no form leads to a private address`(host: String) async throws {
         let far = try RawListener()
-        let ground = try await Ground.tunnelling(#""*""#)
-        let response = try await ground.send(connectRequest("\(host):\(far.port)"), method: "CONNECT")
+        let proxy = try await ProxyInProcess.tunnelling(#""*""#)
+        let response = try await proxy.send(connectRequest("\(host):\(far.port)"), method: "CONNECT")
         #expect([403, 502].contains(response.status))
         if response.status == 403 {
             try expectProblem(response, 403, "destination_ip_prohibited", "address-denied", upstream: nil)
@@ -51,8 +51,8 @@ struct TunnelReachTests {
     ])
     func `nor does another spelling of one`(host: String) async throws {
         let far = try RawListener()
-        let ground = try await Ground.tunnelling(#""*""#)
-        let response = try await ground.send(connectRequest("\(host):\(far.port)"), method: "CONNECT")
+        let proxy = try await ProxyInProcess.tunnelling(#""*""#)
+        let response = try await proxy.send(connectRequest("\(host):\(far.port)"), method: "CONNECT")
         #expect([400, 403, 502].contains(response.status))
         #expect(try await !far.isAwaited())
     }
@@ -62,16 +62,16 @@ struct TunnelReachTests {
         "[fd00:ec2::254]", "[ff02::1]", "[::ffff:169.254.169.254]", "168.63.129.16",
     ])
     func `nor to the neighbours and the cloud's metadata`(host: String) async throws {
-        let ground = try await Ground.tunnelling(#""*""#)
-        let response = try await ground.send(connectRequest("\(host):80"), method: "CONNECT")
+        let proxy = try await ProxyInProcess.tunnelling(#""*""#)
+        let response = try await proxy.send(connectRequest("\(host):80"), method: "CONNECT")
         try expectProblem(response, 403, "destination_ip_prohibited", "address-denied", upstream: nil)
     }
 
     @Test func `private_networks are exceptions, and so is what is listed beside the star`() async throws {
         let far = try RawListener()
-        let ground = try await Ground.tunnelling(#""*""#, proxy: "private_networks: [127.0.0.0/8]")
-        _ = try await ground.openTunnel(to: far)
-        let other = try await Ground.tunnelling("\"*\", 127.0.0.1:\(far.port)")
+        let proxy = try await ProxyInProcess.tunnelling(#""*""#, proxy: "private_networks: [127.0.0.0/8]")
+        _ = try await proxy.openTunnel(to: far)
+        let other = try await ProxyInProcess.tunnelling("\"*\", 127.0.0.1:\(far.port)")
         _ = try await other.openTunnel(to: far)
         let response = try await other.send(connectRequest("127.0.0.2:\(far.port)"), method: "CONNECT")
         #expect(response.status == 403)
@@ -79,18 +79,18 @@ struct TunnelReachTests {
 
     @Test(arguments: ["127.0.0.1", "0.0.0.0", "localhost"])
     func `a tunnel to the proxy's own listener is a loop`(host: String) async throws {
-        let ground = try await Ground.tunnelling(
+        let proxy = try await ProxyInProcess.tunnelling(
             #""*""#, proxy: "private_networks: [127.0.0.0/8, 0.0.0.0/8, \"::1/128\"]")
-        let response = try await ground.send(connectRequest("\(host):\(ground.port)"), method: "CONNECT")
+        let response = try await proxy.send(connectRequest("\(host):\(proxy.port)"), method: "CONNECT")
         try expectProblem(response, 508, "proxy_loop_detected", "loop", upstream: nil)
     }
 
     @Test func `an upstream's own listener opens no tunnels`() async throws {
         let far = try RawListener()
-        let ground = try await Ground.tunnelling(
+        let proxy = try await ProxyInProcess.tunnelling(
             "127.0.0.1:\(far.port)", more: "- host: own.test\n  url: ORIGIN\n  listen: 127.0.0.1:0")
         let response = try await RawClient.exchange(
-            port: ground.upstreamPort, connectRequest("127.0.0.1:\(far.port)"), method: "CONNECT")
+            port: proxy.upstreamPort, connectRequest("127.0.0.1:\(far.port)"), method: "CONNECT")
         try expectProblem(response, 403, "http_request_denied", "connect-refused", upstream: nil)
     }
 
@@ -98,8 +98,8 @@ struct TunnelReachTests {
 
     @Test func `nobody there is 502, and no 200 before`() async throws {
         let port = try freePort()
-        let ground = try await Ground.tunnelling("127.0.0.1:\(port)")
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess.tunnelling("127.0.0.1:\(port)")
+        let client = try await proxy.connect()
         try await client.send(connectRequest("127.0.0.1:\(port)") + "early")
         try expectProblem(
             try await client.response(to: "CONNECT"), 502, "connection_refused", "connection-refused", upstream: nil)
@@ -107,30 +107,28 @@ struct TunnelReachTests {
     }
 
     @Test func `no such name is 502`() async throws {
-        let ground = try await Ground.tunnelling("no-such-host.invalid:443")
-        let response = try await ground.send(connectRequest("no-such-host.invalid:443"), method: "CONNECT")
+        let proxy = try await ProxyInProcess.tunnelling("no-such-host.invalid:443")
+        let response = try await proxy.send(connectRequest("no-such-host.invalid:443"), method: "CONNECT")
         try expectProblem(response, 502, "dns_error", "dns", upstream: nil)
     }
 
     @Test func `nobody answering is 504`() async throws {
         let deaf = try DeafPort()
-        let ground = try await Ground.tunnelling("127.0.0.1:\(deaf.port)")
-        let response = try await ground.send(connectRequest("127.0.0.1:\(deaf.port)"), method: "CONNECT")
+        let proxy = try await ProxyInProcess.tunnelling("127.0.0.1:\(deaf.port)")
+        let response = try await proxy.send(connectRequest("127.0.0.1:\(deaf.port)"), method: "CONNECT")
         try expectProblem(response, 504, "connection_timeout", "connection-timeout", upstream: nil)
     }
 
     @Test func `a client that is reset while it waits ends the attempt`() async throws {
         let deaf = try DeafPort()
-        let log = RecordLog()
-        var observer = ProxyObserver()
-        observer.accessLog = { log.append($0) }
-        let ground = try await Ground.tunnelling("127.0.0.1:\(deaf.port)", observer: observer)
-        var client: RawClient? = try await ground.connect()
+        let log = Recorder<AccessRecord>()
+        let proxy = try await ProxyInProcess.tunnelling("127.0.0.1:\(deaf.port)", observer: .recording(log))
+        var client: RawClient? = try await proxy.connect()
         try await client?.send(connectRequest("127.0.0.1:\(deaf.port)"))
         try await Task.sleep(for: .milliseconds(50))
         client?.resetOnClose()
         client = nil
-        try await eventually("its record", within: .seconds(2)) { log.records.map(\.status) == [499] }
+        try await eventually("its record", within: .seconds(2)) { log.all.map(\.status) == [499] }
     }
 
     @Test(arguments: [
@@ -143,8 +141,8 @@ struct TunnelReachTests {
         "CONNECT * HTTP/1.1\r\nHost: x\r\n\r\n",
     ])
     func `what is no CONNECT is refused, whether tunnels are allowed or not`(request: String) async throws {
-        for ground in [try await Ground.tunnelling(#""*""#), try await Ground()] {
-            let client = try await ground.connect()
+        for proxy in [try await ProxyInProcess.tunnelling(#""*""#), try await ProxyInProcess()] {
+            let client = try await proxy.connect()
             try await client.send(request)
             try expectProblem(
                 try await client.response(to: "CONNECT"), 400, "http_request_error", "malformed-request", upstream: nil)

@@ -3,7 +3,7 @@ import Heimdallr
 import TestSupport
 import Testing
 
-@Suite("a refused token is replaced, and the request sent once more", .grounds, .timeLimit(.minutes(1)))
+@Suite("a refused token is replaced, and the request sent once more", .stopsProxies, .timeLimit(.minutes(1)))
 struct UnauthorizedTests {
     /// Refuses T1 with that challenge (`nil`: none), takes every other token.
     private static func refusing(_ challenge: String?, status: Int = 401) -> RecordingOrigin.Handler {
@@ -19,28 +19,28 @@ struct UnauthorizedTests {
 
     @Test(arguments: ["GET", "POST", "PUT", "DELETE", "PATCH", "BREW"])
     func `with any method, body and all`(method: String) async throws {
-        let ground = try await Ground(answer: Self.refusing("Bearer error=\"invalid_token\""))
+        let proxy = try await ProxyInProcess(answer: Self.refusing("Bearer error=\"invalid_token\""))
         let body = method == "GET" ? nil : "the body"
-        let response = try await ground.request(method, "http://api.test/x?y", fields: ["X-One: two"], body: body)
+        let response = try await proxy.request(method, "http://api.test/x?y", fields: ["X-One: two"], body: body)
         #expect(response.status == 200)
         #expect(response.text == "welcome \(body ?? "")")
-        let requests = ground.origin.requests
+        let requests = proxy.origin.requests
         #expect(requests.map(\.authorization) == [["Bearer T1"], ["Bearer T2"]])
         #expect(requests.map(\.line) == ["\(method) /x?y HTTP/1.1", "\(method) /x?y HTTP/1.1"])
         #expect(requests.map(\.text) == [body ?? "", body ?? ""])
         #expect(requests.map { $0.values("X-One") } == [["two"], ["two"]])
-        #expect(ground.endpoint.requests.count == 2)
+        #expect(proxy.endpoint.requests.count == 2)
     }
 
     @Test func `a chunked body, too`() async throws {
-        let ground = try await Ground(answer: Self.refusing("Bearer"))
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess(answer: Self.refusing("Bearer"))
+        let client = try await proxy.connect()
         try await client.send(
             "POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\nTransfer-Encoding: chunked\r\n\r\n"
                 + "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n" + message())
         #expect(try await client.response().text == "welcome abcde")
         #expect(try await client.response().text == "welcome ")
-        #expect(ground.origin.requests.map(\.text) == ["abcde", "abcde", ""])
+        #expect(proxy.origin.requests.map(\.text) == ["abcde", "abcde", ""])
     }
 
     @Test(
@@ -52,64 +52,64 @@ struct UnauthorizedTests {
             ("Basic realm=\"unclosed", false),
         ] as [(String?, Bool)])
     func `the challenge decides, parsed and not searched`(challenge: String?, replayed: Bool) async throws {
-        let ground = try await Ground(answer: Self.refusing(challenge))
-        let response = try await ground.request()
+        let proxy = try await ProxyInProcess(answer: Self.refusing(challenge))
+        let response = try await proxy.request()
         #expect(response.status == (replayed ? 200 : 401))
         #expect(response.field("WWW-Authenticate") == (replayed ? nil : challenge))
-        #expect(ground.origin.requests.count == (replayed ? 2 : 1))
+        #expect(proxy.origin.requests.count == (replayed ? 2 : 1))
         // A token that was not at fault stays.
-        #expect(try await ground.request().status == (replayed ? 200 : 401))
-        #expect(ground.endpoint.requests.count == (replayed ? 2 : 1))
+        #expect(try await proxy.request().status == (replayed ? 200 : 401))
+        #expect(proxy.endpoint.requests.count == (replayed ? 2 : 1))
     }
 
     @Test func `403 passes, and the token stays`() async throws {
-        let ground = try await Ground(answer: Self.refusing("Bearer error=\"invalid_token\"", status: 403))
-        #expect(try await ground.request().status == 403)
-        #expect(try await ground.request().status == 403)
-        #expect(ground.origin.requests.map(\.authorization) == [["Bearer T1"], ["Bearer T1"]])
-        #expect(ground.endpoint.requests.count == 1)
+        let proxy = try await ProxyInProcess(answer: Self.refusing("Bearer error=\"invalid_token\"", status: 403))
+        #expect(try await proxy.request().status == 403)
+        #expect(try await proxy.request().status == 403)
+        #expect(proxy.origin.requests.map(\.authorization) == [["Bearer T1"], ["Bearer T1"]])
+        #expect(proxy.endpoint.requests.count == 1)
     }
 
     @Test func `once, not again and again`() async throws {
-        let ground = try await Ground { try $0.respond(401, body: "never") }
-        let response = try await ground.request()
+        let proxy = try await ProxyInProcess { try $0.respond(401, body: "never") }
+        let response = try await proxy.request()
         #expect(response.status == 401)
         #expect(response.text == "never")
-        #expect(ground.origin.requests.map(\.authorization) == [["Bearer T1"], ["Bearer T2"]])
-        #expect(ground.endpoint.requests.count == 2)
+        #expect(proxy.origin.requests.map(\.authorization) == [["Bearer T1"], ["Bearer T2"]])
+        #expect(proxy.endpoint.requests.count == 2)
     }
 
     @Test func `on_unauthorized: pass lets it through, and the next request gets a new token`() async throws {
-        let ground = try await Ground(answer: Self.refusing("Bearer")) {
+        let proxy = try await ProxyInProcess(answer: Self.refusing("Bearer")) {
             $0.upstreams[0].onUnauthorized = .pass
         }
-        #expect(try await ground.request().status == 401)
-        #expect(try await ground.request().text == "welcome ")
-        #expect(ground.origin.requests.map(\.authorization) == [["Bearer T1"], ["Bearer T2"]])
+        #expect(try await proxy.request().status == 401)
+        #expect(try await proxy.request().text == "welcome ")
+        #expect(proxy.origin.requests.map(\.authorization) == [["Bearer T1"], ["Bearer T2"]])
     }
 
     @Test(arguments: [(10, true), (11, false), (500_000, false)])
     func `a body past max_replay_bytes is not kept: the 401 passes, and the next request gets a new token`(
         count: Int, replayed: Bool
     ) async throws {
-        let ground = try await Ground(answer: Self.refusing("Bearer")) { $0.upstreams[0].maxReplayBytes = 10 }
-        let response = try await ground.request("POST", body: String(repeating: "b", count: count))
+        let proxy = try await ProxyInProcess(answer: Self.refusing("Bearer")) { $0.upstreams[0].maxReplayBytes = 10 }
+        let response = try await proxy.request("POST", body: String(repeating: "b", count: count))
         #expect(response.status == (replayed ? 200 : 401))
-        #expect(ground.origin.requests.count == (replayed ? 2 : 1))
-        #expect(try await ground.request().text == "welcome ")
+        #expect(proxy.origin.requests.count == (replayed ? 2 : 1))
+        #expect(try await proxy.request().text == "welcome ")
     }
 
     @Test func `in the middle of an upload, whose beginning is sent again`() async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             guard exchange.head.field("Authorization") == "Bearer T1" else {
                 return try exchange.respond(body: try exchange.readBody().text)
             }
             try exchange.send("HTTP/1.1 401 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
             exchange.close()
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send("POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\nContent-Length: 10\r\n\r\nfirst")
-        let origin = ground.origin
+        let origin = proxy.origin
         try await eventually("the second try") { origin.requests.count == 2 && origin.requests[1].text == "first" }
         try await client.send("then.")
         #expect(try await client.response().text == "firstthen.")
@@ -121,14 +121,14 @@ struct UnauthorizedTests {
             "Transfer-Encoding: chunked\r\nConnection: close\r\n",
         ], [true, false])
     func `in the middle of an upload that goes on, past max_replay_bytes`(fields: String, chunked: Bool) async throws {
-        let ground = try await Ground(upstream: "max_replay_bytes: 100KiB") { exchange in
+        let proxy = try await ProxyInProcess(upstream: "max_replay_bytes: 100KiB") { exchange in
             guard exchange.head.field("Authorization") == "Bearer T1" else {
                 return try exchange.respond(body: "welcome \(try exchange.readBody().bodyCount)")
             }
             try exchange.send("HTTP/1.1 401 No\r\nWWW-Authenticate: Bearer error=\"invalid_token\"\r\n\(fields)\r\n")
             _ = exchange.waitForPeerToLeave()
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         let size = 300_000
         let framing = chunked ? "Transfer-Encoding: chunked" : "Content-Length: \(size)"
         try await client.send("POST http://api.test/ HTTP/1.1\r\nHost: api.test\r\n\(framing)\r\n\r\n")
@@ -139,67 +139,67 @@ struct UnauthorizedTests {
         }
         if chunked { try await client.send("0\r\n\r\n") }
         #expect(try await client.response().text == "welcome \(size)")
-        #expect(ground.origin.requests.map(\.authorization) == [["Bearer T1"], ["Bearer T2"]])
+        #expect(proxy.origin.requests.map(\.authorization) == [["Bearer T1"], ["Bearer T2"]])
     }
 
     @Test func `a program's own credential is the program's own affair`() async throws {
-        let ground = try await Ground(upstream: "on_existing: keep", answer: { try $0.respond(401) })
-        #expect(try await ground.request(fields: ["Authorization: Basic bWluZQ=="]).status == 401)
-        #expect(ground.origin.requests.count == 1)
-        #expect(ground.endpoint.requests.isEmpty)
+        let proxy = try await ProxyInProcess(upstream: "on_existing: keep", answer: { try $0.respond(401) })
+        #expect(try await proxy.request(fields: ["Authorization: Basic bWluZQ=="]).status == 401)
+        #expect(proxy.origin.requests.count == 1)
+        #expect(proxy.endpoint.requests.isEmpty)
     }
 
     @Test func `an upstream without a client gets no second request`() async throws {
-        let ground = try await Ground(
+        let proxy = try await ProxyInProcess(
             more: """
                 - host: plain.test
                   url: ORIGIN
                 """
         ) { try $0.respond(401) }
-        #expect(try await ground.request("GET", "http://plain.test/").status == 401)
-        #expect(ground.origin.requests.count == 1)
+        #expect(try await proxy.request("GET", "http://plain.test/").status == 401)
+        #expect(proxy.origin.requests.count == 1)
     }
 
     @Test func `many requests with one refused token are one new token`() async throws {
         let gate = Gate()
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             guard exchange.head.field("Authorization") == "Bearer T1" else { return try exchange.respond(body: "ok") }
             gate.wait()
             try exchange.respond(401)
         }
-        let origin = ground.origin
+        let origin = proxy.origin
         try await withThrowingTaskGroup(of: Int.self) { group in
-            for _ in 0..<30 { group.addTask { try await ground.request().status } }
+            for _ in 0..<30 { group.addTask { try await proxy.request().status } }
             try await eventually("thirty requests with T1") { origin.requests.count == 30 }
             gate.open()
             for try await status in group { #expect(status == 200) }
         }
-        #expect(ground.endpoint.requests.count == 2)
-        #expect(ground.origin.requests.count == 60)
+        #expect(proxy.endpoint.requests.count == 2)
+        #expect(proxy.origin.requests.count == 60)
     }
 
     @Test(arguments: [TokenEndpointAnswer.status(500), .error("invalid_client"), .silence, .token("no token")])
     func `no new token to be had: the 401 passes as it came, and the old token stays`(
         answer: TokenEndpointAnswer
     ) async throws {
-        let ground = try await Ground(
+        let proxy = try await ProxyInProcess(
             endpoint: try TokenEndpoint([.token("T1"), answer]), answer: Self.refusing("Bearer realm=\"a\"")
         ) { $0.upstreams[0].tokenWait = .milliseconds(1500) }
         for body in [nil, "the body"] {
-            let response = try await ground.request("POST", body: body)
+            let response = try await proxy.request("POST", body: body)
             #expect(response.status == 401)
             #expect(response.text == "no \(body ?? "")")
             #expect(response.field("WWW-Authenticate") == "Bearer realm=\"a\"")
-            #expect(ground.client.currentToken()?.value == Secret("T1"))
+            #expect(proxy.client.currentToken()?.value == Secret("T1"))
         }
     }
 
     @Test func `a chunked 401 passes whole, trailers too, and the connection goes on`() async throws {
-        let ground = try await Ground(endpoint: try TokenEndpoint([.token("T1"), .status(500)])) { exchange in
+        let proxy = try await ProxyInProcess(endpoint: try TokenEndpoint([.token("T1"), .status(500)])) { exchange in
             try exchange.send(
                 "HTTP/1.1 401 No\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\nX-End: 1\r\n\r\n")
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         for _ in 0..<2 {
             try await client.send(message())
             let response = try await client.response()

@@ -2,11 +2,10 @@ import Configuration
 import Foundation
 import Proxy
 import Reactor
-import Synchronization
 import TestSupport
 import Testing
 
-@Suite("a Unix socket is a way in", .grounds, .serialized, .timeLimit(.minutes(1)))
+@Suite("a Unix socket is a way in", .stopsProxies, .serialized, .timeLimit(.minutes(1)))
 struct UnixListenerTests {
     private let folder: TemporaryDirectory
     private let path: String
@@ -16,11 +15,11 @@ struct UnixListenerTests {
         path = folder.path(of: "h.sock")
     }
 
-    private func ground(
+    private func proxy(
         mode: UInt16? = nil, threads: Int = 1, observer: ProxyObserver = ProxyObserver()
-    ) async throws -> Ground {
+    ) async throws -> ProxyInProcess {
         let path = path
-        return try await Ground(
+        return try await ProxyInProcess(
             threads: threads, observer: observer, change: { $0.proxy.listen.append(.unix(path: path, mode: mode)) })
     }
 
@@ -29,13 +28,13 @@ struct UnixListenerTests {
     }
 
     @Test func `curl gets its answer through one, signed, and the log says who called`() async throws {
-        let records = Records()
-        let ground = try await ground(observer: records.observer)
+        let records = Recorder<AccessRecord>()
+        let proxy = try await proxy(observer: .recording(records))
         let curl = try await ChildProcess.run(
             ["curl", "-sS", "--max-time", "20", "--unix-socket", path, "http://api.test/x"])
         #expect(curl.output == "ok", "\(curl.transcript)")
-        #expect(ground.origin.requests.map(\.authorization) == [["Bearer T1"]])
-        _ = try await ground.request()
+        #expect(proxy.origin.requests.map(\.authorization) == [["Bearer T1"]])
+        _ = try await proxy.request()
         try await eventually("two lines") { records.all.count == 2 }
         let peer = try #require(records.all[0].peer)
         #expect(peer.user == getuid() && peer.group == getgid() && peer.process == curl.pid)
@@ -43,38 +42,38 @@ struct UnixListenerTests {
     }
 
     @Test func `it is its owner's alone, unless a mode says otherwise`() async throws {
-        _ = try await ground()
+        _ = try await proxy()
         #expect(try permissions() == 0o600)
     }
 
     @Test(arguments: [UInt16(0o660), 0o666, 0o777])
     func `the mode is the one that is asked for, whatever the process's mask`(mode: UInt16) async throws {
-        _ = try await ground(mode: mode)
+        _ = try await proxy(mode: mode)
         #expect(try permissions() == Int(mode))
     }
 
     @Test func `several loops accept from one`() async throws {
-        let ground = try await ground(threads: 3)
+        let proxy = try await proxy(threads: 3)
         for _ in 0..<12 {
             let client = try await RawClient.connect(unix: path)
             try await client.send(message())
             #expect(try await client.response().text == "ok")
         }
-        #expect(ground.origin.requests.count == 12)
+        #expect(proxy.origin.requests.count == 12)
     }
 
     @Test func `it is gone when the proxy stops`() async throws {
-        let ground = try await ground()
+        let proxy = try await proxy()
         #expect(FileManager.default.fileExists(atPath: path))
-        await ground.server.drain(within: .zero)
+        await proxy.server.drain(within: .zero)
         #expect(!FileManager.default.fileExists(atPath: path))
     }
 
     @Test func `what another process put in its place stays`() async throws {
-        let ground = try await ground()
+        let proxy = try await proxy()
         try FileManager.default.removeItem(atPath: path)
         try folder.write("mine", to: "h.sock")
-        await ground.server.drain(within: .zero)
+        await proxy.server.drain(within: .zero)
         #expect(try folder.read("h.sock") == "mine")
     }
 
@@ -82,16 +81,16 @@ struct UnixListenerTests {
         let script = "import socket,sys; s=socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen()"
         try await ChildProcess.output(of: ["python3", "-c", script, path])
         #expect(FileManager.default.fileExists(atPath: path))
-        _ = try await ground()
+        _ = try await proxy()
         let client = try await RawClient.connect(unix: path)
         try await client.send(message())
         #expect(try await client.response().text == "ok")
     }
 
     @Test func `the socket of a living one is not`() async throws {
-        let first = try await ground()
+        let first = try await proxy()
         await #expect {
-            _ = try await ground()
+            _ = try await proxy()
         } throws: {
             "\($0)".contains("somebody listens there already")
         }
@@ -104,7 +103,7 @@ struct UnixListenerTests {
     @Test func `nor is a file that is no socket`() async throws {
         try folder.write("precious", to: "h.sock")
         await #expect {
-            _ = try await ground()
+            _ = try await proxy()
         } throws: {
             "\($0)".contains("there is a file that is no socket")
         }
@@ -114,7 +113,7 @@ struct UnixListenerTests {
     @Test func `a folder that is not there is named in the error`() async throws {
         let missing = folder.path(of: "none/h.sock")
         await #expect {
-            _ = try await Ground(change: { $0.proxy.listen.append(.unix(path: missing, mode: nil)) })
+            _ = try await ProxyInProcess(change: { $0.proxy.listen.append(.unix(path: missing, mode: nil)) })
         } throws: {
             "\($0)".contains(missing) && "\($0)".contains("no such folder")
         }
@@ -122,26 +121,13 @@ struct UnixListenerTests {
 
     @Test func `an upstream's own listener can be one`() async throws {
         let path = path
-        let ground = try await Ground(change: { $0.upstreams[0].listen = .unix(path: path, mode: nil) })
+        let proxy = try await ProxyInProcess(change: { $0.upstreams[0].listen = .unix(path: path, mode: nil) })
         let curl = try await ChildProcess.run(
             ["curl", "-sS", "--max-time", "20", "--unix-socket", path, "http://localhost/x"])
         #expect(curl.output == "ok", "\(curl.transcript)")
-        #expect(ground.origin.requests.map(\.authorization) == [["Bearer T1"]])
+        #expect(proxy.origin.requests.map(\.authorization) == [["Bearer T1"]])
         let foreign = try await ChildProcess.run(
             ["curl", "-sS", "--max-time", "20", "--unix-socket", path, "http://other.test/x"])
         #expect(foreign.output.contains("foreign-host"), "\(foreign.transcript)")
-    }
-}
-
-/// The access log as it comes.
-final class Records: Sendable {
-    private let records = Mutex<[AccessRecord]>([])
-
-    var all: [AccessRecord] { records.withLock { $0 } }
-
-    var observer: ProxyObserver {
-        var observer = ProxyObserver()
-        observer.accessLog = { [weak self] record in self?.records.withLock { $0.append(record) } }
-        return observer
     }
 }

@@ -2,7 +2,8 @@ import TestSupport
 import Testing
 
 @Suite(
-    "request bodies stream to the upstream, whole or recognisably cut", .grounds, .serialized, .timeLimit(.minutes(1)))
+    "request bodies stream to the upstream, whole or recognisably cut", .stopsProxies, .serialized,
+    .timeLimit(.minutes(1)))
 struct UploadTests {
     /// Bytes that repeat after 65,521 only, so that a lost or doubled piece shows.
     private static func pattern(_ count: Int) -> [UInt8] {
@@ -18,11 +19,11 @@ struct UploadTests {
 
     @Test(arguments: [0, 1, 5, 1000, 16_384, 65_536, 65_537, 1_000_000])
     func `by Content-Length, in one piece`(count: Int) async throws {
-        let ground = try await Ground()
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess()
+        let client = try await proxy.connect()
         try await client.send(Array(Self.head("Content-Length: \(count)").utf8) + Self.pattern(count))
         #expect(try await client.response().status == 200)
-        let request = try #require(try await ground.origin.completeRequests(1).first)
+        let request = try #require(try await proxy.origin.completeRequests(1).first)
         #expect(request.framing == .length(count))
         #expect(request.body == Self.pattern(count))
         // The connection is fit for another one.
@@ -32,8 +33,8 @@ struct UploadTests {
 
     @Test(arguments: [1, 7, 1000, 65_536, 1_000_000])
     func `by chunks, whatever their size`(size: Int) async throws {
-        let ground = try await Ground()
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess()
+        let client = try await proxy.connect()
         let body = Self.pattern(size == 1 ? 3000 : 1_000_000)
         var bytes = Array(Self.head("Transfer-Encoding: chunked").utf8)
         var index = 0
@@ -44,7 +45,7 @@ struct UploadTests {
         }
         try await client.send(bytes + Array("0\r\n\r\n".utf8))
         #expect(try await client.response().status == 200)
-        let request = try #require(try await ground.origin.completeRequests(1).first)
+        let request = try #require(try await proxy.origin.completeRequests(1).first)
         #expect(request.framing == .chunked)
         #expect(request.body == body)
         try await client.send(message())
@@ -53,8 +54,8 @@ struct UploadTests {
 
     @Test(arguments: [false, true])
     func `several MiB, dribbled in uneven pieces`(chunked: Bool) async throws {
-        let ground = try await Ground()
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess()
+        let client = try await proxy.connect()
         let body = Self.pattern(4 << 20)
         var bytes = Array(Self.head(chunked ? "Transfer-Encoding: chunked" : "Content-Length: \(body.count)").utf8)
         if chunked {
@@ -74,30 +75,30 @@ struct UploadTests {
             index += count
         }
         #expect(try await client.response().status == 200)
-        let request = try #require(try await ground.origin.completeRequests(1).first)
+        let request = try #require(try await proxy.origin.completeRequests(1).first)
         #expect(request.bodyCount == body.count)
         #expect(request.body[...] == body.prefix(RecordingOrigin.recordLimit))
     }
 
     @Test func `piece by piece, not when it is whole`() async throws {
-        let ground = try await Ground()
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess()
+        let client = try await proxy.connect()
         try await client.send(Self.head("Transfer-Encoding: chunked") + "5\r\nfirst\r\n")
-        let origin = ground.origin
+        let origin = proxy.origin
         try await eventually("the first piece") { origin.requests.first?.text == "first" }
         try await client.send("6\r\nsecond\r\n")
         try await eventually("the second piece") { origin.requests.first?.text == "firstsecond" }
-        #expect(ground.origin.requests.first?.isComplete == false)
+        #expect(proxy.origin.requests.first?.isComplete == false)
         try await client.send("0\r\n\r\n")
         #expect(try await client.response().status == 200)
     }
 
     @Test(arguments: ["PUT", "PATCH", "DELETE", "GET", "PROPFIND", "OPTIONS"])
     func `with any method`(method: String) async throws {
-        let ground = try await Ground()
-        let response = try await ground.request(method, body: "hello")
+        let proxy = try await ProxyInProcess()
+        let response = try await proxy.request(method, body: "hello")
         #expect(response.status == 200)
-        let request = try #require(ground.origin.requests.first)
+        let request = try #require(proxy.origin.requests.first)
         #expect(request.method == method)
         #expect(request.text == "hello")
         #expect(request.values("Expect") == [])
@@ -106,10 +107,10 @@ struct UploadTests {
 
     @Test(arguments: ["Content-Length: 10", "Transfer-Encoding: chunked"])
     func `a client that leaves in the middle cuts the upload, never completes it`(framing: String) async throws {
-        let ground = try await Ground()
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess()
+        let client = try await proxy.connect()
         try await client.send(Self.head(framing) + (framing.hasPrefix("C") ? "hello" : "5\r\nhello\r\n"))
-        let origin = ground.origin
+        let origin = proxy.origin
         try await eventually("the first piece") { origin.requests.first?.text == "hello" }
         client.close()
         try await eventually("the upstream's connection ends", within: .seconds(5)) {
@@ -126,27 +127,27 @@ struct UploadTests {
 
     @Test(arguments: malformed)
     func `malformed chunks reach no upstream where they come with the head`(chunks: String) async throws {
-        let ground = try await Ground()
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess()
+        let client = try await proxy.connect()
         try await client.send(Self.head("Transfer-Encoding: chunked") + "2\r\nok\r\n" + chunks + message())
         let response = try await client.response()
         try expectProblem(response, 400, "http_request_error", "malformed-request", upstream: nil)
         #expect(response.text.contains("nothing was sent upstream"))
         #expect(try await client.readToEnd().isEmpty)
-        #expect(ground.origin.connections.isEmpty)
+        #expect(proxy.origin.connections.isEmpty)
     }
 
     @Test(arguments: malformed)
     func `malformed chunks are refused later, too, and what was sent stays incomplete`(chunks: String) async throws {
-        let ground = try await Ground()
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess()
+        let client = try await proxy.connect()
         try await client.send(Self.head("Transfer-Encoding: chunked") + "2\r\nok\r\n")
-        try await eventually("the first piece") { [origin = ground.origin] in origin.requests.first?.text == "ok" }
+        try await eventually("the first piece") { [origin = proxy.origin] in origin.requests.first?.text == "ok" }
         try await client.send(chunks)
         let response = try await client.response()
         try expectProblem(response, 400, "http_request_error", "malformed-request")
         #expect(try await client.readToEnd().isEmpty)
-        let origin = ground.origin
+        let origin = proxy.origin
         try await eventually("the upstream's connection ends") { origin.connections.allSatisfy(\.isOver) }
         #expect(!origin.requests.contains { $0.isComplete })
     }
@@ -155,11 +156,11 @@ struct UploadTests {
 
     @Test(arguments: ["Content-Length: 8388608", "Transfer-Encoding: chunked"])
     func `413 in mid-upload reaches the program, whose connection then ends`(framing: String) async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             try exchange.send("HTTP/1.1 413 Too Much\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbig")
             exchange.close()
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send(Self.head(framing))
         if framing.hasPrefix("T") {
             try await client.send("800000\r\n")
@@ -173,31 +174,31 @@ struct UploadTests {
         try await client.send(Self.pattern(500_000))
         client.finishSending()
         #expect(try await client.readToEnd().isEmpty)
-        #expect(!ground.origin.requests.contains { $0.isComplete })
+        #expect(!proxy.origin.requests.contains { $0.isComplete })
     }
 
     @Test(arguments: [false, true])
     func `200 in mid-upload reaches the program at once, and the upload goes on`(chunked: Bool) async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             try exchange.send("HTTP/1.1 200 Early\r\nContent-Length: 5\r\n\r\nearly")
             try exchange.readBody()
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send(Self.head(chunked ? "Transfer-Encoding: chunked" : "Content-Length: 10"))
         try await client.send(chunked ? "5\r\nfirst\r\n" : "first")
         #expect(try await client.response().text == "early")
         try await client.send(chunked ? "5\r\nthen.\r\n0\r\n\r\n" : "then.")
-        #expect(try await ground.origin.completeRequests(1).first?.text == "firstthen.")
+        #expect(try await proxy.origin.completeRequests(1).first?.text == "firstthen.")
         try await client.send(message())
         #expect(try await client.response().text == "early")
     }
 
     @Test func `after an early 200 a stalled upload is cut, not answered a second time`() async throws {
-        let ground = try await Ground(upstream: "response_timeout: 300ms\nidle_timeout: 300ms") { exchange in
+        let proxy = try await ProxyInProcess(upstream: "response_timeout: 300ms\nidle_timeout: 300ms") { exchange in
             try exchange.send("HTTP/1.1 200 Early\r\nContent-Length: 5\r\n\r\nearly")
             try exchange.readBody()
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send(Self.head("Content-Length: 10") + "first")
         #expect(try await client.response().text == "early")
         try await client.send("then")
@@ -208,14 +209,14 @@ struct UploadTests {
 
     @Test func `Expect: 100-continue is the upstream's to answer`() async throws {
         let gate = Gate()
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             gate.wait()
             try exchange.send("HTTP/1.1 100 Go On\r\n\r\n")
             try exchange.respond(body: try exchange.readBody().text)
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send(Self.head("Content-Length: 5", more: "Expect: 100-continue\r\n"))
-        let origin = ground.origin
+        let origin = proxy.origin
         try await eventually("the head at the origin") { origin.requests.first?.field("Expect") == "100-continue" }
         gate.open()
         #expect(try await client.response().status == 100)
@@ -224,11 +225,11 @@ struct UploadTests {
     }
 
     @Test func `who does not wait for 100 is served too`() async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             try exchange.send("HTTP/1.1 100 Continue\r\n\r\n")
             try exchange.respond(body: try exchange.readBody().text)
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send(Self.head("Content-Length: 5", more: "Expect: 100-continue\r\n") + "hello" + message())
         #expect(try await client.response().status == 100)
         #expect(try await client.response().text == "hello")
@@ -238,23 +239,23 @@ struct UploadTests {
 
     @Test(arguments: [417, 401, 403, 500])
     func `a refusal instead of 100 reaches the program, once, and no body is sent`(status: Int) async throws {
-        let ground = try await Ground(upstream: "") { exchange in
+        let proxy = try await ProxyInProcess(upstream: "") { exchange in
             try exchange.send("HTTP/1.1 \(status) No\r\nContent-Length: 2\r\nWWW-Authenticate: Basic\r\n\r\nno")
             _ = exchange.waitForPeerToLeave()
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send(Self.head("Content-Length: 5", more: "Expect: 100-continue\r\n"))
         let response = try await client.response()
         #expect(response.status == status)
         #expect(response.field("Connection") == "close")
-        let origin = ground.origin
+        let origin = proxy.origin
         try await eventually("the connection ends") { origin.connections.allSatisfy(\.isOver) }
         #expect(origin.requests.count == 1)
         #expect(origin.requests.first?.bodyCount == 0)
     }
 
     @Test func `200 instead of 100 reaches the program, and that connection is not used again`() async throws {
-        let ground = try await Ground { exchange in
+        let proxy = try await ProxyInProcess { exchange in
             if exchange.head.method == "POST" {
                 try exchange.send("HTTP/1.1 200 Enough\r\nContent-Length: 2\r\n\r\nok")
                 _ = exchange.waitForPeerToLeave()
@@ -262,22 +263,22 @@ struct UploadTests {
                 try exchange.respond(body: "next")
             }
         }
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send(Self.head("Content-Length: 5", more: "Expect: 100-continue\r\n"))
         #expect(try await client.response().text == "ok")
-        #expect(try await ground.request().text == "next")
-        #expect(ground.origin.requests.map(\.connection) == [0, 1])
+        #expect(try await proxy.request().text == "next")
+        #expect(proxy.origin.requests.map(\.connection) == [0, 1])
     }
 
     @Test func `while 100 is waited for, the time is the upstream's; once it has come, the program's`() async throws {
-        let ground = try await Ground(
+        let proxy = try await ProxyInProcess(
             upstream: "response_timeout: 300ms", proxy: "idle_timeout: 600ms"
         ) { exchange in
             if exchange.head.target == "/told" { try exchange.send("HTTP/1.1 100 Continue\r\n\r\n") }
             _ = exchange.waitForPeerToLeave()
         }
         for (target, status) in [("/silent", 504), ("/told", 408)] {
-            let client = try await ground.connect()
+            let client = try await proxy.connect()
             try await client.send(
                 "POST http://api.test\(target) HTTP/1.1\r\nHost: api.test\r\nContent-Length: 5\r\n"
                     + "Expect: 100-continue\r\n\r\n")
@@ -288,9 +289,9 @@ struct UploadTests {
     }
 
     @Test func `another expectation is 417`() async throws {
-        let ground = try await Ground()
-        let response = try await ground.request("POST", fields: ["Expect: 200-ok"], body: "x")
+        let proxy = try await ProxyInProcess()
+        let response = try await proxy.request("POST", fields: ["Expect: 200-ok"], body: "x")
         try expectProblem(response, 417, "http_request_error", upstream: nil)
-        #expect(ground.origin.requests.isEmpty)
+        #expect(proxy.origin.requests.isEmpty)
     }
 }

@@ -4,7 +4,7 @@ import Proxy
 import TestSupport
 import Testing
 
-@Suite("with proxy.users, only they come in", .grounds, .serialized, .timeLimit(.minutes(1)))
+@Suite("with proxy.users, only they come in", .stopsProxies, .serialized, .timeLimit(.minutes(1)))
 struct UserTests {
     private static let users = "users: {alice: \"secret of alice\", \"bób\": \"pass:wörd\"}"
 
@@ -12,28 +12,28 @@ struct UserTests {
         "Proxy-Authorization: Basic \(Data(credentials.utf8).base64EncodedString())"
     }
 
-    private func curl(_ ground: Ground, _ arguments: [String]) async throws -> ChildProcess {
+    private func curl(_ proxy: ProxyInProcess, _ arguments: [String]) async throws -> ChildProcess {
         try await ChildProcess.run(
-            ["curl", "-sS", "--max-time", "20", "-w", " %{http_code}", "-x", "http://127.0.0.1:\(ground.port)"]
+            ["curl", "-sS", "--max-time", "20", "-w", " %{http_code}", "-x", "http://127.0.0.1:\(proxy.port)"]
                 + arguments
                 + ["http://api.test/"], environment: ["no_proxy": nil])
     }
 
     @Test func `who says nothing is asked who it is, and nothing goes upstream`() async throws {
-        let ground = try await Ground(proxy: Self.users)
-        let response = try await ground.request()
+        let proxy = try await ProxyInProcess(proxy: Self.users)
+        let response = try await proxy.request()
         try expectProblem(response, 407, "http_request_denied", "user-required", upstream: nil)
         #expect(response.field("Proxy-Authenticate") == "Basic realm=\"heimdallr-proxy\", charset=\"UTF-8\"")
-        #expect(ground.origin.connections.isEmpty)
+        #expect(proxy.origin.connections.isEmpty)
     }
 
     @Test(arguments: ["alice:secret of alice", "bób:pass:wörd"])
     func `a user of the list comes in, and its credential goes no further`(credentials: String) async throws {
-        let records = Records()
-        let ground = try await Ground(proxy: Self.users, observer: records.observer)
-        let response = try await ground.request(fields: [basic(credentials)])
+        let records = Recorder<AccessRecord>()
+        let proxy = try await ProxyInProcess(proxy: Self.users, observer: .recording(records))
+        let response = try await proxy.request(fields: [basic(credentials)])
         #expect(response.text == "ok")
-        let request = try #require(ground.origin.requests.first)
+        let request = try #require(proxy.origin.requests.first)
         #expect(request.authorization == ["Bearer T1"])
         #expect(request.values("Proxy-Authorization") == [])
         try await eventually("a line") { records.all.count == 1 }
@@ -41,13 +41,13 @@ struct UserTests {
     }
 
     @Test func `curl does it with --proxy-user, and not with a wrong one`() async throws {
-        let ground = try await Ground(proxy: Self.users)
-        #expect(try await curl(ground, ["--proxy-user", "alice:secret of alice"]).output == "ok 200")
+        let proxy = try await ProxyInProcess(proxy: Self.users)
+        #expect(try await curl(proxy, ["--proxy-user", "alice:secret of alice"]).output == "ok 200")
         #expect(
-            try await curl(ground, ["--proxy-anyauth", "--proxy-user", "alice:secret of alice"]).output == "ok 200")
-        #expect(try await curl(ground, ["--proxy-user", "alice:guess"]).output.hasSuffix(" 407"))
-        #expect(try await curl(ground, []).output.hasSuffix(" 407"))
-        #expect(ground.origin.requests.count == 2)
+            try await curl(proxy, ["--proxy-anyauth", "--proxy-user", "alice:secret of alice"]).output == "ok 200")
+        #expect(try await curl(proxy, ["--proxy-user", "alice:guess"]).output.hasSuffix(" 407"))
+        #expect(try await curl(proxy, []).output.hasSuffix(" 407"))
+        #expect(proxy.origin.requests.count == 2)
     }
 
     @Test(arguments: [
@@ -62,14 +62,14 @@ struct UserTests {
         ["Connection: Proxy-Authorization"],
     ])
     func `nothing else opens`(fields: [String]) async throws {
-        let ground = try await Ground(proxy: Self.users)
-        #expect(try await ground.request(fields: fields).status == 407)
-        #expect(ground.origin.connections.isEmpty)
+        let proxy = try await ProxyInProcess(proxy: Self.users)
+        #expect(try await proxy.request(fields: fields).status == 407)
+        #expect(proxy.origin.connections.isEmpty)
     }
 
     @Test func `each request on a connection is asked anew`() async throws {
-        let ground = try await Ground(proxy: Self.users)
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess(proxy: Self.users)
+        let client = try await proxy.connect()
         try await client.send(message(fields: [basic("alice:secret of alice")]))
         #expect(try await client.response().status == 200)
         try await client.send(message())
@@ -80,8 +80,8 @@ struct UserTests {
 
     @Test(arguments: [[], ["Proxy-Authorization: Basic YWxpY2U6eA=="]])
     func `behind a CONNECT that is refused, nothing is read as a request`(fields: [String]) async throws {
-        let ground = try await Ground(proxy: Self.users)
-        let client = try await ground.connect()
+        let proxy = try await ProxyInProcess(proxy: Self.users)
+        let client = try await proxy.connect()
         let lines = ["CONNECT api.test:443 HTTP/1.1", "Host: api.test:443"] + fields
         try await client.send(
             lines.joined(separator: "\r\n") + "\r\n\r\n" + message(fields: [basic("alice:secret of alice")]))
@@ -90,12 +90,12 @@ struct UserTests {
         #expect(response.field("Proxy-Authenticate")?.hasPrefix("Basic ") == true)
         #expect(response.field("Connection") == "close")
         #expect(try await client.readToEnd().isEmpty)
-        #expect(ground.origin.connections.isEmpty)
+        #expect(proxy.origin.connections.isEmpty)
     }
 
     @Test func `an upstream's own listener asks too`() async throws {
-        let ground = try await Ground(upstream: "listen: 127.0.0.1:0", proxy: Self.users)
-        let port = ground.upstreamPort
+        let proxy = try await ProxyInProcess(upstream: "listen: 127.0.0.1:0", proxy: Self.users)
+        let port = proxy.upstreamPort
         let request = "GET / HTTP/1.1\r\nHost: localhost\r\n"
         #expect(try await RawClient.exchange(port: port, request + "\r\n").status == 407)
         let known = request + basic("alice:secret of alice") + "\r\n\r\n"
@@ -105,20 +105,20 @@ struct UserTests {
     @Test func `a changed secret file counts without a restart, and the old one no more`() async throws {
         let folder = try TemporaryDirectory()
         let file = try folder.write("first\n", to: "alice")
-        let ground = try await Ground(proxy: "users: {alice: {file: \(file)}}")
-        #expect(try await ground.request(fields: [basic("alice:first")]).status == 200)
+        let proxy = try await ProxyInProcess(proxy: "users: {alice: {file: \(file)}}")
+        #expect(try await proxy.request(fields: [basic("alice:first")]).status == 200)
         try folder.write("second\n", to: "alice")
         var status = 0
         for _ in 0..<100 where status != 200 {
-            status = try await ground.request(fields: [basic("alice:second")]).status
+            status = try await proxy.request(fields: [basic("alice:second")]).status
             try await Task.sleep(for: .milliseconds(50))
         }
         #expect(status == 200)
-        #expect(try await ground.request(fields: [basic("alice:first")]).status == 407)
+        #expect(try await proxy.request(fields: [basic("alice:first")]).status == 407)
         // What is gone opens to nobody.
         try FileManager.default.removeItem(atPath: file)
         for _ in 0..<200 where status == 200 {
-            status = try await ground.request(fields: [basic("alice:second")]).status
+            status = try await proxy.request(fields: [basic("alice:second")]).status
             try await Task.sleep(for: .milliseconds(50))
         }
         #expect(status == 407)
@@ -127,31 +127,31 @@ struct UserTests {
     @Test func `what is pipelined behind a credential that has to be looked up is answered in order`() async throws {
         let folder = try TemporaryDirectory()
         let file = try folder.write("first", to: "alice")
-        let ground = try await Ground(proxy: "users: {alice: {file: \(file)}}")
+        let proxy = try await ProxyInProcess(proxy: "users: {alice: {file: \(file)}}")
         try folder.write("second", to: "alice")
         // Older than what was read at start may be, for one that does not fit.
         try await Task.sleep(for: .milliseconds(1100))
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         let requests = ["second", "first", "second"].map { message(fields: [basic("alice:\($0)")]) }
         try await client.send(requests.joined())
         for status in [200, 407, 200] { #expect(try await client.response().status == status) }
         // One that leaves meanwhile takes nothing with it.
         try await Task.sleep(for: .milliseconds(1100))
-        let leaver = try await ground.connect()
+        let leaver = try await proxy.connect()
         try await leaver.send(message(fields: [basic("alice:third")]))
         leaver.close()
-        #expect(try await ground.request(fields: [basic("alice:second")]).status == 200)
+        #expect(try await proxy.request(fields: [basic("alice:second")]).status == 200)
     }
 
     @Test func `an upgrade is asked like any request, and its credential goes no further`() async throws {
         let far = try RawListener()
-        let ground = try await Ground.upgrading(far, proxy: Self.users)
-        let stranger = try await ground.connect()
+        let proxy = try await ProxyInProcess.upgrading(far, proxy: Self.users)
+        let stranger = try await proxy.connect()
         try await stranger.send(handshake() + "\u{81}\u{85}GET / HTTP/1.1\r\n\r\n")
         let response = try await stranger.response()
         try expectProblem(response, 407, "http_request_denied", "user-required", upstream: nil)
         #expect(try await stranger.readToEnd().isEmpty)
-        let client = try await ground.connect()
+        let client = try await proxy.connect()
         try await client.send(handshake(fields: [basic("alice:secret of alice")]))
         let end = try await far.accept()
         let head = try await end.read(until: "\r\n\r\n")
@@ -165,7 +165,7 @@ struct UserTests {
         let folder = try TemporaryDirectory()
         let file = try folder.write("good", to: "alice")
         await #expect {
-            _ = try await Ground(
+            _ = try await ProxyInProcess(
                 proxy: "users: {alice: {file: \(file)}}",
                 change: { _ in _ = try? folder.write(content, to: "alice") })
         } throws: {
@@ -176,10 +176,10 @@ struct UserTests {
     @Test func `a secret may be in ISO 8859-1, as may what is sent`() async throws {
         let folder = try TemporaryDirectory()
         let file = try folder.write([0x70, 0xE9, 0x0A], to: "alice")
-        let ground = try await Ground(proxy: "users: {alice: {file: \(file)}}")
+        let proxy = try await ProxyInProcess(proxy: "users: {alice: {file: \(file)}}")
         for password: [UInt8] in [[0x70, 0xE9], Array("pé".utf8)] {
             let credentials = Data(Array("alice:".utf8) + password).base64EncodedString()
-            #expect(try await ground.request(fields: ["Proxy-Authorization: Basic \(credentials)"]).status == 200)
+            #expect(try await proxy.request(fields: ["Proxy-Authorization: Basic \(credentials)"]).status == 200)
         }
     }
 

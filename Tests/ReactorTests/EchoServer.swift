@@ -4,7 +4,7 @@ import TestSupport
 /// Sends back what comes, on a loop of its own.
 final class EchoServer: Sendable {
     let loop: EventLoop
-    let accepted = Log<Int32>()
+    let accepted = Recorder<Int32>()
     private let address: SocketAddress
     private let acceptor: LoopBound<Acceptor>
 

@@ -8,8 +8,8 @@ struct EventLoopTests {
     @Test func `jobs of each thread run in their order, all of them, on one thread`() async throws {
         let loop = try EventLoop.start(name: "jobs")
         defer { loop.stop() }
-        let log = Log<(thread: Int, number: Int)>()
-        let strays = Log<Int>()
+        let log = Recorder<(thread: Int, number: Int)>()
+        let strays = Recorder<Int>()
         await withTaskGroup { group in
             for thread in 0..<8 {
                 group.addTask {
@@ -35,7 +35,7 @@ struct EventLoopTests {
     @Test func `a job that a job adds runs after those that stand in the queue`() async throws {
         let loop = try EventLoop.start(name: "nested")
         defer { loop.stop() }
-        let log = Log<String>()
+        let log = Recorder<String>()
         try await loop.run {
             loop.execute {
                 log.append("first")
@@ -74,7 +74,7 @@ struct EventLoopTests {
     @Test func `turn ends come once, after the jobs of the turn, and next turns after that`() async throws {
         let loop = try EventLoop.start(name: "turns")
         defer { loop.stop() }
-        let log = Log<String>()
+        let log = Recorder<String>()
         try await loop.run {
             let handler = Turns(loop: loop, log: log)
             loop.atTurnEnd(handler)
@@ -89,7 +89,7 @@ struct EventLoopTests {
 
     @Test func `jobs that stand in the queue at the stop still run, later ones don't`() async throws {
         let loop = try EventLoop.start(name: "stopping")
-        let log = Log<Int>()
+        let log = Recorder<Int>()
         let gate = Gate()
         loop.execute { gate.wait() }
         for number in 0..<100 { loop.execute { log.append(number) } }
@@ -98,7 +98,7 @@ struct EventLoopTests {
         try await eventually("the queued jobs") { log.all.count == 100 }
         #expect(log.all == Array(0..<100))
         // A job that comes too late is dropped, with what it holds.
-        let late = Log<Int>()
+        let late = Recorder<Int>()
         try await eventually("the loop is over") {
             loop.execute { [canary = Canary(log: late)] in withExtendedLifetime(canary) {} }
             return late.all.count >= 2
@@ -106,7 +106,7 @@ struct EventLoopTests {
     }
 
     @Test func `a loop that ends lets go of handlers, jobs and itself`() async throws {
-        let log = Log<Int>()
+        let log = Recorder<Int>()
         let gone: Gone
         do {
             let loop = try EventLoop.start(name: "leaving")
@@ -126,7 +126,7 @@ struct EventLoopTests {
 
     @Test func `what is bound to a loop is freed there, whoever lets go of it, or after its end`() async throws {
         let loop = try EventLoop.start(name: "bound")
-        let log = Log<Bool>()
+        let log = Recorder<Bool>()
         for _ in 0..<100 {
             let bound = try await loop.run { LoopBound(Freed { log.append(loop.isOnLoop) }, on: loop) }
             try await offPool { _ = bound }
@@ -148,7 +148,7 @@ struct EventLoopTests {
     @Test func `readiness is told on the loop, once a change`() async throws {
         let loop = try EventLoop.start(name: "ready")
         defer { loop.stop() }
-        let log = Log<Readiness>()
+        let log = Recorder<Readiness>()
         let pair = try Pair()
         try await loop.run { try loop.register(pair.near, handler: Watcher { log.append($0) }) }
         try await eventually("writable at once") { log.all.first?.contains(.writable) == true }
@@ -167,9 +167,9 @@ struct EventLoopTests {
     @Test func `a late event of a closed descriptor is not told to its successor`() async throws {
         let loop = try EventLoop.start(name: "reuse")
         defer { loop.stop() }
-        let strays = Log<String>()
+        let strays = Recorder<String>()
         let pairs = try (0..<50).map { _ in try Pair() }
-        let told = Log<Int>()
+        let told = Recorder<Int>()
         try await loop.run {
             for (index, pair) in pairs.enumerated() {
                 try loop.register(
@@ -210,7 +210,7 @@ struct EventLoopTests {
     @Test func `a handler is held until it is unregistered`() async throws {
         let loop = try EventLoop.start(name: "held")
         defer { loop.stop() }
-        let log = Log<Int>()
+        let log = Recorder<Int>()
         let pair = try Pair()
         try await loop.run {
             let canary = Canary(log: log)
@@ -247,10 +247,10 @@ private actor Counter {
 
 private final class Turns: TurnEndHandler, NextTurnHandler {
     private let loop: EventLoop
-    private let log: Log<String>
+    private let log: Recorder<String>
     private var count = 0
 
-    init(loop: EventLoop, log: Log<String>) {
+    init(loop: EventLoop, log: Recorder<String>) {
         self.loop = loop
         self.log = log
     }

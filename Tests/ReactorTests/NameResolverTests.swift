@@ -9,13 +9,13 @@ struct NameResolverTests {
     private static let nine = NumericAddress(ipv4: 0x0909_0909)
 
     /// A loop that asks, and what it was told.
-    private final class Desk: Sendable {
+    private final class Asker: Sendable {
         let loop: EventLoop
         private let state = Mutex<[NameAnswer]>([])
         private let questions = Mutex<[LoopBound<NameQuestion>]>([])
         var answers: [NameAnswer] { state.withLock { $0 } }
 
-        init() throws { loop = try EventLoop.start(name: "desk") }
+        init() throws { loop = try EventLoop.start(name: "asker") }
         deinit { loop.stop() }
 
         func ask(_ name: String, _ resolver: NameResolver) async throws {
@@ -54,8 +54,8 @@ struct NameResolverTests {
     {
         let server = Server()
         let resolver = NameResolver(lookUp: server.lookUp)
-        let (first, second, third) = (try Desk(), try Desk(), try Desk())
-        for desk in [first, second, third] { try await desk.ask("Slow.test", resolver) }
+        let (first, second, third) = (try Asker(), try Asker(), try Asker())
+        for asker in [first, second, third] { try await asker.ask("Slow.test", resolver) }
         try await eventually("the look-up") { !server.asked.isEmpty }
         let start = ContinuousClock.now
         try await third.abandonAll()
@@ -73,39 +73,39 @@ struct NameResolverTests {
     @Test func `as many as hang leave the loop alone`() async throws {
         let server = Server()
         let resolver = NameResolver(lookUp: server.lookUp)
-        let desk = try Desk()
-        for number in 0..<400 { try await desk.ask("\(number).zone\(number % 100).test", resolver) }
+        let asker = try Asker()
+        for number in 0..<400 { try await asker.ask("\(number).zone\(number % 100).test", resolver) }
         let start = ContinuousClock.now
-        try await desk.loop.run {}
+        try await asker.loop.run {}
         #expect(ContinuousClock.now - start < .seconds(1))
         try await eventually("128 at once") { server.asked.count == 128 }
         // 256 wait; the others have been told that there are too many.
-        #expect(desk.answers.count == 400 - 128 - 256)
+        #expect(asker.answers.count == 400 - 128 - 256)
         server.open()
-        try await eventually("everybody is told") { desk.answers.count == 400 }
+        try await eventually("everybody is told") { asker.answers.count == 400 }
         #expect(server.asked.count == 128 + 256)
     }
 
     @Test func `numbers and localhost need no look-up`() async throws {
         let resolver = NameResolver { _ in .failure(NameError("nobody asks")) }
-        let desk = try Desk()
-        for name in ["9.9.9.9", "[::ffff:9.9.9.9]", "LOCALHOST", "a.localhost."] { try await desk.ask(name, resolver) }
+        let asker = try Asker()
+        for name in ["9.9.9.9", "[::ffff:9.9.9.9]", "LOCALHOST", "a.localhost."] { try await asker.ask(name, resolver) }
         let local = NameAnswer.success([NumericAddress(high: 0, low: 1), NumericAddress(ipv4: 0x7f00_0001)])
-        #expect(desk.answers == [.success([Self.nine]), .success([Self.nine]), local, local])
+        #expect(asker.answers == [.success([Self.nine]), .success([Self.nine]), local, local])
     }
 
     @Test func `the system is asked`() async throws {
-        let desk = try Desk()
+        let asker = try Asker()
         // Each line of the file is an address and its names; numbers and localhost are not looked up.
         let lines = try String(contentsOfFile: "/etc/hosts", encoding: .utf8).split(separator: "\n")
         let names = lines.filter { !$0.hasPrefix("#") }.flatMap { $0.split(whereSeparator: \.isWhitespace).dropFirst() }
         let name = try #require(names.first { !$0.contains("localhost") && !$0.hasPrefix("#") })
-        try await desk.ask(String(name), NameResolver())
-        try await desk.ask("no-such-host.invalid", NameResolver())
-        try await eventually("both are told") { desk.answers.count == 2 }
-        #expect(desk.answers.contains { if case .success(let found) = $0 { !found.isEmpty } else { false } })
+        try await asker.ask(String(name), NameResolver())
+        try await asker.ask("no-such-host.invalid", NameResolver())
+        try await eventually("both are told") { asker.answers.count == 2 }
+        #expect(asker.answers.contains { if case .success(let found) = $0 { !found.isEmpty } else { false } })
         #expect(
-            desk.answers.contains {
+            asker.answers.contains {
                 if case .failure(let error) = $0 { "\(error)".contains("no-such-host.invalid: ") } else { false }
             })
     }

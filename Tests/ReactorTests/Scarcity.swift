@@ -5,9 +5,9 @@ import TestSupport
 /// An acceptor on a loop that has run out of descriptors. Its thread, and the loop's that it starts, have a descriptor
 /// table of their own (unshare(2)), so that the rest of the process keeps its own.
 final class Scarcity: Sendable {
-    let ports = Log<UInt16>()
-    let failures = Log<SystemError>()
-    let accepted = Log<Int32>()
+    let ports = Recorder<UInt16>()
+    let failures = Recorder<SystemError>()
+    let accepted = Recorder<Int32>()
     let relief = Gate()
 
     /// To be run on a thread of its own; returns when a connection has been accepted after all.

@@ -3,17 +3,10 @@ import Reactor
 import Synchronization
 import TestSupport
 
-/// What happened, in order, from any thread.
-final class Log<Element: Sendable>: Sendable {
-    private let elements = Mutex<[Element]>([])
-    var all: [Element] { elements.withLock { $0 } }
-    func append(_ element: Element) { elements.withLock { $0.append(element) } }
-}
-
 /// Says -1 when it is freed.
 final class Canary: Sendable {
-    private let log: Log<Int>
-    init(log: Log<Int>) { self.log = log }
+    private let log: Recorder<Int>
+    init(log: Recorder<Int>) { self.log = log }
     deinit { log.append(-1) }
 }
 

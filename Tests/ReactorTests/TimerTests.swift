@@ -15,7 +15,7 @@ struct TimerTests {
 
     @Test func `thousands, in order, and none before its moment`() async throws {
         try await withLoop { loop in
-            let log = Log<(due: LoopTime, at: LoopTime)>()
+            let log = Recorder<(due: LoopTime, at: LoopTime)>()
             try await loop.run {
                 var random = SplitMix(state: 1)
                 for _ in 0..<5000 {
@@ -31,7 +31,7 @@ struct TimerTests {
 
     @Test func `moved, cancelled and armed again`() async throws {
         try await withLoop { loop in
-            let log = Log<String>()
+            let log = Recorder<String>()
             try await loop.run {
                 func timer(_ name: String) -> LoopTimer { Timers.keep(on: loop) { log.append(name) } }
                 let later = timer("moved later")
@@ -63,7 +63,7 @@ struct TimerTests {
 
     @Test func `one that arms itself fires again and again`() async throws {
         try await withLoop { loop in
-            let log = Log<Int>()
+            let log = Recorder<Int>()
             try await loop.run {
                 Timers.keepRepeating(on: loop, every: .milliseconds(1), times: 50) { log.append($0) }
             }
@@ -75,7 +75,7 @@ struct TimerTests {
 
     @Test func `one that is freed does not fire, and lets go of what it holds`() async throws {
         try await withLoop { loop in
-            let log = Log<Int>()
+            let log = Recorder<Int>()
             try await loop.run {
                 let canary = Canary(log: log)
                 let timer = LoopTimer(on: loop) { withExtendedLifetime(canary) { log.append(1) } }
@@ -89,7 +89,7 @@ struct TimerTests {
 
     @Test func `one that is freed by another's action at the same moment does not fire`() async throws {
         try await withLoop { loop in
-            let log = Log<Int>()
+            let log = Recorder<Int>()
             try await loop.run {
                 let due = loop.now + .milliseconds(10)
                 let victims = Victims()
@@ -110,7 +110,7 @@ struct TimerTests {
 
     @Test func `a far future does not overflow, and the loop sleeps till the nearest`() async throws {
         try await withLoop { loop in
-            let log = Log<Int>()
+            let log = Recorder<Int>()
             try await loop.run {
                 Timers.keep(on: loop) { log.append(2) }.schedule(after: .seconds(Int64.max / 2))
                 Timers.keep(on: loop) { log.append(3) }.schedule(at: LoopTime(nanoseconds: .max))
@@ -180,27 +180,27 @@ private final class TimerUnderTest {
 
 /// Timers that live until they have fired.
 private enum Timers {
-    final class Holder { var timer: LoopTimer? }
+    final class Reference { var timer: LoopTimer? }
 
     static func keep(on loop: EventLoop, _ action: @escaping () -> Void) -> LoopTimer {
-        let holder = Holder()
+        let reference = Reference()
         let timer = LoopTimer(on: loop) {
             action()
-            holder.timer = nil
+            reference.timer = nil
         }
-        holder.timer = timer
+        reference.timer = timer
         return timer
     }
 
     static func keepRepeating(on loop: EventLoop, every: Duration, times: Int, _ action: @escaping (Int) -> Void) {
-        let holder = Holder()
+        let reference = Reference()
         var count = 0
         let timer = LoopTimer(on: loop) {
             count += 1
             action(count)
-            if count < times { holder.timer?.schedule(after: every) } else { holder.timer = nil }
+            if count < times { reference.timer?.schedule(after: every) } else { reference.timer = nil }
         }
-        holder.timer = timer
+        reference.timer = timer
         timer.schedule(after: every)
     }
 }

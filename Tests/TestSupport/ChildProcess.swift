@@ -122,6 +122,15 @@ public final class ChildProcess: Sendable {
         return child.output
     }
 
+    /// The first line of a server that prints its port.
+    public func printedPort() async throws -> UInt16 {
+        try await eventually("the server's port") {
+            if ending != nil { throw TestFailure(transcript) }
+            guard let end = output.firstIndex(of: "\n") else { return nil }
+            return UInt16(output[..<end])
+        }
+    }
+
     /// Its arguments as the kernel has them, with spaces between.
     /// - Throws: when there is no such process, or it has ended and only waits to be reaped.
     public static func commandLine(of pid: Int32) throws -> String {

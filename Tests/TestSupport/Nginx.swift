@@ -3,6 +3,7 @@ public final class Nginx: Sendable {
     public let httpPort: UInt16
     /// 0 without a certificate.
     public let httpsPort: UInt16
+    private let certificate: PrivateCA.Certificate?
     private let child: ChildProcess
     private let directory: TemporaryDirectory
 
@@ -24,6 +25,7 @@ public final class Nginx: Sendable {
         certificate: PrivateCA.Certificate? = nil, clientCA: String? = nil, locations: String = Nginx.sayWhatArrived,
         http2: Bool = true
     ) async throws {
+        self.certificate = certificate
         // A port that was free a moment ago may be taken by the time nginx binds it.
         var lastFailure: any Error = TestFailure("nginx was not tried")
         for _ in 0..<5 {
@@ -47,7 +49,25 @@ public final class Nginx: Sendable {
         throw lastFailure
     }
 
+    /// With a TLS port, whose certificate is of a private CA: `authority`.
+    /// - Parameter asksClients: for a certificate of the same CA.
+    public static func secure(
+        _ names: [String] = ["DNS:localhost", "IP:127.0.0.1"], asksClients: Bool = false,
+        locations: String = Nginx.sayWhatArrived
+    ) async throws -> Nginx {
+        let authority = try await PrivateCA()
+        return try await Nginx(
+            certificate: try await authority.server(names), clientCA: asksClients ? authority.certificateFile : nil,
+            locations: locations)
+    }
+
     deinit { child.kill() }
+
+    /// The CA behind the TLS port.
+    public var authority: PrivateCA {
+        guard let certificate else { fatalError("this nginx has no TLS port") }
+        return certificate.authority
+    }
 
     /// `METHOD TARGET PROTOCOL STATUS AUTHORIZATION` of every finished request, one a line.
     public func accessLog() throws -> String { try directory.read("access.log") }

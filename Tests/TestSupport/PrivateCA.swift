@@ -4,8 +4,8 @@ public struct PrivateCA: Sendable {
     public struct Certificate: Sendable {
         public var certificateFile: String
         public var keyFile: String
-        /// The files last as long as this.
-        fileprivate let directory: TemporaryDirectory
+        /// Who signed it. The files last as long as this.
+        public let authority: PrivateCA
     }
 
     private let directory: TemporaryDirectory
@@ -42,7 +42,7 @@ public struct PrivateCA: Sendable {
         let file = "\(subject)-\(UInt32.random(in: .min ... .max))"
         let certificate = Certificate(
             certificateFile: directory.path(of: "\(file).pem"), keyFile: directory.path(of: "\(file).key"),
-            directory: directory)
+            authority: self)
         try await ChildProcess.output(of: [
             "openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj",
             "/CN=\(subject)", "-keyout", certificate.keyFile, "-out", directory.path(of: "\(file).csr"),

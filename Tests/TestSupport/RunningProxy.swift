@@ -15,6 +15,8 @@ public final class RunningProxy: Sendable {
     /// `proxy.listen` first, then the upstreams' own, in the order of the configuration.
     public let listeners: [Listener]
 
+    /// Where its token requests go, if it was made with it: `init(to:)`.
+    public let tokenEndpoint: TokenEndpoint?
     /// Of the first `proxy.listen`.
     public var port: UInt16 { listeners[0].port }
     /// Of the first upstream that has its own, where `proxy.listen` is one address.
@@ -23,6 +25,50 @@ public final class RunningProxy: Sendable {
     public var url: String { "http://127.0.0.1:\(port)" }
     /// Standard error so far.
     public var log: String { process.errors }
+
+    /// Between programs, a token endpoint for its one client `api`, and the upstream `http://api.test/`.
+    /// - Parameters:
+    ///   - url: of the upstream.
+    ///   - client: further lines of the client, `proxy`: of that section, `upstream`: of the upstream.
+    ///   - admin: further lines of that section; `nil` for none.
+    ///   - tokenEndpoint: another one than `TokenEndpoint.plain`.
+    ///   - more: further sections.
+    public convenience init(
+        to url: String, host: String = "api.test", client: String = "", proxy: String = "", upstream lines: String = "",
+        admin: String? = nil, tokenEndpoint: TokenEndpoint? = nil, more: String = "", files: [String: String] = [:],
+        environment: [String: String?] = [:], listeners: Int = 1, under wrapper: [String] = []
+    ) async throws {
+        let endpoint = try tokenEndpoint ?? .plain()
+        let configuration = ProxyConfiguration(
+            tokenEndpoint: endpoint.url, client: client, proxy: proxy, admin: admin,
+            upstreams: ProxyConfiguration.upstream(host, url: url, lines), more: more, files: files)
+        try await self.init(
+            configuration.text, files: configuration.files, environment: environment, listeners: listeners,
+            under: wrapper, tokenEndpoint: endpoint)
+    }
+
+    /// The same, with that origin as the upstream.
+    /// - Parameter path: behind the origin's own URL.
+    public convenience init(
+        to origin: RecordingOrigin, path: String = "", host: String = "api.test", client: String = "",
+        proxy: String = "", upstream lines: String = "", admin: String? = nil, tokenEndpoint: TokenEndpoint? = nil,
+        more: String = "", files: [String: String] = [:], environment: [String: String?] = [:], listeners: Int = 1,
+        under wrapper: [String] = []
+    ) async throws {
+        try await self.init(
+            to: origin.url + path, host: host, client: client, proxy: proxy, upstream: lines, admin: admin,
+            tokenEndpoint: tokenEndpoint, more: more, files: files, environment: environment, listeners: listeners,
+            under: wrapper)
+    }
+
+    public convenience init(
+        _ configuration: ProxyConfiguration, environment: [String: String?] = [:], listeners: Int = 1,
+        under wrapper: [String] = []
+    ) async throws {
+        try await self.init(
+            configuration.text, files: configuration.files, environment: environment, listeners: listeners,
+            under: wrapper)
+    }
 
     /// Starts it and waits until all listeners are up.
     /// - Parameters:
@@ -33,8 +79,9 @@ public final class RunningProxy: Sendable {
     /// - Throws: `TestFailure` with its log when it does not come up.
     public init(
         _ configuration: String, files: [String: String] = [:], environment: [String: String?] = [:],
-        listeners count: Int = 1, under wrapper: [String] = []
+        listeners count: Int = 1, under wrapper: [String] = [], tokenEndpoint: TokenEndpoint? = nil
     ) async throws {
+        self.tokenEndpoint = tokenEndpoint
         let directory = try TemporaryDirectory()
         self.directory = directory
         for (name, text) in files { try directory.write(text, to: name) }
@@ -53,6 +100,25 @@ public final class RunningProxy: Sendable {
     }
 
     deinit { process.kill() }
+
+    /// How many token requests have come to `tokenEndpoint`.
+    public var tokenRequests: Int { tokenEndpoint?.requests.count ?? 0 }
+
+    /// The admin port and socket, once they are open.
+    public func administration() async throws -> (address: String, port: UInt16, socket: String) {
+        try await eventually("the administration listens", within: .seconds(30)) {
+            if process.ending != nil { throw TestFailure(process.transcript) }
+            // The last line may be cut.
+            for line in log.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+            where line.contains(" info administration ") {
+                let address = Self.metadata("address", in: line) ?? ""
+                let port = address.split(separator: ":").last.flatMap { UInt16($0) }
+                guard let port, let socket = Self.metadata("socket", in: line) else { return nil }
+                return (address, port, socket)
+            }
+            return nil
+        }
+    }
 
     /// SIGTERM, and how it ended.
     public func terminate(within limit: Duration = .seconds(30)) async throws -> ChildProcess.Ending {

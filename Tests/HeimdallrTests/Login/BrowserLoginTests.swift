@@ -239,10 +239,10 @@ import Testing
     func twoProcesses() async throws {
         let server = try LoginServer()
         server.giveToken()
-        let ground = try FileStoreGround()
+        let folder = try FileStoreFolder()
         let clock = ManualClock()
-        let here = try server.client(store: ground.store(), clock: clock.clock)
-        let there = try server.client(store: ground.store(), clock: clock.clock)
+        let here = try server.client(store: folder.store(), clock: clock.clock)
+        let there = try server.client(store: folder.store(), clock: clock.clock)
         #expect(try await there.refusal() == .needsAuthentication)
         try await server.logIn(here)
         clock.advance(by: .seconds(5))

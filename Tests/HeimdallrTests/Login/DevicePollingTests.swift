@@ -14,10 +14,10 @@ import Testing
     @Test("pending waits the interval, slow_down makes it five seconds longer for good")
     func slowDown() {
         var polling = DevicePolling(interval: .seconds(5))
-        #expect(pause(polling.next(LifeCycleRig.refused(.authorizationPending))) == .seconds(5))
-        #expect(pause(polling.next(LifeCycleRig.refused(.slowDown))) == .seconds(10))
-        #expect(pause(polling.next(LifeCycleRig.refused(.authorizationPending))) == .seconds(10))
-        #expect(pause(polling.next(LifeCycleRig.refused(.slowDown))) == .seconds(15))
+        #expect(pause(polling.next(DrivenLifeCycle.refused(.authorizationPending))) == .seconds(5))
+        #expect(pause(polling.next(DrivenLifeCycle.refused(.slowDown))) == .seconds(10))
+        #expect(pause(polling.next(DrivenLifeCycle.refused(.authorizationPending))) == .seconds(10))
+        #expect(pause(polling.next(DrivenLifeCycle.refused(.slowDown))) == .seconds(15))
     }
 
     @Test("a server that is away or out of order is asked less and less often, and again")
@@ -25,25 +25,25 @@ import Testing
         var polling = DevicePolling(interval: .seconds(5))
         let fault = TokenLifeCycle.Outcome.fault(.network(.timeout), retryAfter: nil)
         #expect(pause(polling.next(fault)) == .seconds(10))
-        #expect(pause(polling.next(LifeCycleRig.status(503))) == .seconds(20))
-        #expect(pause(polling.next(LifeCycleRig.refused(.serverError, status: 500))) == .seconds(40))
+        #expect(pause(polling.next(DrivenLifeCycle.status(503))) == .seconds(20))
+        #expect(pause(polling.next(DrivenLifeCycle.refused(.serverError, status: 500))) == .seconds(40))
         #expect(pause(polling.next(fault)) == .seconds(60))
         for _ in 0..<100 { #expect(pause(polling.next(fault)) == .seconds(60)) }
-        #expect(pause(polling.next(LifeCycleRig.status(429, retryAfter: .seconds(90)))) == .seconds(90))
-        #expect(pause(polling.next(LifeCycleRig.refused(.authorizationPending))) == .seconds(5))
+        #expect(pause(polling.next(DrivenLifeCycle.status(429, retryAfter: .seconds(90)))) == .seconds(90))
+        #expect(pause(polling.next(DrivenLifeCycle.refused(.authorizationPending))) == .seconds(5))
     }
 
     @Test("expired_token, access_denied and every other refusal end it")
     func ends() {
         var polling = DevicePolling(interval: .seconds(5))
-        #expect(failure(polling.next(LifeCycleRig.refused(.expiredToken))) == .expired)
+        #expect(failure(polling.next(DrivenLifeCycle.refused(.expiredToken))) == .expired)
         #expect(
-            failure(polling.next(LifeCycleRig.refused(.accessDenied)))
+            failure(polling.next(DrivenLifeCycle.refused(.accessDenied)))
                 == .refused(OAuthError(status: 400, code: .accessDenied)))
         #expect(
-            failure(polling.next(LifeCycleRig.refused(.invalidClient, status: 401)))
+            failure(polling.next(DrivenLifeCycle.refused(.invalidClient, status: 401)))
                 == .refused(OAuthError(status: 401, code: .invalidClient)))
-        #expect(failure(polling.next(LifeCycleRig.status(404))) == .endpoint(.status(404)))
+        #expect(failure(polling.next(DrivenLifeCycle.status(404))) == .endpoint(.status(404)))
     }
 
     @Test("an answer that could not be shown or asked for is none")

@@ -40,8 +40,8 @@ import Testing
         arguments: [(DjangoOAuthToolkit.browser.id, DjangoOAuthToolkit.browser.secret), (DjangoOAuthToolkit.app, nil)])
     func code(id: String, secret: String?) async throws {
         let server = try await Self.server.value
-        let ground = try FileStoreGround()
-        let client = try client(server, .browser, id: id, secret: secret, store: ground.store())
+        let folder = try FileStoreFolder()
+        let client = try client(server, .browser, id: id, secret: secret, store: folder.store())
         client.start()
         #expect(try await client.refusal() == .needsAuthentication)
         var events = client.events().makeAsyncIterator()
@@ -68,15 +68,15 @@ import Testing
         #expect(client.status().signedInAs == DjangoOAuthToolkit.user.email)
         client.shutdown()
 
-        let next = try self.client(server, .browser, id: id, secret: secret, store: ground.store())
+        let next = try self.client(server, .browser, id: id, secret: secret, store: folder.store())
         #expect(try await status(server, next) == 200, "still signed in")
         #expect(next.status().signedInAs == DjangoOAuthToolkit.user.email)
         let old = try await next.accessToken().value
-        #expect(try await ground.store().load(client: "calendar")?.signIn?.idToken != nil)
+        #expect(try await folder.store().load(client: "calendar")?.signIn?.idToken != nil)
         let report = await next.logOut()
         #expect(report.isComplete)
         #expect(next.status().signedInAs == nil)
-        #expect(try await ground.store().load(client: "calendar") == nil, "[59] the id token goes too")
+        #expect(try await folder.store().load(client: "calendar") == nil, "[59] the id token goes too")
         let dead = HeimdallrHTTPRequest(
             url: "\(server.url)/api/me",
             headers: [HeimdallrHTTPField(name: "Authorization", value: "Bearer \(old.revealed)")])

@@ -7,17 +7,20 @@ import Testing
 @testable import Heimdallr
 
 /// A folder for a file store and what a test needs around it.
-struct FileStoreGround {
-    let folder: TemporaryDirectory
+struct FileStoreFolder {
+    /// The folder that the store's directory is in.
+    let parent: TemporaryDirectory
+    let keyFile: String
     let key: TokenStoreKey
 
     init() throws {
-        folder = try TemporaryDirectory()
-        key = try Self.key(1)
+        parent = try TemporaryDirectory()
+        keyFile = try parent.write([UInt8](repeating: 1, count: 32), to: "key")
+        key = try TokenStoreKey(file: keyFile)
     }
 
     /// The store's directory; made by the store.
-    var directory: String { folder.path(of: "state") }
+    var directory: String { parent.path(of: "state") }
 
     static func key(_ byte: UInt8) throws -> TokenStoreKey {
         try TokenStoreKey(Secret([UInt8](repeating: byte, count: 32)))
@@ -121,21 +124,21 @@ enum SmallDisk {
     }
 
     /// The store's directory is the disk's root.
-    static func use<Result>(_ body: (FileStoreGround) async throws -> Result) async throws -> Result {
-        let ground = try FileStoreGround()
-        try FileManager.default.createDirectory(atPath: ground.directory, withIntermediateDirectories: false)
+    static func use<Result>(_ body: (FileStoreFolder) async throws -> Result) async throws -> Result {
+        let folder = try FileStoreFolder()
+        try FileManager.default.createDirectory(atPath: folder.directory, withIntermediateDirectories: false)
         try await ChildProcess.output(of: [
-            "mount", "-t", "tmpfs", "-o", "size=64k,mode=700", "tmpfs", ground.directory,
+            "mount", "-t", "tmpfs", "-o", "size=64k,mode=700", "tmpfs", folder.directory,
         ])
         let result: Swift.Result<Result, any Error>
-        do { result = .success(try await body(ground)) } catch { result = .failure(error) }
-        try await ChildProcess.output(of: ["umount", "--lazy", ground.directory])
+        do { result = .success(try await body(folder)) } catch { result = .failure(error) }
+        try await ChildProcess.output(of: ["umount", "--lazy", folder.directory])
         return try result.get()
     }
 
     /// Takes all the room there is.
-    static func fill(_ ground: FileStoreGround) throws -> String {
-        let filler = ground.directory + "/filler"
+    static func fill(_ folder: FileStoreFolder) throws -> String {
+        let filler = folder.directory + "/filler"
         guard FileManager.default.createFile(atPath: filler, contents: nil),
             let file = FileHandle(forWritingAtPath: filler)
         else { throw TestFailure("can't make \(filler)") }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Heimdallr
 
-extension LifeCycleRig {
+extension DrivenLifeCycle {
     static func response(
         _ value: String, expiresIn: Double? = 3600, refreshToken: String? = nil, refreshLife: Double? = nil
     ) -> TokenResponse {

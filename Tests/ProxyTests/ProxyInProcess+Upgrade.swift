@@ -5,12 +5,12 @@ import Testing
 /// An upstream's yes, without its blank line.
 let agreement = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
 
-extension Ground {
+extension ProxyInProcess {
     /// With the upstream `ws.test`, signed by the client `api`, at `far`.
     static func upgrading(
         _ far: RawListener, upstream: String = "", proxy: String = "", observer: ProxyObserver = ProxyObserver()
-    ) async throws -> Ground {
-        try await Ground(
+    ) async throws -> ProxyInProcess {
+        try await ProxyInProcess(
             proxy: proxy,
             more: """
                 - host: ws.test

@@ -4,28 +4,17 @@ import Reactor
 import Synchronization
 import TestSupport
 
-/// A connection pool on an event loop of its own.
-final class Rig: Sendable {
-    let loop: EventLoop
-    private let pool: LoopBound<ConnectionPool>
+typealias ConnectionPoolOnLoop = OnLoop<ConnectionPool>
 
-    init(_ change: @Sendable @escaping (inout PoolOptions) -> Void = { _ in }) async throws {
-        let loop = try EventLoop.start(name: "rig")
-        self.loop = loop
-        pool = try await loop.run {
-            var options = PoolOptions()
-            change(&options)
-            return LoopBound(try ConnectionPool(options: options, loop: loop), on: loop)
-        }
+extension OnLoop where Value == ConnectionPool {
+    convenience init(_ change: @Sendable @escaping (inout PoolOptions) -> Void = { _ in }) async throws {
+        try await self.init(change) { try ConnectionPool(options: $0, loop: $1) }
     }
-
-    deinit { loop.stop() }
 
     /// Starts an exchange; the probe shows what comes of it.
     func start(_ request: Request) async throws -> Probe {
-        let probe = Probe(request, rig: self)
-        let pool = pool
-        try await loop.run { try probe.start(pool.value) }
+        let probe = Probe(request, on: loop)
+        try await loop.run { [value] in try probe.start(value.value) }
         return probe
     }
 
@@ -48,8 +37,7 @@ final class Rig: Sendable {
 
     /// Exchanges under way and waiting.
     func load() async throws -> Int {
-        let pool = pool
-        return try await loop.run { pool.value.load }
+        try await loop.run { [value] in value.value.load }
     }
 }
 
@@ -126,7 +114,7 @@ final class Probe: TransferDelegate, @unchecked Sendable {
     }
 
     private let request: Request
-    private let rig: Rig
+    private let loop: EventLoop
     private let state = Mutex(State())
     private var transfer: Transfer?
     private var pool: LoopBound<ConnectionPool>?
@@ -134,9 +122,9 @@ final class Probe: TransferDelegate, @unchecked Sendable {
     private var nextPause: Int
     private var isCancelled = false
 
-    init(_ request: Request, rig: Rig) {
+    init(_ request: Request, on loop: EventLoop) {
         self.request = request
-        self.rig = rig
+        self.loop = loop
         nextPause = request.pausesEvery ?? .max
     }
 
@@ -153,13 +141,13 @@ final class Probe: TransferDelegate, @unchecked Sendable {
             $0.fed += bytes
             $0.isFed = isLast
         }
-        try await rig.loop.run { self.transfer?.resumeUpload() }
+        try await loop.run { self.transfer?.resumeUpload() }
     }
 
-    func resumeBody() async throws { try await rig.loop.run { self.transfer?.resumeBody() } }
+    func resumeBody() async throws { try await loop.run { self.transfer?.resumeBody() } }
 
     func cancel() async throws {
-        try await rig.loop.run {
+        try await loop.run {
             self.isCancelled = true
             self.transfer?.cancel()
             self.transfer = nil
@@ -169,7 +157,7 @@ final class Probe: TransferDelegate, @unchecked Sendable {
     // MARK: On the loop
 
     fileprivate func start(_ pool: ConnectionPool) throws {
-        self.pool = LoopBound(pool, on: rig.loop)
+        self.pool = LoopBound(pool, on: loop)
         let transfer = try pool.acquire()
         let length: UploadLength =
             switch request.upload {
@@ -194,7 +182,7 @@ final class Probe: TransferDelegate, @unchecked Sendable {
     private func pass(_ moment: Request.Moment) -> Bool {
         state.withLock { if $0.record.ends > 0 || isCancelled { $0.record.calledAfterEnd = true } }
         if let next = request.next, next.moment == moment, let pool {
-            for request in next.request { started.append(Probe(request, rig: rig)) }
+            for request in next.request { started.append(Probe(request, on: loop)) }
             for probe in started { try? probe.start(pool.value) }
         }
         if request.cancelsAt == moment {

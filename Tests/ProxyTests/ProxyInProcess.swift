@@ -12,7 +12,7 @@ import Testing
 /// The proxy in this process, between programs of the test, a recording origin and a token endpoint.
 ///
 /// `http://api.test/` leads to `origin`, with a token of the client `api`: T1, and T2, T3, … for later requests.
-final class Ground: Sendable {
+final class ProxyInProcess: Sendable {
     let origin: RecordingOrigin
     let endpoint: TokenEndpoint
     let server: ProxyServer
@@ -88,8 +88,8 @@ final class Ground: Sendable {
                 if case .literal(let text) = source { return Secret(text) }
                 throw TestFailure("no such secret here")
             })
-        guard let keeper = Keeper.current else { throw TestFailure("the suite lacks the trait .grounds") }
-        keeper.grounds.withLock { $0.append(self) }
+        guard let keeper = Keeper.current else { throw TestFailure("the suite lacks the trait .stopsProxies") }
+        keeper.proxies.withLock { $0.append(self) }
     }
 
     fileprivate func stop() async {
@@ -123,7 +123,7 @@ final class Ground: Sendable {
 }
 
 /// Holds what a test made until the test is over, and then stops it.
-struct GroundKeeping: SuiteTrait, TestTrait, TestScoping {
+struct StoppingProxies: SuiteTrait, TestTrait, TestScoping {
     var isRecursive: Bool { true }
 
     func provideScope(
@@ -137,18 +137,18 @@ struct GroundKeeping: SuiteTrait, TestTrait, TestScoping {
         } catch {
             result = .failure(error)
         }
-        for ground in keeper.grounds.withLock({ $0 }) { await ground.stop() }
+        for proxy in keeper.proxies.withLock({ $0 }) { await proxy.stop() }
         try result.get()
     }
 }
 
-extension Trait where Self == GroundKeeping {
-    static var grounds: Self { GroundKeeping() }
+extension Trait where Self == StoppingProxies {
+    static var stopsProxies: Self { StoppingProxies() }
 }
 
 private final class Keeper: Sendable {
     @TaskLocal static var current: Keeper?
-    let grounds = Mutex<[Ground]>([])
+    let proxies = Mutex<[ProxyInProcess]>([])
 }
 
 /// An absolute-form request for `url`.
@@ -159,12 +159,6 @@ func message(
     let length = body.map { ["Content-Length: \($0.utf8.count)"] } ?? []
     let lines = ["\(method) \(url) HTTP/1.1", "Host: \(host)"] + fields + length
     return lines.joined(separator: "\r\n") + "\r\n\r\n" + (body ?? "")
-}
-
-extension String {
-    func indented(_ count: Int) -> String {
-        split(separator: "\n").map { String(repeating: " ", count: count) + $0 }.joined(separator: "\n")
-    }
 }
 
 extension RecordedRequest {

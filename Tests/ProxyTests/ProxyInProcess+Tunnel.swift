@@ -1,14 +1,13 @@
 import Proxy
-import Synchronization
 import TestSupport
 import Testing
 
-extension Ground {
+extension ProxyInProcess {
     /// With `connect: tunnel` to these places.
     static func tunnelling(
         _ tunnels: String, proxy: String = "", more: String = "", observer: ProxyObserver = ProxyObserver()
-    ) async throws -> Ground {
-        try await Ground(
+    ) async throws -> ProxyInProcess {
+        try await ProxyInProcess(
             proxy: "connect: tunnel\ntunnels: [\(tunnels)]\n\(proxy)", more: more, observer: observer)
     }
 
@@ -35,11 +34,4 @@ func pattern(_ count: Int, step: Int) -> [UInt8] {
     var bytes = (0..<65_521).map { UInt8(truncatingIfNeeded: $0 &* step &+ $0 >> 8) }
     while bytes.count < count { bytes += bytes }
     return Array(bytes.prefix(count))
-}
-
-/// Holds what the access log was told.
-final class RecordLog: Sendable {
-    private let state = Mutex<[AccessRecord]>([])
-    var records: [AccessRecord] { state.withLock { $0 } }
-    func append(_ record: AccessRecord) { state.withLock { $0.append(record) } }
 }

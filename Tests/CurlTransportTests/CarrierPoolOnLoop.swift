@@ -3,39 +3,27 @@ import Reactor
 import Synchronization
 import TestSupport
 
-/// A pool of carriers on an event loop of its own.
-final class CarrierStand: Sendable {
-    struct Counts: Sendable, Equatable {
-        var open: Int
-        var idle: Int
-        var waiting: Int
-        init(open: Int = 0, idle: Int = 0, waiting: Int = 0) {
-            self.open = open
-            self.idle = idle
-            self.waiting = waiting
-        }
+typealias CarrierPoolOnLoop = OnLoop<CarrierPool>
+
+/// How many connections a pool has, and how many wait for one.
+struct CarrierCounts: Sendable, Equatable {
+    var open = 0
+    var idle = 0
+    var waiting = 0
+}
+
+extension OnLoop where Value == CarrierPool {
+    var pool: LoopBound<CarrierPool> { value }
+
+    convenience init(_ change: @Sendable @escaping (inout PoolOptions) -> Void = { _ in }) async throws {
+        try await self.init(change) { CarrierPool(options: $0, loop: $1) }
     }
-
-    let loop: EventLoop
-    let pool: LoopBound<CarrierPool>
-
-    init(_ change: @Sendable @escaping (inout PoolOptions) -> Void = { _ in }) async throws {
-        let loop = try EventLoop.start(name: "carriers")
-        self.loop = loop
-        pool = try await loop.run {
-            var options = PoolOptions()
-            change(&options)
-            return LoopBound(CarrierPool(options: options, loop: loop), on: loop)
-        }
-    }
-
-    deinit { loop.stop() }
 
     /// Asks for a connection; the user shows what comes of it.
     func connect(
         _ origin: Origin, fresh: Bool = false, tunnels: Bool = false, releasesAtOnce: Bool = false
     ) async throws -> CarrierUser {
-        let user = CarrierUser(self, releasesAtOnce: releasesAtOnce)
+        let user = CarrierUser(on: loop, releasesAtOnce: releasesAtOnce)
         let pool = pool
         try await loop.run {
             do throws(TransportError) {
@@ -71,23 +59,17 @@ final class CarrierStand: Sendable {
         return user
     }
 
-    var counts: Counts {
+    var counts: CarrierCounts {
         get async throws {
             let pool = pool
             return try await loop.run {
-                Counts(open: pool.value.open, idle: pool.value.idle, waiting: pool.value.waiting)
+                CarrierCounts(open: pool.value.open, idle: pool.value.idle, waiting: pool.value.waiting)
             }
         }
     }
 
-    func settles(at counts: Counts) async throws {
-        let deadline = ContinuousClock.now + .seconds(10)
-        while try await self.counts != counts {
-            guard ContinuousClock.now < deadline else {
-                throw TestFailure("not \(counts) but \(try await self.counts)")
-            }
-            try await Task.sleep(for: .milliseconds(5))
-        }
+    func settles(at counts: CarrierCounts) async throws {
+        try await eventually("\(counts)") { try await self.counts == counts }
     }
 }
 
@@ -109,7 +91,7 @@ final class CarrierUser: CarrierOwner, @unchecked Sendable {
     }
 
     let request = CarrierRequest()
-    private let stand: CarrierStand
+    private let loop: EventLoop
     private let releasesAtOnce: Bool
     private let state = Mutex(Record())
     private(set) var carrier: Carrier?
@@ -117,8 +99,8 @@ final class CarrierUser: CarrierOwner, @unchecked Sendable {
     private var inbox = ByteBuffer()
     var reads = true
 
-    init(_ stand: CarrierStand, releasesAtOnce: Bool) {
-        self.stand = stand
+    init(on loop: EventLoop, releasesAtOnce: Bool) {
+        self.loop = loop
         self.releasesAtOnce = releasesAtOnce
     }
 
@@ -136,7 +118,7 @@ final class CarrierUser: CarrierOwner, @unchecked Sendable {
     func send(_ text: String) async throws { try await send(Array(text.utf8)) }
 
     func send(_ bytes: [UInt8]) async throws {
-        try await stand.loop.run {
+        try await loop.run {
             self.outbox.append(bytes)
             self.write()
         }
@@ -164,7 +146,7 @@ final class CarrierUser: CarrierOwner, @unchecked Sendable {
     }
 
     func onLoop(_ body: @escaping @Sendable (CarrierUser) -> Void) async throws {
-        try await stand.loop.run { body(self) }
+        try await loop.run { body(self) }
     }
 
     func release() async throws {

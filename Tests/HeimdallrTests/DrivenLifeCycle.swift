@@ -3,7 +3,7 @@ import Testing
 @testable import Heimdallr
 
 /// A life cycle with its time, its store and its server in a test's hands. What it decides is collected.
-struct LifeCycleRig {
+struct DrivenLifeCycle {
     typealias Instant = ContinuousClock.Instant
 
     var life: TokenLifeCycle

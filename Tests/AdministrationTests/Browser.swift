@@ -94,10 +94,6 @@ extension AdministeredProxy {
 
     /// Waits for the state.
     func reaches(_ state: String) async throws {
-        let deadline = ContinuousClock.now + .seconds(20)
-        while try await self.state() != state {
-            guard ContinuousClock.now < deadline else { throw TestFailure("not \(state): \(proxy.log)") }
-            try await Task.sleep(for: .milliseconds(20))
-        }
+        try await eventually("\(state): \(proxy.log)") { try await self.state() == state }
     }
 }

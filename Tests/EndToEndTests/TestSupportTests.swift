@@ -1,8 +1,8 @@
 import TestSupport
 import Testing
 
-@Suite("the ground the tests stand on")
-struct GroundTests {
+@Suite("what the tests are made with")
+struct TestSupportTests {
     @Test func `a child says what it wrote and how it ended`() async throws {
         let child = try await ChildProcess.run(
             ["sh", "-c", "cat; echo problem >&2; pwd; exit 3"], directory: "/", input: Array("given\n".utf8))
@@ -61,12 +61,11 @@ struct GroundTests {
     }
 
     @Test func `nginx answers over http, and over TLS with HTTP 1 and 2`() async throws {
-        let authority = try await PrivateCA()
-        let nginx = try await Nginx(certificate: try await authority.server())
+        let nginx = try await Nginx.secure()
         #expect(try await curl("http://127.0.0.1:\(nginx.httpPort)/a").contains("protocol: HTTP/1.1"))
         for (option, version) in [("--http1.1", "HTTP/1.1"), ("--http2", "HTTP/2.0")] {
             let answer = try await curl(
-                "https://localhost:\(nginx.httpsPort)/b", "--cacert", authority.certificateFile, option)
+                "https://localhost:\(nginx.httpsPort)/b", "--cacert", nginx.authority.certificateFile, option)
             #expect(answer.contains("request: GET /b \(version)\nprotocol: \(version)"))
         }
         let distrusting = try await ChildProcess.run(["curl", "--silent", "https://localhost:\(nginx.httpsPort)/"])

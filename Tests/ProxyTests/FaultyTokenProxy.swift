@@ -3,11 +3,11 @@ import Synchronization
 import TestSupport
 
 /// A proxy whose token endpoint has a fault, until the test mends it; then it gives T2.
-final class TokenFaultStage: Sendable {
-    let ground: Ground
+final class FaultyTokenProxy: Sendable {
+    let proxy: ProxyInProcess
     let arrivals: Arrivals
     private let script: TokenFaultScript
-    private let failureEvents: FailureEvents
+    private let events: ClientEvents
 
     /// - Parameter firstToken: the first answer is T1, for two seconds.
     init(_ fault: TokenFault, firstToken: Bool = false) async throws {
@@ -18,7 +18,7 @@ final class TokenFaultStage: Sendable {
         var clock = HeimdallrClock.system
         // The shortest backoff there is, a second: jitter has tests of its own.
         clock.random = { 0 }
-        ground = try await Ground(
+        proxy = try await ProxyInProcess(
             // Shorter than the backoff, so that nobody stays in line until the next attempt.
             upstream: "token_wait: 200ms",
             more: """
@@ -29,23 +29,23 @@ final class TokenFaultStage: Sendable {
                   token_wait: 60s
                 """,
             endpoint: try TokenEndpoint { _, _ in script.answer },
-            keeping: Ground.Keeping(
+            keeping: ProxyInProcess.Keeping(
                 clock: clock, change: { $0.timeout = .milliseconds(400) },
                 http: { FaultyNetwork(next: $0, script: script) }, onTokenRequest: { script.note($0) })
         ) { exchange in
             arrivals.note(exchange.head)
             try exchange.respond()
         }
-        failureEvents = FailureEvents(ground.client.events())
+        events = ClientEvents(proxy.client)
     }
 
     /// Token requests so far.
     var tokenRequests: Int { script.requests }
     var failuresCounted: Int { script.failures }
-    var failureCount: Int { failureEvents.count }
+    var failureCount: Int { events.names.count { $0 == "token_failed" } }
     /// What the status says went wrong last.
     var named: TokenEndpointFault? {
-        switch ground.client.status().lastError {
+        switch proxy.client.status().lastError {
         case .tokenEndpointUnavailable(let fault, _), .clientRefused(let fault, _): fault
         default: nil
         }
@@ -55,7 +55,7 @@ final class TokenFaultStage: Sendable {
 
     /// When the next attempt is due, as soon as that is `margin` away.
     private func backingOff(_ margin: Duration) async throws -> ContinuousClock.Instant {
-        let client = ground.client
+        let client = proxy.client
         return try await eventually("the client waits for its next attempt, \(named.map { "\($0)" } ?? "")") {
             let now = ContinuousClock.now
             let status = client.status()
@@ -70,7 +70,7 @@ final class TokenFaultStage: Sendable {
         for _ in 0..<10 {
             _ = try await backingOff(.milliseconds(300))
             let before = tokenRequests
-            let response = try await ground.request("GET", "http://patient.test/")
+            let response = try await proxy.request("GET", "http://patient.test/")
             guard tokenRequests == before else { continue }
             return [502, 503].contains(response.status) && Int(response.field("Retry-After") ?? "") != nil
         }
@@ -82,21 +82,17 @@ final class TokenFaultStage: Sendable {
     func mend() async throws -> Duration {
         let due = try await backingOff(.milliseconds(150))
         script.mend()
-        let limit = ContinuousClock.now + .seconds(20)
-        while try await ground.request().status != 200 {
-            guard ContinuousClock.now < limit else { throw TestFailure("no recovery within 20 s") }
-            try await Task.sleep(for: .milliseconds(20))
-        }
+        try await eventually("recovery") { try await proxy.request().status == 200 }
         return max(.zero, .now - due)
     }
 
     /// A request every 50 ms from now on, none waiting for another.
     func load(while isWanted: Flag) async throws -> [(status: Int, at: ContinuousClock.Instant)] {
-        try await ground.load(while: isWanted)
+        try await proxy.load(while: isWanted)
     }
 }
 
-extension Ground {
+extension ProxyInProcess {
     /// A request every 50 ms from now on, none waiting for another: their statuses, and when they began.
     func load(while isWanted: Flag) async throws -> [(status: Int, at: ContinuousClock.Instant)] {
         typealias Answer = (status: Int, at: ContinuousClock.Instant)
@@ -178,18 +174,4 @@ private struct FaultyNetwork: HeimdallrHTTPClient {
         if let url = script.next() { request.url = url }
         return try await next.send(request)
     }
-}
-
-/// Counts `token_failed` until the client is shut down.
-private final class FailureEvents: Sendable {
-    private let state = Mutex(0)
-    var count: Int { state.withLock { $0 } }
-
-    init(_ events: AsyncStream<HeimdallrEvent>) {
-        Task { [weak self] in
-            for await event in events where event.name == "token_failed" { self?.note() }
-        }
-    }
-
-    private func note() { state.withLock { $0 += 1 } }
 }

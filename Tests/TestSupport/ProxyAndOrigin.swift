@@ -1,0 +1,16 @@
+/// The built `heimdallr-proxy` and the origin behind `http://api.test/`, for tests that look at both.
+public struct ProxyAndOrigin: Sendable {
+    public let origin: RecordingOrigin
+    public let proxy: RunningProxy
+
+    /// The parameters are those of `RunningProxy`.
+    /// - Parameter answer: the origin's.
+    public init(
+        path: String = "", proxy lines: String = "", upstream: String = "", more: String = "", listeners: Int = 1,
+        under wrapper: [String] = [], answer: @escaping RecordingOrigin.Handler = { try $0.respond(body: "ok") }
+    ) async throws {
+        origin = try RecordingOrigin(answer)
+        proxy = try await RunningProxy(
+            to: origin, path: path, proxy: lines, upstream: upstream, more: more, listeners: listeners, under: wrapper)
+    }
+}

@@ -1,0 +1,11 @@
+import Synchronization
+
+/// What happened, in order, from any thread.
+public final class Recorder<Element: Sendable>: Sendable {
+    private let elements = Mutex<[Element]>([])
+
+    public init() {}
+
+    public var all: [Element] { elements.withLock { $0 } }
+    public func append(_ element: Element) { elements.withLock { $0.append(element) } }
+}

@@ -1,0 +1,17 @@
+/// Given once, for tasks to wait for.
+public struct Signal: Sendable {
+    private let stream: AsyncStream<Void>
+    private let continuation: AsyncStream<Void>.Continuation
+
+    public init() { (stream, continuation) = AsyncStream.makeStream() }
+
+    public func give() { continuation.finish() }
+
+    /// Until it is given, or the task is cancelled.
+    public func wait() async { for await _ in stream {} }
+
+    /// Until it is given, in a cancelled task, too.
+    public func waitWhateverComes() async {
+        await Task { [stream] in for await _ in stream {} }.value
+    }
+}
