@@ -70,13 +70,16 @@ struct MetricsTests {
     }
 
     @Test func `requests that wait for a token are seen while they wait, and as failed after`() async throws {
-        let admin = try await AdministeredProxy(TokenEndpoint([.silence]), upstream: "token_wait: 1s")
+        let admin = try await AdministeredProxy(TokenEndpoint([.silence]), upstream: "token_wait: 5s")
         async let answer = admin.proxy.get("http://api.test/")
-        var waiting = PrometheusReader("\n")
-        while waiting.value("heimdallr_token_waiters", ["client": "api"]) != 1 {
-            waiting = PrometheusReader(try await admin.get("/metrics").text)
+        // The two are not read at the same moment.
+        let waiting = try await eventually("a request waits", within: .seconds(4)) {
+            let page = PrometheusReader(try await admin.get("/metrics").text)
+            let isThere =
+                page.value("heimdallr_token_waiters", ["client": "api"]) == 1
+                && page.value("heimdallr_requests_in_flight") == 1
+            return isThere ? page : nil
         }
-        #expect(waiting.value("heimdallr_requests_in_flight") == 1)
         #expect(waiting.value("heimdallr_token_expiry_timestamp_seconds", ["client": "api"]) == nil)
         #expect(try await answer.status == 503)
         let page = PrometheusReader(try await admin.get("/metrics").text)

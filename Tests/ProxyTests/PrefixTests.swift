@@ -1,5 +1,6 @@
 import Configuration
 @testable import Proxy
+import Reports
 import TestSupport
 import Testing
 
