@@ -64,13 +64,16 @@ public struct AdministrationSources: Sendable {
         public var client: String?
         /// Where its requests go; `nil`: to the host that was asked for.
         public var destination: String?
+        /// What is put on them, and where: kinds and names, never values; empty when they go unsigned.
+        public var injection: String
         /// A command that makes such a request.
         public var example: String
 
-        public init(upstream: String, client: String?, destination: String?, example: String) {
+        public init(upstream: String, client: String?, destination: String?, injection: String, example: String) {
             self.upstream = upstream
             self.client = client
             self.destination = destination
+            self.injection = injection
             self.example = example
         }
     }

@@ -88,6 +88,7 @@ struct StatusPage {
         return .object([
             .init("upstream", .string(upstream.name)),
             .init("client", JSON(upstream.client)),
+            .init("injects", .array(injections(of: upstream).map { .string($0) })),
             .init("requests", .number(total)),
             .init("server_errors", .number(failed)),
             .init("answered_by_proxy", .number(Int(clamping: upstream.answeredByProxy.total))),
@@ -120,6 +121,21 @@ struct StatusPage {
         return found
     }
 
+    /// What its rules put on requests.
+    func injections(of upstream: UpstreamTraffic) -> [String] {
+        var found: [String] = []
+        for rule in rules where rule.upstream == upstream.name && rule.client == upstream.client {
+            if !rule.injection.isEmpty, !found.contains(rule.injection) { found.append(rule.injection) }
+        }
+        return found
+    }
+
+    /// The same where no client stands for it; `nil`: nothing.
+    func fixedCredentials(of upstream: UpstreamTraffic) -> String? {
+        let found = upstream.client == nil ? injections(of: upstream) : []
+        return found.isEmpty ? nil : found.joined(separator: "; ")
+    }
+
     // MARK: For people
 
     var text: String {
@@ -139,7 +155,7 @@ struct StatusPage {
         if place == .none { return "\(place.inWords): \(total), all refused" }
         var text =
             place == .upstream
-            ? "\(upstream.name)  \(upstream.client.map { "client \($0)" } ?? "without a token")  "
+            ? "\(upstream.name)  \(upstream.client.map { "client \($0)" } ?? fixedCredentials(of: upstream) ?? "without a token")  "
             : "\(place.inWords): "
         text += "\(total) request\(total == 1 ? "" : "s"), \(failed) server error\(failed == 1 ? "" : "s")"
         if let ours = Self.codes(upstream.answeredByProxy.rows) {

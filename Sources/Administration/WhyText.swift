@@ -38,8 +38,10 @@ struct WhyText {
         case .upstream(let route):
             var text = "rule         \(route.rule)\ndestination  \(route.destination)\n"
             guard let name = route.client, let client = model.sources.client(named: name) else {
-                let reason = route.injection.isEmpty ? "forwarded unsigned" : route.injection
-                return text + "client       none: \(reason)\n"
+                guard !route.injection.isEmpty else {
+                    return text + "client       none: \(route.unsigned ?? "forwarded unsigned")\n"
+                }
+                return text + "client       none\nput on as    \(route.injection)\n"
             }
             let status = client.heimdallr.status()
             text += "client       \(name) (\(GrantName.short(status.grantType))) \(status.state.inWords)\n"

@@ -14,6 +14,10 @@ public struct ProxyObserver: Sendable {
     /// the loops.
     public var userSecretLost: @Sendable (String, any Error) -> Void = { _, _ in }
 
+    /// What an entry of `inject` puts on can't be read, or does not fit: the last one that was good stays. The entry
+    /// first. Called off the loops, for the first of several failures.
+    public var credentialFailed: @Sendable (String, any Error) -> Void = { _, _ in }
+
     /// Wrong passwords of `proxy.users` came: where from, for which user (`nil`: there is no such user), and how many since
     /// the last time this was called for that place. No more often than every ten seconds for each place.
     public var userGuessed: @Sendable (_ peer: String, _ user: String?, _ count: Int) -> Void = { _, _, _ in }

@@ -20,6 +20,8 @@ struct ProxyPlan: Sendable {
     let layout: MetricsLayout
     let own: OwnListeners
     let users: UserDirectory?
+    /// What is injected besides tokens, by upstream and entry.
+    let fixed: [[FreshValue<Secret>?]]
 }
 
 /// The proxy: its listeners on its loops. May be used from any thread.
@@ -51,11 +53,13 @@ public final class ProxyServer: Sendable {
     ///   - clients: by the names that the configuration's upstreams use.
     ///   - loops: already running, one per `proxy.threads`.
     ///   - users: the secrets of `proxy.users`, all of them.
+    ///   - credentials: where what is injected besides tokens comes from.
     /// - Throws: `ListenError`, or what libcurl says when it lacks memory.
     public init(
         _ configuration: Configuration, clients: [String: Heimdallr], loops: [EventLoop], observer: ProxyObserver,
-        users: [String: any SecretProvider] = [:]
+        users: [String: any SecretProvider] = [:], credentials: CredentialSources = .none
     ) async throws {
+        let fixed = await Self.fixed(configuration, credentials, observer)
         let directory = try await Self.directory(configuration, users, observer)
         self.loops = loops
         layout = MetricsLayout(configuration)
@@ -83,7 +87,8 @@ public final class ProxyServer: Sendable {
         _ = InterfaceAddresses.shared
         let plan = ProxyPlan(
             configuration: configuration, clients: clients, observer: observer,
-            routes: RouteTable(configuration.upstreams), layout: layout, own: own, users: directory)
+            routes: RouteTable(configuration.upstreams), layout: layout, own: own, users: directory,
+            fixed: fixed)
         for (index, loop) in loops.enumerated() {
             let mine = listeners[index]
             let shard = try await loop.run {
@@ -152,6 +157,23 @@ public final class ProxyServer: Sendable {
         } catch {
             throw ListenError(description: "\(error)")
         }
+    }
+
+    /// What is injected besides tokens, read once.
+    private static func fixed(
+        _ configuration: Configuration, _ sources: CredentialSources, _ observer: ProxyObserver
+    ) async -> [[FreshValue<Secret>?]] {
+        let values = configuration.upstreams.enumerated().map { number, upstream in
+            upstream.injections.enumerated().map { index, injection in
+                sources.value(
+                    injection, place: "upstreams[\(number)].inject[\(index)] (\(injection))",
+                    failed: observer.credentialFailed)
+            }
+        }
+        await withDiscardingTaskGroup { group in
+            for case let value? in values.joined() { group.addTask { await value.start() } }
+        }
+        return values
     }
 
     private static func wanted(_ configuration: Configuration) -> [(ListenAddress, Int?)] {

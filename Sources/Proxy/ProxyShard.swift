@@ -46,7 +46,10 @@ final class ProxyShard {
             ? Upstream(unmatched: settings, trustAnchors: anchors, own: own, rack: rack) : nil
         for rules in gate.upstreams {
             let client = rules.settings.client.flatMap { plan.clients[$0] }
-            upstreams.append(try Upstream(rules, client: client, trustAnchors: anchors, own: own, rack: rack))
+            upstreams.append(
+                try Upstream(
+                    rules, client: client, fixed: plan.fixed[upstreams.count], trustAnchors: anchors, own: own,
+                    rack: rack))
         }
         let server = ServerLoop(ServerSettings(settings), on: loop, acceptFailed: observer.acceptFailed) {
             [unowned self] connection in

@@ -23,11 +23,11 @@ extension UpstreamRoute {
         if !upstream.paths.isEmpty { rule += " paths \(upstream.paths.joined(separator: ", "))" }
         if !upstream.methods.isEmpty { rule += " methods \(upstream.methods.joined(separator: ", "))" }
         if !upstream.callers.isEmpty { rule += " callers \(upstream.callers)" }
-        let isTrace = isTrace && upstream.client != nil
+        let isTrace = isTrace && upstream.injects
         self.init(
             index: index, rule: rule + place, destination: destination, client: isTrace ? nil : upstream.client,
-            injection: isTrace
-                ? "TRACE carries no token" : upstream.client == nil ? "" : upstream.injection.description)
+            injection: isTrace ? "" : upstream.injectionText,
+            unsigned: isTrace ? "TRACE carries no \(upstream.client == nil ? "credential" : "token")" : nil)
     }
 }
 

@@ -18,16 +18,21 @@ public struct UpstreamRoute: Sendable, Equatable {
     public let rule: String
     /// Scheme and authority, and the path that is put in front.
     public let destination: String
-    /// Whose token it would carry; `nil`: it is forwarded unsigned.
+    /// Whose token it would carry; `nil`: nobody's.
     public let client: String?
-    /// How the token is put on it; without a client why there is none, or empty.
+    /// What is put on it, and where: kinds and names, never values; empty when it is forwarded unsigned.
     public let injection: String
+    /// Why it is, where its rule says otherwise.
+    public let unsigned: String?
 
-    public init(index: Int, rule: String, destination: String, client: String?, injection: String) {
+    public init(
+        index: Int, rule: String, destination: String, client: String?, injection: String, unsigned: String? = nil
+    ) {
         self.index = index
         self.rule = rule
         self.destination = destination
         self.client = client
         self.injection = injection
+        self.unsigned = unsigned
     }
 }

@@ -241,7 +241,7 @@ struct GoodInputTests {
         first.hosts = [try Authority(parsing: "billing.local")]
         first.browsers = true
         first.url = .init(scheme: .https, authority: .init(host: .name("billing.internal"), port: nil), path: "/base")
-        first.injection = .header(name: "X-Token", scheme: "")
+        first.injections = [.header(name: "X-Token", scheme: "")]
         first.onExisting = .reject
         first.tokenWait = .seconds(1)
         first.connectTimeout = .seconds(1)
@@ -256,12 +256,13 @@ struct GoodInputTests {
         let wildcard = configuration.upstreams[1]
         #expect(wildcard.host == .init(wildcard: true, host: .name("example.com"), port: 8443))
         #expect(wildcard.url == nil)
-        #expect(wildcard.injection == .query(name: "access_token"))
+        #expect(wildcard.injections == [.query(name: "access_token")])
         #expect(configuration.upstreams[2].url?.description == "https://api.example.com:8443")
         #expect(configuration.upstreams[3].host.description == "[::1]:9")
         #expect(configuration.upstreams[4].url?.description == "https://own.example.com")
-        #expect(configuration.upstreams[4].injection == .header(name: "Authorization", scheme: "Bearer"))
+        #expect(configuration.upstreams[4].injections == [.header(name: "Authorization", scheme: "Bearer")])
         #expect(configuration.upstreams[5].client == nil)
+        #expect(!configuration.upstreams[5].injects)
     }
 
     @Test("what is left out has the documented default")

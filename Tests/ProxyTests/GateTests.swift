@@ -92,7 +92,7 @@ import Testing
         #expect(admitted.maxForwards == 2)
         #expect(admitted.upgrade?.value == Array("websocket".utf8))
         #expect(admitted.isLast)
-        #expect(admitted.credential == .token)
+        #expect(admitted.credential == .put(EntrySet(index: 0)))
     }
 
     @Test func `a refusal knows its upstream`() async throws {

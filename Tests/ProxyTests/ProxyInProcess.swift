@@ -87,6 +87,13 @@ final class ProxyInProcess: Sendable {
                 if case .file(let path) = source { return SecretFileProvider(path: path) }
                 if case .literal(let text) = source { return Secret(text) }
                 throw TestFailure("no such secret here")
+            },
+            credentials: CredentialSources { source in
+                switch source {
+                case .file(let path): SecretFileProvider(path: path)
+                case .literal(let text): Secret(text)
+                default: SecretClosureProvider { throw TestFailure("no such secret here") }
+                }
             })
         guard let keeper = Keeper.current else { throw TestFailure("the suite lacks the trait .stopsProxies") }
         keeper.proxies.withLock { $0.append(self) }

@@ -8,6 +8,8 @@ struct UpstreamRow {
     private let destinations: [String]
     /// Commands to copy, at most four.
     private let examples: [String]
+    /// What is put on instead of a client's token; `nil`: nothing.
+    private let fixed: String?
     /// What the last failure's sentence begins with.
     private let places: [String]
 
@@ -16,6 +18,7 @@ struct UpstreamRow {
         let rules = status.rules.filter { $0.upstream == upstream.name && $0.client == upstream.client }
         destinations = Self.distinct(rules.map { $0.destination ?? "https, the host that was asked for" })
         examples = Self.distinct(rules.map(\.example))
+        fixed = status.fixedCredentials(of: upstream)
         places = status.destinations(of: upstream)
     }
 
@@ -47,7 +50,7 @@ struct UpstreamRow {
 
     private var client: HTML {
         if let client = upstream.client { return "\(client)" }
-        return "<span class=\"minor\">no token</span>"
+        return "<span class=\"minor\">\(fixed ?? "no token")</span>"
     }
 
     private func errors(_ failed: Int) -> HTML {

@@ -89,4 +89,30 @@ extension Section {
         warnOfReaders(path, label: label, at: position)
         return .file(path: path)
     }
+
+    /// A text that need not be hidden, such as a user name; or a secret, for services that take their key there.
+    func textOrSecret(_ key: String) -> SecretSource? {
+        guard let node = node(key), case .scalar(let scalar) = node.content, !scalar.verbatim,
+            Substitution.soleName(in: scalar.text) == nil
+        else { return secret(key) }
+        return value(key, Grammar.nonempty).map { .literal($0) }
+    }
+
+    /// Whether what the secret holds now can go onto a request. What a file or command says later is asked again.
+    func check(_ source: SecretSource?, _ key: String, _ rule: InjectedValue.Rule) {
+        let fault: String?
+        switch source {
+        case .literal(let text): fault = rule(Array(text.utf8))
+        case .environment(let name): fault = diagnostics.environment[name].flatMap { rule(Array($0.utf8)) }
+        case .file(let path):
+            guard var bytes = try? Files.read(path, limit: 64 * 1024) else { return }
+            if bytes.last == 0x0A {
+                bytes.removeLast()
+                if bytes.last == 0x0D { bytes.removeLast() }
+            }
+            fault = rule(bytes)
+        default: return
+        }
+        if let fault { error(key, "the secret can't go onto a request: \(fault)") }
+    }
 }

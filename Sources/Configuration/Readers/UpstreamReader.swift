@@ -64,57 +64,16 @@ struct UpstreamReader {
         }
         section.read("max_replay_bytes", into: &settings.maxReplayBytes, Grammar.size(0...64 << 20))
         section.read("token_wait", into: &settings.tokenWait, Grammar.duration(.zero ... .seconds(3600)))
-        if let inject = section.section("inject") {
-            if let injection = readInjection(inject) { settings.injection = injection }
-            inject.finish()
-        }
-        for key in ["inject", "on_existing", "token_wait"] where section.has(key) && !section.has("client") {
-            section.error(key, "this is about the token: write `client` too, or leave it out")
-        }
-    }
-
-    private func readInjection(_ inject: Section) -> UpstreamSettings.Injection? {
-        let header = inject.value("header", Self.injectedHeader)
-        let scheme = inject.value("scheme") { text throws(Misfit) in
-            guard text.isEmpty || ASCII.isToken(text) else {
-                throw Misfit("write a scheme such as Bearer, or \"\" for the bare token")
+        settings.placeholder = section.value("require_placeholder", InjectionReader.placeholder)
+        settings.injections = InjectionReader(section, settings).read()
+        if !section.has("client"), !section.has("inject") {
+            for key in ["on_existing", "require_placeholder"] where section.has(key) {
+                section.error(key, "this is about what is put on: write `client` or `inject` too, or leave it out")
             }
-            return text
         }
-        let query = inject.value("query") { text throws(Misfit) in
-            guard !text.isEmpty, text.utf8.allSatisfy({ ASCII.isAlphanumeric($0) || "-._~".utf8.contains($0) })
-            else { throw Misfit("write a parameter name such as access_token") }
-            return text
+        if section.has("token_wait"), !section.has("client") {
+            section.error("token_wait", "this is about the token: write `client` too, or leave it out")
         }
-        guard inject.has("query") else {
-            guard !inject.has("header") || header != nil, !inject.has("scheme") || scheme != nil else { return nil }
-            return .header(name: header ?? "Authorization", scheme: scheme ?? "Bearer")
-        }
-        for key in ["header", "scheme"] where inject.has(key) {
-            inject.error(key, "a token goes into a header or into the query, not both: leave this or `query` out")
-        }
-        if !settings.allowDeprecated {
-            inject.error(
-                "query",
-                "a token in the query ends up in logs (RFC 9700, section 4.3.2): inject a header, or write "
-                    + "`allow_deprecated: true` at this upstream")
-        }
-        return query.map { .query(name: $0) }
-    }
-
-    /// Fields that carry the connection or the message's framing: a token has no business there.
-    private static let unfitHeaders = [
-        "host", "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te",
-        "trailer", "transfer-encoding", "upgrade", "content-length", "content-type", "content-encoding", "expect",
-        "via", "date", "range",
-    ]
-
-    private static func injectedHeader(_ text: String) throws(Misfit) -> String {
-        let name = try Grammar.headerName(text)
-        guard !unfitHeaders.contains(name.lowercased()) else {
-            throw Misfit("write a header that can carry a token, such as Authorization or X-Api-Key")
-        }
-        return name
     }
 
     // MARK: Where they go
@@ -127,17 +86,20 @@ struct UpstreamReader {
         readRewriting()
         guard known else { return }
         if let url = settings.url {
-            if url.scheme == .http, section.has("client"), !settings.allowPlaintext {
+            if url.scheme == .http, section.has("client") || settings.injects, !settings.allowPlaintext {
                 section.error(
                     "url",
-                    "the token would cross the network in plain text: write https://, or "
+                    "the \(section.has("client") ? "token" : "secret") would cross the network in plain text: write https://, or "
                         + "\(section.spelling(of: "allow_plaintext", as: "true")) if that is meant")
             }
         } else if !section.has("url") {
             setDefaultURL()
         }
-        if settings.host.wildcard, section.has("client"), !settings.host.host.description.contains(".") {
-            section.warn("host", "every host under .\(settings.host.host) gets this client's token")
+        if settings.host.wildcard, section.has("client") || settings.injects,
+            !settings.host.host.description.contains(".")
+        {
+            let what = section.has("client") ? "this client's token" : "what is injected here"
+            section.warn("host", "every host under .\(settings.host.host) gets \(what)")
         }
     }
 

@@ -16,9 +16,9 @@ public struct ResolvedRoute: Sendable, Equatable, CustomStringConvertible {
     public var callers: String
     /// `https://api.example.com`, as the configuration says it; who judges requests may know better.
     public var destination: String
-    /// `client billing (client_credentials)` or `unsigned`.
+    /// `client billing (client_credentials)`, `no client` where fixed credentials are put on, or `unsigned`.
     public var client: String
-    /// `Authorization: Bearer <token>`; empty when unsigned.
+    /// `Authorization: Bearer <token>, X-Api-Key: <secret>`; empty when unsigned.
     public var injection: String
 
     var cells: [String] { [host, path, methods, callers, "-> " + destination, client, injection] }
@@ -85,18 +85,8 @@ extension Configuration {
             client: upstream.client.map { name in
                 let grant = clients.first { $0.name == name }?.grantType.description
                 return "client \(name)" + (grant.map { " (\($0))" } ?? "")
-            } ?? "unsigned",
-            injection: upstream.client == nil ? "" : upstream.injection.description)
-    }
-}
-
-extension UpstreamSettings.Injection: CustomStringConvertible {
-    /// `Authorization: Bearer <token>` or `?access_token=<token>`.
-    public var description: String {
-        switch self {
-        case .header(let name, let scheme): scheme.isEmpty ? "\(name): <token>" : "\(name): \(scheme) <token>"
-        case .query(let name): "?\(name)=<token>"
-        }
+            } ?? (upstream.injects ? "no client" : "unsigned"),
+            injection: upstream.injectionText)
     }
 }
 

@@ -2,10 +2,6 @@ import HTTPMessage
 
 /// One rule: which requests it is for, and where they go with which token.
 public struct UpstreamSettings: Sendable, Equatable {
-    public enum Injection: Sendable, Equatable {
-        case header(name: String, scheme: String)
-        case query(name: String)
-    }
     public enum OnExisting: String, Sendable, Equatable, CaseIterable { case replace, keep, reject }
     public enum OnUnauthorized: String, Sendable, Equatable, CaseIterable { case replay, pass }
 
@@ -24,7 +20,10 @@ public struct UpstreamSettings: Sendable, Equatable {
     public var browsers = false
     /// Where it goes. `nil` for a wildcard host without `url`: https to the host that was asked for.
     public var url: UpstreamURL?
-    public var injection = Injection.header(name: "Authorization", scheme: "Bearer")
+    /// What is put on; empty: requests are forwarded unsigned. The client's token is in it where there is a client.
+    public var injections: [Injection] = []
+    /// Only requests in which the program put this text get what `injections` says, in its place.
+    public var placeholder: String?
     public var onExisting = OnExisting.replace
     public var onUnauthorized = OnUnauthorized.replay
     public var maxReplayBytes = 64 * 1024

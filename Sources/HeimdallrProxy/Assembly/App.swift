@@ -48,6 +48,11 @@ struct App {
                 "a user can't come in: the secret can't be read",
                 metadata: ["user": "\(user)", "reason": "\(error)"])
         }
+        observer.credentialFailed = { [logger] entry, error in
+            logger.warning(
+                "a credential can't be read: the last good one stays, if there was one",
+                metadata: ["entry": "\(entry)", "reason": "\(error)"])
+        }
         observer.userGuessed = { [logger] peer, user, count in
             logger.warning(
                 "wrong passwords of proxy.users",
@@ -55,7 +60,8 @@ struct App {
         }
         let server = try await ProxyServer(
             configuration, clients: clients, loops: loops, observer: observer,
-            users: configuration.proxy.users.mapValues { secrets.door($0) })
+            users: configuration.proxy.users.mapValues { secrets.door($0) },
+            credentials: CredentialSources { secrets.secret($0) })
         let administration: Administration?
         do {
             administration = try await AdministrationAssembly(

@@ -31,7 +31,8 @@ struct UpstreamExamples {
         configuration.upstreams.enumerated().map { index, upstream in
             AdministrationSources.Rule(
                 upstream: upstream.host.description, client: upstream.client,
-                destination: destination(upstream), example: example(upstream, index))
+                destination: destination(upstream), injection: upstream.injectionText,
+                example: example(upstream, index))
         }
     }
 

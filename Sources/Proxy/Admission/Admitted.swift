@@ -27,13 +27,16 @@ struct Admitted {
     var credential = Credential.none
 
     enum Credential: Equatable {
-        /// It goes as it is: its upstream has no client, or it is a TRACE.
+        /// It goes as it is: its upstream injects nothing, it is a TRACE, or it lacks the placeholder.
         case none
-        /// It needs the client's token.
-        case token
+        /// These are put on.
+        case put(EntrySet)
         /// The program's own stays.
         case kept
     }
+
+    /// What is put on.
+    @inline(__always) var entries: EntrySet { if case .put(let entries) = credential { entries } else { [] } }
 
     init(_ caller: Caller = Caller()) { self.caller = caller }
 

@@ -88,13 +88,7 @@ struct Gate {
         }
 
         // Credential.
-        guard rules.settings.client != nil, head.methodKind != .trace else { return .forward }
-        if case .asterisk = admitted.target, !rules.injectedParameter.isEmpty { throw .queryNeeded }
-        admitted.credential = .token
-        if rules.settings.onExisting != .replace, Self.hasOwnCredential(head, bytes, rules, admitted.target) {
-            if rules.settings.onExisting == .reject { throw .ownCredential }
-            admitted.credential = .kept
-        }
+        admitted.credential = try rules.injection.judge(head, bytes, admitted.target)
         return .forward
     }
 
@@ -146,7 +140,7 @@ struct Gate {
         if scheme == .https, destination.scheme != .https { throw .schemeNotSupported }
         // A program whose port is redirected here may be a browser, and then any page in it would get the token. Asked
         // in absolute form, somebody has told the browser to use this proxy.
-        if case .origin = parsed, upstream.settings.client != nil, !upstream.settings.browsers {
+        if case .origin = parsed, upstream.settings.injects, !upstream.settings.browsers {
             try WebPage.refuse(bytes, head)
         }
     }
@@ -228,25 +222,5 @@ struct Gate {
         else { return }
         if hasBytesBehind { throw .bytesBeforeUpgrade }
         admitted.upgrade = offer
-    }
-
-    // MARK: Credential
-
-    private static func hasOwnCredential(
-        _ head: RequestHead, _ bytes: Span<UInt8>, _ rules: UpstreamRules, _ target: TargetForm
-    ) -> Bool {
-        guard rules.injectedField.isEmpty else {
-            // One that Connection names ends here, and can't stand in for the token.
-            return head.hasField { !$0.isHopByHop && bytes[$0.name].namesField(rules.injectedField) }
-        }
-        guard case .path(let path) = target else { return false }
-        return QueryInjection.contains(rules.injectedParameter, in: bytes[path])
-    }
-}
-
-extension RequestHead {
-    func hasField(where matches: (Field) -> Bool) -> Bool {
-        for field in fields where matches(field) { return true }
-        return false
     }
 }

@@ -13,9 +13,8 @@ final class UpstreamRules: Sendable {
     let fixed: Destination?
     /// Put in front of every path.
     let pathPrefix: [UInt8]
-    /// Lower-case name of the field that carries the token; empty for a query parameter.
-    let injectedField: [UInt8]
-    let injectedParameter: [UInt8]
+    /// What is put on.
+    let injection: InjectionRules
     /// Requests stay below the path of `url`.
     let isConfined: Bool
     /// It is not for the whole of its server.
@@ -31,14 +30,7 @@ final class UpstreamRules: Sendable {
                 serverName: settings.tls.serverName)
         }
         pathPrefix = Array((settings.url?.path ?? "").utf8)
-        switch settings.injection {
-        case .header(let name, _):
-            injectedField = Array(name.lowercased().utf8)
-            injectedParameter = []
-        case .query(let name):
-            injectedField = []
-            injectedParameter = Array(name.utf8)
-        }
+        injection = InjectionRules(settings)
         isConfined = pathPrefix.contains { $0 != UInt8(ascii: "/") }
         isLimited = isConfined || !settings.paths.isEmpty
     }
@@ -52,8 +44,7 @@ final class UpstreamRules: Sendable {
         name = "unmatched"
         fixed = nil
         pathPrefix = []
-        injectedField = []
-        injectedParameter = []
+        injection = InjectionRules(settings)
         isConfined = false
         isLimited = false
     }

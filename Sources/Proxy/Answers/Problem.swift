@@ -157,6 +157,10 @@ extension Problem {
         508, "proxy_loop_detected", "circle", "The request goes in a circle",
         "It has passed heimdallr-proxy many times: something leads what the proxy sends back to it. Where ports are "
             + "redirected, exempt the user that the proxy runs as.")
+    static let noCredential = Problem(
+        503, "proxy_internal_response", "no-credential", "A credential of this upstream is not to be had",
+        "A secret under the upstream's `inject` can't be read, or does not fit into a field. The log says which and why; "
+            + "the proxy tries again by itself.", retryAfter: .seconds(1))
     static let draining = Problem(
         503, "proxy_internal_response", "stopping", "The proxy is stopping", "Send the request again.",
         retryAfter: .seconds(1), closes: true)

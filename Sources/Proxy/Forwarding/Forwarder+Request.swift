@@ -25,11 +25,12 @@ extension Forwarder: UpstreamExchangeDelegate {
         guard let upstream = current.upstream, let destination = current.admitted.destination,
             lastLook() != .withhold
         else { return .withhold }
-        let credential = current.token.map { upstream.credential(for: $0) }
+        let entries = current.admitted.entries
+        guard upstream.hasFixed(entries) else { return .withhold }
         connection.withHead { head, bytes in
             output.append(bytes[head.method])
             output.append(" ")
-            writeTarget(form, destination, credential, bytes, to: &output)
+            writeTarget(form, destination, upstream, bytes, to: &output)
             output.append(" HTTP/1.1\r\nHost: ")
             if upstream.rules.settings.keepsHost, let authority = current.admitted.asked?.authority {
                 output.append(Array(authority.description.utf8))
@@ -37,14 +38,9 @@ extension Forwarder: UpstreamExchangeDelegate {
                 output.append(destination.host)
             }
             output.append("\r\n")
-            writeFields(head, bytes, upstream.rules, to: &output)
+            writeFields(head, bytes, upstream.rules.injection.fields(entries), to: &output)
         }
-        if case .header(let name, let value) = credential {
-            output.append(Array(name.utf8))
-            output.append(": ")
-            value.withSpan { output.append($0) }
-            output.append("\r\n")
-        }
+        writeCredentials(entries, upstream, to: &output)
         if let offer = current.admitted.upgrade {
             output.append("Connection: Upgrade\r\nUpgrade: ")
             output.append(offer.value)
@@ -56,7 +52,7 @@ extension Forwarder: UpstreamExchangeDelegate {
     }
 
     private func writeTarget(
-        _ form: HeadForm, _ destination: Destination, _ credential: RequestCredential?, _ bytes: Span<UInt8>,
+        _ form: HeadForm, _ destination: Destination, _ upstream: Upstream, _ bytes: Span<UInt8>,
         to output: inout ByteBuffer
     ) {
         if form.isAbsolute {
@@ -64,28 +60,46 @@ extension Forwarder: UpstreamExchangeDelegate {
             output.append("://")
             output.append(destination.host)
         }
-        guard case .path(let range) = current.admitted.target, let rules = current.admitted.rules else {
+        guard case .path(let range) = current.admitted.target else {
             if !form.isAbsolute { output.append("*") }
             return
         }
         let path = bytes[range]
-        output.append(rules.pathPrefix)
+        output.append(upstream.rules.pathPrefix)
         if path.isEmpty || path[0] != UInt8(ascii: "/") { output.append("/") }
-        if case .query(_, let value) = credential {
-            QueryInjection.append(path, setting: rules.injectedParameter, to: value, &output)
-        } else {
-            output.append(path)
+        let (rules, entries) = (upstream.rules.injection, current.admitted.entries)
+        guard rules.hasParameters(entries) else { return output.append(path) }
+        QueryInjection.append(path, without: { rules.names($0, in: entries) }, &output)
+        var isFirst = true
+        for index in rules.places.indices where entries.contains(index: index) {
+            guard case .parameter(let name) = rules.places[index], let value = upstream.value(of: index, current.token)
+            else { continue }
+            if !isFirst { output.append(byte: UInt8(ascii: "&")) }
+            isFirst = false
+            QueryInjection.append(name, value, &output)
+        }
+    }
+
+    private func writeCredentials(_ entries: EntrySet, _ upstream: Upstream, to output: inout ByteBuffer) {
+        guard !entries.isEmpty else { return }
+        let places = upstream.rules.injection.places
+        for index in places.indices where entries.contains(index: index) {
+            guard case .field(_, let line) = places[index], let value = upstream.value(of: index, current.token) else {
+                continue
+            }
+            output.append(line)
+            value.withSpan { output.append($0) }
+            output.append("\r\n")
         }
     }
 
     private func writeFields(
-        _ head: RequestHead, _ bytes: Span<UInt8>, _ rules: UpstreamRules, to output: inout ByteBuffer
+        _ head: RequestHead, _ bytes: Span<UInt8>, _ dropped: FieldNames, to output: inout ByteBuffer
     ) {
-        let dropped: [UInt8] = current.token == nil ? [] : rules.injectedField
         let expectsContinue = current.exchange.request.expectsContinue
         for field in head.fields {
             if field.isHopByHop || field.known == .host { continue }
-            if !dropped.isEmpty, bytes[field.name].namesField(dropped) { continue }
+            if dropped.contains(bytes[field.name]) { continue }
             // Nothing waits for 100 without a body; HTTP/1.0 knows no 100 (RFC 9110, section 10.1.1).
             if field.known == .expect, !expectsContinue { continue }
             output.append(bytes[field.name])
@@ -135,11 +149,10 @@ extension Forwarder: UpstreamExchangeDelegate {
     func takeTrailers() -> [(name: [UInt8], value: [UInt8])] {
         let trailers = connection.bodyTrailers
         guard !trailers.isEmpty else { return [] }
-        let ours = current.token == nil ? [] : current.admitted.rules?.injectedField ?? []
+        let ours = current.admitted.rules?.injection.fields(current.admitted.entries) ?? FieldNames()
         return connection.withHead { head, bytes in
             trailers.filter { trailer in
-                !head.connectionNames(trailer.name.span, in: bytes)
-                    && (ours.isEmpty || !trailer.name.span.namesField(ours))
+                !head.connectionNames(trailer.name.span, in: bytes) && !ours.contains(trailer.name.span)
             }
         }
     }

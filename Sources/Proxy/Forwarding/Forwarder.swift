@@ -114,7 +114,16 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         switch current.admitted.credential {
         case .none: break
         case .kept: current.ledger.injection = .kept
-        case .token:
+        case .put(let entries):
+            guard upstream.hasFixed(entries) else {
+                current.ledger.injection = .failed
+                return fail(.noCredential)
+            }
+            guard !entries.isDisjoint(with: rules.injection.tokens) else {
+                // Where there is a token, the program's own stays in its place.
+                current.ledger.injection = rules.injection.tokens.isEmpty ? .injected : .kept
+                break
+            }
             if rules.settings.onUnauthorized == .replay {
                 current.exchange.request.replaysUnauthorized = true
                 connection.keepBody(upTo: rules.settings.maxReplayBytes)
@@ -217,7 +226,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         case .complete: finish()
         case .resend: sendAgain()
         case .replay: waitForToken(insteadOf: current.token)
-        case .renew: waitForToken()
+        case .renew: current.token == nil ? fail(.noCredential) : waitForToken()
         case .sendByHTTP1:
             current.upstream?.noteLackOfHTTP2(connection.now)
             send()

@@ -17,20 +17,27 @@ final class Upstream {
     private var http1Until = LoopTime(nanoseconds: 0)
     private let rack: ExchangeRack
     let client: Heimdallr?
-    private let authenticator: any ResourceRequestAuthenticator
+    /// By the entries of `inject`; `nil` where one takes no token.
+    private let authenticators: [(any ResourceRequestAuthenticator)?]
+    /// By the entries of `inject`, shared by all loops; `nil` where one takes the token.
+    private let fixed: [FreshValue<Secret>?]
     let responseTimeout: Timeout
     let idleTimeout: Timeout
-    private var credential: RequestCredential?
+    /// By the entries of `inject`: the token as it goes onto a request, made once per token. Empty: not made.
+    private var tokenValues: [Secret?] = []
     private var credentialGeneration: UInt64 = 0
     /// What the client's token is judged by here.
     let resource: String
     /// The newest token that was taken, as this loop has seen it.
     private var acceptedGeneration: UInt64 = 0
 
-    /// - Parameter client: keeps the token of `settings.client`; `nil` where that is `nil`.
+    /// - Parameters:
+    ///   - client: keeps the token of `settings.client`; `nil` where that is `nil`.
+    ///   - fixed: what else is injected, by the entries of `inject`; started already.
     /// - Throws: `TransportError` when libcurl lacks memory.
     init(
-        _ rules: UpstreamRules, client: Heimdallr?, trustAnchors: String?, own: OwnListeners, rack: ExchangeRack
+        _ rules: UpstreamRules, client: Heimdallr?, fixed: [FreshValue<Secret>?], trustAnchors: String?,
+        own: OwnListeners, rack: ExchangeRack
     ) throws(TransportError) {
         self.rules = rules
         let settings = rules.settings
@@ -51,11 +58,14 @@ final class Upstream {
         carriers = CarrierPool(options: options, loop: rack.loop)
         options.http2 = true
         transfers = settings.http2 ? try ConnectionPool(options: options, loop: rack.loop) : nil
-        authenticator =
-            switch settings.injection {
-            case .header(let name, let scheme): ResourceRequestAuthenticatorHTTPHeader(name: name, scheme: scheme)
-            case .query(let name): ResourceRequestAuthenticatorQueryParameter(name: name)
+        self.fixed = fixed
+        authenticators = settings.injections.map { injection in
+            switch injection {
+            case .header(let name, let scheme, nil): ResourceRequestAuthenticatorHTTPHeader(name: name, scheme: scheme)
+            case .query(let name, nil): ResourceRequestAuthenticatorQueryParameter(name: name)
+            case .header, .query, .basic: nil
             }
+        }
     }
 
     /// For hosts that the configuration does not name (`unmatched: forward`): unsigned, plain http, public addresses.
@@ -68,7 +78,8 @@ final class Upstream {
         idleTimeout = Timeout(settings.idleTimeout)
         client = nil
         resource = rules.name
-        authenticator = ResourceRequestAuthenticatorHTTPHeader()
+        authenticators = []
+        fixed = []
         var options = PoolOptions()
         options.trustAnchors = .init(own: nil, extra: trustAnchors)
         options.addressPolicy.own = own
@@ -121,18 +132,39 @@ final class Upstream {
         client?.accepted(token, by: resource, isReplay: isReplay)
     }
 
+    // MARK: What goes onto requests
+
     /// Nothing of a token that has gone stays here.
-    func forgetCredential() { credential = nil }
+    func forgetCredential() { tokenValues = [] }
 
-    var hasCredential: Bool { credential != nil }
+    var hasCredential: Bool { !tokenValues.isEmpty }
 
-    /// The token as it goes onto a request, made once per token.
-    func credential(for token: AccessToken) -> RequestCredential {
-        if let credential, credentialGeneration == token.generation { return credential }
-        let made = authenticator.credential(for: token)
-        credential = made
+    /// Whether all of these that are no token are at hand.
+    func hasFixed(_ entries: EntrySet) -> Bool {
+        let wanted = entries.subtracting(rules.injection.tokens)
+        guard !wanted.isEmpty else { return true }
+        for index in fixed.indices where wanted.contains(index: index) {
+            if fixed[index]?.current() == nil { return false }
+        }
+        return true
+    }
+
+    /// The value of an entry as it goes onto a request.
+    func value(of index: Int, _ token: AccessToken?) -> Secret? {
+        if let value = fixed[index] { return value.current() }
+        guard let token else { return nil }
+        if tokenValues.isEmpty || credentialGeneration != token.generation { makeValues(of: token) }
+        return tokenValues[index]
+    }
+
+    private func makeValues(of token: AccessToken) {
+        tokenValues = authenticators.map { authenticator in
+            switch authenticator?.credential(for: token) {
+            case .header(_, let value)?, .query(_, let value)?: value
+            case nil: nil
+            }
+        }
         credentialGeneration = token.generation
-        return made
     }
 }
 

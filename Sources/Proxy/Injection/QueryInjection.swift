@@ -3,32 +3,41 @@ import Heimdallr
 import Reactor
 import WireText
 
-/// A token as a query parameter (RFC 6750, section 2.3), for servers that know nothing better.
+/// A token or key as a query parameter (RFC 6750, section 2.3), for servers that know nothing better.
 enum QueryInjection {
-    /// Whether the query has a parameter of that name.
-    static func contains(_ name: [UInt8], in target: Span<UInt8>) -> Bool {
-        var found = false
+    /// What the query's parameters of that name hold, as it stands there; empty for one without a value.
+    static func forEachValue(of name: [UInt8], in target: Span<UInt8>, _ body: (Span<UInt8>) -> Void) {
         forEachParameter(target) { parameter in
-            forEachPart(parameter) { if nameEquals($0, name) { found = true } }
+            forEachPart(parameter) { part in
+                guard nameEquals(part, name) else { return }
+                var index = 0
+                while index < part.count, part[index] != UInt8(ascii: "=") { index += 1 }
+                body(part.extracting(min(index + 1, part.count)...))
+            }
         }
-        return found
     }
 
-    /// Appends the target with that parameter set: what it said before is left out, everything else stays byte for byte.
-    static func append(_ target: Span<UInt8>, setting name: [UInt8], to value: Secret, _ output: inout ByteBuffer) {
+    /// Appends the target without parameters of these names, and with what stands in front of the next one; everything
+    /// else stays byte for byte.
+    static func append(
+        _ target: Span<UInt8>, without isLeftOut: (Span<UInt8>) -> Bool, _ output: inout ByteBuffer
+    ) {
         let start = queryStart(of: target)
         output.append(target.extracting(0..<(start ?? target.count)))
         output.append(byte: UInt8(ascii: "?"))
         forEachParameter(target) { parameter in
             var kept = 0
             forEachPart(parameter) { part in
-                guard !nameEquals(part, name) else { return }
+                guard !isLeftOut(part) else { return }
                 if kept > 0 { output.append(byte: UInt8(ascii: ";")) }
                 output.append(part)
                 kept += 1
             }
             if kept > 0 { output.append(byte: UInt8(ascii: "&")) }
         }
+    }
+
+    static func append(_ name: [UInt8], _ value: Secret, _ output: inout ByteBuffer) {
         output.append(name)
         output.append(byte: UInt8(ascii: "="))
         value.withSpan { bytes in PercentEncoding.uri.encode(bytes) { output.append(byte: $0) } }
@@ -58,7 +67,7 @@ enum QueryInjection {
     }
 
     /// As the server will read it: percent-decoded.
-    private static func nameEquals(_ parameter: Span<UInt8>, _ name: [UInt8]) -> Bool {
+    static func nameEquals(_ parameter: Span<UInt8>, _ name: [UInt8]) -> Bool {
         var index = 0
         for expected in name {
             guard index < parameter.count else { return false }

@@ -1,0 +1,172 @@
+import WireText
+
+/// Reads `inject` of an upstream: one entry, or a list of them.
+struct InjectionReader {
+    typealias Injection = UpstreamSettings.Injection
+
+    private let section: Section
+    private let hasClient: Bool
+    private let allowsDeprecated: Bool
+
+    /// - Parameter settings: what stands beside it has been read already.
+    init(_ section: Section, _ settings: UpstreamSettings) {
+        self.section = section
+        hasClient = section.has("client")
+        allowsDeprecated = settings.allowDeprecated
+    }
+
+    /// More than anybody needs, and few enough for a set of bits.
+    private static let maxEntries = 8
+    private static let key = "inject"
+
+    func read() -> [Injection] {
+        guard section.has(Self.key) else {
+            return hasClient ? [.header(name: "Authorization", scheme: "Bearer")] : []
+        }
+        guard let node = section.node(Self.key) else { return [] }
+        guard case .sequence(let elements) = node.content else {
+            guard let entry = section.section(Self.key) else { return [] }
+            let injections = read(entry).map { [$0] } ?? []
+            checkToken(injections, isComplete: !injections.isEmpty)
+            return injections
+        }
+        guard !elements.isEmpty, elements.count <= Self.maxEntries else {
+            section.error(Self.key, "write one entry or a list of up to \(Self.maxEntries)")
+            return []
+        }
+        var injections: [(Injection, path: String)] = []
+        for (index, element) in elements.enumerated() {
+            let path = "\(section.path).inject[\(index)]"
+            guard let entry = Section(element, path: path, pattern: "upstreams.inject", section.diagnostics),
+                let injection = read(entry)
+            else { continue }
+            if let earlier = injections.first(where: { $0.0.collides(with: injection) }) {
+                section.diagnostics.error(
+                    element.position,
+                    "\(path): \(injection.place) is what \(earlier.path) sets already: write another "
+                        + "\(injection.isQuery ? "parameter" : "field"), or leave one of them out")
+            }
+            injections.append((injection, path))
+        }
+        checkToken(injections.map(\.0), isComplete: injections.count == elements.count)
+        return injections.map(\.0)
+    }
+
+    /// A client's token goes somewhere, and what goes somewhere comes from somewhere.
+    private func checkToken(_ injections: [Injection], isComplete: Bool) {
+        let takesToken = injections.contains(where: \.takesToken)
+        if takesToken, !hasClient {
+            section.error(
+                Self.key, "this is about the token: write `client` too, a `value` for a fixed key, or leave it out")
+        }
+        if !takesToken, hasClient, isComplete {
+            section.error(
+                Self.key,
+                "the token of `client` goes nowhere: add {header: Authorization, scheme: Bearer}, or leave `client` out")
+        }
+    }
+
+    // MARK: One entry
+
+    private func read(_ entry: Section) -> Injection? {
+        defer { entry.finish() }
+        guard entry.has("basic") else { return readPlace(entry) }
+        for key in ["header", "scheme", "query", "value"] where entry.has(key) {
+            entry.error(key, "`basic` goes into Authorization by itself: leave this or `basic` out")
+        }
+        for key in ["header", "scheme", "query", "value"] { _ = entry.node(key) }
+        guard let basic = entry.section("basic") else { return nil }
+        defer { basic.finish() }
+        guard basic.has("username") || basic.has("password") else {
+            section.diagnostics.error(basic.position, "\(basic.path): write `username`, `password` or both")
+            return nil
+        }
+        let username = basic.textOrSecret("username")
+        let password = basic.secret("password")
+        basic.check(username, "username", InjectedValue.username)
+        basic.check(password, "password", InjectedValue.password)
+        guard !basic.has("username") || username != nil, !basic.has("password") || password != nil else { return nil }
+        return .basic(username: username, password: password)
+    }
+
+    private func readPlace(_ entry: Section) -> Injection? {
+        let header = entry.value("header", Self.header)
+        let scheme = entry.value("scheme") { text throws(Misfit) in
+            guard text.isEmpty || ASCII.isToken(text) else {
+                throw Misfit("write a scheme such as Bearer, or \"\" for the bare token")
+            }
+            return text
+        }
+        let query = entry.value("query") { text throws(Misfit) in
+            guard !text.isEmpty, text.utf8.allSatisfy({ ASCII.isAlphanumeric($0) || "-._~".utf8.contains($0) })
+            else { throw Misfit("write a parameter name such as access_token") }
+            return text
+        }
+        let value = entry.secret("value")
+        entry.check(value, "value", InjectedValue.fieldValue)
+        for (key, read) in [("header", header != nil), ("scheme", scheme != nil), ("query", query != nil),
+            ("value", value != nil)] where entry.has(key) && !read
+        {
+            return nil
+        }
+        guard entry.has("query") else {
+            guard entry.has("header") || !entry.has("value") else {
+                entry.error("value", "say where it goes: write `header` or `query` too")
+                return nil
+            }
+            return .header(
+                name: header ?? "Authorization", scheme: scheme ?? (value == nil ? "Bearer" : ""), value: value)
+        }
+        for key in ["header", "scheme"] where entry.has(key) {
+            entry.error(
+                key,
+                "a \(value == nil ? "token" : "key") goes into a header or into the query, not both: leave this or "
+                    + "`query` out")
+        }
+        if value == nil, !allowsDeprecated {
+            entry.error(
+                "query",
+                "a token in the query ends up in logs (RFC 9700, section 4.3.2): inject a header, or write "
+                    + "`allow_deprecated: true` at this upstream")
+        }
+        return query.map { .query(name: $0, value: value) }
+    }
+
+    // MARK: Single values
+
+    /// Fields that carry the connection or the message's framing: a credential has no business there.
+    private static let unfitHeaders = [
+        "host", "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te",
+        "trailer", "transfer-encoding", "upgrade", "content-length", "content-type", "content-encoding", "expect",
+        "via", "date", "range", "max-forwards", "http2-settings",
+    ]
+
+    private static func header(_ text: String) throws(Misfit) -> String {
+        let name = try Grammar.headerName(text)
+        // Servers that read fields from variables can't tell - from _.
+        guard !unfitHeaders.contains(name.lowercased().replacing("_", with: "-")) else {
+            throw Misfit("write a header that can carry a token, such as Authorization or X-Api-Key")
+        }
+        return name
+    }
+
+    /// What a program can put wherever a password goes.
+    static func placeholder(_ text: String) throws(Misfit) -> String {
+        guard Grammar.isVisible(text), text.utf8.count <= 256 else {
+            throw Misfit("write up to 256 visible ASCII characters without spaces, such as PLACEHOLDER")
+        }
+        return text
+    }
+}
+
+extension UpstreamSettings.Injection {
+    /// For messages: `the field X-Api-Key`.
+    fileprivate var place: String { isQuery ? "the parameter \(name)" : "the field \(name)" }
+
+    /// Whether both go into the same place. Servers that read fields from variables can't tell `-` from `_`.
+    fileprivate func collides(with other: Self) -> Bool {
+        guard isQuery == other.isQuery else { return false }
+        guard !isQuery else { return name == other.name }
+        return name.lowercased().replacing("_", with: "-") == other.name.lowercased().replacing("_", with: "-")
+    }
+}

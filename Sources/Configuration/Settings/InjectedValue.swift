@@ -1,0 +1,27 @@
+/// What a secret has to be like to go onto a request: asked at start, and again whenever it was read.
+public enum InjectedValue {
+    /// What is wrong with the bytes, to be read behind the name of where they come from; `nil`: nothing. Never says a
+    /// part of them.
+    public typealias Rule = @Sendable (_ bytes: [UInt8]) -> String?
+
+    /// RFC 9110, section 5.5: what another reader could take for the end of the field, or leave out, is refused.
+    public static let fieldValue: Rule = { bytes in
+        if bytes.isEmpty { return "it is empty: put the secret into it" }
+        if let fault = control(bytes) { return fault }
+        if bytes.first == 0x20 || bytes.last == 0x20 { return "it begins or ends with a space: remove it" }
+        return nil
+    }
+
+    /// RFC 7617, section 2: the colon ends it.
+    public static let username: Rule = { bytes in
+        bytes.contains(UInt8(ascii: ":")) ? "it holds a colon, which a user name can't have: remove it" : control(bytes)
+    }
+
+    /// RFC 7617, section 2.
+    public static let password: Rule = { control($0) }
+
+    private static func control(_ bytes: [UInt8]) -> String? {
+        bytes.contains { $0 < 0x20 || $0 == 0x7F }
+            ? "it holds a line break or another control character: write the value on one line, without any" : nil
+    }
+}

@@ -1,0 +1,62 @@
+extension UpstreamSettings {
+    /// What is put on a request, and where: one entry of `inject`.
+    public enum Injection: Sendable, Equatable {
+        /// A field; `scheme` may be empty. `value`: `nil` for the client's token.
+        case header(name: String, scheme: String, value: SecretSource? = nil)
+        /// A parameter of the query. `value`: `nil` for the client's token.
+        case query(name: String, value: SecretSource? = nil)
+        /// HTTP Basic (RFC 7617) in `Authorization`. `nil`: empty.
+        case basic(username: SecretSource?, password: SecretSource?)
+
+        /// Of the field or parameter; names of fields compare without case.
+        public var name: String {
+            switch self {
+            case .header(let name, _, _), .query(let name, _): name
+            case .basic: "Authorization"
+            }
+        }
+
+        /// Whether it is the client's token that goes there.
+        public var takesToken: Bool {
+            switch self {
+            case .header(_, _, let value), .query(_, let value): value == nil
+            case .basic: false
+            }
+        }
+
+        /// Whether it goes into the query.
+        public var isQuery: Bool { if case .query = self { true } else { false } }
+
+        /// What has to be read for it, in order.
+        public var secrets: [SecretSource] {
+            switch self {
+            case .header(_, _, let value), .query(_, let value): [value].compactMap(\.self)
+            case .basic(let username, let password): [username, password].compactMap(\.self)
+            }
+        }
+    }
+}
+
+extension UpstreamSettings.Injection: CustomStringConvertible {
+    /// Kind and name, never a value: `Authorization: Bearer <token>`, `?access_token=<token>`, `X-Api-Key: <secret>`.
+    public var description: String {
+        let what = takesToken ? "<token>" : "<secret>"
+        return switch self {
+        case .header(let name, let scheme, _): scheme.isEmpty ? "\(name): \(what)" : "\(name): \(scheme) \(what)"
+        case .query(let name, _): "?\(name)=\(what)"
+        case .basic: "Authorization: Basic <secret>"
+        }
+    }
+}
+
+extension UpstreamSettings {
+    /// Whether anything is put on its requests.
+    public var injects: Bool { !injections.isEmpty }
+
+    /// What is put on its requests, as `check` and `why` say it; empty when nothing is.
+    public var injectionText: String {
+        guard injects else { return "" }
+        let text = injections.map(\.description).joined(separator: ", ")
+        return placeholder == nil ? text : text + ", in place of the placeholder"
+    }
+}

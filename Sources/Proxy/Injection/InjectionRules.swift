@@ -1,0 +1,118 @@
+import Configuration
+import HTTPMessage
+
+/// What an upstream's `inject`, `on_existing` and `require_placeholder` say, in the form that requests are judged and
+/// written by. No I/O.
+struct InjectionRules: Sendable {
+    enum Place: Sendable {
+        /// - Parameters:
+        ///   - name: in lower case.
+        ///   - line: what stands in front of the value: `Authorization: `.
+        case field(name: [UInt8], line: [UInt8])
+        case parameter([UInt8])
+
+        var field: [UInt8]? { if case .field(let name, _) = self { name } else { nil } }
+    }
+
+    /// By the entries' places in the list.
+    let places: [Place]
+    let all: EntrySet
+    /// Those that take the client's token.
+    let tokens: EntrySet
+    private let parameters: EntrySet
+    private let ownFields: FieldNames
+    private let onExisting: UpstreamSettings.OnExisting
+    /// `nil`: every request gets them.
+    private let placeholder: Placeholder?
+
+    init(_ settings: UpstreamSettings) {
+        places = settings.injections.map { injection in
+            if case .query(let name, _) = injection { return .parameter(Array(name.utf8)) }
+            return .field(name: Array(injection.name.lowercased().utf8), line: Array("\(injection.name): ".utf8))
+        }
+        func entries(_ fits: (UpstreamSettings.Injection) -> Bool) -> EntrySet {
+            settings.injections.enumerated().reduce(into: []) { set, entry in
+                if fits(entry.element) { set.insert(EntrySet(index: entry.offset)) }
+            }
+        }
+        all = entries { _ in true }
+        tokens = entries(\.takesToken)
+        parameters = entries(\.isQuery)
+        ownFields = FieldNames(places.compactMap(\.field))
+        onExisting = settings.onExisting
+        placeholder = settings.placeholder.map { Placeholder($0) }
+    }
+
+    /// Fields of the program's that `entries` stand in for.
+    func fields(_ entries: EntrySet) -> FieldNames {
+        if entries == all { return ownFields }
+        return FieldNames(places.indices.compactMap { entries.contains(index: $0) ? places[$0].field : nil })
+    }
+
+    func hasParameters(_ entries: EntrySet) -> Bool { !entries.isDisjoint(with: parameters) }
+
+    /// Whether a parameter of the query is one that `entries` stand in for.
+    func names(_ parameter: Span<UInt8>, in entries: EntrySet) -> Bool {
+        for index in places.indices where entries.contains(index: index) {
+            if case .parameter(let name) = places[index], QueryInjection.nameEquals(parameter, name) { return true }
+        }
+        return false
+    }
+
+    // MARK: Which requests
+
+    /// What is put on a request.
+    func judge(
+        _ head: RequestHead, _ bytes: Span<UInt8>, _ target: TargetForm
+    ) throws(Problem) -> Admitted.Credential {
+        guard !all.isEmpty, head.methodKind != .trace else { return .none }
+        guard placeholder != nil || onExisting != .replace else {
+            if case .asterisk = target, !parameters.isEmpty { throw .queryNeeded }
+            return .put(all)
+        }
+        var put = all
+        var isWanted = placeholder == nil
+        var hasOwn = false
+        for index in places.indices {
+            let found = find(places[index], head, bytes, target)
+            if found == .placeholder { isWanted = true }
+            guard found == .own else { continue }
+            hasOwn = true
+            if onExisting == .keep { put.remove(EntrySet(index: index)) }
+        }
+        guard isWanted else { return .none }
+        if hasOwn, onExisting == .reject { throw .ownCredential }
+        guard !put.isEmpty else { return .kept }
+        if case .asterisk = target, hasParameters(put) { throw .queryNeeded }
+        return .put(put)
+    }
+
+    private enum Found {
+        case nothing
+        /// Only the placeholder.
+        case placeholder
+        /// What the program brought for itself.
+        case own
+    }
+
+    /// What the program has put there itself.
+    private func find(_ place: Place, _ head: RequestHead, _ bytes: Span<UInt8>, _ target: TargetForm) -> Found {
+        var found = Found.nothing
+        func note(_ isPlaceholder: Bool) {
+            if found != .own { found = isPlaceholder ? .placeholder : .own }
+        }
+        switch place {
+        case .field(let name, _):
+            // One that Connection names ends here, and can't stand in for the credential.
+            for field in head.fields where !field.isHopByHop && bytes[field.name].namesField(name) {
+                note(placeholder?.isIn(fieldValue: bytes[field.value]) ?? false)
+            }
+        case .parameter(let name):
+            guard case .path(let path) = target else { return .nothing }
+            QueryInjection.forEachValue(of: name, in: bytes[path]) {
+                note(placeholder?.isParameter($0) ?? false)
+            }
+        }
+        return found
+    }
+}

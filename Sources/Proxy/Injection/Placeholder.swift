@@ -1,0 +1,33 @@
+import HTTPMessage
+import WireText
+
+/// The text of `require_placeholder`, which a program puts where its credential would go: who sends it wants what is
+/// injected. Looked for in the places of `inject` only.
+struct Placeholder: Sendable {
+    private let text: [UInt8]
+
+    init(_ text: String) { self.text = Array(text.utf8) }
+
+    /// All of the value, or all behind a scheme; or the password of HTTP Basic.
+    func isIn(fieldValue value: Span<UInt8>) -> Bool {
+        if equals(value) { return true }
+        var index = 0
+        while index < value.count, ASCII.isTokenByte(value[index]) { index += 1 }
+        guard index > 0, index < value.count, ASCII.isBlank(value[index]) else { return false }
+        while index < value.count, ASCII.isBlank(value[index]) { index += 1 }
+        if equals(value.extracting(index...)) { return true }
+        return BasicCredentials(value)?.password == text
+    }
+
+    /// As the server would read it.
+    func isParameter(_ value: Span<UInt8>) -> Bool {
+        if equals(value) { return true }
+        return PercentEncoding.form.decodeBytes([UInt8](copying: value)) == text
+    }
+
+    private func equals(_ value: Span<UInt8>) -> Bool {
+        guard value.count == text.count else { return false }
+        for index in text.indices where value[index] != text[index] { return false }
+        return true
+    }
+}

@@ -1,0 +1,88 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("fixed credentials, with the executable", .timeLimit(.minutes(2)))
+struct InjectionTests {
+    @Test func `keys from files and variables go on, change without a restart, and show nowhere`() async throws {
+        let origin = try RecordingOrigin()
+        let key = "key-4711-one"
+        let changed = "key-4711-two"
+        let proxy = try await RunningProxy(
+            """
+            proxy: {listen: 127.0.0.1:0}
+            admin: {listen: 127.0.0.1:0, socket: FOLDER/admin.sock}
+            upstreams:
+              - host: key.test
+                url: \(origin.url)
+                allow_plaintext: true
+                inject:
+                  - {header: X-Api-Key, value: {file: FOLDER/key}}
+                  - {basic: {username: alice, password: {env: MAIL_PASSWORD}}}
+                  - {query: k, value: {file: FOLDER/key}}
+              - host: dummy.test
+                url: \(origin.url)
+                allow_plaintext: true
+                require_placeholder: DUMMY
+                inject: {header: Authorization, scheme: Token, value: {file: FOLDER/key}}
+            """, files: ["key": key + "\n"], environment: ["MAIL_PASSWORD": "pass-4711"])
+        #expect(try await proxy.get("http://key.test/x", fields: [("Authorization", "Bearer mine")]).status == 200)
+        let first = try #require(origin.requests.last)
+        #expect(first.target == "/x?k=\(key)")
+        #expect(first.values("X-Api-Key") == [key])
+        #expect(first.values("Authorization") == ["Basic " + Data("alice:pass-4711".utf8).base64EncodedString()])
+
+        _ = try await proxy.get("http://dummy.test/", fields: [("Authorization", "Bearer DUMMY")])
+        #expect(origin.requests.last?.values("Authorization") == ["Token \(key)"])
+        _ = try await proxy.get("http://dummy.test/", fields: [("Authorization", "Bearer mine")])
+        #expect(origin.requests.last?.values("Authorization") == ["Bearer mine"])
+
+        try proxy.directory.write(changed + "\n", to: "key")
+        let limit = ContinuousClock.now + .seconds(20)
+        while origin.requests.last?.values("X-Api-Key") != [changed], ContinuousClock.now < limit {
+            _ = try await proxy.get("http://key.test/")
+            try await Task.sleep(for: .milliseconds(50))
+        }
+        #expect(origin.requests.last?.values("X-Api-Key") == [changed])
+
+        let socket = proxy.directory.path + "/admin.sock"
+        var said = ""
+        for verb in [["status"], ["status", "--json"], ["why", "GET", "http://key.test/"]] {
+            let run = try await RunningProxy.run(verb + ["--socket", socket])
+            #expect(run.ending == .exited(0), "\(run.transcript)")
+            #expect(run.output.contains("X-Api-Key: "), "\(run.output)")
+            said += run.transcript
+        }
+        let trace = try await RunningProxy.run(["why", "TRACE", "http://key.test/", "--socket", socket])
+        #expect(trace.output.contains("TRACE carries no credential"), "\(trace.output)")
+        let check = try await RunningProxy.run(
+            ["check", "--config", proxy.directory.path + "/config.yaml"], environment: ["MAIL_PASSWORD": "pass-4711"])
+        #expect(
+            check.output.contains("X-Api-Key: <secret>, Authorization: Basic <secret>, ?k=<secret>"), "\(check.output)")
+        #expect(try await proxy.terminate() == .exited(0))
+        for text in [said, check.transcript, proxy.log] {
+            #expect(!text.contains("4711"), "\(text)")
+        }
+    }
+
+    @Test func `a credential that goes bad is logged once, by its place`() async throws {
+        let origin = try RecordingOrigin()
+        let proxy = try await RunningProxy(
+            """
+            proxy: {listen: 127.0.0.1:0}
+            upstreams:
+              - host: key.test
+                url: \(origin.url)
+                allow_plaintext: true
+                inject: {header: X-Api-Key, value: {file: FOLDER/key}}
+            """, files: ["key": "good-4711\n"])
+        try proxy.directory.write("bad-4711\r\nX-Evil: 1\n", to: "key")
+        try await eventually("a line in the log") { proxy.log.contains("a credential can't be read") }
+        try await Task.sleep(for: .seconds(2.5))
+        #expect(proxy.log.components(separatedBy: "a credential can't be read").count == 2, "\(proxy.log)")
+        #expect(proxy.log.contains("upstreams[0].inject[0] (X-Api-Key: <secret>)"), "\(proxy.log)")
+        #expect(!proxy.log.contains("4711"))
+        _ = try await proxy.get("http://key.test/")
+        #expect(origin.requests.last?.values("X-Api-Key") == ["good-4711"])
+    }
+}
