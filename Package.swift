@@ -44,6 +44,7 @@ let package = Package(
         .target(name: "CurlTransport", dependencies: ["CLibcurl", "Reactor", "WireText"], swiftSettings: strict),
         .target(name: "HTTPMessage", dependencies: ["WireText"], swiftSettings: strict),
         .target(name: "HTML", swiftSettings: strict),
+        .target(name: "SigV4", dependencies: ["Cryptography", "WireText"], swiftSettings: strict),
         .target(name: "FileSystem", swiftSettings: strict),
         .target(name: "Reports", swiftSettings: strict),
         .target(
@@ -54,7 +55,7 @@ let package = Package(
             name: "Proxy",
             dependencies: [
                 "HTTPServer", "Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration", "Reports",
-                "WireText",
+                "SigV4", "WireText",
             ],
             swiftSettings: strict),
         .target(
@@ -81,6 +82,7 @@ let package = Package(
             swiftSettings: strict),
         .target(name: "TestSupport", path: "Tests/TestSupport", exclude: ["Fixtures"], swiftSettings: strict),
         .testTarget(name: "FileSystemTests", dependencies: ["FileSystem", "TestSupport"], swiftSettings: strict),
+        .testTarget(name: "SigV4Tests", dependencies: ["SigV4", "TestSupport", "WireText"], swiftSettings: strict),
         .testTarget(name: "HTMLTests", dependencies: ["HTML"], swiftSettings: strict),
         .testTarget(name: "WireTextTests", dependencies: ["WireText"], swiftSettings: strict),
         .testTarget(name: "HTTPMessageTests", dependencies: ["HTTPMessage", "WireText"], swiftSettings: strict),
@@ -112,7 +114,7 @@ let package = Package(
             name: "ProxyTests",
             dependencies: [
                 "Proxy", "HTTPMessage", "HTTPServer", "Configuration", "CurlTransport", "Heimdallr", "HeimdallrCurl",
-                "Reactor", "Reports", "TestSupport", "WireText",
+                "Reactor", "SigV4", "Reports", "TestSupport", "WireText",
             ], swiftSettings: strict),
         .testTarget(
             name: "AdministrationTests",

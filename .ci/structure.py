@@ -30,10 +30,11 @@ MAY_IMPORT = {
     "Configuration": {"FileSystem", "HTTPMessage", "WireText", "CLibyaml"},
     "HTTPMessage": {"WireText"},
     "HTML": set(),
+    "SigV4": {"Cryptography", "WireText"},
     "FileSystem": set(),
     "Reports": set(),
     "HTTPServer": {"Reactor", "HTTPMessage", "WireText"},
-    "Proxy": {"HTTPServer", "Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration", "Reports", "WireText"},
+    "Proxy": {"HTTPServer", "Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration", "Reports", "SigV4", "WireText"},
     "Administration": {
         "Cryptography", "HTML", "FileSystem", "HTTPServer", "Heimdallr", "QRCode", "Reactor", "Reports", "WireText",
         "Logging",

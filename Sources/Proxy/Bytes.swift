@@ -13,6 +13,12 @@ extension Span where Element == UInt8 {
         return true
     }
 
+    func starts(with prefix: [UInt8]) -> Bool {
+        guard count >= prefix.count else { return false }
+        for index in prefix.indices where self[index] != prefix[index] { return false }
+        return true
+    }
+
     private func isDash(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_") }
 
     subscript(_ range: ByteRange) -> Span<UInt8> {

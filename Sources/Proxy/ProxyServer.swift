@@ -21,7 +21,7 @@ struct ProxyPlan: Sendable {
     let own: OwnListeners
     let users: UserDirectory?
     /// What is injected besides tokens, by upstream and entry.
-    let fixed: [[FreshValue<Secret>?]]
+    let fixed: [[FixedCredential?]]
 }
 
 /// The proxy: its listeners on its loops. May be used from any thread.
@@ -59,7 +59,7 @@ public final class ProxyServer: Sendable {
         _ configuration: Configuration, clients: [String: Heimdallr], loops: [EventLoop], observer: ProxyObserver,
         users: [String: any SecretProvider] = [:], credentials: CredentialSources = .none
     ) async throws {
-        let fixed = await Self.fixed(configuration, credentials, observer)
+        let fixed = await Self.fixed(configuration, credentials, observer, on: loops)
         let directory = try await Self.directory(configuration, users, observer)
         self.loops = loops
         layout = MetricsLayout(configuration)
@@ -161,12 +161,13 @@ public final class ProxyServer: Sendable {
 
     /// What is injected besides tokens, read once.
     private static func fixed(
-        _ configuration: Configuration, _ sources: CredentialSources, _ observer: ProxyObserver
-    ) async -> [[FreshValue<Secret>?]] {
+        _ configuration: Configuration, _ sources: CredentialSources, _ observer: ProxyObserver, on loops: [EventLoop]
+    ) async -> [[FixedCredential?]] {
+        guard let loop = loops.first else { return [] }
         let values = configuration.upstreams.enumerated().map { number, upstream in
             upstream.injections.enumerated().map { index, injection in
-                sources.value(
-                    injection, place: "upstreams[\(number)].inject[\(index)] (\(injection))",
+                sources.credential(
+                    injection, place: "upstreams[\(number)].inject[\(index)] (\(injection))", on: loop,
                     failed: observer.credentialFailed)
             }
         }

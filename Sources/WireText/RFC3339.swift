@@ -31,6 +31,43 @@ public enum RFC3339 {
         return String(decoding: output, as: UTF8.self)
     }
 
+    /// Seconds since 1970 of `2026-03-01T09:05:07Z`, with a fraction, which is left out, or an offset; `nil` for anything
+    /// else.
+    public static func seconds(_ text: String) -> Int? {
+        var rest = Array(text.utf8)[...]
+        func number(_ digits: Int, then mark: UInt8?) -> Int? {
+            guard rest.count >= digits + (mark == nil ? 0 : 1) else { return nil }
+            var value = 0
+            for byte in rest.prefix(digits) {
+                guard ASCII.isDigit(byte) else { return nil }
+                value = value * 10 + Int(byte - ASCII.zero)
+            }
+            rest = rest.dropFirst(digits)
+            guard let mark else { return value }
+            guard let found = rest.popFirst(), ASCII.lowercased(found) == ASCII.lowercased(mark) else { return nil }
+            return value
+        }
+        guard let year = number(4, then: ASCII.hyphen), let month = number(2, then: ASCII.hyphen),
+            let day = number(2, then: UInt8(ascii: "T")), let hour = number(2, then: ASCII.colon),
+            let minute = number(2, then: ASCII.colon), let second = number(2, then: nil), (1...12).contains(month),
+            (1...31).contains(day), hour < 24, minute < 60, second <= 60
+        else { return nil }
+        if rest.first == ASCII.dot {
+            rest = rest.dropFirst()
+            guard let first = rest.first, ASCII.isDigit(first) else { return nil }
+            while let byte = rest.first, ASCII.isDigit(byte) { rest = rest.dropFirst() }
+        }
+        let date = CivilDate(year: year, month: month, day: day)
+        guard CivilDate(daysSince1970: date.daysSince1970) == date, let zone = rest.popFirst() else { return nil }
+        let local = date.daysSince1970 * 86_400 + hour * 3600 + minute * 60 + second
+        if ASCII.lowercased(zone) == UInt8(ascii: "z") { return rest.isEmpty ? local : nil }
+        guard zone == ASCII.plus || zone == ASCII.hyphen, let hours = number(2, then: ASCII.colon),
+            let minutes = number(2, then: nil), rest.isEmpty, hours < 24, minutes < 60
+        else { return nil }
+        let offset = hours * 3600 + minutes * 60
+        return zone == ASCII.plus ? local - offset : local + offset
+    }
+
     private static func append(_ number: Int, digits: Int, to output: inout [UInt8]) {
         var divisor = 1
         for _ in 1..<digits { divisor *= 10 }

@@ -18,7 +18,8 @@ struct InjectionTests {
     private let secret = SecretSource.environment(name: "SECRET")
 
     @Test func `a token and a key at once`() throws {
-        let read = try upstream("client: a, inject: [{header: Authorization}, {header: X-Api-Key, value: {env: SECRET}}]")
+        let read = try upstream(
+            "client: a, inject: [{header: Authorization}, {header: X-Api-Key, value: {env: SECRET}}]")
         #expect(
             read.injections == [
                 .header(name: "Authorization", scheme: "Bearer"),
@@ -32,7 +33,9 @@ struct InjectionTests {
             try upstream("inject: {header: Authorization, scheme: Token, value: \"${SECRET}\"}").injections
                 == [.header(name: "Authorization", scheme: "Token", value: secret)])
         #expect(
-            try upstream("inject: {query: key, value: {env: SECRET}}").injections == [.query(name: "key", value: secret)]
+            try upstream("inject: {query: key, value: {env: SECRET}}").injections == [
+                .query(name: "key", value: secret)
+            ]
         )
         #expect(
             try upstream("inject: {basic: {username: alice, password: {env: SECRET}}}").injections
@@ -146,7 +149,8 @@ struct InjectionTests {
     }
 
     @Test(arguments: [
-        "Host", "content-length", "Connection", "Transfer_Encoding", "TE", "Upgrade", "Keep-Alive", "Proxy-Authorization",
+        "Host", "content-length", "Connection", "Transfer_Encoding", "TE", "Upgrade", "Keep-Alive",
+        "Proxy-Authorization",
         "Trailer", "Via", "Max-Forwards",
     ])
     func `what frames a message or ends at a hop can't be injected`(name: String) {

@@ -74,7 +74,9 @@ struct InjectionTests {
     @Test func `a 401 passes where there is no client, and nothing is sent twice`() async throws {
         let ground = try await Ground(
             more: "- {host: key.test, url: ORIGIN, allow_plaintext: true, inject: {header: X-Key, value: k}}",
-            answer: { try $0.respond(401, fields: [("WWW-Authenticate", "Bearer error=\"invalid_token\"")], body: "no") })
+            answer: {
+                try $0.respond(401, fields: [("WWW-Authenticate", "Bearer error=\"invalid_token\"")], body: "no")
+            })
         let response = try await ground.request("GET", "http://key.test/")
         #expect(response.status == 401 && response.text == "no")
         #expect(ground.origin.requests.count == 1)

@@ -26,7 +26,9 @@ struct PlaceholderTests {
         let isHop = fields.first?.hasPrefix("Connection") == true
         let own = isHop ? [] : fields.filter { !$0.hasPrefix("Connection") }
         #expect(
-            request.fields.map(\.description) == ["Host: \(ground.origin.authority)"] + own + ["Via: 1.1 heimdallr-proxy"])
+            request.fields.map(\.description) == ["Host: \(ground.origin.authority)"] + own + [
+                "Via: 1.1 heimdallr-proxy"
+            ])
     }
 
     @Test func `in the query that is injected`() async throws {

@@ -62,7 +62,8 @@ struct InjectionReader {
         if !takesToken, hasClient, isComplete {
             section.error(
                 Self.key,
-                "the token of `client` goes nowhere: add {header: Authorization, scheme: Bearer}, or leave `client` out")
+                "the token of `client` goes nowhere: add {header: Authorization, scheme: Bearer}, or leave `client` out"
+            )
         }
     }
 
@@ -70,11 +71,14 @@ struct InjectionReader {
 
     private func read(_ entry: Section) -> Injection? {
         defer { entry.finish() }
-        guard entry.has("basic") else { return readPlace(entry) }
-        for key in ["header", "scheme", "query", "value"] where entry.has(key) {
-            entry.error(key, "`basic` goes into Authorization by itself: leave this or `basic` out")
+        guard let kind = ["basic", "sigv4"].first(where: entry.has) else { return readPlace(entry) }
+        for key in ["header", "scheme", "query", "value"] + (kind == "basic" ? ["sigv4"] : []) {
+            if entry.has(key) {
+                entry.error(key, "`\(kind)` goes into Authorization by itself: leave this or `\(kind)` out")
+            }
+            _ = entry.node(key)
         }
-        for key in ["header", "scheme", "query", "value"] { _ = entry.node(key) }
+        if kind == "sigv4" { return entry.section("sigv4").flatMap { SigV4Reader.read($0) }.map { .sigv4($0) } }
         guard let basic = entry.section("basic") else { return nil }
         defer { basic.finish() }
         guard basic.has("username") || basic.has("password") else {
@@ -104,9 +108,10 @@ struct InjectionReader {
         }
         let value = entry.secret("value")
         entry.check(value, "value", InjectedValue.fieldValue)
-        for (key, read) in [("header", header != nil), ("scheme", scheme != nil), ("query", query != nil),
-            ("value", value != nil)] where entry.has(key) && !read
-        {
+        for (key, read) in [
+            ("header", header != nil), ("scheme", scheme != nil), ("query", query != nil),
+            ("value", value != nil),
+        ] where entry.has(key) && !read {
             return nil
         }
         guard entry.has("query") else {

@@ -50,6 +50,10 @@ struct Loader {
         section.read("playground", into: &configuration.playground, Grammar.boolean)
         readClients(section)
         readUpstreams(section)
+        // Who has them gets the same credentials.
+        if upstreams.contains(where: { $0.settings.usesContainerCredentials }) {
+            configuration.variables.formUnion(SigV4Reader.variables)
+        }
         section.finish()
         checkListeners()
         checkClients(section)

@@ -12,6 +12,13 @@ public enum InjectedValue {
         return nil
     }
 
+    /// Visible ASCII without commas, which stand between the parts of a signature.
+    public static let word: Rule = { bytes in
+        if bytes.isEmpty { return "it is empty: put it in" }
+        return bytes.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ",") }
+            ? nil : "it holds something else than visible ASCII characters without commas"
+    }
+
     /// RFC 7617, section 2: the colon ends it.
     public static let username: Rule = { bytes in
         bytes.contains(UInt8(ascii: ":")) ? "it holds a colon, which a user name can't have: remove it" : control(bytes)

@@ -7,12 +7,14 @@ extension UpstreamSettings {
         case query(name: String, value: SecretSource? = nil)
         /// HTTP Basic (RFC 7617) in `Authorization`. `nil`: empty.
         case basic(username: SecretSource?, password: SecretSource?)
+        /// AWS Signature Version 4.
+        case sigv4(SigV4Settings)
 
         /// Of the field or parameter; names of fields compare without case.
         public var name: String {
             switch self {
             case .header(let name, _, _), .query(let name, _): name
-            case .basic: "Authorization"
+            case .basic, .sigv4: "Authorization"
             }
         }
 
@@ -20,7 +22,7 @@ extension UpstreamSettings {
         public var takesToken: Bool {
             switch self {
             case .header(_, _, let value), .query(_, let value): value == nil
-            case .basic: false
+            case .basic, .sigv4: false
             }
         }
 
@@ -32,6 +34,7 @@ extension UpstreamSettings {
             switch self {
             case .header(_, _, let value), .query(_, let value): [value].compactMap(\.self)
             case .basic(let username, let password): [username, password].compactMap(\.self)
+            case .sigv4(let settings): settings.secrets
             }
         }
     }
@@ -45,6 +48,8 @@ extension UpstreamSettings.Injection: CustomStringConvertible {
         case .header(let name, let scheme, _): scheme.isEmpty ? "\(name): \(what)" : "\(name): \(scheme) \(what)"
         case .query(let name, _): "?\(name)=\(what)"
         case .basic: "Authorization: Basic <secret>"
+        case .sigv4(let settings):
+            "Authorization: AWS4-HMAC-SHA256 <signature for \(settings.service) in \(settings.region)>"
         }
     }
 }
@@ -52,6 +57,14 @@ extension UpstreamSettings.Injection: CustomStringConvertible {
 extension UpstreamSettings {
     /// Whether anything is put on its requests.
     public var injects: Bool { !injections.isEmpty }
+
+    /// Whether the machine's container service is asked for credentials.
+    var usesContainerCredentials: Bool {
+        injections.contains { injection in
+            guard case .sigv4(let settings) = injection, case .container = settings.credentials else { return false }
+            return true
+        }
+    }
 
     /// What is put on its requests, as `check` and `why` say it; empty when nothing is.
     public var injectionText: String {

@@ -141,6 +141,14 @@ extension Problem {
         400, "http_request_error", "no-query", "A request for * has no query to carry the token",
         "The upstream takes its token in the query (`inject: {query: …}`), and `OPTIONS *` has none. Ask for "
             + "OPTIONS and a path.")
+    static let bodyNotSignable = Problem(
+        413, "http_request_error", "body-not-signable", "The request's body is too long to be signed",
+        "The service wants a digest of the body in front of it, and the body is longer than the upstream's "
+            + "max_replay_bytes. Raise that, or send the body's SHA-256 in X-Amz-Content-Sha256.", closes: true)
+    static let signedChunks = Problem(
+        400, "http_request_error", "signed-chunks", "The body is signed with other keys",
+        "Its chunks carry signatures of their own (STREAMING-AWS4-HMAC-SHA256-PAYLOAD), which the proxy can't make anew. "
+            + "Turn chunked signing off in the program.", closes: true)
     static let bytesBeforeUpgrade = Problem(
         400, "http_request_error", "bytes-before-upgrade", "Bytes came before the upgrade was agreed",
         "Send nothing behind a request with `Connection: Upgrade` before its answer: it may not be what you take it for.",

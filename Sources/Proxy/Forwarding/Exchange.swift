@@ -26,6 +26,8 @@ struct Exchange {
         case judged
         /// For as long as a wrong password's refusal is held back.
         case held
+        /// All of the request's body is read before it goes on.
+        case collecting
         /// - Parameter instead: of this answer; it is the client's if no token comes.
         case awaitingToken(instead: HeldAnswer?)
         /// The upstream has it, or will once there is a connection.
@@ -77,10 +79,11 @@ struct Exchange {
     @inline(__always) var isAnswered: Bool {
         switch state {
         case .answered, .switched: true
-        case .judged, .held, .awaitingToken, .asked, .refused, .tunnelled: false
+        case .judged, .held, .collecting, .awaitingToken, .asked, .refused, .tunnelled: false
         }
     }
 
+    var isCollecting: Bool { if case .collecting = state { true } else { false } }
     var isAwaitingToken: Bool { if case .awaitingToken = state { true } else { false } }
     var isSwitched: Bool { if case .switched = state { true } else { false } }
     var isHeld: Bool { if case .held = state { true } else { false } }
@@ -92,7 +95,7 @@ struct Exchange {
         switch state {
         case .answered(let answered): answered.framing
         case .switched: .untilClose
-        case .judged, .held, .awaitingToken, .asked, .refused, .tunnelled: nil
+        case .judged, .held, .collecting, .awaitingToken, .asked, .refused, .tunnelled: nil
         }
     }
 
@@ -119,6 +122,7 @@ struct Exchange {
     var patience: Patience {
         switch state {
         case .judged, .awaitingToken: .none
+        case .collecting: .requestBody
         case .held: .guess
         // Who may wait for 100 with the body waits for the upstream.
         case .asked(let asked):
@@ -136,6 +140,7 @@ struct Exchange {
         switch state {
         case .answered, .switched: nil
         case .held: .userRequired
+        case .collecting: .slowBody
         case .asked: patience == .requestBody ? .slowBody : .responseTimeout
         case .judged, .awaitingToken, .refused: .responseTimeout
         case .tunnelled: .tunnelTimeout
@@ -170,6 +175,9 @@ struct Exchange {
         request.keepsAlive = false
         state = .tunnelled
     }
+
+    /// Its body is read, and kept, before anything is asked for.
+    mutating func collect() { state = .collecting }
 
     /// A token is waited for: for the first try, for one that is sent again, or instead of a 401.
     mutating func awaitToken() {
@@ -337,7 +345,7 @@ struct Exchange {
             isReplayed = true
             return .replay
         case .answered, .switched: return error == nil ? .complete : .cut
-        case .judged, .held, .awaitingToken, .asked, .tunnelled: break
+        case .judged, .held, .collecting, .awaitingToken, .asked, .tunnelled: break
         }
         guard let error else { return .problem(Problem(TransportError(.responseTruncated, message: ""))) }
         if error.kind == .http2Missing { return .sendByHTTP1 }

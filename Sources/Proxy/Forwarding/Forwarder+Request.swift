@@ -4,6 +4,7 @@ import HTTPMessage
 import HTTPServer
 import Heimdallr
 import Reactor
+import SigV4
 
 // What goes to the upstream: the request's head with the token in its place, and its body.
 extension Forwarder: UpstreamExchangeDelegate {
@@ -27,20 +28,21 @@ extension Forwarder: UpstreamExchangeDelegate {
         else { return .withhold }
         let entries = current.admitted.entries
         guard upstream.hasFixed(entries) else { return .withhold }
+        let signer = upstream.signer(entries)
+        var target: SignableTarget?
         connection.withHead { head, bytes in
             output.append(bytes[head.method])
             output.append(" ")
-            writeTarget(form, destination, upstream, bytes, to: &output)
+            if signer != nil { target = signedTarget(upstream, bytes) }
+            writeTarget(form, destination, upstream, target, bytes, to: &output)
             output.append(" HTTP/1.1\r\nHost: ")
-            if upstream.rules.settings.keepsHost, let authority = current.admitted.asked?.authority {
-                output.append(Array(authority.description.utf8))
-            } else {
-                output.append(destination.host)
-            }
+            output.append(hostField(upstream, destination))
             output.append("\r\n")
             writeFields(head, bytes, upstream.rules.injection.fields(entries), to: &output)
         }
         writeCredentials(entries, upstream, to: &output)
+        var isSigned = true
+        if let signer, let target { isSigned = writeSignature(signer, target, upstream, to: &output) }
         if let offer = current.admitted.upgrade {
             output.append("Connection: Upgrade\r\nUpgrade: ")
             output.append(offer.value)
@@ -48,27 +50,41 @@ extension Forwarder: UpstreamExchangeDelegate {
         }
         let isHTTP10 = current.exchange.request.isHTTP10
         output.append(isHTTP10 ? "Via: 1.0 heimdallr-proxy\r\n" : "Via: 1.1 heimdallr-proxy\r\n")
-        return .send
+        return isSigned ? .send : .withhold
+    }
+
+    func hostField(_ upstream: Upstream, _ destination: Destination) -> [UInt8] {
+        guard upstream.rules.settings.keepsHost, let authority = current.admitted.asked?.authority else {
+            return destination.host
+        }
+        return Array(authority.description.utf8)
     }
 
     private func writeTarget(
-        _ form: HeadForm, _ destination: Destination, _ upstream: Upstream, _ bytes: Span<UInt8>,
-        to output: inout ByteBuffer
+        _ form: HeadForm, _ destination: Destination, _ upstream: Upstream, _ signed: SignableTarget?,
+        _ bytes: Span<UInt8>, to output: inout ByteBuffer
     ) {
         if form.isAbsolute {
             output.append(Array(destination.origin.scheme.rawValue.utf8))
             output.append("://")
             output.append(destination.host)
         }
-        guard case .path(let range) = current.admitted.target else {
+        guard case .path = current.admitted.target else {
             if !form.isAbsolute { output.append("*") }
             return
         }
+        if let signed { return output.append(signed.text) }
+        writePath(upstream, bytes, to: &output)
+    }
+
+    /// Path and query, with what is injected there.
+    func writePath(_ upstream: Upstream, _ bytes: Span<UInt8>, to output: inout ByteBuffer) {
+        guard case .path(let range) = current.admitted.target else { return }
         let path = bytes[range]
         output.append(upstream.rules.pathPrefix)
         if path.isEmpty || path[0] != UInt8(ascii: "/") { output.append("/") }
         let (rules, entries) = (upstream.rules.injection, current.admitted.entries)
-        guard rules.hasParameters(entries) else { return output.append(path) }
+        guard rules.changesQuery(path, for: entries) else { return output.append(path) }
         QueryInjection.append(path, without: { rules.names($0, in: entries) }, &output)
         var isFirst = true
         for index in rules.places.indices where entries.contains(index: index) {

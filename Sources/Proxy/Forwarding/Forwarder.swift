@@ -16,6 +16,8 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         var ledger: Ledger
         var upstream: Upstream?
         var token: AccessToken?
+        /// `nil`: it is not signed.
+        var signing: Signing?
         /// What goes on with the upstream.
         var outbound: (any UpstreamExchange)?
         /// The turn in which the upstream was given the request.
@@ -111,6 +113,20 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         current.upstream = upstream
         current.exchange.request.offersUpgrade = current.admitted.upgrade != nil
         if current.admitted.isLast { current.exchange.request.keepsAlive = false }
+        if let signer = upstream.signer(current.admitted.entries) {
+            guard let keys = upstream.signingKeys else {
+                current.ledger.injection = .failed
+                return fail(.noCredential)
+            }
+            guard prepareSignature(signer, keys) else { return }
+        }
+        goOn()
+    }
+
+    /// All that goes onto it is known, but for the token.
+    func goOn() {
+        guard let upstream = current.upstream else { return fail(.internalError) }
+        let rules = upstream.rules
         switch current.admitted.credential {
         case .none: break
         case .kept: current.ledger.injection = .kept
@@ -310,6 +326,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         shard.requestEnded(self)
         current.outbound = nil
         current.token = nil
+        current.signing = nil
         current.upstream = nil
     }
 
@@ -365,6 +382,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         isTurnScheduled = false
         guard current.isYielding else { return }
         current.isYielding = false
+        if current.exchange.isCollecting { return goOnCollecting() }
         current.outbound?.resumeBody()
     }
 
@@ -382,7 +400,10 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         current.outbound?.resumeBody()
     }
 
-    func bodyArrived(_ connection: ServerConnection) { current.outbound?.resumeUpload() }
+    func bodyArrived(_ connection: ServerConnection) {
+        if current.exchange.isCollecting { return goOnCollecting() }
+        current.outbound?.resumeUpload()
+    }
 }
 
 extension Exchange.Request {

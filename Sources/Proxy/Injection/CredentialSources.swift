@@ -1,5 +1,8 @@
 import Configuration
+import CurlTransport
 import Heimdallr
+import Reactor
+import SigV4
 
 /// Where what is injected comes from, besides clients' tokens.
 public struct CredentialSources: Sendable {
@@ -14,28 +17,78 @@ public struct CredentialSources: Sendable {
     }
 }
 
+/// What an entry of `inject` puts on besides a token. Any thread.
+enum FixedCredential: Sendable {
+    /// As it goes out.
+    case value(FreshValue<Secret>)
+    case keys(FreshValue<SigningKeys>)
+
+    func start() async {
+        switch self {
+        case .value(let value): await value.start()
+        case .keys(let keys): await keys.start()
+        }
+    }
+
+    var isThere: Bool {
+        switch self {
+        case .value(let value): value.current() != nil
+        case .keys(let keys): keys.current() != nil
+        }
+    }
+
+    var value: Secret? { if case .value(let value) = self { value.current() } else { nil } }
+}
+
 extension CredentialSources {
     /// A change counts within so long.
     private static let interval = Duration.seconds(1)
 
-    /// What an entry of `inject` puts on, as it goes out; `nil` for tokens.
+    /// What an entry of `inject` puts on; `nil` for tokens.
     ///
     /// - Parameters:
     ///   - place: of the entry, for the log.
+    ///   - loop: where container credentials are asked for.
     ///   - failed: told when it can't be read, or can't go onto a request.
-    func value(
-        _ injection: UpstreamSettings.Injection, place: String,
+    func credential(
+        _ injection: UpstreamSettings.Injection, place: String, on loop: EventLoop,
         failed: @escaping @Sendable (String, any Error) -> Void
-    ) -> FreshValue<Secret>? {
+    ) -> FixedCredential? {
         guard !injection.takesToken else { return nil }
+        let report: @Sendable (any Error) -> Void = { failed(place, $0) }
+        if case .sigv4(let settings) = injection { return .keys(keys(settings, on: loop, failed: report)) }
         let secrets = injection.secrets
-        let isFixed = !secrets.contains { if case .literal = $0 { false } else { true } }
-        let again = isFixed ? nil : Self.interval
+        let again = Self.again(secrets)
         let make = Self.maker(injection, secrets.map(secret))
-        return FreshValue {
-            FreshValue.Reading(value: try await make(), again: again)
-        } failed: {
-            failed(place, $0)
+        return .value(FreshValue(read: { .init(value: try await make(), again: again) }, failed: report))
+    }
+
+    private static func again(_ secrets: [SecretSource]) -> Duration? {
+        secrets.contains { if case .literal = $0 { false } else { true } } ? interval : nil
+    }
+
+    private func keys(
+        _ settings: SigV4Settings, on loop: EventLoop, failed: @escaping @Sendable (any Error) -> Void
+    ) -> FreshValue<SigningKeys> {
+        switch settings.credentials {
+        case .container(let container):
+            let credentials = ContainerCredentials(
+                container, authorization: container.authorization.map(secret),
+                client: BufferedClient(options: PoolOptions(), loop: loop))
+            return FreshValue(afterFailure: .seconds(5), read: { try await credentials.read() }, failed: failed)
+        case .keys(let id, let key, let token):
+            let (identifier, secret, session) = (self.secret(id), self.secret(key), token.map(self.secret))
+            let again = Self.again(settings.secrets)
+            return FreshValue(
+                read: {
+                    let id = try await Self.checked(identifier, InjectedValue.word)
+                    let key = try await Self.checked(secret, InjectedValue.fieldValue)
+                    let token = try await Self.checked(session, InjectedValue.word)
+                    let keys = key.withSpan { key in
+                        token.withSpan { SigningKeys(accessKeyID: id.revealedBytes, secret: key, token: $0) }
+                    }
+                    return .init(value: keys, again: again)
+                }, failed: failed)
         }
     }
 
@@ -54,6 +107,7 @@ extension CredentialSources {
                     username: try await checked(name, InjectedValue.username),
                     password: try await checked(word, InjectedValue.password))
             }
+        case .sigv4: return { throw SecretProviderError("a signature is made anew for each request") }
         }
     }
 

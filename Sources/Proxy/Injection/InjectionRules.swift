@@ -10,8 +10,35 @@ struct InjectionRules: Sendable {
         ///   - line: what stands in front of the value: `Authorization: `.
         case field(name: [UInt8], line: [UInt8])
         case parameter([UInt8])
+        /// AWS Signature Version 4.
+        case signature
 
-        var field: [UInt8]? { if case .field(let name, _) = self { name } else { nil } }
+        /// Names of fields, in lower case.
+        var fields: [[UInt8]] {
+            switch self {
+            case .field(let name, _): [name]
+            case .parameter: []
+            case .signature: Self.signatureFields
+            }
+        }
+
+        /// Names of parameters of the query.
+        var parameters: [[UInt8]] {
+            switch self {
+            case .field: []
+            case .parameter(let name): [name]
+            case .signature: Self.presigned
+            }
+        }
+
+        static let signatureFields = [
+            "authorization", "x-amz-date", "x-amz-content-sha256", "x-amz-security-token",
+        ].map { Array($0.utf8) }
+        /// A signature in the query.
+        static let presigned = [
+            "X-Amz-Signature", "X-Amz-Credential", "X-Amz-Algorithm", "X-Amz-Date", "X-Amz-Expires",
+            "X-Amz-SignedHeaders", "X-Amz-Security-Token", "X-Amz-Content-Sha256",
+        ].map { Array($0.utf8) }
     }
 
     /// By the entries' places in the list.
@@ -27,8 +54,12 @@ struct InjectionRules: Sendable {
 
     init(_ settings: UpstreamSettings) {
         places = settings.injections.map { injection in
-            if case .query(let name, _) = injection { return .parameter(Array(name.utf8)) }
-            return .field(name: Array(injection.name.lowercased().utf8), line: Array("\(injection.name): ".utf8))
+            switch injection {
+            case .query(let name, _): .parameter(Array(name.utf8))
+            case .sigv4: .signature
+            case .header, .basic:
+                .field(name: Array(injection.name.lowercased().utf8), line: Array("\(injection.name): ".utf8))
+            }
         }
         func entries(_ fits: (UpstreamSettings.Injection) -> Bool) -> EntrySet {
             settings.injections.enumerated().reduce(into: []) { set, entry in
@@ -38,7 +69,7 @@ struct InjectionRules: Sendable {
         all = entries { _ in true }
         tokens = entries(\.takesToken)
         parameters = entries(\.isQuery)
-        ownFields = FieldNames(places.compactMap(\.field))
+        ownFields = FieldNames(places.flatMap(\.fields))
         onExisting = settings.onExisting
         placeholder = settings.placeholder.map { Placeholder($0) }
     }
@@ -46,15 +77,29 @@ struct InjectionRules: Sendable {
     /// Fields of the program's that `entries` stand in for.
     func fields(_ entries: EntrySet) -> FieldNames {
         if entries == all { return ownFields }
-        return FieldNames(places.indices.compactMap { entries.contains(index: $0) ? places[$0].field : nil })
+        return FieldNames(places.indices.flatMap { entries.contains(index: $0) ? places[$0].fields : [] })
     }
 
     func hasParameters(_ entries: EntrySet) -> Bool { !entries.isDisjoint(with: parameters) }
 
+    /// Whether a target does not stay as it is: a parameter is put on, or the program's own signature taken off.
+    func changesQuery(_ target: Span<UInt8>, for entries: EntrySet) -> Bool {
+        if hasParameters(entries) { return true }
+        for index in places.indices where entries.contains(index: index) {
+            guard case .signature = places[index] else { continue }
+            for name in Place.presigned {
+                var isThere = false
+                QueryInjection.forEachValue(of: name, in: target) { _ in isThere = true }
+                if isThere { return true }
+            }
+        }
+        return false
+    }
+
     /// Whether a parameter of the query is one that `entries` stand in for.
     func names(_ parameter: Span<UInt8>, in entries: EntrySet) -> Bool {
         for index in places.indices where entries.contains(index: index) {
-            if case .parameter(let name) = places[index], QueryInjection.nameEquals(parameter, name) { return true }
+            for name in places[index].parameters where QueryInjection.nameEquals(parameter, name) { return true }
         }
         return false
     }
@@ -112,6 +157,21 @@ struct InjectionRules: Sendable {
             QueryInjection.forEachValue(of: name, in: bytes[path]) {
                 note(placeholder?.isParameter($0) ?? false)
             }
+        case .signature:
+            for field in head.fields
+            where !field.isHopByHop && bytes[field.name].namesField(Place.signatureFields[0]) {
+                let value = bytes[field.value]
+                note(placeholder.map { $0.isIn(fieldValue: value) || $0.isSigner(of: value) } ?? false)
+            }
+            guard case .path(let path) = target else { return found }
+            var isSigned = false
+            QueryInjection.forEachValue(of: Place.presigned[0], in: bytes[path]) { _ in isSigned = true }
+            guard isSigned else { return found }
+            var isPlaceholder = false
+            QueryInjection.forEachValue(of: Place.presigned[1], in: bytes[path]) {
+                isPlaceholder = placeholder?.isSigner(inParameter: $0) ?? false
+            }
+            note(isPlaceholder)
         }
         return found
     }

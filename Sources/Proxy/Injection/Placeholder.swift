@@ -25,6 +25,16 @@ struct Placeholder: Sendable {
         return PercentEncoding.form.decodeBytes([UInt8](copying: value)) == text
     }
 
+    /// The access key of AWS Signature Version 4: `AWS4-HMAC-SHA256 Credential=KEY/…`.
+    func isSigner(of value: Span<UInt8>) -> Bool {
+        value.starts(with: Array("AWS4-HMAC-SHA256 Credential=".utf8) + text + [UInt8(ascii: "/")])
+    }
+
+    /// The same of a signature in the query.
+    func isSigner(inParameter value: Span<UInt8>) -> Bool {
+        PercentEncoding.form.decodeBytes([UInt8](copying: value))?.starts(with: text + [UInt8(ascii: "/")]) ?? false
+    }
+
     private func equals(_ value: Span<UInt8>) -> Bool {
         guard value.count == text.count else { return false }
         for index in text.indices where value[index] != text[index] { return false }

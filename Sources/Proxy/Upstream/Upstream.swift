@@ -4,6 +4,7 @@ import HTTPMessage
 import HTTPServer
 import Heimdallr
 import Reactor
+import SigV4
 
 /// One upstream as one loop sees it: its rules, its connections, its client's token in the form it goes out in.
 /// Loop's thread only.
@@ -20,7 +21,9 @@ final class Upstream {
     /// By the entries of `inject`; `nil` where one takes no token.
     private let authenticators: [(any ResourceRequestAuthenticator)?]
     /// By the entries of `inject`, shared by all loops; `nil` where one takes the token.
-    private let fixed: [FreshValue<Secret>?]
+    private let fixed: [FixedCredential?]
+    /// The entry of `inject` that signs.
+    private let signature: (index: Int, signer: RequestSigner, keys: FreshValue<SigningKeys>)?
     let responseTimeout: Timeout
     let idleTimeout: Timeout
     /// By the entries of `inject`: the token as it goes onto a request, made once per token. Empty: not made.
@@ -36,7 +39,7 @@ final class Upstream {
     ///   - fixed: what else is injected, by the entries of `inject`; started already.
     /// - Throws: `TransportError` when libcurl lacks memory.
     init(
-        _ rules: UpstreamRules, client: Heimdallr?, fixed: [FreshValue<Secret>?], trustAnchors: String?,
+        _ rules: UpstreamRules, client: Heimdallr?, fixed: [FixedCredential?], trustAnchors: String?,
         own: OwnListeners, rack: ExchangeRack
     ) throws(TransportError) {
         self.rules = rules
@@ -59,11 +62,17 @@ final class Upstream {
         options.http2 = true
         transfers = settings.http2 ? try ConnectionPool(options: options, loop: rack.loop) : nil
         self.fixed = fixed
+        var signature: (index: Int, signer: RequestSigner, keys: FreshValue<SigningKeys>)?
+        for (index, injection) in settings.injections.enumerated() {
+            guard case .sigv4(let signing) = injection, case .keys(let keys)? = fixed[index] else { continue }
+            signature = (index, RequestSigner(region: signing.region, service: signing.service), keys)
+        }
+        self.signature = signature
         authenticators = settings.injections.map { injection in
             switch injection {
             case .header(let name, let scheme, nil): ResourceRequestAuthenticatorHTTPHeader(name: name, scheme: scheme)
             case .query(let name, nil): ResourceRequestAuthenticatorQueryParameter(name: name)
-            case .header, .query, .basic: nil
+            case .header, .query, .basic, .sigv4: nil
             }
         }
     }
@@ -80,6 +89,7 @@ final class Upstream {
         resource = rules.name
         authenticators = []
         fixed = []
+        signature = nil
         var options = PoolOptions()
         options.trustAnchors = .init(own: nil, extra: trustAnchors)
         options.addressPolicy.own = own
@@ -144,17 +154,36 @@ final class Upstream {
         let wanted = entries.subtracting(rules.injection.tokens)
         guard !wanted.isEmpty else { return true }
         for index in fixed.indices where wanted.contains(index: index) {
-            if fixed[index]?.current() == nil { return false }
+            if fixed[index]?.isThere != true { return false }
         }
         return true
     }
 
     /// The value of an entry as it goes onto a request.
     func value(of index: Int, _ token: AccessToken?) -> Secret? {
-        if let value = fixed[index] { return value.current() }
+        if let credential = fixed[index] { return credential.value }
         guard let token else { return nil }
         if tokenValues.isEmpty || credentialGeneration != token.generation { makeValues(of: token) }
         return tokenValues[index]
+    }
+
+    /// Who signs, where `entries` say so.
+    @inline(__always) func signer(_ entries: EntrySet) -> RequestSigner? {
+        guard let signature, entries.contains(index: signature.index) else { return nil }
+        return signature.signer
+    }
+
+    /// What is signed with now.
+    var signingKeys: SigningKeys? { signature?.keys.current() }
+
+    /// Names in lower case and values of the fields that go on.
+    func fields(_ entries: EntrySet, _ token: AccessToken?) -> [(name: [UInt8], value: [UInt8])] {
+        rules.injection.places.indices.compactMap { index in
+            guard entries.contains(index: index), case .field(let name, _) = rules.injection.places[index],
+                let value = value(of: index, token)
+            else { return nil }
+            return (name, value.revealedBytes)
+        }
     }
 
     private func makeValues(of token: AccessToken) {

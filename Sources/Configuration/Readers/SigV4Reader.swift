@@ -1,0 +1,120 @@
+import HTTPMessage
+import WireText
+
+/// Reads `sigv4` of an entry of `inject`.
+enum SigV4Reader {
+    private static let keyNames = ["access_key_id", "secret_access_key", "session_token"]
+
+    /// `nil` when something does not fit.
+    static func read(_ section: Section) -> SigV4Settings? {
+        defer { section.finish() }
+        let region = section.value("region") { text throws(Misfit) in try word(text, "eu-central-1") }
+        let service = section.value("service") { text throws(Misfit) in try word(text, "execute-api or s3") }
+        for (key, example) in [("region", "eu-central-1"), ("service", "execute-api or s3")] where !section.has(key) {
+            section.diagnostics.error(section.position, "\(section.path): `\(key)` is missing: write \(example)")
+        }
+        guard let credentials = credentials(section), let region, let service else { return nil }
+        return SigV4Settings(region: region, service: service, credentials: credentials)
+    }
+
+    /// What stands in the scope of a signature.
+    private static func word(_ text: String, _ example: String) throws(Misfit) -> String {
+        guard !text.isEmpty, text.utf8.count <= 64,
+            text.utf8.allSatisfy({ ASCII.isDigit($0) || (0x61...0x7A).contains($0) || "-._".utf8.contains($0) })
+        else { throw Misfit("write a name in small letters such as \(example)") }
+        return text
+    }
+
+    /// The keys stand beside region and service, or under `credentials`.
+    private static func credentials(_ section: Section) -> SigV4Settings.Credentials? {
+        guard section.has("credentials") else { return keys(section) }
+        for key in keyNames where section.has(key) {
+            section.error(key, "write either the keys or `credentials`, not both")
+            _ = section.node(key)
+        }
+        guard let node = section.node("credentials") else { return nil }
+        if case .mapping = node.content {
+            guard let inner = section.section("credentials") else { return nil }
+            defer { inner.finish() }
+            return keys(inner)
+        }
+        let isContainer: Bool? = section.value(of: node, "credentials") { text throws(Misfit) in
+            guard text == "container" else { throw Misfit("write container, or a mapping with access_key_id") }
+            return true
+        }
+        guard isContainer == true else { return nil }
+        do throws(Misfit) {
+            return .container(try container(section.diagnostics))
+        } catch {
+            section.error("credentials", error.message)
+            return nil
+        }
+    }
+
+    private static func keys(_ section: Section) -> SigV4Settings.Credentials? {
+        let id = section.textOrSecret("access_key_id")
+        let secret = section.secret("secret_access_key")
+        let token = section.secret("session_token")
+        section.check(id, "access_key_id", InjectedValue.word)
+        section.check(secret, "secret_access_key", InjectedValue.fieldValue)
+        section.check(token, "session_token", InjectedValue.word)
+        guard section.has("access_key_id"), section.has("secret_access_key") else {
+            section.diagnostics.error(
+                section.position,
+                "\(section.path): write `access_key_id` and `secret_access_key`, or `credentials: container`")
+            return nil
+        }
+        guard let id, let secret, !section.has("session_token") || token != nil else { return nil }
+        return .keys(accessKeyID: id, secretAccessKey: secret, sessionToken: token)
+    }
+
+    // MARK: Container credentials
+
+    /// What names them.
+    static let variables = [
+        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+        "AWS_CONTAINER_AUTHORIZATION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+    ]
+
+    /// Of ECS, and of EKS Pod Identity.
+    private static let serviceHosts = ["169.254.170.2", "169.254.170.23", "[fd00:ec2::23]"]
+
+    private static func container(_ diagnostics: Diagnostics) throws(Misfit) -> SigV4Settings.Container {
+        func variable(_ name: String) -> String? {
+            guard let value = diagnostics.environment[name], !value.isEmpty else { return nil }
+            return value
+        }
+        var authorization: SecretSource?
+        if let path = variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE") {
+            authorization = .file(path: path)
+        } else if variable("AWS_CONTAINER_AUTHORIZATION_TOKEN") != nil {
+            authorization = .environment(name: "AWS_CONTAINER_AUTHORIZATION_TOKEN")
+        }
+        if let path = variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") {
+            guard path.hasPrefix("/"), Grammar.isVisible(path) else {
+                throw Misfit("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI has to begin with /", quotes: false)
+            }
+            return .init(isTLS: false, host: serviceHosts[0], port: 80, target: path, authorization: authorization)
+        }
+        guard let url = variable("AWS_CONTAINER_CREDENTIALS_FULL_URI") else {
+            throw Misfit(
+                "neither AWS_CONTAINER_CREDENTIALS_FULL_URI nor AWS_CONTAINER_CREDENTIALS_RELATIVE_URI is set, as the "
+                    + "container service does: write `access_key_id` and `secret_access_key` elsewhere",
+                quotes: false)
+        }
+        guard Grammar.isVisible(url), let parts = try? URLParts(url, example: ""), parts.userinfo == nil,
+            parts.scheme == "https" || parts.scheme == "http"
+        else { throw Misfit("AWS_CONTAINER_CREDENTIALS_FULL_URI is no http:// or https:// URL", quotes: false) }
+        let host = parts.authority.host
+        let isTLS = parts.scheme == "https"
+        guard isTLS || host.isLoopback || serviceHosts.contains(host.description) else {
+            throw Misfit(
+                "AWS_CONTAINER_CREDENTIALS_FULL_URI is http:// to another host than loopback and the container "
+                    + "service's, so the credentials would cross the network in plain text", quotes: false)
+        }
+        let path = parts.path.isEmpty ? "/" : String(parts.path)
+        return .init(
+            isTLS: isTLS, host: host.description, port: parts.port,
+            target: path + (parts.query.map { "?\($0)" } ?? ""), authorization: authorization)
+    }
+}

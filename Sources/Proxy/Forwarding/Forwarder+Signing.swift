@@ -1,0 +1,148 @@
+import Configuration
+import HTTPMessage
+import HTTPServer
+import Reactor
+import SigV4
+import WireText
+
+// Requests that are signed (`inject: {sigv4: …}`): the signature is of the head as it goes out, and of the body where the
+// service wants that.
+extension Forwarder {
+    /// What a request's signature is made with.
+    struct Signing {
+        /// Those of the moment when the request came.
+        var keys: SigningKeys
+        /// What the signature says of the body; `nil`: it is being read.
+        var payload: [UInt8]?
+        var digest: PayloadDigest?
+    }
+
+    /// Finds out what is said of the body. Where its digest is wanted, reads all of it first.
+    /// - Returns: whether the request can go on at once.
+    func prepareSignature(_ signer: RequestSigner, _ keys: SigningKeys) -> Bool {
+        current.signing = Signing(keys: keys)
+        let isSecure = current.admitted.destination?.scheme == .https
+        let verdict = connection.withHead { SignedPayload.judge($0, $1, signer, isSecure: isSecure) }
+        switch verdict {
+        case .known(let payload):
+            current.signing?.payload = payload
+            return true
+        case .refused(let problem): fail(problem)
+        case .read: collectBody()
+        }
+        return false
+    }
+
+    // MARK: The body's digest
+
+    private func collectBody() {
+        guard let rules = current.admitted.rules else { return fail(.internalError) }
+        let limit = rules.settings.maxReplayBytes
+        if case .length(let length) = current.exchange.request.framing, length > UInt64(limit) {
+            return fail(.bodyNotSignable)
+        }
+        do { current.signing?.digest = try PayloadDigest() } catch { return fail(.internalError) }
+        connection.keepBody(upTo: limit)
+        current.exchange.collect()
+        if current.exchange.request.expectsContinue {
+            // Nobody but us can say so: the upstream gets the request when all of it is there.
+            current.exchange.request.expectsContinue = false
+            connection.write { $0.append("HTTP/1.1 100 Continue\r\n\r\n") }
+        }
+        goOnCollecting()
+    }
+
+    func goOnCollecting() {
+        var bytes: InlineArray<16384, UInt8> = .init(repeating: 0)
+        while current.exchange.isCollecting {
+            guard hasShareLeft else {
+                _ = waitForTurn()
+                return
+            }
+            var span = bytes.mutableSpan
+            let step: ServerConnection.BodyStep
+            do throws(MessageError) { step = try connection.takeBody(into: &span) } catch {
+                return fail(Problem(inBody: error))
+            }
+            switch step {
+            case .bytes(let count):
+                do { try current.signing?.digest?.update(span.span.extracting(first: count)) } catch {
+                    return fail(.internalError)
+                }
+                if let limit = shard.settings.maxBodyBytes, connection.bodyTaken > limit { return fail(.bodyTooLarge) }
+                guard connection.canRewindBody else { return fail(.bodyNotSignable) }
+            case .wait: return keepTime()
+            case .cut: return fail(.bodyCut)
+            case .gone: return
+            case .end: return bodyCollected()
+            }
+        }
+    }
+
+    private func bodyCollected() {
+        guard connection.rewindBody(), let payload = try? current.signing?.digest?.finish() else {
+            return fail(.bodyNotSignable)
+        }
+        current.signing?.digest = nil
+        current.signing?.payload = payload
+        connection.clearDeadline()
+        current.exchange.judge()
+        goOn()
+    }
+
+    // MARK: The head
+
+    /// Path and query as they are signed and sent.
+    func signedTarget(_ upstream: Upstream, _ bytes: Span<UInt8>) -> SignableTarget {
+        var text = ByteBuffer(isSecret: true)
+        writePath(upstream, bytes, to: &text)
+        return SignableTarget(text.bytes)
+    }
+
+    /// Appends the fields of the signature.
+    /// - Returns: false when it can't be made.
+    func writeSignature(
+        _ signer: RequestSigner, _ target: SignableTarget, _ upstream: Upstream, to output: inout ByteBuffer
+    ) -> Bool {
+        guard let signing = current.signing, let payload = signing.payload,
+            let destination = current.admitted.destination
+        else { return false }
+        let entries = current.admitted.entries
+        let date = RequestSigner.date(RequestSigner.now())
+        let signature = connection.withHead { head, bytes -> [UInt8]? in
+            let namesPayload = signer.isStorage || SignedPayload.own(head, bytes) != nil
+            var request = RequestSigner.Request(
+                method: [UInt8](copying: bytes[head.method]), target: target, payload: payload,
+                namesPayload: namesPayload)
+            request.fields = [(Array("host".utf8), hostField(upstream, destination))]
+            let dropped = upstream.rules.injection.fields(entries)
+            for field in head.fields where !field.isHopByHop && !dropped.contains(bytes[field.name]) {
+                let name = [UInt8](copying: bytes[field.name]).map(ASCII.lowercased)
+                guard RequestSigner.signs(name.span) else { continue }
+                request.fields.append((name, [UInt8](copying: bytes[field.value])))
+            }
+            for (name, value) in upstream.fields(entries, current.token) where RequestSigner.signs(name.span) {
+                request.fields.append((name, value))
+            }
+            if namesPayload {
+                output.append("X-Amz-Content-Sha256: ")
+                output.append(payload)
+                output.append("\r\n")
+            }
+            return try? signer.sign(request, with: signing.keys, date: date)
+        }
+        guard let signature else { return false }
+        output.append("X-Amz-Date: ")
+        output.append(date)
+        output.append("\r\n")
+        signing.keys.withToken { token in
+            output.append("X-Amz-Security-Token: ")
+            output.append(token)
+            output.append("\r\n")
+        }
+        output.append("Authorization: ")
+        output.append(signature)
+        output.append("\r\n")
+        return true
+    }
+}

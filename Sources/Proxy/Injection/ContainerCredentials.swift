@@ -1,0 +1,94 @@
+import Configuration
+import CurlTransport
+import Heimdallr
+import SigV4
+import WireText
+
+/// Credentials of AWS that the machine's container service hands out: the endpoint of ECS and of EKS Pod Identity.
+/// <https://docs.aws.amazon.com/sdkref/latest/guide/feature-container-credentials.html>
+struct ContainerCredentials: Sendable {
+    private let origin: Origin
+    private let target: String
+    private let authorization: (any SecretProvider)?
+    private let client: BufferedClient
+
+    init(
+        _ settings: SigV4Settings.Container, authorization: (any SecretProvider)?, client: BufferedClient
+    ) {
+        origin = Origin(scheme: settings.isTLS ? .https : .http, host: settings.host, port: settings.port)
+        target = settings.target
+        self.authorization = authorization
+        self.client = client
+    }
+
+    /// So long before their end new ones are asked for, and at most so long after the last time.
+    private static let margin = 300
+    private static let longest = 3600
+    /// Of one request, from connecting to the last byte.
+    private static let timeout = Duration.seconds(5)
+
+    /// Asks once.
+    /// - Throws: `SecretProviderError`
+    func read() async throws -> FreshValue<SigningKeys>.Reading {
+        var request = BufferedClient.Request(origin: origin)
+        request.target = target
+        request.fields = [("Accept", "application/json")]
+        request.timeout = Self.timeout
+        request.maxBodyBytes = 64 * 1024
+        if let authorization {
+            let token = try await authorization.secret()
+            if let fault = InjectedValue.fieldValue(token.revealedBytes) {
+                throw SecretProviderError(
+                    "the authorization token of the container credentials can't be sent: \(fault)")
+            }
+            request.secretFields = [("Authorization", LentSecret(secret: token))]
+        }
+        let answer: BufferedClient.Answer<Secret>
+        do throws(BufferedClient.Failure) {
+            answer = try await client.send(request) { Secret($0) }
+        } catch {
+            throw SecretProviderError("the container credentials' endpoint does not answer")
+        }
+        guard answer.status == 200 else {
+            throw SecretProviderError("the container credentials' endpoint answered \(answer.status)")
+        }
+        return try Self.reading(answer.body, now: RequestSigner.now())
+    }
+
+    /// - Parameter now: seconds since 1970.
+    static func reading(_ body: Secret, now: Int) throws -> FreshValue<SigningKeys>.Reading {
+        guard let json = try? body.withSpan({ try JSONParser.parse($0) }) else {
+            throw SecretProviderError("the container credentials' endpoint answered with something else than JSON")
+        }
+        guard let id = json["AccessKeyId"]?.string, let secret = json["SecretAccessKey"]?.string, !id.isEmpty,
+            !secret.isEmpty, ASCII.isToken(id)
+        else {
+            throw SecretProviderError("the container credentials' endpoint names no AccessKeyId and SecretAccessKey")
+        }
+        let token = json["Token"]?.string ?? ""
+        guard token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            throw SecretProviderError("the container credentials' Token can't stand in a field")
+        }
+        let keys = SigningKeys(
+            accessKeyID: Array(id.utf8), secret: Array(secret.utf8).span, token: Array(token.utf8).span)
+        guard let text = json["Expiration"]?.string else {
+            return .init(value: keys, ends: nil, again: .seconds(Self.longest))
+        }
+        guard let end = RFC3339.seconds(text) else {
+            throw SecretProviderError("the container credentials' Expiration is no time of RFC 3339")
+        }
+        let left = end - now
+        guard left > 0 else { throw SecretProviderError("the container credentials have expired already") }
+        let again = left > 2 * Self.margin ? left - Self.margin : left / 2
+        return .init(
+            value: keys, ends: ContinuousClock.now + .seconds(left), again: .seconds(max(1, min(again, Self.longest))))
+    }
+}
+
+private struct LentSecret: LentBytes {
+    let secret: Secret
+
+    var count: Int { secret.count }
+
+    func withSpan<Result>(_ body: (Span<UInt8>) throws -> Result) rethrows -> Result { try secret.withSpan(body) }
+}

@@ -1,0 +1,142 @@
+internal import Cryptography
+import WireText
+
+/// AWS Signature Version 4: what a request's head has to say for one service in one region. No I/O; any thread.
+/// <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html>
+public struct RequestSigner: Sendable {
+    /// What is signed of a request.
+    public struct Request {
+        public var method: [UInt8]
+        public var target: SignableTarget
+        /// With names in lower case, `host` among them; without those that `sign` adds.
+        public var fields: [(name: [UInt8], value: [UInt8])] = []
+        /// 64 hexadecimal digits, or a word such as `UNSIGNED-PAYLOAD`.
+        public var payload: [UInt8]
+        /// The payload stands in a field of its own, too.
+        public var namesPayload: Bool
+
+        public init(method: [UInt8], target: SignableTarget, payload: [UInt8], namesPayload: Bool) {
+            self.method = method
+            self.target = target
+            self.payload = payload
+            self.namesPayload = namesPayload
+        }
+    }
+
+    public let region: String
+    public let service: String
+    /// Takes paths as they are, wants the payload's digest in a field, and takes bodies that are not signed.
+    public let isStorage: Bool
+
+    public init(region: String, service: String) {
+        self.region = region
+        self.service = service
+        isStorage = ["s3", "s3-outposts", "s3-object-lambda"].contains(service)
+    }
+
+    /// Seconds since 1970.
+    public static func now() -> Int { Int(WallClock.now()) }
+
+    /// Of the field `X-Amz-Date`: `20130524T000000Z`.
+    public static func date(_ seconds: Int) -> [UInt8] {
+        RFC3339.text(seconds).utf8.filter { $0 != ASCII.hyphen && $0 != ASCII.colon }
+    }
+
+    /// Whether a field of the program's is signed: those that the service has to believe. The others a proxy on the way
+    /// may change.
+    public static func signs(_ lowercased: Span<UInt8>) -> Bool {
+        let name = [UInt8](copying: lowercased)
+        return name.starts(with: "x-amz-".utf8) || name == Array("content-type".utf8)
+            || name == Array("content-md5".utf8)
+    }
+
+    /// - Parameter date: as the request says it.
+    /// - Returns: the value of `Authorization`.
+    /// - Throws: when libcrypto fails.
+    public func sign(_ request: Request, with keys: SigningKeys, date: [UInt8]) throws -> [UInt8] {
+        let (fields, names) = canonicalFields(request, keys, date)
+        var text = request.method
+        text += "\n".utf8
+        text += isStorage ? request.target.path : Self.normalized(request.target.path)
+        text += "\n".utf8
+        text += Self.canonicalQuery(request.target.parameters)
+        text += "\n".utf8
+        text += fields
+        text += "\n".utf8
+        text += names
+        text += "\n".utf8
+        text += request.payload
+        defer { SecretBytes.wipe(&text) }
+        let scope = Array(date.prefix(8)) + Array("/\(region)/\(service)/aws4_request".utf8)
+        var toSign = Array("AWS4-HMAC-SHA256\n".utf8)
+        toSign += date
+        toSign += "\n".utf8
+        toSign += scope
+        toSign += "\n".utf8
+        toSign += try Digest.sha256(text).hexadecimal
+        let signature = try keys.sign(toSign, scope: scope).hexadecimal
+        return Array("AWS4-HMAC-SHA256 Credential=".utf8) + keys.accessKeyID + Array("/".utf8) + scope
+            + Array(", SignedHeaders=".utf8) + names + Array(", Signature=".utf8) + signature
+    }
+
+    private func canonicalFields(
+        _ request: Request, _ keys: SigningKeys, _ date: [UInt8]
+    ) -> (lines: [UInt8], names: [UInt8]) {
+        var fields = request.fields
+        fields.append((Array("x-amz-date".utf8), date))
+        if request.namesPayload { fields.append((Array("x-amz-content-sha256".utf8), request.payload)) }
+        keys.withToken { fields.append((Array("x-amz-security-token".utf8), [UInt8](copying: $0))) }
+        var names: [[UInt8]] = []
+        for field in fields where !names.contains(field.name) { names.append(field.name) }
+        names.sort { $0.lexicographicallyPrecedes($1) }
+        var lines: [UInt8] = []
+        for name in names {
+            lines += name
+            lines.append(ASCII.colon)
+            var isFirst = true
+            for field in fields where field.name == name {
+                if !isFirst { lines.append(ASCII.comma) }
+                isFirst = false
+                Self.append(collapsed: field.value, to: &lines)
+            }
+            lines.append(ASCII.lf)
+        }
+        return (lines, Array(names.joined(separator: [ASCII.semicolon])))
+    }
+
+    /// One space for several, and none at the ends.
+    private static func append(collapsed value: [UInt8], to output: inout [UInt8]) {
+        for (index, word) in value.split(whereSeparator: ASCII.isBlank).enumerated() {
+            if index > 0 { output.append(ASCII.space) }
+            output += word
+        }
+    }
+
+    /// Without dot segments and repeated slashes, and escaped once more: what every service but S3 wants.
+    static func normalized(_ path: [UInt8]) -> [UInt8] {
+        var segments: [ArraySlice<UInt8>] = []
+        for segment in path.split(separator: ASCII.slash) {
+            if segment == [ASCII.dot] { continue }
+            if segment == [ASCII.dot, ASCII.dot] { _ = segments.popLast() } else { segments.append(segment) }
+        }
+        var output: [UInt8] = [ASCII.slash]
+        for (index, segment) in segments.enumerated() {
+            if index > 0 { output.append(ASCII.slash) }
+            PercentEncoding.uri.encode(Array(segment).span) { output.append($0) }
+        }
+        if path.last == ASCII.slash, !segments.isEmpty { output.append(ASCII.slash) }
+        return output
+    }
+
+    private static func canonicalQuery(_ parameters: [[UInt8]]) -> [UInt8] {
+        let pairs = parameters.map { parameter -> (name: [UInt8], value: [UInt8]) in
+            let parts = parameter.split(separator: ASCII.equals, maxSplits: 1, omittingEmptySubsequences: false)
+            return (Array(parts[0]), parts.count > 1 ? Array(parts[1]) : [])
+        }
+        let sorted = pairs.sorted { one, other in
+            one.name == other.name
+                ? one.value.lexicographicallyPrecedes(other.value) : one.name.lexicographicallyPrecedes(other.name)
+        }
+        return Array(sorted.map { $0.name + [ASCII.equals] + $0.value }.joined(separator: [UInt8(ascii: "&")]))
+    }
+}

@@ -1,0 +1,82 @@
+import WireText
+
+/// Path and query in the one spelling that signer and server agree on: all but unreserved characters (RFC 3986, section
+/// 2.3) is escaped, by capitals, and a parameter without a name and value is left out. That is how it is sent, too: a
+/// server that decodes and escapes anew, and one that takes what it got, come to the same.
+public struct SignableTarget: Sendable, Equatable {
+    /// Begins with `/`. Dots and repeated slashes stay, and so do escaped ones.
+    public var path: [UInt8] = []
+    /// `name`, or `name=value`, in the order in which they came.
+    public var parameters: [[UInt8]] = []
+
+    /// - Parameter target: path and query as a client wrote them.
+    public init(_ target: Span<UInt8>) {
+        var end = 0
+        while end < target.count, target[end] != ASCII.question { end += 1 }
+        Self.escape(target.extracting(0..<end), isPath: true, to: &path)
+        if path.first != ASCII.slash { path.insert(ASCII.slash, at: 0) }
+        var start = end + 1
+        while start <= target.count {
+            var stop = start
+            while stop < target.count, target[stop] != UInt8(ascii: "&") { stop += 1 }
+            append(parameter: target.extracting(start..<stop))
+            start = stop + 1
+        }
+    }
+
+    private mutating func append(parameter: Span<UInt8>) {
+        guard !parameter.isEmpty else { return }
+        var equals = 0
+        while equals < parameter.count, parameter[equals] != ASCII.equals { equals += 1 }
+        var text: [UInt8] = []
+        Self.escape(parameter.extracting(0..<equals), isPath: false, to: &text)
+        if equals < parameter.count {
+            text.append(ASCII.equals)
+            Self.escape(parameter.extracting((equals + 1)...), isPath: false, to: &text)
+        }
+        if text != [ASCII.equals] { parameters.append(text) }
+    }
+
+    /// As it goes out.
+    public var text: [UInt8] {
+        var text = path
+        for (index, parameter) in parameters.enumerated() {
+            text.append(index == 0 ? ASCII.question : UInt8(ascii: "&"))
+            text += parameter
+        }
+        return text
+    }
+
+    private static func isUnreserved(_ byte: UInt8) -> Bool {
+        ASCII.isAlphanumeric(byte) || byte == ASCII.hyphen || byte == ASCII.dot || byte == ASCII.underscore
+            || byte == ASCII.tilde
+    }
+
+    private static func escape(_ bytes: Span<UInt8>, isPath: Bool, to output: inout [UInt8]) {
+        var index = 0
+        while index < bytes.count {
+            var byte = bytes[index]
+            var isEscaped = false
+            if byte == ASCII.percent, index + 2 < bytes.count, let high = ASCII.hexValue(bytes[index + 1]),
+                let low = ASCII.hexValue(bytes[index + 2])
+            {
+                byte = high << 4 | low
+                isEscaped = true
+                index += 2
+            } else if byte == ASCII.plus, !isPath {
+                // In a query, that is a space to most.
+                byte = ASCII.space
+            }
+            index += 1
+            // An escaped dot in a path was meant not to be one.
+            let stays = isPath && isEscaped ? isUnreserved(byte) && byte != ASCII.dot : isUnreserved(byte)
+            if stays || isPath && !isEscaped && byte == ASCII.slash {
+                output.append(byte)
+            } else {
+                output.append(ASCII.percent)
+                output.append(ASCII.hexDigitUppercased(byte >> 4))
+                output.append(ASCII.hexDigitUppercased(byte & 0x0F))
+            }
+        }
+    }
+}

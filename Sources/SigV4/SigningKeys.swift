@@ -1,0 +1,59 @@
+internal import Cryptography
+import Synchronization
+
+/// The credentials that requests are signed with. Any thread; wiped when the last owner lets go.
+public final class SigningKeys: Sendable {
+    /// No secret: it stands in each request.
+    public let accessKeyID: [UInt8]
+    private let secret: SecretBytes
+    private let token: SecretBytes?
+
+    /// The signing key of the day, which is derived once.
+    private struct Derived {
+        var scope: [UInt8]
+        var key: SecretBytes
+    }
+    private let derived = Mutex<Derived?>(nil)
+
+    /// - Parameters:
+    ///   - secret: the secret access key; copied.
+    ///   - token: the session token of credentials that don't last; copied. Empty: none.
+    public init(accessKeyID: [UInt8], secret: Span<UInt8>, token: Span<UInt8>) {
+        self.accessKeyID = accessKeyID
+        self.secret = Self.copy(secret)
+        self.token = token.isEmpty ? nil : Self.copy(token)
+    }
+
+    private static func copy(_ bytes: Span<UInt8>) -> SecretBytes {
+        var writer = SecretWriter(capacity: bytes.count)
+        writer.append(bytes)
+        return writer.finish()
+    }
+
+    /// Lends the session token; not called where there is none.
+    public func withToken(_ body: (Span<UInt8>) -> Void) { token?.withSpan(body) }
+
+    /// HMAC-SHA256 with the key derived for `scope`: `20130524/us-east-1/s3/aws4_request`.
+    func sign(_ text: [UInt8], scope: [UInt8]) throws -> [UInt8] {
+        let key = try derived.withLock { derived in
+            if let derived, derived.scope == scope { return derived.key }
+            let key = try derive(scope)
+            derived = Derived(scope: scope, key: key)
+            return key
+        }
+        return try Digest.hmacSHA256(text, key: key)
+    }
+
+    private func derive(_ scope: [UInt8]) throws -> SecretBytes {
+        var key = Array("AWS4".utf8)
+        key.reserveCapacity(4 + secret.count)
+        secret.withSpan { bytes in for index in bytes.indices { key.append(bytes[index]) } }
+        defer { SecretBytes.wipe(&key) }
+        for part in scope.split(separator: UInt8(ascii: "/")) {
+            var next = try Digest.hmacSHA256(Array(part), key: key)
+            SecretBytes.wipe(&key)
+            swap(&key, &next)
+        }
+        return SecretBytes(key)
+    }
+}

@@ -1,0 +1,69 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("credentials of the machine's container service", .timeLimit(.minutes(2)))
+struct ContainerCredentialsTests {
+    private static func time(in seconds: Double) -> String {
+        ISO8601DateFormatter().string(from: Date().addingTimeInterval(seconds))
+    }
+
+    @Test func `they are fetched with the token of now, renewed before their end, and sign requests`() async throws {
+        let folder = try TemporaryDirectory()
+        try folder.write("token-one\n", to: "token")
+        let service = try RecordingOrigin { exchange in
+            let number = exchange.head.values("Authorization") == ["token-one"] ? 1 : 2
+            try exchange.respond(
+                body: """
+                    {"AccessKeyId": "AKID\(number)", "SecretAccessKey": "secret-4711-\(number)",
+                     "Token": "session-\(number)==", "Expiration": "\(Self.time(in: number == 1 ? 8 : 3600))"}
+                    """)
+        }
+        let origin = try RecordingOrigin()
+        let proxy = try await RunningProxy(
+            """
+            proxy: {listen: 127.0.0.1:0}
+            upstreams:
+              - host: aws.test
+                url: \(origin.url)
+                allow_plaintext: true
+                inject: {sigv4: {region: eu-central-1, service: execute-api, credentials: container}}
+            """,
+            environment: [
+                "AWS_CONTAINER_CREDENTIALS_FULL_URI": service.url + "/v1/credentials?a=b",
+                "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": folder.path + "/token",
+            ])
+        #expect(try await proxy.get("http://aws.test/x").status == 200)
+        #expect(service.requests.first?.target == "/v1/credentials?a=b")
+        let first = try #require(origin.requests.last)
+        #expect(first.values("X-Amz-Security-Token") == ["session-1=="])
+        #expect(first.values("Authorization").first?.contains("Credential=AKID1/") == true)
+        try folder.write("token-two\n", to: "token")
+        let limit = ContinuousClock.now + .seconds(20)
+        while origin.requests.last?.values("X-Amz-Security-Token") != ["session-2=="], ContinuousClock.now < limit {
+            let response = try await proxy.get("http://aws.test/x")
+            #expect(response.status == 200, "renewed too late: \(response.text)")
+            try await Task.sleep(for: .milliseconds(100))
+        }
+        #expect(origin.requests.last?.values("X-Amz-Security-Token") == ["session-2=="])
+        #expect(!proxy.log.contains("4711") && !proxy.log.contains("session-"))
+    }
+
+    @Test func `without them, a 503 that says so, and a line in the log`() async throws {
+        let service = try RecordingOrigin { try $0.respond(500) }
+        let origin = try RecordingOrigin()
+        let proxy = try await RunningProxy(
+            """
+            proxy: {listen: 127.0.0.1:0}
+            upstreams:
+              - host: aws.test
+                url: \(origin.url)
+                allow_plaintext: true
+                inject: {sigv4: {region: eu-central-1, service: execute-api, credentials: container}}
+            """, environment: ["AWS_CONTAINER_CREDENTIALS_FULL_URI": service.url + "/"])
+        let response = try await proxy.get("http://aws.test/x")
+        #expect(response.status == 503 && response.text.contains("no-credential"))
+        #expect(origin.requests.isEmpty)
+        #expect(proxy.log.contains("the container credentials' endpoint answered 500"), "\(proxy.log)")
+    }
+}
