@@ -5,11 +5,13 @@ import Testing
 
 @testable import Proxy
 
-@Suite("what is injected goes where it is meant, besides the token or instead of it", .grounds, .timeLimit(.minutes(1)))
+@Suite(
+    "what is injected goes where it is meant, besides the token or instead of it", .stopsProxies,
+    .timeLimit(.minutes(1)))
 struct InjectionTests {
-    /// A ground whose host `key.test` has no client.
-    private func ground(_ lines: String, folder: TemporaryDirectory? = nil) async throws -> Ground {
-        try await Ground(
+    /// A proxy whose host `key.test` has no client.
+    private func proxy(_ lines: String, folder: TemporaryDirectory? = nil) async throws -> ProxyInProcess {
+        try await ProxyInProcess(
             more: """
                 - host: key.test
                   url: ORIGIN
@@ -19,44 +21,44 @@ struct InjectionTests {
     }
 
     private func ask(
-        _ ground: Ground, _ target: String = "/", method: String = "GET", fields: [String] = []
+        _ proxy: ProxyInProcess, _ target: String = "/", method: String = "GET", fields: [String] = []
     ) async throws -> RecordedRequest {
-        let response = try await ground.request(method, "http://key.test" + target, fields: fields)
+        let response = try await proxy.request(method, "http://key.test" + target, fields: fields)
         try #require(response.status == 200, "\(response.text)")
-        return try #require(ground.origin.requests.last)
+        return try #require(proxy.origin.requests.last)
     }
 
     @Test func `a fixed key in a field, in place of the program's own`() async throws {
-        let ground = try await ground("inject: {header: X-Api-Key, value: k-1}")
-        let request = try await ask(ground, fields: ["x-api-key: mine", "X_Api_Key: mine", "X-Other: 1"])
+        let proxy = try await proxy("inject: {header: X-Api-Key, value: k-1}")
+        let request = try await ask(proxy, fields: ["x-api-key: mine", "X_Api_Key: mine", "X-Other: 1"])
         #expect(
             request.fields.map(\.description) == [
-                "Host: \(ground.origin.authority)", "X-Other: 1", "X-Api-Key: k-1", "Via: 1.1 heimdallr-proxy",
+                "Host: \(proxy.origin.authority)", "X-Other: 1", "X-Api-Key: k-1", "Via: 1.1 heimdallr-proxy",
             ])
     }
 
     @Test func `with a scheme`() async throws {
-        let ground = try await ground("inject: {header: Authorization, scheme: Token, value: k-1}")
-        #expect(try await ask(ground).authorization == ["Token k-1"])
+        let proxy = try await proxy("inject: {header: Authorization, scheme: Token, value: k-1}")
+        #expect(try await ask(proxy).authorization == ["Token k-1"])
     }
 
     @Test func `a fixed key in the query`() async throws {
-        let ground = try await ground("inject: {query: key, value: \"a/b +\u{e9}\"}")
-        #expect(try await ask(ground, "/p?x=1&key=mine&y").target == "/p?x=1&y&key=a%2Fb%20%2B%C3%A9")
-        #expect(try await ask(ground, "/p").target == "/p?key=a%2Fb%20%2B%C3%A9")
+        let proxy = try await proxy("inject: {query: key, value: \"a/b +\u{e9}\"}")
+        #expect(try await ask(proxy, "/p?x=1&key=mine&y").target == "/p?x=1&y&key=a%2Fb%20%2B%C3%A9")
+        #expect(try await ask(proxy, "/p").target == "/p?key=a%2Fb%20%2B%C3%A9")
     }
 
     @Test(arguments: [
         ("username: alice, password: s", "alice:s"), ("username: sk_1", "sk_1:"), ("password: pat", ":pat"),
     ])
     func `HTTP Basic`(entry: String, pair: String) async throws {
-        let ground = try await ground("inject: {basic: {\(entry)}}")
+        let proxy = try await proxy("inject: {basic: {\(entry)}}")
         let expected = "Basic " + Data(pair.utf8).base64EncodedString()
-        #expect(try await ask(ground, fields: ["Authorization: Bearer mine"]).authorization == [expected])
+        #expect(try await ask(proxy, fields: ["Authorization: Bearer mine"]).authorization == [expected])
     }
 
     @Test func `a token, a key in a field and one in the query at once`() async throws {
-        let ground = try await Ground(
+        let proxy = try await ProxyInProcess(
             upstream: """
                 inject:
                   - {header: X-Token, scheme: ""}
@@ -64,43 +66,43 @@ struct InjectionTests {
                   - {query: key, value: k}
                   - {query: other, value: o}
                 """)
-        _ = try await ground.request("GET", "http://api.test/a?b=c&other=x", fields: ["X-Token: mine"])
-        let request = try #require(ground.origin.requests.first)
+        _ = try await proxy.request("GET", "http://api.test/a?b=c&other=x", fields: ["X-Token: mine"])
+        let request = try #require(proxy.origin.requests.first)
         #expect(request.target == "/a?b=c&key=k&other=o")
         #expect(request.values("X-Token") == ["T1"])
         #expect(request.authorization == ["Basic dTpw"])
     }
 
     @Test func `a 401 passes where there is no client, and nothing is sent twice`() async throws {
-        let ground = try await Ground(
+        let proxy = try await ProxyInProcess(
             more: "- {host: key.test, url: ORIGIN, allow_plaintext: true, inject: {header: X-Key, value: k}}",
             answer: {
                 try $0.respond(401, fields: [("WWW-Authenticate", "Bearer error=\"invalid_token\"")], body: "no")
             })
-        let response = try await ground.request("GET", "http://key.test/")
+        let response = try await proxy.request("GET", "http://key.test/")
         #expect(response.status == 401 && response.text == "no")
-        #expect(ground.origin.requests.count == 1)
+        #expect(proxy.origin.requests.count == 1)
     }
 
     @Test func `TRACE carries nothing`() async throws {
-        let ground = try await ground("inject: {header: X-Key, value: k}")
-        #expect(try await ask(ground, method: "TRACE").values("X-Key") == [])
+        let proxy = try await proxy("inject: {header: X-Key, value: k}")
+        #expect(try await ask(proxy, method: "TRACE").values("X-Key") == [])
     }
 
     @Test func `OPTIONS of the whole server has no query for a key`() async throws {
-        let ground = try await ground("inject: {query: key, value: k}")
-        let response = try await ground.send("OPTIONS * HTTP/1.1\r\nHost: key.test\r\n\r\n", method: "OPTIONS")
+        let proxy = try await proxy("inject: {query: key, value: k}")
+        let response = try await proxy.send("OPTIONS * HTTP/1.1\r\nHost: key.test\r\n\r\n", method: "OPTIONS")
         try expectProblem(response, 400, "http_request_error", "no-query", upstream: "key.test")
     }
 
     @Test func `on_existing is about each place by itself`() async throws {
-        let keep = try await ground(
+        let keep = try await proxy(
             "on_existing: keep\ninject: [{header: X-Key, value: k}, {header: X-Other, value: o}]")
         let request = try await ask(keep, fields: ["X-Key: mine"])
         #expect(request.values("X-Key") == ["mine"] && request.values("X-Other") == ["o"])
         let both = try await ask(keep, fields: ["X-Key: mine", "X-Other: mine"])
         #expect(both.values("X-Key") == ["mine"] && both.values("X-Other") == ["mine"])
-        let reject = try await ground(
+        let reject = try await proxy(
             "on_existing: reject\ninject: [{header: X-Key, value: k}, {query: q, value: o}]")
         for (target, fields) in [("/", ["X-Key: mine"]), ("/?q=", []), ("/?a;q=1", [])] {
             let response = try await reject.request("GET", "http://key.test" + target, fields: fields)
@@ -110,19 +112,19 @@ struct InjectionTests {
     }
 
     @Test func `a key in a trailer does not stand in for ours`() async throws {
-        let ground = try await ground("inject: {header: X-Key, value: k}")
+        let proxy = try await proxy("inject: {header: X-Key, value: k}")
         let text =
             "POST http://key.test/ HTTP/1.1\r\nHost: key.test\r\nTransfer-Encoding: chunked\r\n\r\n"
             + "1\r\na\r\n0\r\nX-Key: mine\r\nX-End: 1\r\n\r\n"
-        #expect(try await ground.send(text, method: "POST").status == 200)
-        let request = try #require(ground.origin.requests.first)
+        #expect(try await proxy.send(text, method: "POST").status == 200)
+        let request = try #require(proxy.origin.requests.first)
         #expect(request.values("X-Key") == ["k"])
         #expect(request.trailers.map(\.name) == ["X-End"])
     }
 
     @Test func `a page in a browser does not get the key`() async throws {
-        let ground = try await ground("inject: {header: X-Key, value: k}")
-        let response = try await ground.send(
+        let proxy = try await proxy("inject: {header: X-Key, value: k}")
+        let response = try await proxy.send(
             "GET / HTTP/1.1\r\nHost: key.test\r\nOrigin: http://evil.example\r\n\r\n")
         try expectProblem(response, 403, "http_request_denied", "web-page", upstream: "key.test")
     }
@@ -130,11 +132,11 @@ struct InjectionTests {
     // MARK: Secrets that change
 
     /// Waits until requests go out with that key.
-    private func reaches(_ key: String, _ ground: Ground) async throws {
+    private func reaches(_ key: String, _ proxy: ProxyInProcess) async throws {
         let limit = ContinuousClock.now + .seconds(20)
         while ContinuousClock.now < limit {
-            _ = try await ground.request("GET", "http://key.test/")
-            if ground.origin.requests.last?.values("X-Key") == [key] { return }
+            _ = try await proxy.request("GET", "http://key.test/")
+            if proxy.origin.requests.last?.values("X-Key") == [key] { return }
             try await Task.sleep(for: .milliseconds(50))
         }
         Issue.record("no request with \(key)")
@@ -146,15 +148,15 @@ struct InjectionTests {
         let failures = Failures()
         var observer = ProxyObserver()
         observer.credentialFailed = { failures.note($0, $1) }
-        let ground = try await Ground(
+        let proxy = try await ProxyInProcess(
             more: "- {host: key.test, url: ORIGIN, allow_plaintext: true, inject: {header: X-Key, value: "
                 + "{file: \(folder.path)/key}}}", observer: observer)
-        #expect(try await ask(ground).values("X-Key") == ["one"])
+        #expect(try await ask(proxy).values("X-Key") == ["one"])
         try folder.write("two\n", to: "key")
-        try await reaches("two", ground)
+        try await reaches("two", proxy)
         try folder.write("thr\u{7}ee\r\nX-Evil: 1\n", to: "key")
         _ = try await eventually("the fault is told") { failures.all.isEmpty ? nil : true }
-        #expect(try await ask(ground).values("X-Key") == ["two"])
+        #expect(try await ask(proxy).values("X-Key") == ["two"])
         #expect(failures.all.count == 1)
         #expect(failures.all[0].hasPrefix("upstreams[1].inject[0] (X-Key: <secret>): the secret can't go onto"))
         #expect(!failures.all[0].contains("Evil"))
@@ -163,16 +165,16 @@ struct InjectionTests {
     @Test func `a secret that was never there: 503, and it heals`() async throws {
         let folder = try TemporaryDirectory()
         try folder.write("one\n", to: "key")
-        let ground = try await Ground(
+        let proxy = try await ProxyInProcess(
             more: "- {host: key.test, url: ORIGIN, allow_plaintext: true, inject: {header: X-Key, value: "
                 + "{file: \(folder.path)/key}}}",
             change: { _ in try? FileManager.default.removeItem(atPath: folder.path + "/key") })
-        let response = try await ground.request("GET", "http://key.test/")
+        let response = try await proxy.request("GET", "http://key.test/")
         try expectProblem(response, 503, "proxy_internal_response", "no-credential", upstream: "key.test")
         #expect(response.field("Retry-After") == "1")
-        #expect(ground.origin.requests.isEmpty)
+        #expect(proxy.origin.requests.isEmpty)
         try folder.write("two\n", to: "key")
-        try await reaches("two", ground)
+        try await reaches("two", proxy)
     }
 }
 

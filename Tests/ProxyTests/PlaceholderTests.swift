@@ -2,15 +2,15 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("with require_placeholder only who asks for a credential gets it", .grounds, .timeLimit(.minutes(1)))
+@Suite("with require_placeholder only who asks for a credential gets it", .stopsProxies, .timeLimit(.minutes(1)))
 struct PlaceholderTests {
     private static func basic(_ pair: String) -> String { "Basic " + Data(pair.utf8).base64EncodedString() }
 
     @Test(arguments: ["DUMMY", "Bearer DUMMY", "Token  DUMMY", basic("me:DUMMY"), basic(":DUMMY")])
     func `the dummy is replaced`(value: String) async throws {
-        let ground = try await Ground(upstream: "require_placeholder: DUMMY")
-        _ = try await ground.request(fields: ["Authorization: \(value)"])
-        #expect(ground.origin.requests.first?.authorization == ["Bearer T1"])
+        let proxy = try await ProxyInProcess(upstream: "require_placeholder: DUMMY")
+        _ = try await proxy.request(fields: ["Authorization: \(value)"])
+        #expect(proxy.origin.requests.first?.authorization == ["Bearer T1"])
     }
 
     @Test(arguments: [
@@ -19,20 +19,20 @@ struct PlaceholderTests {
         ["Authorization: \(basic("DUMMY:x"))"], ["Connection: Authorization", "Authorization: Bearer DUMMY"],
     ])
     func `everything else goes unsigned, with the program's own fields`(fields: [String]) async throws {
-        let ground = try await Ground(upstream: "require_placeholder: DUMMY\non_existing: reject")
-        let response = try await ground.request(fields: fields)
+        let proxy = try await ProxyInProcess(upstream: "require_placeholder: DUMMY\non_existing: reject")
+        let response = try await proxy.request(fields: fields)
         #expect(response.status == 200)
-        let request = try #require(ground.origin.requests.first)
+        let request = try #require(proxy.origin.requests.first)
         let isHop = fields.first?.hasPrefix("Connection") == true
         let own = isHop ? [] : fields.filter { !$0.hasPrefix("Connection") }
         #expect(
-            request.fields.map(\.description) == ["Host: \(ground.origin.authority)"] + own + [
+            request.fields.map(\.description) == ["Host: \(proxy.origin.authority)"] + own + [
                 "Via: 1.1 heimdallr-proxy"
             ])
     }
 
     @Test func `in the query that is injected`() async throws {
-        let ground = try await Ground(
+        let proxy = try await ProxyInProcess(
             more: """
                 - host: key.test
                   url: ORIGIN
@@ -44,14 +44,14 @@ struct PlaceholderTests {
             ("/?key=a%2Bb&x=1", "/?x=1&key=k", ["h"]), ("/?key=a+b", "/?key=k", ["h"]), ("/?key=c", "/?key=c", []),
             ("/?other=a%2Bb", "/?other=a%2Bb", []), ("/a+b", "/a+b", []),
         ] {
-            _ = try await ground.request("GET", "http://key.test" + asked)
-            let request = try #require(ground.origin.requests.last)
+            _ = try await proxy.request("GET", "http://key.test" + asked)
+            let request = try #require(proxy.origin.requests.last)
             #expect(request.target == sent)
             #expect(request.values("X-Key") == header)
         }
         // One place asks for all; what another holds is the program's own there.
-        _ = try await ground.request("GET", "http://key.test/", fields: ["X-Key: a+b"])
-        #expect(ground.origin.requests.last?.target == "/?key=k")
+        _ = try await proxy.request("GET", "http://key.test/", fields: ["X-Key: a+b"])
+        #expect(proxy.origin.requests.last?.target == "/?key=k")
     }
 
     @Test func `what stands beside the dummy is judged by on_existing`() async throws {
@@ -65,24 +65,24 @@ struct PlaceholderTests {
             """
         let fields = ["X-One: DUMMY", "X-Two: mine"]
         for (word, two) in [("replace", "two"), ("keep", "mine")] {
-            let ground = try await Ground(more: more.replacing("WORD", with: word))
-            _ = try await ground.request("GET", "http://key.test/", fields: fields)
-            let request = try #require(ground.origin.requests.first)
+            let proxy = try await ProxyInProcess(more: more.replacing("WORD", with: word))
+            _ = try await proxy.request("GET", "http://key.test/", fields: fields)
+            let request = try #require(proxy.origin.requests.first)
             #expect(request.values("X-One") == ["one"] && request.values("X-Two") == [two])
         }
-        let ground = try await Ground(more: more.replacing("WORD", with: "reject"))
-        let response = try await ground.request("GET", "http://key.test/", fields: fields)
+        let proxy = try await ProxyInProcess(more: more.replacing("WORD", with: "reject"))
+        let response = try await proxy.request("GET", "http://key.test/", fields: fields)
         try expectProblem(response, 403, "http_request_denied", "own-credential", upstream: "key.test")
     }
 
     @Test func `a token's replay after a 401 keeps its place`() async throws {
-        let ground = try await Ground(upstream: "require_placeholder: DUMMY") { exchange in
+        let proxy = try await ProxyInProcess(upstream: "require_placeholder: DUMMY") { exchange in
             try exchange.head.authorization == ["Bearer T2"] ? exchange.respond(body: "ok") : exchange.respond(401)
         }
-        #expect(try await ground.request(fields: ["Authorization: Bearer DUMMY"]).status == 200)
-        #expect(ground.origin.requests.map(\.authorization) == [["Bearer T1"], ["Bearer T2"]])
-        let unsigned = try await ground.request(fields: ["Authorization: Bearer mine"])
+        #expect(try await proxy.request(fields: ["Authorization: Bearer DUMMY"]).status == 200)
+        #expect(proxy.origin.requests.map(\.authorization) == [["Bearer T1"], ["Bearer T2"]])
+        let unsigned = try await proxy.request(fields: ["Authorization: Bearer mine"])
         #expect(unsigned.status == 401)
-        #expect(ground.origin.requests.last?.authorization == ["Bearer mine"])
+        #expect(proxy.origin.requests.last?.authorization == ["Bearer mine"])
     }
 }

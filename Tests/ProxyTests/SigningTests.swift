@@ -7,13 +7,13 @@ import Testing
 
 @testable import Proxy
 
-@Suite("requests are signed for AWS as they go out", .grounds, .timeLimit(.minutes(2)))
+@Suite("requests are signed for AWS as they go out", .stopsProxies, .timeLimit(.minutes(2)))
 struct SigningTests {
-    private func ground(
+    private func proxy(
         _ service: String = "execute-api", keys: String = "access_key_id: AKIDEXAMPLE, secret_access_key: s3cr3t/+",
         more: String = "", url: String = ""
-    ) async throws -> Ground {
-        try await Ground(
+    ) async throws -> ProxyInProcess {
+        try await ProxyInProcess(
             more: """
                 - host: aws.test
                   url: ORIGIN\(url)
@@ -25,7 +25,7 @@ struct SigningTests {
 
     /// What came, as botocore would sign it.
     private func expectSigned(
-        _ request: RecordedRequest, _ ground: Ground, service: String = "execute-api", token: String? = nil,
+        _ request: RecordedRequest, _ proxy: ProxyInProcess, service: String = "execute-api", token: String? = nil,
         sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {
         let authorization = try #require(request.authorization.first, sourceLocation: sourceLocation)
@@ -43,7 +43,7 @@ struct SigningTests {
         }
         #expect(request.values("X-Amz-Security-Token") == [token].compactMap(\.self), sourceLocation: sourceLocation)
         var their = Botocore.Request(
-            service: service, method: request.method, url: ground.origin.url + request.target,
+            service: service, method: request.method, url: proxy.origin.url + request.target,
             fields: request.fields.filter { names.contains($0.name.lowercased()) }.map { [$0.name, $0.value] },
             date: date)
         their.secret = "s3cr3t/+"
@@ -59,8 +59,8 @@ struct SigningTests {
     ])
     func `whatever the target looks like`(target: String) async throws {
         for service in ["execute-api", "s3"] {
-            let ground = try await ground(service)
-            let response = try await ground.request(
+            let proxy = try await proxy(service)
+            let response = try await proxy.request(
                 "GET", "http://aws.test" + target,
                 fields: [
                     "X-Amz-Target: one", "X-Amz-Target:   two  words", "Content-Type: text/plain", "X-Other: 1",
@@ -68,39 +68,39 @@ struct SigningTests {
                     "X-Amz-Security-Token: mine", "Range: bytes=0-1",
                 ])
             #expect(response.status == 200)
-            let request = try #require(ground.origin.requests.first)
+            let request = try #require(proxy.origin.requests.first)
             #expect(!request.target.contains("X-Amz-Signature"))
-            try await expectSigned(request, ground, service: service)
+            try await expectSigned(request, proxy, service: service)
             #expect(request.values("X-Other") == ["1"])
         }
     }
 
     @Test func `a session token and a path in front`() async throws {
-        let ground = try await ground(
+        let proxy = try await proxy(
             keys: "credentials: {access_key_id: AKIDEXAMPLE, secret_access_key: s3cr3t/+, session_token: tok/en==}",
             url: "/stage")
-        _ = try await ground.request("DELETE", "http://aws.test/x")
-        let request = try #require(ground.origin.requests.first)
+        _ = try await proxy.request("DELETE", "http://aws.test/x")
+        let request = try #require(proxy.origin.requests.first)
         #expect(request.target == "/stage/x")
-        try await expectSigned(request, ground, token: "tok/en==")
+        try await expectSigned(request, proxy, token: "tok/en==")
     }
 
     @Test func `a body that is at hand is signed with the head, whatever its framing`() async throws {
         for service in ["execute-api", "s3"] {
-            let ground = try await ground(service)
-            #expect(try await ground.request("POST", "http://aws.test/x", body: "hello").status == 200)
+            let proxy = try await proxy(service)
+            #expect(try await proxy.request("POST", "http://aws.test/x", body: "hello").status == 200)
             let chunked =
                 "PUT http://aws.test/y HTTP/1.1\r\nHost: aws.test\r\nTransfer-Encoding: chunked\r\n\r\n"
                 + "3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n"
-            #expect(try await ground.send(chunked, method: "PUT").status == 200)
-            #expect(ground.origin.requests.map(\.text) == ["hello", "hello"])
-            for request in ground.origin.requests { try await expectSigned(request, ground, service: service) }
+            #expect(try await proxy.send(chunked, method: "PUT").status == 200)
+            #expect(proxy.origin.requests.map(\.text) == ["hello", "hello"])
+            for request in proxy.origin.requests { try await expectSigned(request, proxy, service: service) }
         }
     }
 
     @Test func `one that comes slowly, behind 100 Continue, on a connection that goes on`() async throws {
-        let ground = try await ground()
-        let client = try await ground.connect()
+        let proxy = try await proxy()
+        let client = try await proxy.connect()
         try await client.send(
             "POST http://aws.test/x HTTP/1.1\r\nHost: aws.test\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n")
         #expect(try await client.response(to: "POST").status == 100)
@@ -111,35 +111,35 @@ struct SigningTests {
         #expect(try await client.response(to: "POST").status == 200)
         try await client.send(message("GET", "http://aws.test/y"))
         #expect(try await client.response().status == 200)
-        #expect(ground.origin.requests.count == 2)
-        for request in ground.origin.requests { try await expectSigned(request, ground) }
-        #expect(ground.origin.requests[0].values("Expect") == [])
+        #expect(proxy.origin.requests.count == 2)
+        for request in proxy.origin.requests { try await expectSigned(request, proxy) }
+        #expect(proxy.origin.requests[0].values("Expect") == [])
     }
 
     @Test func `a body past max_replay_bytes is refused, unless its digest comes along`() async throws {
-        let ground = try await ground(more: "max_replay_bytes: 1KiB")
+        let proxy = try await proxy(more: "max_replay_bytes: 1KiB")
         let body = String(repeating: "x", count: 2000)
-        let long = try await ground.request("POST", "http://aws.test/x", body: body)
+        let long = try await proxy.request("POST", "http://aws.test/x", body: body)
         try expectProblem(long, 413, "http_request_error", "body-not-signable", upstream: "aws.test")
         let chunked =
             "PUT http://aws.test/y HTTP/1.1\r\nHost: aws.test\r\nTransfer-Encoding: chunked\r\n\r\n"
             + "7D0\r\n\(body)\r\n0\r\n\r\n"
         try expectProblem(
-            try await ground.send(chunked, method: "PUT"), 413, "http_request_error", "body-not-signable",
+            try await proxy.send(chunked, method: "PUT"), 413, "http_request_error", "body-not-signable",
             upstream: "aws.test")
-        #expect(ground.origin.requests.isEmpty)
+        #expect(proxy.origin.requests.isEmpty)
         let digest = try PayloadDigest()
         try digest.update(Array(body.utf8).span)
         let named = String(decoding: try digest.finish(), as: UTF8.self)
-        let response = try await ground.request(
+        let response = try await proxy.request(
             "POST", "http://aws.test/x", fields: ["x-amz-content-sha256: \(named)"], body: body)
         #expect(response.status == 200)
-        try await expectSigned(try #require(ground.origin.requests.first), ground)
+        try await expectSigned(try #require(proxy.origin.requests.first), proxy)
     }
 
     @Test func `chunks that are signed with other keys are refused`() async throws {
-        let ground = try await ground("s3")
-        let response = try await ground.request(
+        let proxy = try await proxy("s3")
+        let response = try await proxy.request(
             "PUT", "http://aws.test/x", fields: ["X-Amz-Content-Sha256: STREAMING-AWS4-HMAC-SHA256-PAYLOAD"], body: "x")
         try expectProblem(response, 400, "http_request_error", "signed-chunks", upstream: "aws.test")
     }
@@ -167,19 +167,19 @@ struct SigningTests {
     }
 
     @Test func `an SDK with a dummy access key`() async throws {
-        let ground = try await ground(more: "require_placeholder: DUMMYKEY")
-        _ = try await ground.request(
+        let proxy = try await proxy(more: "require_placeholder: DUMMYKEY")
+        _ = try await proxy.request(
             "GET", "http://aws.test/",
             fields: [
                 "Authorization: AWS4-HMAC-SHA256 Credential=DUMMYKEY/20260101/x/y/aws4_request, SignedHeaders=host"
             ])
-        try await expectSigned(try #require(ground.origin.requests.last), ground)
-        _ = try await ground.request("GET", "http://aws.test/?X-Amz-Credential=DUMMYKEY%2Fx&X-Amz-Signature=1&a=b")
-        let presigned = try #require(ground.origin.requests.last)
+        try await expectSigned(try #require(proxy.origin.requests.last), proxy)
+        _ = try await proxy.request("GET", "http://aws.test/?X-Amz-Credential=DUMMYKEY%2Fx&X-Amz-Signature=1&a=b")
+        let presigned = try #require(proxy.origin.requests.last)
         #expect(presigned.target == "/?a=b")
-        try await expectSigned(presigned, ground)
-        _ = try await ground.request("GET", "http://aws.test/", fields: ["Authorization: Bearer mine"])
-        #expect(ground.origin.requests.last?.authorization == ["Bearer mine"])
+        try await expectSigned(presigned, proxy)
+        _ = try await proxy.request("GET", "http://aws.test/", fields: ["Authorization: Bearer mine"])
+        #expect(proxy.origin.requests.last?.authorization == ["Bearer mine"])
     }
 
     // MARK: Container credentials
