@@ -64,8 +64,8 @@ let package = Package(
         .target(
             name: "Administration",
             dependencies: [
-                "Cryptography", "FileSystem", "HTML", "HTTPServer", "Heimdallr", "QRCode", "Reactor", "Reports",
-                "WireText", .product(name: "Logging", package: "swift-log"),
+                "Cryptography", "FileSystem", "HTML", "HTTPMessage", "HTTPServer", "Heimdallr", "QRCode", "Reactor",
+                "Reports", "WireText", .product(name: "Logging", package: "swift-log"),
             ],
             resources: [
                 .embedInCode("Page/PageStyle.css"), .embedInCode("Page/PageScript.js"),
@@ -119,7 +119,8 @@ let package = Package(
         .testTarget(
             name: "AdministrationTests",
             dependencies: [
-                "Administration", "HTML", "HTTPServer", "Heimdallr", "HeimdallrProxy", "Reactor", "Reports",
+                "Administration", "HTML", "HTTPMessage", "HTTPServer", "Heimdallr", "HeimdallrProxy", "Reactor",
+                "Reports",
                 "TestSupport", "WireText",
             ],
             swiftSettings: strict),

@@ -36,8 +36,8 @@ MAY_IMPORT = {
     "HTTPServer": {"Reactor", "HTTPMessage", "WireText"},
     "Proxy": {"HTTPServer", "Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration", "Reports", "SigV4", "WireText"},
     "Administration": {
-        "Cryptography", "HTML", "FileSystem", "HTTPServer", "Heimdallr", "QRCode", "Reactor", "Reports", "WireText",
-        "Logging",
+        "Cryptography", "HTML", "FileSystem", "HTTPMessage", "HTTPServer", "Heimdallr", "QRCode", "Reactor", "Reports",
+        "WireText", "Logging",
     },
     "Playground": {"Cryptography", "HTML", "HTTPServer", "Reactor", "WireText"},
     "HeimdallrProxy": {

@@ -1,3 +1,4 @@
+public import HTTPMessage
 public import Heimdallr
 public import Reports
 
@@ -9,8 +10,8 @@ public struct AdministrationSettings: Sendable {
     public var port: UInt16
     /// What the command line talks to, an absolute path; `nil`: `AdminSocket.defaultPath`.
     public var socket: String?
-    /// Further names, without ports, that the page, `/status` and `/events` answer to.
-    public var hosts: [String] = []
+    /// Further hosts that the page, `/status` and `/events` answer to.
+    public var hosts: [Authority.Host] = []
     /// What the page asks for once, and `/status` and `/events` want as a bearer token too; read anew for each request.
     /// `nil`: nothing.
     public var token: (any SecretProvider)?

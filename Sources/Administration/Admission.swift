@@ -1,12 +1,11 @@
+import HTTPMessage
 import Reactor
 
 /// Who may use the page, `/status` and `/events`. They hold no secret, but a web page in the user's browser should not get them:
 /// neither by DNS rebinding (then Host is the page's own name) nor plainly (then Origin or Sec-Fetch-Site give it away).
 struct Admission: Sendable {
-    /// Beside loopback and the listener's own address, in lower case.
-    let hosts: [String]
-
-    init(hosts: [String]) { self.hosts = hosts.map { $0.lowercased() } }
+    /// Beside loopback and the listener's own address.
+    let hosts: [Authority.Host]
 
     enum Refusal: Error, Equatable {
         case noHost
@@ -38,57 +37,32 @@ struct Admission: Sendable {
     @discardableResult
     func checkHost(_ hosts: [String], own: SocketAddress?) throws(Refusal) -> String {
         guard let host = hosts.first, hosts.count == 1 else { throw .noHost }
-        guard answers(to: host, own: own) else { throw .foreignHost }
+        guard let asked = Self.host(in: host), answers(to: asked, own: own) else { throw .foreignHost }
         return host
     }
 
     /// The same for a host that is only spoken of.
     /// - Parameter listener: an address or a name that the listener has.
-    func answers(to host: String, listener: String) -> Bool {
-        guard let name = Self.name(in: host) else { return false }
+    func answers(to text: String, listener: String) -> Bool {
+        guard let host = Self.host(in: text) else { return false }
         // A listener for every address has each of them.
-        if listener == "0.0.0.0" || listener == "::", SocketAddress(numericHost: name, port: 0) != nil {
-            return true
-        }
-        return name == listener.lowercased()
+        if listener == "0.0.0.0" || listener == "::", NumericAddress(host) != nil { return true }
+        return host == .name(listener.lowercased())
             || answers(to: host, own: SocketAddress(numericHost: listener, port: 0))
     }
 
-    private func answers(to host: String, own: SocketAddress?) -> Bool {
-        guard let name = Self.name(in: host) else { return false }
-        if name == "localhost" || hosts.contains(name) { return true }
+    private func answers(to host: Authority.Host, own: SocketAddress?) -> Bool {
+        if host == .name("localhost") || hosts.contains(host) { return true }
         // A page can have any name, but not an address as its name: what follows stands for itself.
-        guard let asked = SocketAddress(numericHost: name, port: 0) else { return false }
-        return asked.isLoopback || own.flatMap { NumericAddress($0) } == NumericAddress(asked)
+        guard let asked = NumericAddress(host) else { return false }
+        return host.isLoopback || own.flatMap { NumericAddress($0) } == asked
     }
 
-    /// Lower case, without port and brackets; `nil` when it can't be a host.
-    static func name(in host: String) -> String? {
-        var text = host.lowercased()[...]
-        if text.hasPrefix("[") {
-            guard let end = text.firstIndex(of: "]") else { return nil }
-            let port = text[text.index(after: end)...]
-            guard port.isEmpty || port.first == ":" && isPort(port.dropFirst()) else { return nil }
-            return String(text[text.index(after: text.startIndex)..<end])
-        }
-        if let colon = text.firstIndex(of: ":") {
-            guard isPort(text[colon...].dropFirst()) else { return nil }
-            text = text[..<colon]
-        }
-        let isPlain = text.utf8.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."),
-                UInt8(ascii: "-"), UInt8(ascii: "_"):
-                true
-            default: false
-            }
-        }
-        return isPlain && !text.isEmpty ? String(text) : nil
-    }
-
-    private static func isPort(_ text: Substring) -> Bool {
-        !text.isEmpty && text.utf8.count <= 5
-            && text.utf8.allSatisfy { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }
+    /// The host of a Host field; `nil` when it can't be one. An empty port and the root's dot, which no browser sends, are
+    /// refused too: the Origin would not be the same text.
+    static func host(in text: String) -> Authority.Host? {
+        guard !text.hasSuffix(":"), !text.hasSuffix("."), !text.contains(".:") else { return nil }
+        return (try? Authority(parsing: text))?.host
     }
 
     /// An Origin (RFC 6454) is ours when it names the host that was asked; its scheme may be https where somebody in
@@ -101,13 +75,13 @@ struct Admission: Sendable {
     }
 }
 
-extension SocketAddress {
-    /// 127.0.0.0/8 and ::1, in these forms.
-    fileprivate var isLoopback: Bool {
-        switch kind {
-        case .ipv4(let address, _): address >> 24 == 127
-        case .ipv6(let high, let low, _, _): high == 0 && low == 1
-        case .unix: true
+extension NumericAddress {
+    /// `nil` for a name.
+    fileprivate init?(_ host: Authority.Host) {
+        switch host {
+        case .name: return nil
+        case .ipv4(let address): self.init(ipv4: address)
+        case .ipv6(let high, let low): self.init(high: high, low: low)
         }
     }
 }

@@ -1,6 +1,7 @@
 import CLibcurl
 import Glibc
 import Reactor
+import WireText
 
 /// What a transfer tells and asks its owner, on the loop's thread. All but `transferEnded` are called from within
 /// libcurl: they may cancel this transfer, pause it or start others, never block.
@@ -174,13 +175,16 @@ public enum UploadLength: Sendable, Equatable {
         }
     }
 
+    private static let accept = Array("accept".utf8)
+    private static let expect = Array("expect".utf8)
+
     /// Adds a field line. The caller has checked name and value (RFC 9110, section 5).
     public func append(name: Span<UInt8>, value: Span<UInt8>) {
         fields.append(name: name, value: value)
         guard name.count == 6 else { return }
-        if name.isCaseInsensitively("accept") {
+        if name.equalsIgnoringCase(Self.accept) {
             hasAccept = true
-        } else if name.isCaseInsensitively("expect") {
+        } else if name.equalsIgnoringCase(Self.expect) {
             hasExpect = true
         }
     }

@@ -77,9 +77,4 @@ public enum FileSystem {
     public static func remove(_ path: String) -> Bool {
         unsafe !path.utf8.contains(0) && Glibc.remove(path) == 0
     }
-
-    /// - Returns: `false` when it could not be. chmod(2).
-    public static func setMode(_ path: String, _ mode: UInt32) -> Bool {
-        unsafe !path.utf8.contains(0) && chmod(path, mode) == 0
-    }
 }

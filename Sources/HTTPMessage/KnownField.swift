@@ -25,7 +25,6 @@ public enum KnownField: UInt8, Sendable, Equatable, CaseIterable {
     case wwwAuthenticate
     case proxyStatus
     case userAgent
-    case accept
     case cookie
     case setCookie
     case contentType
@@ -70,7 +69,6 @@ public enum KnownField: UInt8, Sendable, Equatable, CaseIterable {
         case .wwwAuthenticate: "www-authenticate"
         case .proxyStatus: "proxy-status"
         case .userAgent: "user-agent"
-        case .accept: "accept"
         case .cookie: "cookie"
         case .setCookie: "set-cookie"
         case .contentType: "content-type"
@@ -124,7 +122,6 @@ extension KnownField {
             switch ASCII.folded(bytes, start, 6) {
             case 0x6578_7065_6374: return .expect
             case 0x6F72_6967_696E: return .origin
-            case 0x6163_6365_7074: return .accept
             case 0x636F_6F6B_6965: return .cookie
             case 0x7365_7276_6572: return .server
             default: return .other

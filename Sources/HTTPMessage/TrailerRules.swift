@@ -32,8 +32,8 @@ enum TrailerRules {
     private static let names: Set<[UInt8]> = Set(
         [
             "age", "expires", "forwarded", "vary", "pragma", "warning", "authentication-info", "authentication-control",
-            "accept-encoding", "accept-language",
-            "accept-charset", "accept-ranges", "allow", "from", "referer", "set-cookie2", "cookie2", "last-modified",
+            "accept", "accept-encoding", "accept-language", "accept-charset", "accept-ranges", "allow", "from",
+            "referer", "set-cookie2", "cookie2", "last-modified",
             "link", "refresh", "clear-site-data", "strict-transport-security", "x-real-ip", "x-http-method-override",
         ].map { [UInt8]($0.utf8) })
 }

@@ -1,3 +1,4 @@
+import HTTPMessage
 import Reactor
 import TestSupport
 import Testing
@@ -11,7 +12,7 @@ struct AdmissionTests {
     ) throws -> Admission.Refusal? {
         let address = try #require(SocketAddress(numericHost: own, port: 8081))
         do throws(Admission.Refusal) {
-            try Admission(hosts: ["Box.Internal"]).check(hosts: host, origins: origin, sites: site, own: address)
+            try Admission(hosts: [.name("box.internal")]).check(hosts: host, origins: origin, sites: site, own: address)
             return nil
         } catch { return error }
     }

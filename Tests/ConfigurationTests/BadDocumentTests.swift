@@ -120,6 +120,16 @@ struct BadDocumentTests {
         #expect(problems(closed).contains("c.yaml:1:37: nested too deeply: nothing here goes beyond a few levels"))
     }
 
+    @Test(
+        "and takes no time, whatever it is made of", .timeLimit(.minutes(1)),
+        arguments: [("log: ", "["), ("log: ", "{a: "), ("", "? "), ("log:\n ", "- "), ("log: ", "? [")])
+    func deepNestingIsQuick(_ start: String, _ opening: String) {
+        let begin = ContinuousClock.now
+        let found = problems(start + String(repeating: opening, count: 100_000))
+        #expect(!found.isEmpty && found.count < 100, "\(found.count)")
+        #expect(begin.duration(to: .now) < .seconds(2))
+    }
+
     @Test("private-use characters and asterisks stay what they are")
     func privateUse() throws {
         let yaml = """

@@ -50,9 +50,4 @@ struct NextHopTests {
         #expect(try hop("http://user:pw@p:3128", secure).authorization.isEmpty)
         #expect(try NextHop(.none, to: plain, tunnels: false) == .direct)
     }
-
-    @Test(arguments: [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")])
-    func base64(text: String, encoded: String) {
-        #expect(NextHop.base64(Array(text.utf8)) == Array(encoded.utf8))
-    }
 }

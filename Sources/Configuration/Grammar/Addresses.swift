@@ -14,13 +14,16 @@ extension Grammar {
         }
     }
 
-    /// A host without a port, as sockets and certificates name it.
-    static func hostName(_ text: String) throws(Misfit) -> String {
+    /// A host without a port.
+    static func host(_ text: String) throws(Misfit) -> Authority.Host {
         guard let authority = try? Authority(parsing: text), authority.port == nil else {
             throw Misfit("write a host name such as api.example.com, without a port")
         }
-        return bare(authority.host)
+        return authority.host
     }
+
+    /// The same as sockets and certificates name it: IPv6 without brackets.
+    static func hostName(_ text: String) throws(Misfit) -> String { bare(try host(text)) }
 
     /// Which requests an upstream is for: `api.example.com`, `*.example.com`, each with an optional port.
     static func hostPattern(_ text: String) throws(Misfit) -> HostPattern {

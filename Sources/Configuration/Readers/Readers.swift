@@ -75,7 +75,7 @@ extension Section {
         let listener = Listener(
             address: settings.listen, position: position(of: "listen"), name: label("listen"),
             kind: .administration(hasToken: has("token")))
-        settings.hosts = list("hosts", Grammar.hostName) ?? []
+        settings.hosts = list("hosts", Grammar.host) ?? []
         settings.token = secret("token")
         return (settings, listener)
     }

@@ -1,7 +1,5 @@
 /// YAML text → our tree, with everything in it that we do not want reported where it stands.
 struct YAMLDocument: ~Copyable {
-    private static let maxDepth = 32
-
     private let diagnostics: Diagnostics
     private var events: YAMLEvents
 
@@ -75,18 +73,13 @@ struct YAMLDocument: ~Copyable {
                         "a second YAML document starts here: write one document only, without further `---`")
                     return nil
                 }
-            default: root = try node(event, depth: 0)
+            default: root = try node(event)
             }
         }
     }
 
     /// The node that begins with `event`; `nil` when there is none to go on with. Reads to its end either way.
-    private mutating func node(_ event: YAMLEvents.Event, depth: Int) throws(YAMLEvents.Fault) -> Node? {
-        guard depth < Self.maxDepth else {
-            diagnostics.error(event.position, "nested too deeply: nothing here goes beyond a few levels")
-            try skip(event)
-            return nil
-        }
+    private mutating func node(_ event: YAMLEvents.Event) throws(YAMLEvents.Fault) -> Node? {
         if event.hasAnchor {
             diagnostics.error(
                 event.position, "anchors and aliases are not supported: write the value where it is needed")
@@ -96,25 +89,25 @@ struct YAMLDocument: ~Copyable {
         case .scalar(let text, let isPlain):
             return Node(position: event.position, content: .scalar(.init(text: text, plain: isPlain)))
         case .sequenceStart:
-            return Node(position: event.position, content: .sequence(try items(depth: depth)))
+            return Node(position: event.position, content: .sequence(try items()))
         case .mappingStart:
-            return Node(position: event.position, content: .mapping(try entries(depth: depth)))
+            return Node(position: event.position, content: .mapping(try entries()))
         default:
             refuseAlias(event)
             return nil
         }
     }
 
-    private mutating func items(depth: Int) throws(YAMLEvents.Fault) -> [Node] {
+    private mutating func items() throws(YAMLEvents.Fault) -> [Node] {
         var items: [Node] = []
         while true {
             let event = try events.next()
             if case .sequenceEnd = event.kind { return items }
-            if let item = try node(event, depth: depth + 1) { items.append(item) }
+            if let item = try node(event) { items.append(item) }
         }
     }
 
-    private mutating func entries(depth: Int) throws(YAMLEvents.Fault) -> [Node.Entry] {
+    private mutating func entries() throws(YAMLEvents.Fault) -> [Node.Entry] {
         var entries: [Node.Entry] = []
         var places: [String: Position] = [:]
         while true {
@@ -125,7 +118,7 @@ struct YAMLDocument: ~Copyable {
                 continue
             }
             places[key] = event.position
-            guard let value = try node(try events.next(), depth: depth + 1) else { continue }
+            guard let value = try node(try events.next()) else { continue }
             entries.append(.init(key: key, keyPosition: event.position, value: value))
         }
     }

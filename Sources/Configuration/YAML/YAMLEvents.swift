@@ -26,6 +26,9 @@ import CLibyaml
         var message: String
     }
 
+    /// Lists and mappings inside each other. libyaml's time grows with the square of it, so the text is read no further.
+    private static let maxDepth = 32
+
     private let parser: UnsafeMutablePointer<yaml_parser_t>
     private let text: UnsafeMutableBufferPointer<UInt8>
     // What a fault is told by.
@@ -76,23 +79,33 @@ import CLibyaml
                 isQuoted: style == YAML_SINGLE_QUOTED_SCALAR_STYLE || style == YAML_DOUBLE_QUOTED_SCALAR_STYLE)
         case YAML_SEQUENCE_START_EVENT:
             event.kind = .sequenceStart
-            unsafe note(&event, raw.data.sequence_start.anchor, raw.data.sequence_start.tag)
-            let isFlow = unsafe raw.data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE
-            open.append(isFlow ? unsafe Self.place(raw.start_mark) : nil)
+            let start = unsafe raw.data.sequence_start
+            unsafe note(&event, start.anchor, start.tag)
+            try begin(unsafe raw.start_mark, isFlow: unsafe start.style == YAML_FLOW_SEQUENCE_STYLE)
         case YAML_SEQUENCE_END_EVENT:
             event.kind = .sequenceEnd
             _ = open.popLast()
         case YAML_MAPPING_START_EVENT:
             event.kind = .mappingStart
-            unsafe note(&event, raw.data.mapping_start.anchor, raw.data.mapping_start.tag)
-            let isFlow = unsafe raw.data.mapping_start.style == YAML_FLOW_MAPPING_STYLE
-            open.append(isFlow ? unsafe Self.place(raw.start_mark) : nil)
+            let start = unsafe raw.data.mapping_start
+            unsafe note(&event, start.anchor, start.tag)
+            try begin(unsafe raw.start_mark, isFlow: unsafe start.style == YAML_FLOW_MAPPING_STYLE)
         case YAML_MAPPING_END_EVENT:
             event.kind = .mappingEnd
             _ = open.popLast()
         default: break
         }
         return event
+    }
+
+    /// A list or mapping begins.
+    private mutating func begin(_ mark: yaml_mark_t, isFlow: Bool) throws(Fault) {
+        guard open.count < Self.maxDepth else {
+            throw Fault(
+                position: Self.place(mark).position,
+                message: "nested too deeply: nothing here goes beyond a few levels")
+        }
+        open.append(isFlow ? Self.place(mark) : nil)
     }
 
     private func note(_ event: inout Event, _ anchor: UnsafeMutablePointer<UInt8>?, _ tag: UnsafeMutablePointer<UInt8>?)

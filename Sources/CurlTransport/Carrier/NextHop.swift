@@ -1,5 +1,6 @@
 import Glibc
 import Reactor
+import WireText
 
 /// What stands between us and an origin, as it concerns those who speak HTTP/1.1 through it.
 struct NextHop: Equatable {
@@ -32,7 +33,7 @@ struct NextHop: Equatable {
         guard parts.scheme == "http" || isSecure, origin.scheme == .http, !tunnels else { return }
         needsAbsoluteForm = true
         guard let user = parts.user else { return }
-        authorization = Array("Basic ".utf8) + Self.base64(user + [UInt8(ascii: ":")] + parts.password)
+        authorization = Array("Basic ".utf8) + Base64.encode(user + [ASCII.colon] + parts.password).utf8
     }
 
     private init() {}
@@ -83,20 +84,5 @@ struct NextHop: Equatable {
         var name = name.lowercased()
         if name.hasSuffix(".") { name.removeLast() }
         return name
-    }
-
-    static func base64(_ bytes: [UInt8]) -> [UInt8] {
-        let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-        var text: [UInt8] = []
-        for start in stride(from: 0, to: bytes.count, by: 3) {
-            let count = min(3, bytes.count - start)
-            var group: UInt32 = 0
-            for offset in 0..<3 { group = group << 8 | (offset < count ? UInt32(bytes[start + offset]) : 0) }
-            for digit in 0..<4 {
-                text.append(
-                    digit <= count ? alphabet[Int(group >> UInt32(18 - 6 * digit) & 63)] : UInt8(ascii: "="))
-            }
-        }
-        return text
     }
 }

@@ -45,25 +45,12 @@ struct AccessLog: Sendable {
         decimal(sent, &line)
         name("bytes_received", &line, format)
         decimal(received, &line)
-        if let reason {
-            name("reason", &line, format)
-            text(Array(reason.utf8), &line, format)
-        }
-        if let cause {
-            name("cause", &line, format)
-            text(Array(cause.utf8), &line, format)
-        }
-        if let upstream {
-            name("upstream", &line, format)
-            text(Array(upstream.utf8), &line, format)
-        }
-        if let client {
-            name("client", &line, format)
-            text(Array(client.utf8), &line, format)
-        }
-        if let user {
-            name("user", &line, format)
-            text(Array(user.utf8), &line, format)
+        for (key, value) in [
+            ("reason", reason), ("cause", cause), ("upstream", upstream), ("client", client), ("user", user),
+        ] {
+            guard let value else { continue }
+            name(key, &line, format)
+            text(Array(value.utf8), &line, format)
         }
         if let peer {
             name("uid", &line, format)
