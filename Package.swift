@@ -104,7 +104,7 @@ let package = Package(
             ],
             swiftSettings: strict),
         .testTarget(
-            name: "HTTPServerTests", dependencies: ["HTTPServer", "HTTPMessage", "Reactor", "TestSupport"],
+            name: "HTTPServerTests", dependencies: ["HTTPServer", "HTTPMessage", "Reactor", "TestSupport", "WireText"],
             swiftSettings: strict),
         .testTarget(name: "ReactorTests", dependencies: ["Reactor", "TestSupport"], swiftSettings: strict),
         .testTarget(

@@ -13,7 +13,7 @@ extension ServerSettings {
         settings.maxHeaderBytes = 16 * 1024
         settings.maxFieldBytes = 8 * 1024
         settings.maxFields = 100
-        settings.places = 256
+        settings.maxConnections = 256
         settings.whenFull = .replace
         settings.pipelinePause = Timeout(.milliseconds(200))
         return settings
@@ -27,7 +27,7 @@ struct AdminListeners: Sendable {
 
     /// Longer bodies get 413.
     static let maxBodyBytes = 64 * 1024
-    /// Connections to the port that wait to be accepted. Whoever connects and leaves again without a pause fills every
+    /// Connections to the port that wait to be accepted. A client that connects and leaves again without a pause fills every
     /// queue. One that is short is full often, and who finds it full comes again a second later (listen(2): the SYN is
     /// lost); one that is long takes its time to be worked off.
     private static let backlog: Int32 = 1024

@@ -40,7 +40,7 @@ final class AdminModel: Sendable {
         }
     }
 
-    /// Given once, by whoever comes first.
+    /// Only the first answer counts.
     private final class Answer: Sendable {
         private let waiting: Mutex<CheckedContinuation<Bool, Never>?>
 
@@ -59,7 +59,7 @@ final class AdminModel: Sendable {
         sources.clients.map {
             Readiness.Client(
                 status: $0.heimdallr.status(), isUnattended: $0.isUnattended, signIn: signIn(of: $0),
-                issuer: $0.issuer, lastRequest: $0.lastRequest())
+                issuer: $0.issuer, tokenEndpoint: $0.tokenEndpoint, lastRequest: $0.lastRequest())
         }
     }
 

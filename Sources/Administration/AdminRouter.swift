@@ -4,7 +4,7 @@ import HTTPServer
 struct AdminRouter: Sendable {
     typealias Handler = @Sendable (ServerRequest, AdminContext) async -> ServerResponse
 
-    /// `nil`: whoever can connect may ask for everything.
+    /// `nil`: everybody who can connect may ask for everything.
     private let door: AdminDoor?
     private let crowd = BusyRequests()
     private var table = Router()

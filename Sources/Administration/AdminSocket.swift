@@ -19,7 +19,7 @@ public enum AdminSocket {
     public static func candidates(port: UInt16, runtimeDirectory: String?, base: String = "/tmp") -> [String] {
         var folders = runtimeFolder(runtimeDirectory).map { [$0] } ?? []
         let own = ownFolder(in: base)
-        // One that is not there yet is named too, for whoever reads where nobody was found.
+        // One that does not exist yet is named too, so that the message says where was looked.
         if ownFolderFault(in: base) == nil { folders.append(own) }
         return (folders + privateFolders(in: base)).map { $0 + "/" + name(port) }
     }

@@ -33,7 +33,7 @@ public final class Administration: Sendable {
     /// Listens, and returns once both listeners accept. To be called before the clients are started: what happens to
     /// them is counted from here on.
     /// - Parameters:
-    ///   - tokens: told of each token request by whoever made the clients; events are added here.
+    ///   - tokens: the code that made the clients records each token request in it; events are added here.
     ///   - logger: for what goes wrong inside.
     /// - Throws: `AdministrationError`
     public static func start(

@@ -34,7 +34,7 @@ extension AdministrationSettings {
     }
 }
 
-/// What is administered: the clients by their own objects, the rest by questions that somebody else answers.
+/// What is administered: the clients by their own objects, the rest by closures that ask the proxy.
 public struct AdministrationSources: Sendable {
     /// One OAuth client.
     public struct Client: Sendable {
@@ -43,8 +43,9 @@ public struct AdministrationSources: Sendable {
         public var isUnattended: Bool
         /// Where the authorization server sends the browser back to; `nil`: `/callback` of the admin port.
         public var redirectURI: String?
-        /// Who gives it tokens: the issuer, or else the token endpoint, without a query.
         public var issuer: String?
+        /// As configured, without its query; `nil`: from the issuer's metadata.
+        public var tokenEndpoint: String?
         /// Where its last request to the server went, and why it failed where it did.
         public var lastRequest: @Sendable () -> LastTokenRequest = { LastTokenRequest() }
 

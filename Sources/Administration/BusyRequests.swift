@@ -5,7 +5,7 @@ import Synchronization
 /// so that there is always one for a probe. Any thread.
 final class BusyRequests: Sendable {
     /// With all readers of `/events`, whose answers go on, three quarters of the places.
-    static let capacity = ServerSettings.administration.places * 3 / 4 - EventFeed.maxReaders
+    static let capacity = ServerSettings.administration.maxConnections * 3 / 4 - EventFeed.maxReaders
 
     private let count = Mutex(0)
 

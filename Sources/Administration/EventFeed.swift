@@ -9,28 +9,44 @@ import WireText
 final class EventFeed: Sendable {
     /// More at once are refused.
     static let maxReaders = 32
+    /// A reader that has been there for so long makes room for a new one when all places are taken: whether somebody
+    /// still reads small frames, TCP does not tell. Those who do come again by themselves (`retry`).
+    static let safeTime = Duration.seconds(30)
     /// Frames that wait for one reader.
     private static let backlog = 256
 
     private struct State {
         var nextID: UInt64 = 0
-        var readers: [UInt64: AsyncStream<[UInt8]>.Continuation] = [:]
+        var readers: [UInt64: Reader] = [:]
         var isFinished = false
+    }
+
+    private struct Reader {
+        let frames: AsyncStream<[UInt8]>.Continuation
+        let since: ContinuousClock.Instant
     }
 
     private let state = Mutex(State())
 
     /// - Returns: frames, the first of which says when to come again; `nil` when there are too many readers, or the feed
     ///   is finished.
-    func subscribe() -> AsyncStream<[UInt8]>? {
+    func subscribe(now: ContinuousClock.Instant = .now) -> AsyncStream<[UInt8]>? {
         let (stream, continuation) = AsyncStream.makeStream(
             of: [UInt8].self, bufferingPolicy: .bufferingNewest(Self.backlog))
-        let id = state.withLock { state -> UInt64? in
-            guard !state.isFinished, state.readers.count < Self.maxReaders else { return nil }
+        let (id, replaced) = state.withLock { state -> (UInt64?, Reader?) in
+            guard !state.isFinished else { return (nil, nil) }
+            var replaced: Reader?
+            if state.readers.count >= Self.maxReaders {
+                guard let oldest = state.readers.min(by: { $0.key < $1.key }),
+                    oldest.value.since.duration(to: now) >= Self.safeTime
+                else { return (nil, nil) }
+                replaced = state.readers.removeValue(forKey: oldest.key)
+            }
             state.nextID += 1
-            state.readers[state.nextID] = continuation
-            return state.nextID
+            state.readers[state.nextID] = Reader(frames: continuation, since: now)
+            return (state.nextID, replaced)
         }
+        replaced?.frames.finish()
         guard let id else { return nil }
         continuation.onTermination = { [weak self] _ in
             _ = self?.state.withLock { $0.readers.removeValue(forKey: id) }
@@ -47,7 +63,7 @@ final class EventFeed: Sendable {
     func beat() { send(frame: ":\n\n") }
 
     private func send(frame: String) {
-        let readers = state.withLock { Array($0.readers.values) }
+        let readers = state.withLock { $0.readers.values.map(\.frames) }
         let bytes = Array(frame.utf8)
         for reader in readers { reader.yield(bytes) }
     }
@@ -56,7 +72,7 @@ final class EventFeed: Sendable {
     func finish() {
         let readers = state.withLock { state in
             state.isFinished = true
-            return Array(state.readers.values)
+            return state.readers.values.map(\.frames)
         }
         for reader in readers { reader.finish() }
     }

@@ -9,8 +9,12 @@ struct Readiness {
         var signIn: SignIn
         /// See `AdministrationSources.Client`.
         var issuer: String?
+        var tokenEndpoint: String?
         /// See `AdministrationSources.Client`.
         var lastRequest = LastTokenRequest()
+
+        /// Who gives it tokens, for people.
+        var server: String? { issuer ?? tokenEndpoint }
     }
 
     /// What stands against it, a sentence each; empty when nothing does.

@@ -57,6 +57,7 @@ struct StatusPage {
             .init("client", .string(status.client)),
             .init("grant_type", .string(GrantName.short(status.grantType))),
             .init("issuer", JSON(client.issuer)),
+            .init("token_endpoint", JSON(client.tokenEndpoint)),
             .init("login_method", JSON(status.loginMethod?.rawValue)),
             .init("login_url", JSON(client.signIn.url)),
             .init("redirect_uri", JSON(client.signIn.redirectURI)),

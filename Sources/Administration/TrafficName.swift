@@ -1,4 +1,4 @@
-/// What requests are counted for: an upstream, or what there is no upstream for.
+/// What requests are counted for: an upstream, or one of the groups that have none.
 enum TrafficName: Equatable {
     case upstream
     case unmatched

@@ -5,7 +5,7 @@ import Reports
 struct WhyText {
     let model: AdminModel
 
-    /// Whether the proxy would answer by itself, whoever asks.
+    /// Whether the proxy would answer by itself, for every caller.
     func isRefused(_ route: RouteExplanation) -> Bool {
         switch route {
         case .refused: true

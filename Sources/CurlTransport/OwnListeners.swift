@@ -1,7 +1,7 @@
 import Reactor
 import Synchronization
 
-/// Where this process listens, whoever in it does: what is dialled there would come back. Some listeners begin after the
+/// Every address where this process listens: what is dialled there would come back. Some listeners begin after the
 /// first connections are made, so all share one list. May be used from any thread.
 public final class OwnListeners: Sendable, Equatable, ExpressibleByArrayLiteral {
     private let addresses: Mutex<[SocketAddress]>

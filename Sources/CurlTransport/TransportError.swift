@@ -10,7 +10,7 @@ public struct TransportError: Error, Sendable, Equatable, CustomStringConvertibl
         /// No route, reset while connecting, and the like.
         case connectionFailed
         case connectionTimedOut
-        /// As many exchanges as the pool allows are under way, and none ended in time.
+        /// All places of the pool stayed taken until the deadline.
         case connectionLimit
         /// The address policy forbids the address that the name resolved to.
         case addressDenied

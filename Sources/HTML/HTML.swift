@@ -29,7 +29,7 @@ public struct HTML: Sendable, Equatable, ExpressibleByStringInterpolation {
 
     public struct StringInterpolation: StringInterpolationProtocol {
         fileprivate var output = ""
-        fileprivate var place = HTMLPlace()
+        fileprivate var place = HTMLContext()
         /// The address whose attribute stands open: its text so far, and where it begins in `output`, in bytes.
         private var address: (text: String, start: Int)?
 

@@ -8,7 +8,7 @@ public struct Field: Sendable, Equatable {
     public var known: KnownField
     /// Must not be forwarded: it describes this connection (RFC 9110 7.6.1), or `Connection` names it. Settled when the
     /// head is complete. Host, Content-Length and the others of `KnownField.survivesConnection` can't be named away.
-    /// Transfer-Encoding counts as hop-by-hop, since whoever forwards the message frames it anew.
+    /// Transfer-Encoding counts as hop-by-hop, since a forwarder frames the message anew.
     public var isHopByHop: Bool
 
     init(name: ByteRange, value: ByteRange, known: KnownField, in bytes: Span<UInt8>) {

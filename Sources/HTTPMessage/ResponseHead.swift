@@ -109,7 +109,7 @@ public struct ResponseHead: Sendable {
         return false
     }
 
-    /// Where the line's CRLF begins. Other control characters are found by whoever reads the rest.
+    /// Where the line's CRLF begins. Other control characters are found by the code that reads the rest.
     static func contentEnd(of line: Span<UInt8>) throws(MessageError) -> Int {
         let end = line.count - 2
         guard end >= 0, line[end + 1] == ASCII.lf, line[end] == ASCII.cr else {

@@ -193,7 +193,7 @@ public final class AsyncExchange: ConnectionHandler, NextTurnHandler {
         state = .streaming(number: number, task: task, isChunked: !isHTTP10)
     }
 
-    /// `continuation` is told, once there is room for the next piece, whether somebody still reads.
+    /// Resumes `continuation` once there is room for the next piece: `false` when the client is gone.
     private func write(_ piece: [UInt8], _ number: UInt64, _ continuation: CheckedContinuation<Bool, Never>) {
         guard case .streaming(number, _, let isChunked) = state else { return continuation.resume(returning: false) }
         guard !piece.isEmpty else { return continuation.resume(returning: true) }
@@ -260,6 +260,7 @@ public final class AsyncExchange: ConnectionHandler, NextTurnHandler {
             output.append(" ")
             output.append(ReasonPhrase.of(response.status))
             output.append("\r\n")
+            connection.appendDate(to: &output)
             for (name, value) in response.fields where Self.fitsALine(name) && Self.fitsALine(value) {
                 output.append(Array(name.utf8))
                 output.append(": ")

@@ -1,7 +1,7 @@
 import HTTPMessage
 import Reactor
 
-/// The body of one request, on its way from the client's bytes to whoever wants it, unframed.
+/// The body of one request, taken out of its framing.
 ///
 /// While it may have to be read again (a 401 that a new token cures), what was taken stays where it came in, in front of
 /// the client's next bytes: no copy is made, and going back is moving an offset.

@@ -76,7 +76,7 @@ public struct Router: Sendable {
         }
     }
 
-    /// Exactly as many as there are: no empty one is passed over.
+    /// Empty segments count, too.
     private static func pieces(of path: String) -> [Substring] {
         path == "/" ? [] : path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
     }

@@ -5,6 +5,9 @@ extension ServerConnection {
     /// Whether an answer must say `Connection: close`.
     public var mustClose: Bool { server.isDraining }
 
+    /// Writes the Date field and its line end, for answers that no upstream gave.
+    public func appendDate(to output: inout ByteBuffer) { server.date.append(to: &output) }
+
     /// Appends to what goes out, in one piece at the end of the loop's turn.
     public func write(_ append: (inout ByteBuffer) -> Void) {
         guard phase == .busy else { return }
@@ -21,7 +24,7 @@ extension ServerConnection {
     }
 
     /// Writes as much of a piece of content as the kernel takes, without copying it; a small piece waits for the end of
-    /// the turn. Whoever has a rest calls `waitForRoom`.
+    /// the turn. If something is left, call `waitForRoom`.
     /// - Returns: how much of it was taken; `nil` when the client is gone; `clientLeft` was called.
     public func write(some piece: Span<UInt8>) -> Int? {
         guard phase == .busy else { return nil }
@@ -100,7 +103,7 @@ extension ServerConnection {
         case .closing: finishClosing()
         case .readingHead:
             if deadline.kind == .room { clearDeadline() }
-            // Whoever pipelines and reads without end lets the others have their turn.
+            // A client that pipelines and reads without end must let others have their turn.
             if reader.input.isWaiting { readHeads() } else { goOnNextTurn() }
         case .busy, .handedOver, .lingering, .closed: break
         }

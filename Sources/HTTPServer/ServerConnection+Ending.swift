@@ -57,7 +57,7 @@ extension ServerConnection {
     func leave(_ leaving: ClientLeaving = .gone) {
         guard phase != .closed else { return }
         let (wasBusy, handler) = (phase == .busy, handler)
-        // Whoever has the socket ends it.
+        // The handler that took the socket over ends it.
         if phase == .handedOver { handler?.clientLeft(self, leaving) }
         close()
         if wasBusy { handler?.clientLeft(self, leaving) }

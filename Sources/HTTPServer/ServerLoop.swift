@@ -1,6 +1,6 @@
 import Reactor
 
-/// What of one HTTP server lives on one loop: its listeners, and the connections of its clients. Loop's thread only.
+/// The part of an HTTP server that lives on one loop: its listeners, and its clients' connections. Loop's thread only.
 public final class ServerLoop {
     /// Shortest time between two looks at the clients' deadlines.
     private static let sweepInterval = Duration.milliseconds(50)
@@ -9,6 +9,7 @@ public final class ServerLoop {
     public let settings: ServerSettings
     /// Memory for what clients send and are sent.
     let spares = SpareBuffers()
+    var date = DateField()
     private var drains = false
     public var isDraining: Bool { drains }
     private let makeHandler: (ServerConnection) -> any ConnectionHandler
@@ -59,7 +60,7 @@ public final class ServerLoop {
     private func accepted(_ socket: StreamSocket, _ listener: Int) {
         let connection = ServerConnection(socket, listener: listener, server: self)
         guard admits?(connection.peer) ?? true else { return connection.close() }
-        if settings.whenFull == .replace, connections.count >= settings.places { weakest?.stop() }
+        if settings.whenFull == .replace, connections.count >= settings.maxConnections { weakest?.stop() }
         do throws(SystemError) {
             try connection.begin(makeHandler(connection))
         } catch {
@@ -67,7 +68,7 @@ public final class ServerLoop {
             return
         }
         connections[ObjectIdentifier(connection)] = connection
-        guard connections.count >= settings.places else { return }
+        guard connections.count >= settings.maxConnections else { return }
         if settings.whenFull == .replace {
             // Its request may be there already.
             connection.ready(.readable)
@@ -98,7 +99,7 @@ public final class ServerLoop {
         guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
         if isDraining {
             if connections.isEmpty { finishDraining() }
-        } else if connections.count == settings.places - 1 {
+        } else if connections.count == settings.maxConnections - 1 {
             resume()
         }
     }
@@ -128,11 +129,11 @@ public final class ServerLoop {
             let longest = idle.filter { $0.since + settings.shortIdle <= loop.now }.sorted { $0.since < $1.since }
             for (connection, _) in longest.prefix(count) { connection.close() }
         }
-        if connections.count >= settings.places { roomTimer?.schedule(after: Room.interval) }
+        if connections.count >= settings.maxConnections { roomTimer?.schedule(after: Room.interval) }
     }
 
     private func goOnReplacing() {
-        guard connections.count >= settings.places else { return }
+        guard connections.count >= settings.maxConnections else { return }
         weakest == nil ? lookForRoomAgain() : resume()
     }
 

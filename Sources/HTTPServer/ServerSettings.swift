@@ -12,7 +12,7 @@ public struct ServerSettings: Sendable {
     public var maxHeaderBytes = 64 << 10
     public var maxFields = 256
     /// At most so many connections at once on one loop; at least 1.
-    public var places = 1024
+    public var maxConnections = 1024
     /// A connection that had no request for so long may be ended for another one.
     public var shortIdle = Duration.seconds(1)
     public var whenFull = WhenFull.wait

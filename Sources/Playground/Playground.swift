@@ -63,7 +63,7 @@ public final class Playground: Sendable {
             let task =
                 ending
                 ?? Task { [servers, loop] in
-                    // Requests here take no time; whoever holds a connection longer than this is cut off.
+                    // Requests here take no time; a client that holds a connection longer than this is cut off.
                     await withDiscardingTaskGroup { group in
                         for server in servers { group.addTask { await server.drain(within: .seconds(1)) } }
                     }

@@ -29,7 +29,7 @@ struct ProxyMetrics {
     private(set) var ownDurations: [UInt64]
     private(set) var ownNanoseconds: [UInt64]
 
-    /// - Parameter slots: as many as the layout has.
+    /// - Parameter slots: the layout's.
     init(slots: Int) {
         requests = Array(repeating: 0, count: slots * Self.stride)
         durations = Array(repeating: 0, count: slots * Self.buckets)

@@ -104,6 +104,6 @@ extension ServerSettings {
         headerTimeout = Timeout(settings.headerTimeout)
         idleTimeout = Timeout(settings.idleTimeout)
         maxHeaderBytes = settings.maxHeaderBytes
-        places = max(1, ProxyServer.places(settings) / max(1, settings.threads))
+        maxConnections = max(1, ProxyServer.clientLimit(settings) / max(1, settings.threads))
     }
 }

@@ -73,7 +73,7 @@ public struct RouteListing: Sendable, Equatable {
 }
 
 extension RouteExplanation {
-    /// Where the upstream at `index` sends it; `nil`: it is not for that one, whoever asks.
+    /// Where the upstream at `index` sends it; `nil`: no caller's request is for that one.
     fileprivate func destination(by index: Int) -> String? {
         switch self {
         case .upstream(let route): route.index == index ? route.destination : nil

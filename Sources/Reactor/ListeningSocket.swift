@@ -109,7 +109,7 @@ public final class Acceptor: ReadinessHandler {
 
     deinit { if !isClosed { socket.close() } }
 
-    /// Whether somebody waits in the kernel's queue, now. poll(2).
+    /// Whether a connection waits in the kernel's queue, now. poll(2).
     public var isAwaited: Bool {
         guard !isClosed else { return false }
         var query = pollfd(fd: socket.descriptor, events: Int16(POLLIN), revents: 0)

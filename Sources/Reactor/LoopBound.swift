@@ -2,7 +2,7 @@
 ///
 /// What runs elsewhere (a token fetch, a signal handler) holds it to hand it back to the loop:
 /// `loop.execute { bound.value.finish() }`. Touching `value` on any other thread is a programming error and traps.
-/// Whoever lets go of the last copy, the value is freed on the loop's thread, or after its end.
+/// The value is freed on the loop's thread, or after its end, on whichever thread the last copy goes away.
 public struct LoopBound<Value>: @unchecked Sendable {
     // @unchecked: every access is checked to be on the loop's own thread.
     private let holder: Holder<Value>

@@ -39,7 +39,7 @@ public final class NameResolver: Sendable, Equatable {
     /// Asks for the addresses of a name, in any case of letters. Never blocks. On `loop`'s thread only.
     ///
     /// - Parameters:
-    ///   - isStrange: whoever sends requests chose the name: such names never take all places.
+    ///   - isStrange: a client chose the name: such names never take all places.
     ///   - done: called once with the answer on the loop's thread, before this returns where it is known.
     /// - Returns: to be kept while the answer is wanted; `nil` when it was known.
     public func ask(
@@ -115,7 +115,7 @@ public final class NameResolver: Sendable, Equatable {
     }
 }
 
-/// Somebody waits for a name's addresses. Loop's thread only.
+/// One wait for a name's addresses. Loop's thread only.
 public final class NameQuestion {
     private let name: String
     private let resolver: NameResolver

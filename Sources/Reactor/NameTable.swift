@@ -9,7 +9,7 @@ struct NameTable<Asker> {
         var places = 128
         /// For names that end in the same two labels.
         var placesOfZone = 32
-        /// For names that whoever sends requests chooses.
+        /// For names that clients choose.
         var placesOfStrangers = 96
         /// Names that wait for a place.
         var queue = 256
@@ -50,7 +50,7 @@ struct NameTable<Asker> {
     init(_ limits: Limits = Limits()) { self.limits = limits }
 
     /// - Parameters:
-    ///   - isStrange: whoever sends requests chose the name.
+    ///   - isStrange: a client chose the name.
     ///   - asker: told the answer under `id`.
     mutating func ask(_ name: String, isStrange: Bool, id: UInt64, asker: Asker, now: LoopTime) -> Reply {
         if let found = known[name] {
@@ -78,7 +78,7 @@ struct NameTable<Asker> {
         return .pending(starts: true)
     }
 
-    /// Whoever asked does not wait any more. A look-up that has begun goes on; one that has not is forgotten with its
+    /// The caller does not wait any more. A look-up that has begun goes on; one that has not is forgotten with its
     /// last asker.
     mutating func leave(_ name: String, id: UInt64) {
         guard work[name]?.askers.removeValue(forKey: id) != nil else { return }

@@ -40,7 +40,7 @@ struct UnixSocketFile: Sendable {
         try check("unlink", unsafe unlink(path))
     }
 
-    /// Whether somebody listens there. Only a refused connection says that nobody does.
+    /// Whether a process listens there. Only a refused connection says that none does.
     private static func answers(_ path: String) throws(SystemError) -> Bool {
         let probe = try check("socket", socket(AF_UNIX, heimdallr_stream_flags, 0))
         defer { close(probe) }

@@ -17,6 +17,25 @@ public enum HTTPDate {
         return Int64(days) * 86_400 + Int64(hour * 3600 + minute * 60 + second)
     }
 
+    /// `Sun, 06 Nov 1994 08:49:37 GMT`
+    /// - Parameter seconds: since 1970-01-01T00:00:00Z.
+    public static func text(_ seconds: Int) -> String {
+        let days = seconds.flooredDivision(by: 86_400)
+        let second = seconds - days * 86_400
+        let date = CivilDate(daysSince1970: days)
+        // 1970 began on a Thursday.
+        let weekday = days - (days + 4).flooredDivision(by: 7) * 7 + 4
+        let time = [second / 3600, second / 60 % 60, second % 60].map { padded($0, 2) }.joined(separator: ":")
+        return
+            "\(weekdays[weekday]), \(padded(date.day, 2)) \(months[date.month - 1]) \(padded(date.year, 4)) \(time) GMT"
+    }
+
+    private static func padded(_ number: Int, _ digits: Int) -> String {
+        let text = String(number)
+        return String(repeating: "0", count: max(0, digits - text.utf8.count)) + text
+    }
+
+    private static let weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
     private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
     private static func number(_ digits: ArraySlice<UInt8>) -> Int? {

@@ -85,6 +85,20 @@ struct LimitTests {
         withExtendedLifetime(clients) {}
     }
 
+    @Test func `readers of events that were there for half a minute make room for new ones`() async {
+        let feed = EventFeed()
+        let begin = ContinuousClock.now
+        var streams = (0..<EventFeed.maxReaders).compactMap { _ in feed.subscribe(now: begin) }
+        #expect(streams.count == EventFeed.maxReaders)
+        #expect(feed.subscribe(now: begin + .seconds(29)) == nil)
+        let new = feed.subscribe(now: begin + .seconds(30))
+        #expect(new != nil)
+        var frames = 0
+        for await _ in streams.removeFirst() { frames += 1 }
+        #expect(frames == 1)
+        withExtendedLifetime((streams, new)) {}
+    }
+
     @Test func `so many readers of events, and no more`() async throws {
         let admin = try await AdministeredProxy()
         var readers: [RawClient] = []

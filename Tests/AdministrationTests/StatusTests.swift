@@ -23,6 +23,8 @@ struct StatusTests {
         #expect(client["client"] as? String == "api")
         #expect(client["grant_type"] as? String == "client_credentials")
         #expect(client["state"] as? String == "ready")
+        #expect(client["issuer"] is NSNull)
+        #expect((client["token_endpoint"] as? String)?.hasPrefix("http://127.0.0.1:") == true)
         #expect(client["has_refresh_token"] as? Bool == true)
         #expect(try #require(client["expires_in_seconds"] as? Double) > 3500)
         #expect(client["last_error"] is NSNull)

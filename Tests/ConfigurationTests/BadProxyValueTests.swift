@@ -58,7 +58,7 @@ struct BadProxyValueTests {
         ),
         (
             "listen: 127.0.0.1:99999",
-            "2:11: proxy.listen: write host:port, such as 127.0.0.1:8080 or [::1]:8080, not \"127.0.0.1:99999\""
+            "2:11: proxy.listen: write a port from 0 to 65535, not \"127.0.0.1:99999\""
         ),
         (
             "listen: ::1:8080",

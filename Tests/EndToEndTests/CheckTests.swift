@@ -31,6 +31,7 @@ struct CheckTests {
         #expect(run.output.contains("  calendar: http://127.0.0.1:18081/callback\n"))
         #expect(run.output.contains("  app: com.example.app:/oauth\n"))
         #expect(!run.output.contains("  machine: "))
+        #expect(run.output.contains("  0.0.0.0:18081  (administration)\n"))
     }
 
     @Test func `--try fetches one token for each client that needs nobody, and says what came of it`() async throws {

@@ -16,7 +16,7 @@ struct CommandNameTests {
         #expect(run.errors.contains("there is no command \"\(word)\"; did you mean \"\(meant)\"?"), "\(run.errors)")
     }
 
-    @Test(arguments: ["xyzzy", "q", "config.yaml"])
+    @Test(arguments: ["xyzzy", "q"])
     func `or none, where none is near`(word: String) async throws {
         let run = try await RunningProxy.run([word])
         #expect(run.ending == .exited(2))

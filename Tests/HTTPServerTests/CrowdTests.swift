@@ -8,7 +8,7 @@ struct CrowdTests {
 
     private func settings(places: Int) -> ServerSettings {
         var settings = ServerSettings()
-        settings.places = places
+        settings.maxConnections = places
         settings.whenFull = .replace
         settings.idleTimeout = settings.headerTimeout
         settings.requestTimeout = settings.headerTimeout

@@ -23,6 +23,10 @@ import Testing
         #expect(HeimdallrProxyCommand.unknownVerb("statsu")?.contains("did you mean \"status\"?") == true)
         #expect(HeimdallrProxyCommand.unknownVerb("xyzzy")?.contains("did you mean") == false)
         #expect(HeimdallrProxyCommand.unknownVerb("xyzzy")?.contains("there is no command \"xyzzy\"") == true)
+        for file in ["config.yaml", "my.yml", "/etc/heimdallr/config"] {
+            #expect(
+                HeimdallrProxyCommand.unknownVerb(file)?.contains("did you mean \"serve --config \(file)\"?") == true)
+        }
         for known in ["serve", "check", "help", "--nope", "-c"] {
             #expect(HeimdallrProxyCommand.unknownVerb(known) == nil, "\(known)")
         }

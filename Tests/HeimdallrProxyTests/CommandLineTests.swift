@@ -29,6 +29,39 @@ import Testing
         #expect(ExitStatus(for: error) == .usage)
     }
 
+    @Test func `why answers for a method and a whole http URL, and says what to write where it is given another`()
+        throws
+    {
+        for (words, advice) in [
+            (["CONNECT", "a.test:443"], "heimdallr-proxy check"), (["GET", "a.test"], "why GET http://a.test"),
+            (["http://a.test/", "GET"], "why GET http://a.test/"),
+        ] {
+            let error = try #require(parsingError(["why"] + words))
+            #expect(ExitStatus(for: error) == .usage)
+            #expect(HeimdallrProxyCommand.fullMessage(for: error).contains(advice), "\(words)")
+        }
+        #expect(parsingError(["why", "GET", "http://a.test/"]) == nil)
+    }
+
+    @Test func `the playground's command is shown where it works, with a user where one is wanted`() throws {
+        func settings(_ text: String) throws -> Configuration {
+            try .parse(yaml: text, file: "c.yaml", environment: ["P": "x"]).0
+        }
+        let upstream =
+            "upstreams: [{host: api.playground.test, url: \"http://127.0.0.1:7\", allow_plaintext: true}]\n"
+        let plain = try settings("playground: true\n" + upstream)
+        #expect(PlaygroundHint.leadsThere(plain, api: "127.0.0.1:7"))
+        #expect(!PlaygroundHint.leadsThere(plain, api: "127.0.0.1:8"))
+        #expect(!PlaygroundHint.leadsThere(try settings("upstreams: [{host: b.test}]"), api: "127.0.0.1:7"))
+        #expect(
+            PlaygroundHint.command(proxy: "127.0.0.1:8080")
+                == "curl -x http://127.0.0.1:8080 http://api.playground.test/hello")
+        let users = try settings("proxy: {users: {alice: {env: P}}}\n" + upstream)
+        #expect(
+            PlaygroundHint.command(proxy: "h:1", users: users.proxy.users.keys).contains(
+                " --proxy-user alice:PASSWORD "))
+    }
+
     @Test(arguments: [["--help"], ["help"], ["check", "--help"], ["--version"]])
     func `help and version are exit code 0`(arguments: [String]) throws {
         let command = try? HeimdallrProxyCommand.parseAsRoot(arguments)

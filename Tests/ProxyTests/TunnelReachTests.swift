@@ -101,8 +101,9 @@ struct TunnelReachTests {
         let proxy = try await ProxyInProcess.tunnelling("127.0.0.1:\(port)")
         let client = try await proxy.connect()
         try await client.send(connectRequest("127.0.0.1:\(port)") + "early")
-        try expectProblem(
-            try await client.response(to: "CONNECT"), 502, "connection_refused", "connection-refused", upstream: nil)
+        let response = try await client.response(to: "CONNECT")
+        try expectProblem(response, 502, "connection_refused", "connection-refused", upstream: nil)
+        #expect(!response.text.contains("upstream"))
         #expect(try await client.readToEnd().isEmpty)
     }
 

@@ -1,6 +1,6 @@
 import HTML
 
-/// Where another site led here, nothing begins before somebody says so.
+/// Where another site led here, nothing begins until the person presses the button.
 enum ConfirmPage {
     static func html(_ client: String) -> HTML {
         PageLayout(title: "Sign in").card(

@@ -2,7 +2,7 @@ import HTML
 import Heimdallr
 import QRCode
 
-/// The code that somebody types in on another device.
+/// The code that a person types in on another device.
 struct DevicePage {
     let client: String
     let login: DeviceLogin

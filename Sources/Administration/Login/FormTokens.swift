@@ -2,7 +2,7 @@ import Cryptography
 import Heimdallr
 import WireText
 
-/// Tells a form of our own page from one that somebody else made: each browser has a cookie, and a form carries what only
+/// Tells a form of our own page from a forged one: each browser has a cookie, and a form carries what only
 /// this process can make of it. Another server on this host could set the cookie, but not make the token.
 struct FormTokens: Sendable {
     /// The same for all proxies of a host, whose cookies are one: any value does for each of them.

@@ -54,7 +54,7 @@ struct LoginCommandRoutes: Sendable {
         ]
     }
 
-    /// Without a user name it is only asked what there is to ask for.
+    /// Without a user name the answer only says what to ask the person for.
     private func password(_ client: Heimdallr, _ request: ServerRequest) async throws(LoginError) -> ServerResponse {
         guard let fields = request.form, let username = fields["username"], let password = fields["password"]
         else { return Self.json(["method": "password"]) }

@@ -157,7 +157,7 @@ struct LoginRoutes: Sendable {
         // An answer behind `#` is the whole answer.
         let told = answer[(answer.firstIndex(of: "#") ?? answer.startIndex)...]
         if let name = Heimdallr.repeatedParameter(in: told.dropFirst(), isFragment: told.hasPrefix("#")) {
-            // Nobody can say which counts; whoever sent it, the attempt is as it was.
+            // Which one counts is not known: the attempt stays as it was.
             if model.logins.maySayOfNobody() {
                 logger.warning(
                     "an answer to a sign-in was refused", metadata: ["reason": "the parameter \(name) is there twice"])

@@ -2,7 +2,7 @@ import Cryptography
 import Heimdallr
 import Synchronization
 
-/// Logins under way: attempts at browsers by their `state`, and tickets by which whoever began a login asks how it went.
+/// Logins under way: attempts at browsers by their `state`, and tickets by which the one who began a login asks how it went.
 /// Both tables are bounded, and nothing stays longer than ten minutes, or as long as a device code lives. Any thread.
 final class PendingLogins: Sendable {
     /// More at once push the oldest out.
@@ -124,7 +124,7 @@ final class PendingLogins: Sendable {
         return taken
     }
 
-    /// For whoever loads the page again on which a sign-in ended well.
+    /// For a browser that loads the page again on which a sign-in ended well.
     /// - Returns: the client's name, to the browser that signed it in and to nobody else.
     func finished(
         state key: String, cookies: [String: String], now: ContinuousClock.Instant = .now
@@ -314,7 +314,7 @@ final class PendingLogins: Sendable {
         }
     }
 
-    /// Whoever began it does not want it any more.
+    /// It is given up by the one who began it.
     func cancel(_ id: String) {
         let work = state.withLock { state -> Task<Void, Never>? in
             guard let ticket = state.tickets.removeValue(forKey: id) else { return nil }

@@ -1,7 +1,7 @@
 import Heimdallr
 import Reports
 
-/// How somebody can give a client a token that has none, for whoever reads about it.
+/// How a person gets a client its token, in words for logs and pages.
 struct SignIn: Sendable {
     let client: String
     /// `nil`: nobody can sign in; a refresh token has to be handed in.

@@ -50,7 +50,7 @@ struct ClientRow {
     }
 
     private var issuer: HTML? {
-        guard let issuer = listed.issuer else { return nil }
+        guard let issuer = listed.server else { return nil }
         return "\n<span class=\"minor url\">\(issuer)</span>"
     }
 
@@ -131,7 +131,7 @@ struct ClientRow {
     /// What a telephone does not show beside it.
     private var facts: String {
         var facts = [GrantName.inWords(client.grantType)]
-        if let issuer = listed.issuer { facts.append(issuer) }
+        if let issuer = listed.server { facts.append(issuer) }
         if !client.scope.isEmpty { facts.append("scopes: \(client.scope.joined(separator: ", "))") }
         facts += [shortfall.scopeWords, shortfall.untilWords].compactMap { $0 }
         if let left = client.refreshTokenExpiresIn { facts.append("sign-in ends in \(StatusPage.words(left))") }

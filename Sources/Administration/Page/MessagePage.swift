@@ -2,7 +2,7 @@ import HTML
 
 /// A page that says how something went.
 struct MessagePage {
-    /// What somebody may still want who could not sign out: to forget the tokens here.
+    /// Offered where signing out failed: to forget the tokens here.
     struct Forgetting {
         var client: String
         /// The form's token.

@@ -105,7 +105,7 @@ struct OverviewPage {
         return ("Degraded", status.clients.contains { $0.status.urgency == 0 } ? "bad" : "warn")
     }
 
-    /// What needs somebody stands first; otherwise the order of the configuration stays.
+    /// Clients that need a person stand first; otherwise the order is the configuration's.
     private static func failuresFirst<Row>(_ rows: [Row], _ urgency: (Row) -> Int) -> [Row] {
         rows.enumerated().sorted { (urgency($0.element), $0.offset) < (urgency($1.element), $1.offset) }.map(\.element)
     }

@@ -56,7 +56,8 @@ extension Grammar {
         let advice = Misfit("write host:port, such as 127.0.0.1:8080 or [::1]:8080")
         guard let colon = text.lastIndex(of: ":") else { throw advice }
         let portText = text[colon...].dropFirst()
-        guard let number = digits(portText), let port = UInt16(exactly: number) else { throw advice }
+        guard let number = digits(portText) else { throw advice }
+        guard let port = UInt16(exactly: number) else { throw Misfit("write a port from 0 to 65535") }
         let hostText = text[..<colon]
         if hostText.isEmpty || hostText == "*" {
             throw Misfit("write 127.0.0.1:\(port) for this machine only, or 0.0.0.0:\(port) for every address")

@@ -1,7 +1,7 @@
 /// One address that will be bound, and where it was written.
 struct Listener {
     enum Kind {
-        /// Whoever can connect may use tokens.
+        /// Everybody who can connect may use tokens.
         case programs
         /// Hands out no tokens, and may have a `token` of its own.
         case administration(hasToken: Bool)

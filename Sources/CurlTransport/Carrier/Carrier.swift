@@ -5,7 +5,7 @@ import Reactor
 /// Gets connections from a `CarrierPool` and speaks on them. On the loop's thread; it may close, give back and ask for
 /// connections from within each call.
 public protocol CarrierOwner: AnyObject {
-    /// The connection asked for: a fresh one, or one that somebody gave back.
+    /// The connection asked for: a fresh one, or one that was given back.
     func carrierArrived(_ carrier: Carrier)
     /// There will be none.
     func carrierFailed(_ error: TransportError)
@@ -32,10 +32,11 @@ public enum CarrierReceived: Sendable, Equatable {
     case failed(TransportError)
 }
 
-/// One connection that libcurl has dialled, secured and carries, for somebody who speaks on it (CURLOPT_CONNECT_ONLY(3)).
+/// One connection that libcurl has dialled, secured and carries, and that its user speaks on (CURLOPT_CONNECT_ONLY(3)).
 /// Got from a `CarrierPool`; closed, or given back with `release`. Loop's thread only.
 ///
-/// Readiness is edge-triggered: whoever reads less than there is, or stops writing before `wouldBlock`, goes on by itself.
+/// Readiness is edge-triggered: a user that reads less than there is, or stops writing before `wouldBlock`, is not told
+/// again.
 @safe public final class Carrier {
     enum Phase {
         case dialling, inUse, idle, closed
@@ -77,7 +78,7 @@ public enum CarrierReceived: Sendable, Equatable {
     /// What TLS counts while nothing of use comes.
     let silence: UnsafeMutablePointer<heimdallr_tls_silence>
     var hasServed = false
-    /// It has served somebody before.
+    /// It has served another exchange before.
     public var isReused: Bool { hasServed }
 
     // While it is dialled.

@@ -188,7 +188,7 @@ public final class CarrierPool {
     func dialled(_ carrier: Carrier, _ failure: TransportError?) {
         guard carrier.phase == .dialling, let request = carrier.request else { return }
         if isSettingOut {
-            // Whoever asked is told by what the call throws.
+            // The caller is told by what the call throws.
             setOutFailure = failure
             return close(carrier)
         }
@@ -237,7 +237,7 @@ public final class CarrierPool {
 
     func leave(_ request: CarrierRequest) { queue.removeAll { $0 === request } }
 
-    /// Not from within the call that made room: whoever made it has its own things to finish first.
+    /// Not from within the call that made room: its caller has things to finish first.
     private func serveLater() {
         guard !isServing else { return }
         isServing = true

@@ -1,6 +1,6 @@
 import Reactor
 
-/// Somebody's place in a pool's queue, or the connection that is being made for them; kept and used again. Loop's thread
+/// A place in a pool's queue, or the connection that is being made for them; kept and used again. Loop's thread
 /// only.
 public final class CarrierRequest {
     enum State {

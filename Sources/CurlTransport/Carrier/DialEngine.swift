@@ -74,7 +74,7 @@ import Reactor
         guard !isDriving else { return body() }
         isDriving = true
         body()
-        // Whoever wants more than this lets others have their turn.
+        // Past this, others have their turn.
         var kicks = 16
         repeat {
             while isKicked, kicks > 0 {

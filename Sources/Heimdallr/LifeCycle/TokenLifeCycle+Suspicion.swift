@@ -14,7 +14,7 @@ extension TokenLifeCycle {
             life: token.issuedAt.duration(to: token.expiresAt), isStored: generation == storedGeneration)
         guard suspicions.refused(refusal, now: now) else { return false }
         if fetching.isUnderWay { return true }
-        // Whoever can't have a new one goes on with the old one.
+        // A caller who can't have a new one goes on with the old one.
         if let obstacle = self.refusal(now: now) {
             suspicions.giveUp()
             if obstacle == .needsAuthentication, saysInvalid { askForPerson(instead: token, now: now) }

@@ -1,5 +1,5 @@
 extension TokenLifeCycle {
-    /// Somebody wants a token and waits for it until `deadline`. Resumed exactly once, perhaps at once.
+    /// A caller waits for a token until `deadline`. Resumed exactly once, perhaps at once.
     /// - Parameter unwanted: a token that is no newer than this one is of no use to them.
     mutating func wait(
         _ id: WaiterID, insteadOf unwanted: UInt64? = nil, until deadline: Instant, now: Instant,

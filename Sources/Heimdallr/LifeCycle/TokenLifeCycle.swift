@@ -247,7 +247,7 @@ struct TokenLifeCycle: Sendable {
         held = HeldToken(new, refreshBefore: settings.refreshBefore, now: now, random: random)
         announcedNeed = false
         hasSettled = true
-        // Whoever waited uses it.
+        // Those who waited use it.
         if !waiters.isEmpty { held?.noteUse(at: now) }
         resumeAll(.success(new))
     }

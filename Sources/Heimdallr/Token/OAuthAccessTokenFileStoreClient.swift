@@ -71,7 +71,7 @@ final class FileStoreClient: Sendable {
     }
 }
 
-/// One outcome for one continuation, whoever is first.
+/// Resumes one continuation with the first outcome; later ones are ignored.
 private final class Outcome<Value: Sendable>: Sendable {
     private enum State {
         case new

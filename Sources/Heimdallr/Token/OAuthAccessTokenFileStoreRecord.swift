@@ -10,7 +10,7 @@ struct StoredRecord: Sendable {
         self.stamp = stamp
     }
 
-    /// Of the layout below. Whoever changes the layout counts on.
+    /// Version of the layout below: add one when the layout changes.
     static let format: UInt8 = 2
     /// Written before there were logins; still read.
     private static let formatWithoutLogins: UInt8 = 1
@@ -67,7 +67,7 @@ struct StoredRecord: Sendable {
         self = stored
     }
 
-    /// At least as many bytes as it takes, so that the writer's buffer never moves.
+    /// An upper bound of its size in bytes, so that the writer's buffer never moves.
     private var size: Int {
         192 + (record.accessToken?.count ?? 0) + (record.refreshToken?.count ?? 0)
             + record.scope.reduce(0) { $0 + 8 + $1.utf8.count } + Self.size(of: .object(record.extra))

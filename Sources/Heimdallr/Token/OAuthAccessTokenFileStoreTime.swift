@@ -44,7 +44,7 @@ struct FileStoreClock: Sendable {
 }
 
 extension StoredRecord {
-    /// The record with its times by today's wall clock, for whoever compares them with that. The access token is left out
+    /// The record with its times by today's wall clock, for code that compares them with it. The access token is left out
     /// when it has expired, or when nobody can tell; then its refresh token is what there is.
     func record(clock: FileStoreClock) -> TokenRecord {
         let now = clock.stamp()

@@ -57,7 +57,8 @@ struct AdministrationAssembly {
             clients[settings.name].map {
                 var client = AdministrationSources.Client(
                     $0, isUnattended: !settings.needsLogin, redirectURI: settings.redirectURI,
-                    issuer: settings.issuer ?? settings.tokenEndpoint.map { String($0.prefix { $0 != "?" }) })
+                    issuer: settings.issuer)
+                client.tokenEndpoint = settings.tokenEndpoint.map { String($0.prefix { $0 != "?" }) }
                 if let last = lastRequests[settings.name] { client.lastRequest = { last.current } }
                 return client
             }

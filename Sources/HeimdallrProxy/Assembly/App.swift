@@ -56,7 +56,7 @@ struct App {
         observer.userGuessed = { [logger] peer, user, count in
             logger.warning(
                 "wrong passwords of proxy.users",
-                metadata: ["peer": "\(peer)", "user": "\(user ?? "(unknown)")", "wrong": "\(count)"])
+                metadata: ["peer": "\(peer)", "user": "\(user ?? "(unknown)")", "wrong": .stringConvertible(count)])
         }
         let server = try await ProxyServer(
             configuration, clients: clients, loops: loops, observer: observer,
@@ -78,7 +78,7 @@ struct App {
         }
         signIns.set(administration)
         let hooks = Hooks(configuration, on: loops[0], logger: logger) { signIns.hint(for: $0) }
-        // Whoever watches is there before anything happens.
+        // Watchers begin before anything happens.
         var watchers = clients.values.map { client in
             let events = client.events()
             let last = lastRequests[client.name]
@@ -97,11 +97,14 @@ struct App {
             }
         }
         for client in clients.values { client.start() }
-        let places = ProxyServer.places(configuration.proxy)
+        let places = ProxyServer.clientLimit(configuration.proxy)
         if places < configuration.proxy.maxConnections {
             logger.warning(
                 "fewer clients at once than max_connections: raise the limit of file descriptors (ulimit -n)",
-                metadata: ["max_connections": "\(configuration.proxy.maxConnections)", "clients": "\(places)"])
+                metadata: [
+                    "max_connections": .stringConvertible(configuration.proxy.maxConnections),
+                    "clients": .stringConvertible(places),
+                ])
         }
         for address in server.addresses { logger.info("listening", metadata: ["address": "\(address)"]) }
         if let administration {
@@ -114,10 +117,10 @@ struct App {
             administration: administration)
     }
 
-    /// The start is over for whoever waited for it, and what only it needed need not stay in memory.
+    /// So long after the start, memory that only the start needed is given back.
     private static let settleTime = Duration.seconds(2)
 
-    /// Runs until `stops` has something, then lets requests finish. Whoever asks twice does not want to wait.
+    /// Runs until `stops` has something, then lets requests finish. A second signal ends them at once.
     /// - Parameter onListening: told once it accepts.
     func run(until stops: AsyncStream<Void>, onListening: (RunningApp) -> Void) async throws {
         let running = try await start()

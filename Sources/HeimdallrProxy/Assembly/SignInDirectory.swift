@@ -2,7 +2,7 @@ import Administration
 import Reports
 import Synchronization
 
-/// How somebody signs a client in, for whoever has to say so: the log, the proxy's answers, hooks. Known once the
+/// How a person signs a client in, for the log, the proxy's answers and hooks. Known once the
 /// administration listens. Any thread.
 final class SignInDirectory: Sendable {
     /// Weak, for it knows the proxy, which knows this.

@@ -75,7 +75,7 @@ struct AdminOptions: ParsableArguments {
         }
         if let socket = admin.socket { return [socket] }
         guard case .tcp(_, let port) = admin.listen else { return [] }
-        // In a folder that another user could have made, somebody else might answer.
+        // In a folder that another user could have made, that user's program might answer.
         if let fault = AdminSocket.ownFolderFault() {
             OutputDescriptor.standardError.write("warning: \(AdminSocket.ownFolder) is not used: \(fault)\n")
         }
@@ -94,7 +94,7 @@ struct AdminClient {
 
     enum Failure: Error, Equatable {
         case nobodyThere
-        /// Somebody else could be at the other end, or is.
+        /// Another user is at the other end, or could be.
         case stranger(String)
         case other(String)
     }

@@ -1,5 +1,6 @@
 import Configuration
 import Logging
+import Reactor
 
 /// What is said of a configuration on standard error: as compilers do it; by a proxy that logs JSON, as lines of its log
 /// once it knows so.

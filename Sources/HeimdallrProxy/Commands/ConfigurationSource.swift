@@ -92,7 +92,7 @@ enum ConfigurationSource: Sendable, Equatable {
     }
 }
 
-/// `admin.token` opens the page to whoever guesses it.
+/// Who guesses `admin.token` has the page.
 enum AdminTokenRule {
     /// In octets: 96 bits and more, where it was made at random.
     static let minimum = 16

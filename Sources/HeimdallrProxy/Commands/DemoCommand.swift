@@ -45,12 +45,12 @@ struct DemoCommand: AsyncParsableCommand {
     private static func compare(api: String, proxy: String) async throws -> Bool {
         let output = OutputDescriptor.standardOutput
         output.write("An API on this machine wants an OAuth token. A program that has none asks it:\n\n")
-        let direct = DemoRequest(connectTo: api, target: "/hello", host: "api.playground.test")
+        let direct = DemoRequest(connectTo: api, target: "/hello", host: PlaygroundHint.host)
         output.write("1. without the proxy:  curl http://\(api)/hello\n\n")
         let refused = try await direct.send()
         output.write(refused.shown + "\n")
 
-        let proxied = DemoRequest(connectTo: proxy, target: PlaygroundHint.url, host: "api.playground.test")
+        let proxied = DemoRequest(connectTo: proxy, target: PlaygroundHint.url, host: PlaygroundHint.host)
         output.write("2. the same request, through heimdallr-proxy:  \(PlaygroundHint.command(proxy: proxy))\n\n")
         let answered = try await proxied.send()
         output.write(answered.shown + "\n")

@@ -34,6 +34,10 @@ struct HeimdallrProxyCommand: ParsableCommand {
     static func unknownVerb(_ word: String?) -> String? {
         let verbs = configuration.subcommands.map { $0._commandName } + ["help"]
         guard let word, !word.hasPrefix("-"), !verbs.contains(word) else { return nil }
+        if word.hasSuffix(".yaml") || word.hasSuffix(".yml") || word.contains("/") {
+            return "Error: there is no command \"\(word)\"; did you mean \"serve --config \(word)\"?\n"
+                + "See 'heimdallr-proxy --help' for the commands.\n"
+        }
         let meant = nearest(to: word, among: verbs).map { "; did you mean \"\($0)\"?" } ?? ""
         return "Error: there is no command \"\(word)\"\(meant)\nSee 'heimdallr-proxy --help' for the commands.\n"
     }

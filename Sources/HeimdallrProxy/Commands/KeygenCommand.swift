@@ -1,5 +1,6 @@
 import ArgumentParser
 import Cryptography
+import Glibc
 import WireText
 
 /// Makes a key for `store.key`.
@@ -31,7 +32,11 @@ struct KeygenCommand: ParsableCommand {
         do throws(CryptographyError) {
             try PrivateFile.create(path: output, with: text)
         } catch {
-            OutputDescriptor.standardError.write("error: \(error)\n")
+            var advice = ""
+            if case .system(_, _, EEXIST) = error {
+                advice = "; it is left as it is, for tokens may be sealed with its key: name another file"
+            }
+            OutputDescriptor.standardError.write("error: --output: \(error)\(advice)\n")
             throw ExitStatus.failure.error
         }
     }

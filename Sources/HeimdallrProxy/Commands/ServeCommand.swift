@@ -2,6 +2,8 @@ import ArgumentParser
 import Configuration
 import Logging
 import Playground
+import Proxy
+import Reports
 
 /// Runs the proxy until it is told to stop.
 struct ServeCommand: AsyncParsableCommand {
@@ -30,15 +32,15 @@ struct ServeCommand: AsyncParsableCommand {
         do {
             let app = App(configuration: settings, logger: log.logger, logWriter: log.writer)
             try await app.run(until: signals.stops) { running in
-                guard playground != nil, let address = running.addresses.first(where: { !$0.hasPrefix("unix:") }) else {
-                    return
-                }
+                guard let playground, let address = running.addresses.first(where: { !$0.hasPrefix("unix:") }),
+                    PlaygroundHint.leadsThere(settings, api: playground.apiAuthority)
+                else { return }
                 guard settings.log.format == .text else {
                     return log.logger.info(
-                        "the playground is on", metadata: PlaygroundHint.fields(address, running.page))
+                        "the playground is on", metadata: PlaygroundHint.fields(address, running.page, settings))
                 }
                 OutputDescriptor.standardOutput.write(
-                    PlaygroundHint.text(proxy: address, page: running.page))
+                    PlaygroundHint.text(proxy: address, page: running.page, settings))
             }
         } catch {
             var fields: Logger.Metadata = ["reason": "\(error)"]
@@ -56,23 +58,36 @@ struct ServeCommand: AsyncParsableCommand {
 
 /// What to try when the playground is on.
 enum PlaygroundHint {
-    static let url = "http://api.playground.test/hello"
+    static let host = "api.playground.test"
+    static let url = "http://\(host)/hello"
 
-    static func command(proxy: String) -> String { "curl -x http://\(proxy) \(url)" }
+    /// Whether the command below would reach the playground's API: some upstream of the configuration leads there.
+    static func leadsThere(_ settings: Configuration, api: String) -> Bool {
+        guard case .upstream(let route) = RouteExplanation(settings, method: "GET", url: url) else {
+            return false
+        }
+        return route.destination.hasSuffix("//\(api)")
+    }
 
-    static func fields(_ proxy: String, _ page: String?) -> Logger.Metadata {
-        var fields: Logger.Metadata = ["try": "\(command(proxy: proxy))"]
+    /// - Parameter users: of `proxy.users`.
+    static func command(proxy: String, users: some Collection<String> = []) -> String {
+        let user = users.min().map { "--proxy-user \($0):PASSWORD " } ?? ""
+        return "curl -x http://\(proxy) \(user)\(url)"
+    }
+
+    static func fields(_ proxy: String, _ page: String?, _ settings: Configuration) -> Logger.Metadata {
+        var fields: Logger.Metadata = ["try": "\(command(proxy: proxy, users: settings.proxy.users.keys))"]
         if let page { fields["page"] = "http://\(page)/" }
         return fields
     }
 
     /// - Parameter page: where the administration listens, if it does.
-    static func text(proxy: String, page: String?) -> String {
+    static func text(proxy: String, page: String?, _ settings: Configuration) -> String {
         let more = page.map { "The page, with sign-ins to try: http://\($0)/\n\n" } ?? ""
         return """
             The playground is on. This program sends no token, and the API wants one:
 
-                \(command(proxy: proxy))
+                \(command(proxy: proxy, users: settings.proxy.users.keys))
 
             \(more)
 

@@ -26,6 +26,18 @@ struct WhyCommand: ParsableCommand {
     @Flag(help: "Exit with 0 also when the request would be refused.")
     var exitZero = false
 
+    func validate() throws {
+        if method == "CONNECT" {
+            throw ValidationError(
+                "why answers for requests that can carry a token, and a tunnel carries none: "
+                    + "`heimdallr-proxy check` lists where CONNECT may lead")
+        }
+        guard url.lowercased().hasPrefix("http://") || url.lowercased().hasPrefix("https://") else {
+            let place = method.contains("://") ? method : url.contains("://") ? "http://HOST/PATH" : "http://\(url)"
+            throw ValidationError("write the method, then the whole URL: heimdallr-proxy why GET \(place)")
+        }
+    }
+
     func run() throws {
         try options.report(
             "/why?method=\(PercentEncoding.uri.encode(method))&url=\(PercentEncoding.uri.encode(url))",

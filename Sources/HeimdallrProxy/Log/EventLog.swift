@@ -44,7 +44,9 @@ enum EventLog {
             fields["reason"] = "\(error)"
             if let url = last?.url { fields["url"] = "\(url)" }
             if let cause = last?.cause { fields["cause"] = "\(cause)" }
-            if let retryAfter = error.retryAfter { fields["retry_in"] = .stringConvertible(LogSeconds(retryAfter)) }
+            if let retryAfter = error.retryAfter, retryAfter > .zero {
+                fields["retry_in"] = .stringConvertible(LogSeconds(roundingUp: retryAfter))
+            }
             fields["what_to_do"] = "\(Advice(client.status()).sentence(for: error))"
             logger.warning("no token from the token endpoint", metadata: fields)
         case .loginFailed(let error):

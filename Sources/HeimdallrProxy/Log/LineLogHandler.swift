@@ -1,4 +1,5 @@
 import Logging
+import Reactor
 
 /// Sends what is logged to a `LogWriter`, a line each.
 struct LineLogHandler: LogHandler {

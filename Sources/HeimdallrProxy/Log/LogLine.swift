@@ -1,4 +1,5 @@
 import Logging
+import Reactor
 import WireText
 
 /// One line of the log, as people read it or as programs do.

@@ -1,5 +1,6 @@
 import Dispatch
 import Logging
+import Reactor
 import Synchronization
 
 /// Writes finished lines to standard error from a thread of its own, so that no caller ever waits for a terminal, a

@@ -120,19 +120,7 @@ enum ProcessIdentity {
     static var user: UInt32 { geteuid() }
 }
 
-/// Seconds and nanoseconds since 1970, UTC. clock_gettime(2).
-struct WallTime: Sendable, Equatable {
-    var seconds: Int
-    var nanoseconds: Int
-
-    static var now: WallTime {
-        var time = timespec()
-        unsafe clock_gettime(CLOCK_REALTIME, &time)
-        return WallTime(seconds: time.tv_sec, nanoseconds: time.tv_nsec)
-    }
-}
-
-/// A file descriptor that belongs to somebody else, to write to.
+/// A file descriptor to write to, which other code owns and closes.
 struct OutputDescriptor: Sendable {
     let number: Int32
 
@@ -151,7 +139,7 @@ struct OutputDescriptor: Sendable {
             if written >= 0 {
                 start += written
             } else if errno == EAGAIN {
-                // Whoever shares the terminal may have made it non-blocking.
+                // Another program on the same terminal may have made it non-blocking.
                 var interest = pollfd(fd: number, events: Int16(POLLOUT), revents: 0)
                 _ = unsafe poll(&interest, 1, 1000)
             } else if errno != EINTR {
@@ -225,7 +213,7 @@ struct SystemCallError: Error {
     var sentence: String { unsafe String(cString: strerror(number)) }
 }
 
-/// A connected descriptor that belongs to somebody else, to read from.
+/// A connected descriptor to read from, which other code owns and closes.
 private struct InputDescriptor {
     let number: Int32
 

@@ -89,7 +89,7 @@ extension Problem {
         "Send an absolute target (http://HOST/PATH) or a Host field.", closes: true)
     static let unknownHost = Problem(
         403, "http_request_denied", "no-upstream", "No upstream for this host",
-        "The configuration names no upstream for this host. Add it under `upstreams`, or set "
+        "The configuration names no upstream for this host and port. Add it under `upstreams`, or set "
             + "`proxy.unmatched: forward`.")
     static let notCovered = Problem(
         403, "http_request_denied", "not-covered", "No rule for this path or method",
@@ -275,6 +275,27 @@ extension Problem {
         guard fault != .other else { return other }
         let advice = fault.advice(.upstream)
         return advice.prefix(1).uppercased() + advice.dropFirst() + "."
+    }
+
+    /// Of a tunnel, where no upstream of the configuration is involved.
+    init(tunnel error: TransportError) {
+        switch error.kind {
+        case .nameNotResolved:
+            self.init(
+                502, "dns_error", "dns", "The host's name can't be resolved", "Check the host that CONNECT names.",
+                closes: true)
+        case .connectionRefused:
+            self.init(
+                502, "connection_refused", "connection-refused", "The other end refuses connections",
+                "Check that something listens at the host and port that CONNECT names.", closes: true)
+        case .connectionFailed:
+            self.init(
+                502, "destination_ip_unroutable", "unreachable", "The other end can't be reached",
+                "Check the network between here and the host that CONNECT names.", closes: true)
+        case .connectionTimedOut: self = .tunnelTimeout
+        default:
+            self.init(error)
+        }
     }
 
     static let malformedResponse = Problem(

@@ -5,7 +5,8 @@ import WireText
 /// Writes a `Problem` as an HTTP answer: `Proxy-Status` (RFC 9209) and a problem+json body (RFC 9457).
 enum ProblemAnswer {
     static func append(
-        _ problem: Problem, to output: inout ByteBuffer, client: String?, upstream: String?, requestID: [UInt8]? = nil,
+        _ problem: Problem, to output: inout ByteBuffer, of connection: ServerConnection, client: String?,
+        upstream: String?, requestID: [UInt8]? = nil,
         isHead: Bool, closes: Bool
     ) {
         var members: [JSON.Member] = [
@@ -26,7 +27,9 @@ enum ProblemAnswer {
         output.append(decimal: UInt64(problem.status))
         output.append(byte: UInt8(ascii: " "))
         output.append(ReasonPhrase.of(problem.status))
-        output.append("\r\nProxy-Status: heimdallr-proxy; error=")
+        output.append("\r\n")
+        connection.appendDate(to: &output)
+        output.append("Proxy-Status: heimdallr-proxy; error=")
         output.append(Array(problem.error.utf8))
         output.append("\r\nContent-Type: application/problem+json\r\nCache-Control: no-store\r\n")
         if problem.status == 407 {

@@ -101,7 +101,7 @@ struct Exchange {
 
     /// Whom the request waits for, and so for how long.
     enum Patience: Equatable {
-        /// Nobody, or somebody who keeps time.
+        /// Nothing, or something with a deadline of its own.
         case none
         /// A wrong password's refusal is due.
         case guess

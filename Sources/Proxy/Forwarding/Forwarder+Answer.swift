@@ -5,7 +5,7 @@ import HTTPServer
 import Heimdallr
 import Reactor
 
-// What comes back from the upstream, and what of it the client sees.
+// The upstream's answer, and what the client gets of it.
 extension Forwarder {
     // MARK: Head
 

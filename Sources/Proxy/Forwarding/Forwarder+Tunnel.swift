@@ -34,7 +34,7 @@ extension Forwarder {
             try join(result.get())
         } catch {
             report(error)
-            fail(error.kind == .connectionTimedOut ? .tunnelTimeout : Problem(error))
+            fail(Problem(tunnel: error))
         }
     }
 

@@ -24,7 +24,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         var handedOver = LoopTime(nanoseconds: 0)
         /// The upstream waits for our next turn.
         var isYielding = false
-        /// The upstream waits for the client to take what there is.
+        /// The upstream waits until the client has taken what it was sent.
         var isPaused = false
         var dialAttempt: DialAttempt?
         var tunnel: Tunnel?
@@ -156,7 +156,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
 
     // MARK: Token
 
-    /// Whoever has a token that is only suspect waits no longer than this for a new one.
+    /// A request that has a token, though a suspect one, waits no longer than this for a new one.
     private static let suspectWait = Duration.seconds(2)
 
     /// The wait is a task of its own: the loop goes on, and a client that leaves cancels nothing but its place.
@@ -281,7 +281,8 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         let before = connection.outputCount
         connection.write {
             ProblemAnswer.append(
-                problem, to: &$0, client: rules?.settings.client, upstream: rules?.name, requestID: requestID,
+                problem, to: &$0, of: connection, client: rules?.settings.client, upstream: rules?.name,
+                requestID: requestID,
                 isHead: isHead, closes: !keeps)
         }
         current.ledger.bytesSent = UInt64(connection.outputCount - before)

@@ -20,7 +20,7 @@ struct TurnShare {
         guard turn == self.turn else {
             self.turn = turn
             start = now.nanoseconds
-            // Whoever comes late in a long turn is put off, once: its place is in front of the next one.
+            // A connection that comes late in a long turn is put off, once: its place is in front of the next one.
             isPutOff = !isPutOff && now.nanoseconds &- turn.nanoseconds >= Self.turn
             return !isPutOff
         }

@@ -119,7 +119,7 @@ extension RouteTable.Rules {
         judgesPaths = hasPaths
     }
 
-    /// Chooses by path (with or without its query), method and caller; `nil`: whoever asks fits.
+    /// Chooses by path (with or without its query), method and caller; `nil`: every caller fits.
     func match(path: Span<UInt8>, method: Span<UInt8>, caller: Caller?) -> RouteTable.Match {
         if judgesPaths, PathRules.isAmbiguous(path) { return .ambiguousPath }
         var isForOthers = false

@@ -263,7 +263,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
     private func write() {
         while let carrier, !isDeaf {
             if machine.wantsUpload, !isUploadPaused, output.count <= Self.lowWater {
-                // Whoever sends as fast as the upstream takes it lets others have their turn.
+                // A client that sends as fast as the upstream takes it must let others have their turn.
                 guard hasShareLeft else { return goOnNextTurn() }
                 pull()
                 guard self.carrier != nil else { return }

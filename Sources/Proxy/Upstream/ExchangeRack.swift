@@ -8,7 +8,7 @@ final class ExchangeRack {
     private var received = InlineArray<8, ByteBuffer> { _ in ByteBuffer() }
     private var receivedCount = 0
     private var piece = ByteBuffer()
-    /// More than this are not kept: as many as were needed at once would stay for ever.
+    /// No more than this are kept, or the most that were ever needed at once would stay for ever.
     private static let maxFree = 256
 
     init(loop: EventLoop) { self.loop = loop }
@@ -20,7 +20,7 @@ final class ExchangeRack {
         if free.count < Self.maxFree { free.append(exchange) }
     }
 
-    // Lent out and given back empty, so that whoever uses one within another's use just gets a new one.
+    // Lent out and given back empty: one that is asked for while another is in use is a new one.
 
     func lendReceived(_ buffer: inout ByteBuffer) {
         guard receivedCount > 0 else { return }

@@ -1,6 +1,6 @@
 /// Where in a page a point lies, as far as it has to be known to put something in there. Fed with the scalars of our own
 /// literals alone, never with what is put in.
-struct HTMLPlace {
+struct HTMLContext {
     private enum State: Equatable {
         case text
         /// Behind `<` or `</`, in the name of a tag.

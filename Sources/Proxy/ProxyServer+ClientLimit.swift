@@ -7,7 +7,7 @@ extension ProxyServer {
 
     /// How many clients are served at once: `max_connections`, or what the limit of file descriptors allows, two for
     /// each. Past it clients wait; without a descriptor for the upstream they would fail.
-    public static func places(_ settings: ProxySettings) -> Int {
+    public static func clientLimit(_ settings: ProxySettings) -> Int {
         min(settings.maxConnections, max(1, (DescriptorLimit.current - reserve) / 2))
     }
 }
