@@ -83,6 +83,7 @@ public struct Advice {
         case .unknownTokenType(let type):
             "if the API takes such a token as Bearer, write `treat_as_bearer: [\(type)]`; else this server's tokens can't "
                 + "be used"
+        case .notBound: "switch DPoP on for this client at the server, or leave `dpop` out"
         case .notAnAccessToken:
             "write `requested_token_type: access_token`, or ask who runs the server for an exchange that gives access "
                 + "tokens"

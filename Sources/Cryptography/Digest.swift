@@ -4,13 +4,26 @@ import CLibcrypto
 public enum Digest {
     /// SHA-256 of FIPS 180-4, 32 bytes. EVP_Digest(3).
     public static func sha256(_ bytes: [UInt8]) throws(CryptographyError) -> [UInt8] {
+        var result = Result<[UInt8], CryptographyError>.success([])
+        unsafe bytes.withUnsafeBytes { bytes in
+            do throws(CryptographyError) { result = .success(try unsafe sha256(bytes)) } catch {
+                result = .failure(error)
+            }
+        }
+        return try result.get()
+    }
+
+    /// The same of a secret, which leaves no copy.
+    public static func sha256(_ bytes: SecretBytes) throws(CryptographyError) -> [UInt8] {
+        try unsafe bytes.withUnsafeBytes { bytes throws(CryptographyError) in try unsafe sha256(bytes) }
+    }
+
+    private static func sha256(_ input: UnsafeRawBufferPointer) throws(CryptographyError) -> [UInt8] {
         var code: Int32 = 0
         let digest = unsafe [UInt8](unsafeUninitializedCapacity: 32) { buffer, initialized in
             unsafe buffer.initialize(repeating: 0)
             var size: UInt32 = 32
-            code = unsafe bytes.withUnsafeBytes { input in
-                unsafe EVP_Digest(input.baseAddress, input.count, buffer.baseAddress, &size, EVP_sha256(), nil)
-            }
+            code = unsafe EVP_Digest(input.baseAddress, input.count, buffer.baseAddress, &size, EVP_sha256(), nil)
             initialized = 32
         }
         try Libcrypto.check("EVP_Digest", code)

@@ -33,20 +33,29 @@ public struct Challenge: Sendable, Equatable {
         return nil
     }
 
-    /// Whether a 401 with these fields says that the token is at fault (RFC 6750, section 3.1): no challenge at all, or a
-    /// Bearer one without an error or with `invalid_token`.
-    public static func refuseToken(_ values: [[UInt8]]) -> Bool {
+    /// The schemes that tokens are presented with, as `scheme` has them.
+    public static let bearer = "bearer"
+    public static let dpop = "dpop"
+
+    /// Whether a 401 with these fields says that the token is at fault (RFC 6750, section 3.1; RFC 9449, section 7.1): no
+    /// challenge at all, or one of the token's scheme without an error or with `invalid_token`.
+    public static func refuseToken(_ values: [[UInt8]], of scheme: String = bearer) -> Bool {
         guard !values.isEmpty else { return true }
         return parse(values)?.contains { challenge in
-            guard challenge.scheme == "bearer" else { return false }
+            guard challenge.scheme == scheme else { return false }
             let error = challenge.value(of: "error")
             return error == nil || error == "invalid_token"
         } ?? false
     }
 
-    /// Whether a Bearer one among them has the error `invalid_token`.
-    public static func sayInvalidToken(_ values: [[UInt8]]) -> Bool {
-        (parse(values) ?? []).contains { $0.scheme == "bearer" && $0.value(of: "error") == "invalid_token" }
+    /// Whether one of that scheme among them has the error `invalid_token`.
+    public static func sayInvalidToken(_ values: [[UInt8]], of scheme: String = bearer) -> Bool {
+        (parse(values) ?? []).contains { $0.scheme == scheme && $0.value(of: "error") == "invalid_token" }
+    }
+
+    /// Whether a DPoP one among them has the error `use_dpop_nonce` (RFC 9449, section 9).
+    public static func wantNonce(_ values: [[UInt8]]) -> Bool {
+        (parse(values) ?? []).contains { $0.scheme == dpop && $0.value(of: "error") == "use_dpop_nonce" }
     }
 
     /// All challenges of one answer's fields, in order: several in one field, several fields.

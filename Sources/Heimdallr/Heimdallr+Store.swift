@@ -6,7 +6,7 @@ extension Heimdallr {
         var record: TokenRecord?
         var fault: String?
         do {
-            record = try await store.load(client: name)
+            record = try await stored()
         } catch {
             fault = Self.sentence(for: error)
         }
@@ -23,6 +23,15 @@ extension Heimdallr {
         }
     }
 
+    /// The record with the key that its token is bound to.
+    private func stored() async throws -> TokenRecord? {
+        guard var record = try await store.load(client: name) else { return nil }
+        if let binding = exchange.binding { return await binding.takingUp(record) }
+        // Bound to a key, it is no Bearer token.
+        if record.dpopKey != nil { record.accessToken = nil }
+        return record
+    }
+
     /// A disk that comes back, or a file that somebody has mended, must not need a restart.
     /// - Returns: whether there is no sense in trying again.
     private func loadAgain() async -> Bool {
@@ -30,7 +39,7 @@ extension Heimdallr {
         guard (try? await gate.acquire()) != nil else { return true }
         defer { gate.release() }
         do {
-            let record = try await store.load(client: name)
+            let record = try await stored()
             let wallClock = clock.wallClock()
             apply { $0.reloaded(record, now: $1, wallClock: wallClock, random: clock.random) }
             return true
@@ -43,7 +52,7 @@ extension Heimdallr {
     func lookAgain() async {
         guard (try? await gate.acquire()) != nil else { return }
         defer { gate.release() }
-        guard let record = try? await store.load(client: name) else { return }
+        guard let record = try? await stored() else { return }
         let wallClock = clock.wallClock()
         apply { $0.looked(record, now: $1, wallClock: wallClock, random: clock.random) }
     }
@@ -60,7 +69,7 @@ extension Heimdallr {
     func whatIsStored(_ kind: TokenLifeCycle.FetchKind) async -> Stored {
         let revision = look { $0.revision }
         do {
-            guard let record = try await store.load(client: name), record.revision > revision else {
+            guard let record = try await stored(), record.revision > revision else {
                 return .nothingNew
             }
             return .newer(record)
@@ -83,7 +92,7 @@ extension Heimdallr {
     /// - Returns: what went wrong.
     func save(_ record: TokenRecord) async -> String? {
         do {
-            try await store.save(record, client: name)
+            try await store.save(exchange.binding?.completed(record) ?? record, client: name)
             return nil
         } catch {
             return Self.sentence(for: error)

@@ -67,9 +67,11 @@ public final class Heimdallr: Sendable {
         self.clock = clock
         self.onTokenRequest = onTokenRequest
         let directory = EndpointDirectory(configuration: configuration, httpClient: httpClient, clock: clock)
+        let binding: DPoPBinding?
+        if let setting = configuration.dpop { binding = try DPoPBinding(setting, wallClock: clock.wallClock) } else { binding = nil }
         exchange = TokenExchange(
             configuration: configuration, credentials: credentials, grant: grant, parser: parser,
-            httpClient: httpClient, directory: directory)
+            httpClient: httpClient, directory: directory, binding: binding)
         issuerKeys = IssuerKeys(directory: directory, clock: clock, timeout: configuration.timeout)
         let policy = TokenPolicy(
             defaultExpiresIn: configuration.defaultExpiresIn, defaultTokenType: configuration.defaultTokenType,
@@ -153,8 +155,7 @@ public final class Heimdallr: Sendable {
     public func authenticate(
         _ request: inout HeimdallrHTTPRequest, waiting limit: Duration = .seconds(30)
     ) async throws(HeimdallrError) {
-        let token = try await accessToken(waiting: limit)
-        authenticator.authenticate(&request, with: token)
+        put(try await accessToken(waiting: limit), on: &request)
     }
 
     /// What `token` looks like on a request of this client: which header field or query parameter. For programs with

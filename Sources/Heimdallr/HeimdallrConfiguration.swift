@@ -1,7 +1,7 @@
 internal import WireText
 
 /// The settings of one OAuth client. `Heimdallr.init` checks them and throws `HeimdallrConfigurationError`.
-public struct HeimdallrConfiguration: Sendable, Equatable {
+public struct HeimdallrConfiguration: Sendable {
     /// The authorization server's issuer identifier, exactly as the server writes it. Endpoints that are not set here
     /// come from its metadata (RFC 8414, OpenID Connect Discovery). An https:// URL without a query; http:// with
     /// `allowPlaintext`.
@@ -47,6 +47,8 @@ public struct HeimdallrConfiguration: Sendable, Equatable {
     public var refreshBefore = Duration.seconds(60)
     /// How long one token request may take, from connect to the last byte of the answer.
     public var timeout = Duration.seconds(10)
+    /// Binds tokens to a key (RFC 9449), so that nobody else can use them. `nil`: Bearer tokens.
+    public var dpop: DPoPSetting?
     /// Allows the password grant and the implicit grant, which RFC 9700 advises against.
     public var allowDeprecated = false
     /// Allows http:// for the issuer and the endpoints; without it not even loopback is allowed.
@@ -161,6 +163,8 @@ public enum HeimdallrConfigurationError: Error, Sendable, Hashable, CustomString
     case malformedHeader(String)
     /// `authorizationDetails` can't be sent: why.
     case malformedAuthorizationDetails(String)
+    /// No name of a signature algorithm that there is a key for (RFC 7518 section 3.1): that name.
+    case unknownAlgorithm(String)
     /// A time that is too short: the setting's name. Only `refreshBefore` may be zero.
     case notPositive(String)
 
@@ -175,6 +179,8 @@ public enum HeimdallrConfigurationError: Error, Sendable, Hashable, CustomString
         case .reservedHeader(let name): "the header \(name) is the protocol's own and can't be set"
         case .malformedHeader(let name): "the header \(name) is not a valid header field"
         case .malformedAuthorizationDetails(let reason): "the authorization details can't be sent: \(reason)"
+        case .unknownAlgorithm(let name):
+            "\(name) is no signature algorithm: it is RS256, PS256, ES256, ES384 or EdDSA"
         case .notPositive(let name): "\(name) must be greater than zero"
         }
     }

@@ -85,7 +85,7 @@ public enum TokenEndpointFault: Error, Sendable, Hashable, CustomStringConvertib
         case .redirect, .secret: true
         case .answer(let error):
             switch error {
-            case .noTokenType, .unknownTokenType, .notAnAccessToken, .badAccessToken, .badRefreshToken: true
+            case .noTokenType, .unknownTokenType, .notBound, .notAnAccessToken, .badAccessToken, .badRefreshToken: true
             case .emptyBody, .notJSON, .notAnObject, .noAccessToken, .alreadyExpired: false
             }
         case .refused(let error):

@@ -30,18 +30,20 @@ import Testing
         #expect(try await folder.store().load(client: "nobody") == nil)
     }
 
-    @Test("a record from before there were logins is read")
-    func earlierFormat() async throws {
+    @Test(
+        "a record of an earlier layout is read: from before there were logins, and before there were bound tokens",
+        arguments: [(UInt8(1), 3), (2, 1)])
+    func earlierFormat(format: UInt8, added: Int) async throws {
         let folder = try FileStoreFolder()
         let record = FileStoreFolder.record()
         try await folder.store().save(record, client: "billing")
         let key = try SealingKey(SecretBytes([UInt8](repeating: 1, count: 32)))
         let context = Array("heimdallr-proxy token record of billing".utf8)
-        let plain = try SealedBytes.open(try folder.bytes(), format: 2, context: context, key: key)
-        // What the new format has added is two marks for nothing.
-        let bytes = plain.withSpan { span in span.indices.map { span[$0] }.dropLast(2) }
+        let plain = try SealedBytes.open(try folder.bytes(), format: 3, context: context, key: key)
+        // What was added since is marks for nothing.
+        let bytes = plain.withSpan { span in span.indices.map { span[$0] }.dropLast(added) }
         try folder.overwrite(
-            with: try SealedBytes.seal(SecretBytes(Array(bytes)), format: 1, context: context, key: key))
+            with: try SealedBytes.seal(SecretBytes(Array(bytes)), format: format, context: context, key: key))
         #expect(try await folder.store().load(client: "billing")?.refreshToken == record.refreshToken)
     }
 

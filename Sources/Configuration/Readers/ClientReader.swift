@@ -11,6 +11,7 @@ struct ClientReader {
         reader.readRequest()
         reader.readShown(grant)
         reader.readLifetime()
+        reader.readDPoP()
         section.finish()
         if let grant { reader.checkGrant(grant) }
         reader.checkEndpoints()

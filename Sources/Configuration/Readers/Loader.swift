@@ -155,7 +155,7 @@ struct Loader {
             : "or write " + diagnostics.spelling(of: "open", in: "proxy", as: "true")
     }
 
-    private func checkClients(_ section: Section) {
+    private mutating func checkClients(_ section: Section) {
         let names = configuration.clients.map(\.name)
         for upstream in upstreams {
             guard let client = upstream.settings.client, clientPositions[client] == nil else { continue }
@@ -165,9 +165,33 @@ struct Loader {
                 "\(upstream.path).client: there is no client \"\(Section.shown(client))\" under `clients`"
                     + (near.isEmpty ? ": add it, or leave `client` out to forward unsigned" : near))
         }
+        bindTokens()
         checkLogins(section)
         for name in names where !upstreams.contains(where: { $0.settings.client == name }) {
             diagnostics.warn(clientPositions[name] ?? .whole, "clients.\(name): no upstream uses this client")
+        }
+    }
+
+    /// Tokens that are bound to a key go into Authorization with a scheme of their own, and nowhere else (RFC 9449, section
+    /// 7.1).
+    private mutating func bindTokens() {
+        let bound = Set(configuration.clients.filter { $0.dpop != .off }.map(\.name))
+        for (index, upstream) in upstreams.enumerated() {
+            guard let client = upstream.settings.client, bound.contains(client),
+                index < configuration.upstreams.count
+            else { continue }
+            configuration.upstreams[index].provesPossession = true
+            for injection in upstream.settings.injections where injection.takesToken {
+                if case .header(let name, let scheme, _) = injection, name.lowercased() == "authorization",
+                    scheme.lowercased() == "bearer" || scheme.lowercased() == "dpop"
+                {
+                    continue
+                }
+                diagnostics.error(
+                    upstream.position,
+                    "\(upstream.path): the client \"\(client)\" has `dpop`, and such tokens go into Authorization only: "
+                        + "leave `header`, `scheme` and `query` out for the token, or `dpop` there")
+            }
         }
     }
 

@@ -18,6 +18,14 @@ public struct ClientSettings: Sendable, Equatable {
         case none
     }
     public enum BasicEncoding: String, Sendable, Equatable, CaseIterable { case form, percent, raw }
+    /// RFC 9449.
+    public enum DPoP: Sendable, Equatable {
+        case off
+        /// By a key that the proxy makes and keeps with the tokens.
+        case ownKey
+        /// - Parameter algorithm: `nil`: the JWK's own, or the usual one of the key's kind.
+        case key(SecretSource, algorithm: String?)
+    }
     /// RFC 9126.
     public enum PushedAuthorization: String, Sendable, Equatable, CaseIterable { case auto, off, required }
 
@@ -60,6 +68,7 @@ public struct ClientSettings: Sendable, Equatable {
     public var timeout = Duration.seconds(10)
     public var proxy = NextProxy.none
     public var tls = TLSSettings()
+    public var dpop = DPoP.off
     public var allowDeprecated = false
     public var allowPlaintext = false
     public var labels: [NameValue] = []

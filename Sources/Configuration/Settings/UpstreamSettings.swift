@@ -24,6 +24,8 @@ public struct UpstreamSettings: Sendable, Equatable {
     public var injections: [Injection] = []
     /// Only requests in which the program put this text get what `injections` says, in its place.
     public var placeholder: String?
+    /// The client's tokens are bound to a key: each request gets a proof (RFC 9449).
+    public var provesPossession = false
     public var onExisting = OnExisting.replace
     public var onUnauthorized = OnUnauthorized.replay
     public var maxReplayBytes = 64 * 1024

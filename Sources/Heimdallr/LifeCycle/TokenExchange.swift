@@ -8,6 +8,8 @@ struct TokenExchange: Sendable {
     let parser: any OAuthAccessTokenParser
     let httpClient: any HeimdallrHTTPClient
     let directory: EndpointDirectory
+    /// `nil`: Bearer tokens.
+    let binding: DPoPBinding?
     let trace = ExchangeTrace()
 
     /// A request ready to go, and what must not be seen of it.
@@ -18,6 +20,10 @@ struct TokenExchange: Sendable {
         var grantType: String
         /// The refresh token that was handed in, where the grant is one.
         var seed: Secret?
+        /// What it was made of, before the client authenticated.
+        var form: [FormParameter]
+        /// The key of its DPoP proof.
+        var key: DPoPKey?
     }
 
     /// What every grant sends, the client's authentication included; secrets are read now.
@@ -49,9 +55,25 @@ struct TokenExchange: Sendable {
         let own = [FormParameter("grant_type", grantType)] + form.filter { $0.name != "grant_type" }
         var url = endpoint
         if url == nil { url = try await tokenEndpoint() }
-        let request = try await authenticated(own + fixedParameters(beside: own, sendsScope: sendsScope))
-        return Prepared(
-            request: message(request, to: url ?? ""), secrets: request.secrets, grantType: grantType)
+        return try await prepare(
+            own + fixedParameters(beside: own, sendsScope: sendsScope), to: url ?? "", grantType: grantType)
+    }
+
+    /// - Parameter form: all but the client's authentication.
+    private func prepare(
+        _ form: [FormParameter], to url: String, grantType: String
+    ) async throws(TokenEndpointFault) -> Prepared {
+        let request = try await authenticated(form)
+        var prepared = Prepared(
+            request: message(request, to: url), secrets: request.secrets, grantType: grantType, form: form)
+        guard let binding else { return prepared }
+        try await readingSecrets {
+            let key = try await binding.key()
+            prepared.key = key
+            prepared.request.headers.append(
+                try binding.proof(by: key, method: prepared.request.method, url: url, token: nil))
+        }
+        return prepared
     }
 
     private func tokenEndpoint() async throws(TokenEndpointFault) -> String {
@@ -115,15 +137,39 @@ struct TokenExchange: Sendable {
     func perform(_ prepared: Prepared, hiding secrets: [Secret], wallClock: @Sendable () -> Int64) async
         -> TokenLifeCycle.Outcome
     {
+        var prepared = prepared
         trace.note(prepared.request)
         do {
-            let response = try await httpClient.send(prepared.request)
+            var response = try await httpClient.send(prepared.request)
+            if let binding {
+                binding.note(response, from: prepared.request.url)
+                if isNonceWanted(response), binding.nonce(for: prepared.request.url) != nil {
+                    // Nothing has been spent (RFC 9449 section 8): the same once more, with everything made anew that
+                    // may be used once.
+                    do throws(TokenEndpointFault) {
+                        prepared = try await prepare(
+                            prepared.form, to: prepared.request.url, grantType: prepared.grantType)
+                    } catch {
+                        return .fault(error, retryAfter: nil)
+                    }
+                    response = try await httpClient.send(prepared.request)
+                    binding.note(response, from: prepared.request.url)
+                }
+            }
             if response.status == 404 { directory.doubt() }
-            return read(response, hiding: prepared.secrets + secrets, wallClock: wallClock())
+            let outcome = read(response, hiding: prepared.secrets + secrets, wallClock: wallClock())
+            guard let key = prepared.key, case .response(var answer) = outcome else { return outcome }
+            answer.binding = key
+            return .response(answer)
         } catch {
             directory.doubt()
             return .fault(.network(error as? HeimdallrHTTPClientError ?? .other), retryAfter: nil)
         }
+    }
+
+    private func isNonceWanted(_ response: HeimdallrHTTPResponse) -> Bool {
+        (400..<500).contains(response.status)
+            && refusal(in: response, hiding: [])?.code.rawValue == DPoPNonce.error
     }
 
     /// Judges by status and body; the content type is not trusted either way.

@@ -15,9 +15,11 @@ struct AuthorizationRequest: Sendable {
     ///   - fixed: what the configuration adds: scope, audience, resource and the like.
     ///   - wantsIDToken: a `nonce` is sent, and has to come back in the id token. The implicit grant needs one (OpenID
     ///     Connect Core section 3.2.2.1).
+    ///   - keyThumbprint: of the key that the code is to be bound to (RFC 9449 section 10).
     /// - Throws: `CryptographyError` when there is no randomness.
     init(
-        _ method: LoginMethod, client: String, redirectURI: String, fixed: [FormParameter], wantsIDToken: Bool
+        _ method: LoginMethod, client: String, redirectURI: String, fixed: [FormParameter], wantsIDToken: Bool,
+        keyThumbprint: String? = nil
     ) throws(CryptographyError) {
         state = try Self.random()
         responseType = method == .implicit ? "token" : "code"
@@ -34,6 +36,7 @@ struct AuthorizationRequest: Sendable {
                 FormParameter("code_challenge_method", "S256"),
             ]
         }
+        if let keyThumbprint, method == .browser { parameters.append(FormParameter("dpop_jkt", keyThumbprint)) }
         if wantsIDToken {
             let nonce = try Self.random()
             self.nonce = nonce

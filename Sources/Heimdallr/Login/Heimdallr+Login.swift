@@ -38,10 +38,13 @@ extension Heimdallr {
         let metadata = try? await exchange.directory.metadata()
         let request: AuthorizationRequest
         do {
+            let thumbprint = try await exchange.binding?.key().thumbprint()
             request = try AuthorizationRequest(
                 method, client: exchange.credentials.identifier, redirectURI: redirectURI,
                 fixed: exchange.fixedParameters(beside: [], sendsScope: true),
-                wantsIDToken: exchange.configuration.scope.contains("openid"))
+                wantsIDToken: exchange.configuration.scope.contains("openid"), keyThumbprint: thumbprint)
+        } catch let error as SecretProviderError {
+            throw .endpoint(.secret(error))
         } catch {
             throw .noRandomness
         }

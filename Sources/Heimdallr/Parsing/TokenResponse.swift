@@ -1,6 +1,6 @@
 /// A successful answer of a token endpoint, as it was sent: RFC 6749 section 5.1. What is missing in the answer is
 /// missing here, too: `Heimdallr` fills it in. Prints as `<redacted>`.
-public struct TokenResponse: Sendable, Equatable, Redacted {
+public struct TokenResponse: Sendable, Redacted {
     /// `access_token`. Later refused unless it is one or more bytes from 0x21 to 0x7E.
     public var accessToken: Secret
     /// `token_type`; only Bearer is used, and what `HeimdallrConfiguration.treatAsBearer` names.
@@ -23,6 +23,8 @@ public struct TokenResponse: Sendable, Equatable, Redacted {
         set { members = SecretMembers(newValue) }
     }
     var members: SecretMembers
+    /// The key of the request's DPoP proof.
+    var binding: DPoPKey?
 
     /// For a parser of your own: the parameters are the properties of the same names.
     public init(
@@ -38,6 +40,15 @@ public struct TokenResponse: Sendable, Equatable, Redacted {
         members = SecretMembers(extra)
         self.refreshTokenExpiresIn = refreshTokenExpiresIn
         self.idToken = idToken
+    }
+}
+
+/// Answers with the same content are equal, whatever key their request was proved with.
+extension TokenResponse: Equatable {
+    public static func == (one: TokenResponse, other: TokenResponse) -> Bool {
+        one.accessToken == other.accessToken && one.tokenType == other.tokenType && one.expiresIn == other.expiresIn
+            && one.refreshToken == other.refreshToken && one.refreshTokenExpiresIn == other.refreshTokenExpiresIn
+            && one.idToken == other.idToken && one.scope == other.scope && one.members == other.members
     }
 }
 
@@ -59,6 +70,8 @@ public enum TokenResponseError: Error, Sendable, Hashable, CustomStringConvertib
     case noTokenType
     /// `token_type` is neither Bearer nor in `treatAsBearer`: what the server wrote, made printable.
     case unknownTokenType(String)
+    /// `token_type` is not DPoP, though the request had a proof (RFC 9449 section 5): the server does not bind tokens.
+    case notBound
     /// `token_type` is `N_A`: what was issued is no access token (RFC 8693 section 2.2.1).
     case notAnAccessToken
     /// `expires_in` says that the token has expired already.
@@ -74,6 +87,9 @@ public enum TokenResponseError: Error, Sendable, Hashable, CustomStringConvertib
         case .badRefreshToken: "the refresh_token is not a string of printable ASCII"
         case .noTokenType: "the answer has no token_type; default_token_type can supply it"
         case .unknownTokenType(let type): "the token_type is \"\(type)\", not Bearer; treat_as_bearer can name it"
+        case .notBound:
+            "the token_type is not DPoP: the server does not bind tokens for this client; switch that on there, or leave "
+                + "out dpop"
         case .notAnAccessToken:
             "the token_type is N_A: what was issued is no access token; requested_token_type can ask for one"
         case .alreadyExpired: "the token had expired when it came"

@@ -16,12 +16,40 @@ extension Heimdallr {
         _ request: HeimdallrHTTPRequest, waiting limit: Duration = .seconds(30),
         send: nonisolated(nonsending) (HeimdallrHTTPRequest) async throws -> HeimdallrHTTPResponse
     ) async throws -> HeimdallrHTTPResponse {
-        try await authenticateRequest(
-            request, to: Self.resource(ofURL: request.url), waiting: limit, put: { $0.put(on: &$1) }, send: send
-        ) { response in
-            guard response.status == 401 else { return nil }
-            return response.headers.filter { ASCII.equalIgnoringCase($0.name, "WWW-Authenticate") }.map(\.value)
+        try await withToken(for: Self.resource(ofURL: request.url), waiting: limit) { token in
+            var signed = request
+            put(token, on: &signed)
+            let answer = try await send(signed)
+            guard token.binding != nil, let binding = exchange.binding else { return answer }
+            binding.note(answer, from: request.url)
+            guard let values = Self.challenges(answer), Challenge.wantNonce(values.map { Array($0.utf8) }),
+                answer.header(DPoPNonce.field) != nil
+            else { return answer }
+            // The resource has not looked at the token (RFC 9449 section 9).
+            signed = request
+            put(token, on: &signed)
+            let second = try await send(signed)
+            binding.note(second, from: request.url)
+            return second
+        } challenges: {
+            Self.challenges($0)
         }
+    }
+
+    private static func challenges(_ answer: HeimdallrHTTPResponse) -> [String]? {
+        guard answer.status == 401 else { return nil }
+        return answer.headers.filter { ASCII.equalIgnoringCase($0.name, "WWW-Authenticate") }.map(\.value)
+    }
+
+    /// The token, and the proof where it is bound to a key.
+    func put(_ token: AccessToken, on request: inout HeimdallrHTTPRequest) {
+        authenticator.authenticate(&request, with: token)
+        guard let key = token.binding, let binding = exchange.binding else { return }
+        request.headers.removeAll { ASCII.equalIgnoringCase($0.name, "DPoP") }
+        let (method, url) = (request.method, request.url)
+        // Without randomness or memory the request goes without, and is refused.
+        guard let proof = try? binding.proof(by: key, method: method, url: url, token: token) else { return }
+        request.headers.append(proof)
     }
 
     /// Sends a request of any type with a token on it, and once more with a new one where the resource answers 401
@@ -67,14 +95,26 @@ extension Heimdallr {
         send: nonisolated(nonsending) (RequestCredential) async throws -> Answer,
         challenges: (Answer) -> [String]?
     ) async throws -> Answer {
+        try await withToken(for: resource, waiting: limit) { token in
+            try await send(authenticator.credential(for: token))
+        } challenges: {
+            challenges($0)
+        }
+    }
+
+    nonisolated(nonsending) private func withToken<Answer>(
+        for resource: String, waiting limit: Duration,
+        send: nonisolated(nonsending) (AccessToken) async throws -> Answer,
+        challenges: (Answer) -> [String]?
+    ) async throws -> Answer {
         let token = try await token(for: resource, waiting: limit)
-        let answer = try await send(authenticator.credential(for: token))
+        let answer = try await send(token)
         guard judge(challenges(answer), of: token, at: resource, isReplay: false) else { return answer }
         // Where no other token can be had, the answer is the one that there is.
         guard let fresh = try? await accessToken(for: resource, insteadOf: token, before: clock.now() + limit) else {
             return answer
         }
-        let second = try await send(authenticator.credential(for: fresh))
+        let second = try await send(fresh)
         _ = judge(challenges(second), of: fresh, at: resource, isReplay: true)
         return second
     }
@@ -100,8 +140,10 @@ extension Heimdallr {
             return false
         }
         // Another scheme, or another fault: that says nothing about the token.
-        guard Challenge.refuseToken(values) else { return false }
-        return refused(token, by: resource, saysInvalid: Challenge.sayInvalidToken(values), isReplay: isReplay)
+        let scheme = token.binding == nil ? Challenge.bearer : Challenge.dpop
+        guard Challenge.refuseToken(values, of: scheme) else { return false }
+        return refused(
+            token, by: resource, saysInvalid: Challenge.sayInvalidToken(values, of: scheme), isReplay: isReplay)
     }
 
     /// Scheme and authority of an absolute URL.

@@ -60,7 +60,9 @@ public struct ResourceRequestAuthenticatorHTTPHeader: ResourceRequestAuthenticat
     /// The header field with scheme and token.
     public func credential(for token: AccessToken) -> RequestCredential {
         guard let scheme, !scheme.isEmpty else { return .header(name: name, value: token.value) }
-        return .header(name: name, value: Secret("\(scheme) ", before: token.value.bytes))
+        // One that is bound to a key says so (RFC 9449 section 7.1).
+        let shown = token.binding != nil && ASCII.equalIgnoringCase(scheme, "Bearer") ? "DPoP" : scheme
+        return .header(name: name, value: Secret("\(shown) ", before: token.value.bytes))
     }
 }
 

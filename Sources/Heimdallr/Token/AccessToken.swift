@@ -13,12 +13,13 @@ public struct AccessToken: Sendable, Redacted {
         let refreshToken: Secret?
         let scope: [String]
         let members: SecretMembers
+        let binding: DPoPKey?
         let generation: UInt64
         let wasAccepted = Atomic<Bool>(false)
 
         init(
             value: Secret, type: String, issuedAt: ContinuousClock.Instant, expiresAt: ContinuousClock.Instant,
-            refreshToken: Secret?, scope: [String], members: SecretMembers
+            refreshToken: Secret?, scope: [String], members: SecretMembers, binding: DPoPKey?
         ) {
             self.value = value
             self.type = type
@@ -27,6 +28,7 @@ public struct AccessToken: Sendable, Redacted {
             self.refreshToken = refreshToken
             self.scope = scope
             self.members = members
+            self.binding = binding
             generation = Self.generations.add(1, ordering: .relaxed).newValue
         }
 
@@ -46,17 +48,19 @@ public struct AccessToken: Sendable, Redacted {
 
     init(
         value: Secret, type: String = "Bearer", issuedAt: ContinuousClock.Instant, expiresAt: ContinuousClock.Instant,
-        refreshToken: Secret?, scope: [String], members: SecretMembers
+        refreshToken: Secret?, scope: [String], members: SecretMembers, binding: DPoPKey? = nil
     ) {
         storage = Storage(
             value: value, type: type, issuedAt: issuedAt, expiresAt: expiresAt, refreshToken: refreshToken,
-            scope: scope, members: members)
+            scope: scope, members: members, binding: binding)
     }
 
     /// The token itself: bytes from 0x21 to 0x7E only, so that it can't end a header line.
     public var value: Secret { storage.value }
-    /// The scheme to present it with: `Bearer`, however the server spelt it.
+    /// The scheme to present it with: `Bearer` or `DPoP`, however the server spelt it.
     public var type: String { storage.type }
+    /// The key that each request with it needs a proof of (RFC 9449); `nil`: whoever has it may use it.
+    public var binding: DPoPKey? { storage.binding }
     /// When the token was asked for. Its life counts from here.
     public var issuedAt: ContinuousClock.Instant { storage.issuedAt }
     /// When the token expires; it must not be used from then on.

@@ -10,10 +10,10 @@ struct StoredRecord: Sendable {
         self.stamp = stamp
     }
 
-    /// Version of the layout below: add one when the layout changes.
-    static let format: UInt8 = 2
-    /// Written before there were logins; still read.
-    private static let formatWithoutLogins: UInt8 = 1
+    /// Of the layout below. Whoever changes the layout counts on.
+    static let format: UInt8 = 3
+    /// Earlier layouts, which are still read: before there were bound tokens, and before there were logins.
+    private static let earlierFormats: [UInt8] = [2, 1]
 
     /// What a record belongs to. Sealed for one client, it can't be passed off as another's.
     private static func context(_ client: String) -> [UInt8] {
@@ -44,23 +44,23 @@ struct StoredRecord: Sendable {
             $0.integer(UInt64(bitPattern: $1.issuedAt))
             $0.integer(UInt64(bitPattern: $1.expiresAt))
         }
+        writer.optional(record.dpopKey) { $0.secret($1) }
         return try SealedBytes.seal(writer.finish(), format: Self.format, context: Self.context(client), key: key)
     }
 
     /// - Throws: `CryptographyError.seal`
     init(sealed: [UInt8], client: String, key: SealingKey) throws(CryptographyError) {
+        var format = Self.format
         let plain: SecretBytes
-        var hasLogins = true
         do throws(CryptographyError) {
-            plain = try SealedBytes.open(sealed, format: Self.format, context: Self.context(client), key: key)
-        } catch CryptographyError.seal(.format(found: Self.formatWithoutLogins, _)) {
-            hasLogins = false
-            plain = try SealedBytes.open(
-                sealed, format: Self.formatWithoutLogins, context: Self.context(client), key: key)
+            plain = try SealedBytes.open(sealed, format: format, context: Self.context(client), key: key)
+        } catch CryptographyError.seal(.format(let found, _)) where Self.earlierFormats.contains(found) {
+            format = found
+            plain = try SealedBytes.open(sealed, format: format, context: Self.context(client), key: key)
         }
         let stored = plain.withSpan { span -> StoredRecord? in
             var reader = RecordReader(count: span.count)
-            return try? reader.record(span, hasLogins: hasLogins)
+            return try? reader.record(span, format: format)
         }
         // It was sealed with this key for this client, so only a fault of ours can have made it.
         guard let stored else { throw .seal(.damaged) }
@@ -69,10 +69,10 @@ struct StoredRecord: Sendable {
 
     /// An upper bound of its size in bytes, so that the writer's buffer never moves.
     private var size: Int {
-        192 + (record.accessToken?.count ?? 0) + (record.refreshToken?.count ?? 0)
+        208 + (record.accessToken?.count ?? 0) + (record.refreshToken?.count ?? 0)
             + record.scope.reduce(0) { $0 + 8 + $1.utf8.count } + Self.size(of: .object(record.extra))
             + (stamp.boot?.count ?? 0) + (record.signIn?.idToken?.count ?? 0)
-            + (record.signIn?.name?.utf8.count ?? 0)
+            + (record.signIn?.name?.utf8.count ?? 0) + (record.dpopKey?.count ?? 0)
     }
 
     private static func size(of value: JSONValue) -> Int {
@@ -165,7 +165,7 @@ private struct RecordReader {
 
     init(count: Int) { self.count = count }
 
-    mutating func record(_ span: Span<UInt8>, hasLogins: Bool) throws(Unreadable) -> StoredRecord {
+    mutating func record(_ span: Span<UInt8>, format: UInt8) throws(Unreadable) -> StoredRecord {
         var record = TokenRecord(
             revision: try integer(span), accessToken: nil, issuedAt: 0, expiresAt: 0, refreshToken: nil)
         record.issuedAt = Int64(bitPattern: try integer(span))
@@ -184,7 +184,7 @@ private struct RecordReader {
             stamp.boot = boot
         }
         stamp.isSynchronized = try flag(span)
-        if hasLogins {
+        if format >= 2 {
             if try flag(span) {
                 var signIn = SignIn()
                 if try flag(span) { signIn.idToken = try secret(span) }
@@ -197,6 +197,7 @@ private struct RecordReader {
                     issuedAt: issuedAt, expiresAt: Int64(bitPattern: try integer(span)))
             }
         }
+        if format >= 3, try flag(span) { record.dpopKey = try secret(span) }
         guard position == count else { throw Unreadable() }
         return StoredRecord(record, stamp)
     }

@@ -18,18 +18,23 @@ struct TokenPolicy: Sendable {
     ) throws(TokenResponseError) -> AccessToken {
         guard Self.isPresentable(response.accessToken) else { throw .badAccessToken }
         guard let type = response.tokenType ?? defaultTokenType else { throw .noTokenType }
+        let isBound = response.binding != nil
         guard
-            ASCII.equalIgnoringCase(type, "Bearer")
-                || treatAsBearer.contains(where: { ASCII.equalIgnoringCase($0, type) })
+            isBound
+                ? ASCII.equalIgnoringCase(type, "DPoP")
+                : ASCII.equalIgnoringCase(type, "Bearer")
+                    || treatAsBearer.contains(where: { ASCII.equalIgnoringCase($0, type) })
         else {
             if ASCII.equalIgnoringCase(type, "N_A") { throw .notAnAccessToken }
             let secrets = [response.accessToken, response.refreshToken, response.idToken].compactMap { $0 }
+            if isBound { throw .notBound }
             throw .unknownTokenType(ServerText.sanitize(type, hiding: secrets))
         }
         return AccessToken(
-            value: response.accessToken, type: "Bearer", issuedAt: askedAt,
+            value: response.accessToken, type: isBound ? "DPoP" : "Bearer", issuedAt: askedAt,
             expiresAt: askedAt + lifetime(response.expiresIn), refreshToken: response.refreshToken ?? refreshToken,
-            scope: response.scope ?? requestedScope, members: response.members)
+            scope: response.scope ?? requestedScope, members: response.members,
+            binding: response.binding)
     }
 
     private func lifetime(_ seconds: Double?) -> Duration {

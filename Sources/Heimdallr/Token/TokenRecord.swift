@@ -40,6 +40,11 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
     public var signIn: SignIn?
     /// How long the refresh token lives; `nil`: the server has not said.
     public var refreshTokenLife: RefreshTokenLife?
+    /// The private key that the tokens are bound to (RFC 9449), in a form of this library's own; `nil`: they are not, or
+    /// the key lies elsewhere.
+    public var dpopKey: Secret?
+    /// That key, or the one that lies elsewhere, ready for use.
+    var binding: DPoPKey?
 
     /// From when to when a refresh token is good.
     public struct RefreshTokenLife: Sendable, Equatable {
@@ -61,7 +66,7 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
     public init(
         revision: UInt64, accessToken: Secret?, issuedAt: Int64, expiresAt: Int64, refreshToken: Secret?,
         scope: [String] = [], extra: [String: JSONValue] = [:], signIn: SignIn? = nil,
-        refreshTokenLife: RefreshTokenLife? = nil
+        refreshTokenLife: RefreshTokenLife? = nil, dpopKey: Secret? = nil
     ) {
         self.revision = revision
         self.accessToken = accessToken
@@ -72,6 +77,7 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
         members = SecretMembers(extra)
         self.signIn = signIn
         self.refreshTokenLife = refreshTokenLife
+        self.dpopKey = dpopKey
     }
 
     /// Parts of a second are cut off the token's life, never added.
@@ -82,6 +88,7 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
             revision: revision, accessToken: token.value, issuedAt: wallClock - age, expiresAt: wallClock + left,
             refreshToken: token.refreshToken, scope: token.scope)
         members = token.members
+        binding = token.binding
     }
 
     /// The token as of now, or `nil` when it has expired, or when the wall clock stands before the time of issue: then
@@ -92,8 +99,9 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
         let left = min(expiresAt.subtractingSaturated(wallClock), TokenPolicy.maxLifetime.components.seconds)
         let age = min(wallClock.subtractingSaturated(issuedAt), TokenPolicy.maxLifetime.components.seconds)
         return AccessToken(
-            value: accessToken, issuedAt: now - .seconds(age), expiresAt: now + .seconds(left),
-            refreshToken: refreshToken, scope: scope, members: members)
+            value: accessToken, type: binding == nil ? "Bearer" : "DPoP", issuedAt: now - .seconds(age),
+            expiresAt: now + .seconds(left),
+            refreshToken: refreshToken, scope: scope, members: members, binding: binding)
     }
 }
 
@@ -101,5 +109,15 @@ extension Int64 {
     fileprivate func subtractingSaturated(_ other: Int64) -> Int64 {
         let (value, overflow) = subtractingReportingOverflow(other)
         return overflow ? (self < other ? .min : .max) : value
+    }
+}
+
+/// Records with the same content are equal; a key that is ready for use adds nothing to it.
+extension TokenRecord {
+    public static func == (one: TokenRecord, other: TokenRecord) -> Bool {
+        one.revision == other.revision && one.accessToken == other.accessToken && one.issuedAt == other.issuedAt
+            && one.expiresAt == other.expiresAt && one.refreshToken == other.refreshToken && one.scope == other.scope
+            && one.members == other.members && one.signIn == other.signIn
+            && one.refreshTokenLife == other.refreshTokenLife && one.dpopKey == other.dpopKey
     }
 }

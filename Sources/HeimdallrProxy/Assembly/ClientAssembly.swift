@@ -56,6 +56,11 @@ struct ClientAssembly {
         configuration.treatAsBearer = settings.treatAsBearer
         configuration.refreshBefore = settings.refreshBefore
         configuration.timeout = settings.timeout
+        switch settings.dpop {
+        case .off: break
+        case .ownKey: configuration.dpop = .ownKey
+        case .key(let key, let algorithm): configuration.dpop = .key(provider(key), algorithm: algorithm)
+        }
         configuration.allowDeprecated = settings.allowDeprecated
         configuration.allowPlaintext = settings.allowPlaintext
         return configuration

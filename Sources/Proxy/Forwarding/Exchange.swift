@@ -69,6 +69,9 @@ struct Exchange {
     private(set) var state = State.judged
     private(set) var isResent = false
     private(set) var isReplayed = false
+    /// The 401 that is held only wants a nonce.
+    private var wantsNonce = false
+    private(set) var hasNonce = false
     /// How often its token expired before it could be sent.
     private var renewals = 0
     private static let maxRenewals = 3
@@ -238,9 +241,10 @@ struct Exchange {
 
     /// - Parameters:
     ///   - isTokenRefused: a 401 that a newer token may cure (rule 7).
+    ///   - wantsNonce: a 401 that the nonce in it may cure.
     ///   - canSendAgain: the body so far is still at hand.
     mutating func judge(
-        _ answer: borrowing ResponseHead, isTokenRefused: Bool, canSendAgain: Bool
+        _ answer: borrowing ResponseHead, isTokenRefused: Bool, wantsNonce: Bool = false, canSendAgain: Bool
     ) -> Verdict {
         if answer.isInterim {
             if answer.status == 100, case .asked(var asked) = state {
@@ -250,6 +254,11 @@ struct Exchange {
             return request.isHTTP10 ? .dropInterim : .forwardInterim
         }
         if answer.status == 101 { return request.offersUpgrade ? .switchProtocols : .refuse(.unaskedUpgrade) }
+        if wantsNonce, !hasNonce, canSendAgain {
+            self.wantsNonce = true
+            state = .refused(HeldAnswer(copy answer))
+            return .hold
+        }
         if isTokenRefused, request.replaysUnauthorized, !isReplayed, canSendAgain {
             state = .refused(HeldAnswer(copy answer))
             return .hold
@@ -329,6 +338,8 @@ struct Exchange {
         case resend
         /// A new token, and once more.
         case replay
+        /// The same once more, with the nonce.
+        case sendWithNonce
         /// Nothing was sent: a current token, and on with it.
         case renew
         /// Nothing was sent: once more, over HTTP/1.1.
@@ -342,6 +353,11 @@ struct Exchange {
     mutating func ended(_ error: TransportError?, canSendAgain: Bool) -> Ending {
         switch state {
         case .refused:
+            if wantsNonce {
+                wantsNonce = false
+                hasNonce = true
+                return .sendWithNonce
+            }
             isReplayed = true
             return .replay
         case .answered, .switched: return error == nil ? .complete : .cut

@@ -10,13 +10,14 @@ extension Forwarder {
     // MARK: Head
 
     func upstreamAnswered(_ answer: borrowing ResponseHead) -> Bool {
-        let isSuspect = isTokenSuspect(answer)
-        if answer.status == 401, !isSuspect, isPersonNeeded(answer) {
+        let wantsNonce = takesNonce(answer)
+        let isSuspect = !wantsNonce && isTokenSuspect(answer)
+        if answer.status == 401, !isSuspect, !wantsNonce, isPersonNeeded(answer) {
             let client = current.upstream?.rules.settings.client ?? ""
             return refuse(Problem(.needsAuthentication, client: client, signIn: shard.observer.signIn))
         }
         let verdict = current.exchange.judge(
-            answer, isTokenRefused: isSuspect, canSendAgain: connection.canRewindBody)
+            answer, isTokenRefused: isSuspect, wantsNonce: wantsNonce, canSendAgain: connection.canRewindBody)
         switch verdict {
         case .forward: writeHead(answer)
         case .forwardInterim: writeInterim(answer)
@@ -46,7 +47,7 @@ extension Forwarder {
         let isReplay = current.exchange.isReplayed
         switch answer.status {
         case 401:
-            guard let saysInvalid = Self.tokenRefusal(answer) else { return false }
+            guard let saysInvalid = Self.tokenRefusal(answer, of: token) else { return false }
             return upstream.refused(token, saysInvalid: saysInvalid, isReplay: isReplay)
         case 101, 200..<500: upstream.accepted(token, isReplay: isReplay)
         // What comes before a server has looked at the token says nothing.
@@ -57,23 +58,19 @@ extension Forwarder {
 
     /// The token is refused, and its session is over: nobody is helped by the 401 who can be told to sign in.
     private func isPersonNeeded(_ answer: borrowing ResponseHead) -> Bool {
-        guard current.token != nil, current.exchange.request.replaysUnauthorized,
+        guard let token = current.token, current.exchange.request.replaysUnauthorized,
             current.upstream?.client?.awaitsPerson == true
         else { return false }
-        return Self.tokenRefusal(answer) != nil
+        return Self.tokenRefusal(answer, of: token) != nil
     }
 
-    /// Rule 7: no challenge at all, or a Bearer one without an error or with `invalid_token` (RFC 6750, section 3.1).
+    /// Rule 7: no challenge at all, or one of the token's scheme without an error or with `invalid_token` (RFC 6750, section 3.1).
     /// `nil`: something else is amiss; else whether it says `invalid_token`.
-    private static func tokenRefusal(_ answer: borrowing ResponseHead) -> Bool? {
-        let line = answer.bytes
-        let bytes = line.span
-        var values: [[UInt8]] = []
-        for field in answer.fields where field.known == .wwwAuthenticate {
-            values.append(Array(bytes[field.value].text.utf8))
-        }
-        guard Challenge.refuseToken(values) else { return nil }
-        return Challenge.sayInvalidToken(values)
+    private static func tokenRefusal(_ answer: borrowing ResponseHead, of token: AccessToken) -> Bool? {
+        let values = challenges(answer)
+        let scheme = token.binding == nil ? Challenge.bearer : Challenge.dpop
+        guard Challenge.refuseToken(values, of: scheme) else { return nil }
+        return Challenge.sayInvalidToken(values, of: scheme)
     }
 
     /// The answer must not reach the client: ends the exchange and says so instead.

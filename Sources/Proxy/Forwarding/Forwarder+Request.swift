@@ -42,6 +42,9 @@ extension Forwarder: UpstreamExchangeDelegate {
         }
         writeCredentials(entries, upstream, to: &output)
         var isSigned = true
+        if let token = current.token, let key = token.binding {
+            isSigned = writeProof(by: key, of: token, upstream, destination, to: &output)
+        }
         if let signer, let target { isSigned = writeSignature(signer, target, upstream, to: &output) }
         if let offer = current.admitted.upgrade {
             output.append("Connection: Upgrade\r\nUpgrade: ")

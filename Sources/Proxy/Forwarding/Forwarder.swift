@@ -140,8 +140,8 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
                 current.ledger.injection = rules.injection.tokens.isEmpty ? .injected : .kept
                 break
             }
-            if rules.settings.onUnauthorized == .replay {
-                current.exchange.request.replaysUnauthorized = true
+            current.exchange.request.replaysUnauthorized = rules.settings.onUnauthorized == .replay
+            if rules.settings.onUnauthorized == .replay || rules.settings.provesPossession {
                 connection.keepBody(upTo: rules.settings.maxReplayBytes)
             }
             guard let token = upstream.currentToken() else {
@@ -219,7 +219,9 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         guard let upstream = current.upstream, let destination = current.admitted.destination else {
             return fail(.internalError)
         }
-        if current.exchange.isReplayed || current.exchange.isResent, !connection.rewindBody() {
+        if current.exchange.isReplayed || current.exchange.isResent || current.exchange.hasNonce,
+            !connection.rewindBody()
+        {
             return fail(Problem(TransportError(.internal, message: "a part of the request's body is gone")))
         }
         let request = UpstreamRequest(destination.origin, current.exchange.request, isFresh: fresh)
@@ -240,8 +242,9 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
     func ended(_ error: TransportError?, wasReused: Bool) {
         switch current.exchange.ended(error, canSendAgain: wasReused && connection.canRewindBody) {
         case .complete: finish()
-        case .resend: sendAgain()
+        case .resend: sendAgain(fresh: true)
         case .replay: waitForToken(insteadOf: current.token)
+        case .sendWithNonce: sendAgain(fresh: false)
         case .renew: current.token == nil ? fail(.noCredential) : waitForToken()
         case .sendByHTTP1:
             current.upstream?.noteLackOfHTTP2(connection.now)
@@ -251,14 +254,14 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         }
     }
 
-    /// On a fresh connection. The first try took its time: a token that has expired or been rejected meanwhile is not
+    /// - Parameter fresh: on a connection of its own. The first try took its time: a token that has expired or been rejected meanwhile is not
     /// sent again (rule 1).
-    private func sendAgain() {
+    private func sendAgain(fresh: Bool) {
         if current.token != nil, let upstream = current.upstream {
             guard let token = upstream.currentToken() else { return waitForToken() }
             current.token = token
         }
-        send(fresh: true)
+        send(fresh: fresh)
     }
 
     // MARK: The end

@@ -48,6 +48,7 @@ struct InjectionRules: Sendable {
     let tokens: EntrySet
     private let parameters: EntrySet
     private let ownFields: FieldNames
+    private let provesPossession: Bool
     private let onExisting: UpstreamSettings.OnExisting
     /// `nil`: every request gets them.
     private let placeholder: Placeholder?
@@ -69,15 +70,19 @@ struct InjectionRules: Sendable {
         all = entries { _ in true }
         tokens = entries(\.takesToken)
         parameters = entries(\.isQuery)
-        ownFields = FieldNames(places.flatMap(\.fields))
+        provesPossession = settings.provesPossession
+        ownFields = FieldNames(places.flatMap(\.fields) + (provesPossession ? [Self.proof] : []))
         onExisting = settings.onExisting
         placeholder = settings.placeholder.map { Placeholder($0) }
     }
 
+    private static let proof = Array("dpop".utf8)
+
     /// Fields of the program's that `entries` stand in for.
     func fields(_ entries: EntrySet) -> FieldNames {
         if entries == all { return ownFields }
-        return FieldNames(places.indices.flatMap { entries.contains(index: $0) ? places[$0].fields : [] })
+        let proof = provesPossession && !entries.isDisjoint(with: tokens) ? [Self.proof] : []
+        return FieldNames(places.indices.flatMap { entries.contains(index: $0) ? places[$0].fields : [] } + proof)
     }
 
     func hasParameters(_ entries: EntrySet) -> Bool { !entries.isDisjoint(with: parameters) }

@@ -29,6 +29,8 @@ final class Upstream {
     /// By the entries of `inject`: the token as it goes onto a request, made once per token. Empty: not made.
     private var tokenValues: [Secret?] = []
     private var credentialGeneration: UInt64 = 0
+    /// What its servers want in proofs.
+    var nonces = NonceList()
     /// What the client's token is judged by here.
     let resource: String
     /// The newest token that was taken, as this loop has seen it.

@@ -1,0 +1,130 @@
+internal import Cryptography
+import Synchronization
+internal import WireText
+
+/// How a client proves that its tokens are its own: RFC 9449.
+public enum DPoPSetting: Sendable {
+    /// By a P-256 key that is made when it is first needed, and lies in the store's record with the tokens.
+    case ownKey
+    /// By a key that somebody keeps: PEM or JWK, asked for before each token request. `algorithm` by its JOSE name;
+    /// `nil`: the JWK's own, or the usual one of the key's kind.
+    case key(any SecretProvider, algorithm: String?)
+}
+
+/// The key and the nonces of one client. Any thread.
+final class DPoPBinding: Sendable {
+    private let source: SigningKeySource?
+    private let wallClock: @Sendable () -> Int64
+    private let state = Mutex<State>(State())
+
+    private struct State {
+        var own: DPoPKey?
+        var read: DPoPKey?
+        /// By the address that gave it; the oldest first.
+        var nonces: [(address: String, nonce: String)] = []
+    }
+
+    private static let maxNonces = 8
+
+    /// - Parameter wallClock: seconds since 1970.
+    /// - Throws: `HeimdallrConfigurationError.unknownAlgorithm`
+    init(_ setting: DPoPSetting, wallClock: @escaping @Sendable () -> Int64) throws(HeimdallrConfigurationError) {
+        self.wallClock = wallClock
+        switch setting {
+        case .ownKey: source = nil
+        case .key(let provider, let name):
+            var algorithm: SigningAlgorithm?
+            if let name {
+                algorithm = SigningAlgorithm(rawValue: name)
+                guard algorithm != nil else { throw .unknownAlgorithm(name) }
+            }
+            source = SigningKeySource(provider, algorithm: algorithm)
+        }
+    }
+
+    /// The key for the next token request.
+    /// - Throws: `SecretProviderError`, or what the provider throws.
+    func key() async throws -> DPoPKey {
+        guard let source else { return try ownKey() }
+        let (key, algorithm) = try await source.current()
+        return state.withLock { state in
+            if let read = state.read, read.key === key, read.algorithm == algorithm { return read }
+            let made = DPoPKey(key, algorithm)
+            state.read = made
+            return made
+        }
+    }
+
+    private func ownKey() throws -> DPoPKey {
+        try state.withLock { state in
+            if let own = state.own { return own }
+            do {
+                let key = try SigningKey.generate()
+                let made = DPoPKey(key, try key.algorithm())
+                state.own = made
+                return made
+            } catch {
+                throw SecretProviderError("a DPoP key can't be made: \(error)")
+            }
+        }
+    }
+
+    /// A proof for a request to `url`, with the newest nonce of that server.
+    /// - Throws: `SecretProviderError`
+    func proof(
+        by key: DPoPKey, method: String, url: String, token: AccessToken?
+    ) throws(SecretProviderError) -> HeimdallrHTTPField {
+        let proof = try key.proof(method: method, url: url, token: token, nonce: nonce(for: url), now: wallClock())
+        return HeimdallrHTTPField(name: "DPoP", secret: proof)
+    }
+
+    // MARK: Records
+
+    /// A record as it goes to the store: with the key, unless somebody else keeps that.
+    func completed(_ record: TokenRecord) -> TokenRecord {
+        guard source == nil, let own = state.withLock({ $0.own }), let exported = try? own.exported() else {
+            return record
+        }
+        var record = record
+        record.dpopKey = exported
+        return record
+    }
+
+    /// A record as it came from the store: its token gets the key it is bound to, and the client goes on with that key.
+    /// Without one, the access token is of no use; the refresh token may be.
+    func takingUp(_ record: TokenRecord) async -> TokenRecord {
+        var record = record
+        if source != nil {
+            record.binding = try? await key()
+        } else if let exported = record.dpopKey, let key = try? DPoPKey(exported: exported) {
+            let kept = state.withLock { state in
+                if let own = state.own, (try? own.thumbprint()) == (try? key.thumbprint()) { return own }
+                state.own = key
+                return key
+            }
+            record.binding = kept
+        }
+        if record.binding == nil { record.accessToken = nil }
+        return record
+    }
+
+    // MARK: Nonces
+
+    func nonce(for url: String) -> String? {
+        let address = Heimdallr.resource(ofURL: url)
+        return state.withLock { state in state.nonces.first { $0.address == address }?.nonce }
+    }
+
+    /// Servers send a new one with any answer (RFC 9449 section 8.2).
+    func note(_ response: HeimdallrHTTPResponse, from url: String) {
+        guard let value = response.header(DPoPNonce.field), let nonce = DPoPNonce.read(Array(value.utf8).span) else {
+            return
+        }
+        let address = Heimdallr.resource(ofURL: url)
+        state.withLock { state in
+            state.nonces.removeAll { $0.address == address }
+            if state.nonces.count >= Self.maxNonces { state.nonces.removeFirst() }
+            state.nonces.append((address, nonce))
+        }
+    }
+}

@@ -1,0 +1,76 @@
+import CurlTransport
+import HTTPMessage
+import HTTPServer
+import Heimdallr
+import Reactor
+
+// Tokens that are bound to a key: RFC 9449, sections 7 to 9.
+extension Forwarder {
+    /// A proof for this request alone.
+    /// - Returns: whether there is one.
+    func writeProof(
+        by key: DPoPKey, of token: AccessToken, _ upstream: Upstream, _ destination: Destination,
+        to output: inout ByteBuffer
+    ) -> Bool {
+        let host = hostField(upstream, destination)
+        let method = connection.withHead { head, bytes in bytes[head.method].text }
+        var address = ByteBuffer()
+        address.append(Array(destination.origin.scheme.rawValue.utf8))
+        address.append("://")
+        address.append(host)
+        connection.withHead { _, bytes in writePath(upstream, bytes, to: &address) }
+        let url = address.bytes.text
+        let nonce = upstream.nonces.newest(of: host)
+        guard let proof = try? key.proof(method: method, url: url, token: token, nonce: nonce) else { return false }
+        output.append("DPoP: ")
+        proof.withSpan { output.append($0) }
+        output.append("\r\n")
+        return true
+    }
+
+    /// Remembers the nonce that an answer brings.
+    /// - Returns: whether it is a 401 that only wants the nonce.
+    func takesNonce(_ answer: borrowing ResponseHead) -> Bool {
+        guard current.token?.binding != nil, let upstream = current.upstream,
+            let destination = current.admitted.destination
+        else { return false }
+        let line = answer.bytes
+        let bytes = line.span
+        var nonce: String?
+        for field in answer.fields where bytes[field.name].namesField(Self.nonceField) {
+            nonce = DPoPNonce.read(bytes[field.value])
+        }
+        guard let nonce else { return false }
+        upstream.nonces.note(nonce, of: hostField(upstream, destination))
+        return answer.status == 401 && Challenge.wantNonce(Self.challenges(answer))
+    }
+
+    private static let nonceField = Array(DPoPNonce.field.utf8)
+
+    static func challenges(_ answer: borrowing ResponseHead) -> [[UInt8]] {
+        let line = answer.bytes
+        let bytes = line.span
+        var values: [[UInt8]] = []
+        for field in answer.fields where field.known == .wwwAuthenticate {
+            values.append(Array(bytes[field.value].text.utf8))
+        }
+        return values
+    }
+}
+
+/// The newest nonce of each server of one upstream, of the last eight.
+struct NonceList {
+    private var entries: [(host: [UInt8], nonce: String)] = []
+    private static let limit = 8
+
+    func newest(of host: [UInt8]) -> String? { entries.first { $0.host == host }?.nonce }
+
+    mutating func note(_ nonce: String, of host: [UInt8]) {
+        if let index = entries.firstIndex(where: { $0.host == host }) {
+            entries[index].nonce = nonce
+        } else {
+            if entries.count >= Self.limit { entries.removeFirst() }
+            entries.append((host, nonce))
+        }
+    }
+}
