@@ -127,8 +127,8 @@ struct AsyncExchangeTests {
     @Test("a head that comes too slowly is 408, a body that stalls too, an idle connection is closed without a word")
     func deadlines() async throws {
         var settings = ServerSettings()
-        settings.headerTimeout = Timeout(.milliseconds(100))
-        settings.idleTimeout = Timeout(.milliseconds(200))
+        settings.headerTimeout = Timeout(.milliseconds(300))
+        settings.idleTimeout = Timeout(.seconds(2))
         try await withServer(settings: settings, respond: echo) { port in
             let slow = try await RawClient.connect(port: port)
             try await slow.send("GET / HTTP")

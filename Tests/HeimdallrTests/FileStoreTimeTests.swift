@@ -78,7 +78,7 @@ import Testing
     func lateSave() async throws {
         let folder = try FileStoreFolder()
         let clock = HeldClock()
-        let store = folder.store(lockPatience: .milliseconds(1), clock: clock.clock)
+        let store = folder.store(lockPatience: .milliseconds(300), clock: clock.clock)
         let lease = try await folder.store().lease(client: "billing")
         #expect(await storeFault { try await store.save(FileStoreFolder.record(), client: "billing") }?.kind == .busy)
         await lease?.release()
