@@ -107,7 +107,13 @@ public struct Advice {
     }
 
     private func sentence(for error: OAuthError) -> String {
-        switch error.code {
+        if client?.grantType == "github_app" {
+            return [408, 429].contains(error.status) || error.status >= 500
+                ? "wait; it is tried again by itself"
+                : "compare `client_id` (the app's id), `key`, `installation`, `repositories` and `permissions` with what "
+                    + "the app's settings at GitHub say"
+        }
+        return switch error.code {
         case .invalidClient: wrongSecret
         case .invalidGrant: wrongGrant
         case .invalidScope: "check `scope`"

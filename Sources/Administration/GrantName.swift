@@ -9,6 +9,7 @@ enum GrantName {
         case "urn:ietf:params:oauth:grant-type:device_code": "device code"
         case "urn:ietf:params:oauth:grant-type:token-exchange": "token exchange"
         case "urn:ietf:params:oauth:grant-type:jwt-bearer": "JWT bearer"
+        case "github_app": "GitHub App"
         case "urn:ietf:params:oauth:grant-type:saml2-bearer": "SAML bearer"
         default: type
         }
@@ -18,7 +19,8 @@ enum GrantName {
     static func short(_ type: String) -> String {
         let prefix = "urn:ietf:params:oauth:grant-type:"
         let name = type.dropFirst(prefix.count)
-        guard type.hasPrefix(prefix), ["device_code", "token-exchange", "jwt-bearer", "saml2-bearer"].contains(name) else {
+        guard type.hasPrefix(prefix), ["device_code", "token-exchange", "jwt-bearer", "saml2-bearer"].contains(name)
+        else {
             return type
         }
         return String(name)

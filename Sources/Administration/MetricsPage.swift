@@ -97,5 +97,11 @@ struct MetricsPage {
         }
         output.begin("heimdallr_token_waiters", .gauge, "Requests that wait for a token.")
         for status in clients { output.sample(["client": status.client], status.waiters) }
+        guard clients.contains(where: { $0.callers != nil }) else { return }
+        output.begin(
+            "heimdallr_callers", .gauge, "Callers whose own tokens are exchanged, as far as they are remembered.")
+        for status in clients {
+            if let callers = status.callers { output.sample(["client": status.client], callers) }
+        }
     }
 }

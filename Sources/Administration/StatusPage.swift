@@ -53,7 +53,7 @@ struct StatusPage {
                 .init("message", .string(reason)), .init("seconds_ago", JSON(status.sinceCause)),
             ])
         }
-        return .object([
+        var members: [JSON.Member] = [
             .init("client", .string(status.client)),
             .init("grant_type", .string(GrantName.short(status.grantType))),
             .init("issuer", JSON(client.issuer)),
@@ -74,7 +74,9 @@ struct StatusPage {
             .init("next_attempt_in_seconds", JSON(status.nextAttemptIn)),
             .init("waiters", .number(status.waiters)),
             .init("store_fault", JSON(status.storeFault)),
-        ])
+        ]
+        if let callers = status.callers { members.append(.init("callers", .number(callers))) }
+        return .object(members)
     }
 
     private func json(_ upstream: UpstreamTraffic) -> JSON {
@@ -180,6 +182,9 @@ struct StatusPage {
     private static func text(_ client: Readiness.Client) -> String {
         let status = client.status
         var text = "Client \(status.client) (\(GrantName.short(status.grantType))) \(status.state.inWords)\n"
+        if let callers = status.callers {
+            text += "  each caller's own token is exchanged; callers now: \(callers)\n"
+        }
         if let who = status.signedInAs { text += "  signed in: \(who)\n" }
         if let expiresIn = status.expiresIn { text += "  token expires in \(words(expiresIn))\n" }
         let shortfall = Shortfall(status)

@@ -9,6 +9,7 @@ extension Heimdallr {
         status.issuer = exchange.configuration.issuer
         status.lastAddress = facts.address
         status.ambiguousEncoding = facts.ambiguousEncoding
+        if let callers { status.note(callers.overview, now: now) }
         if status.expiresIn != nil { status.noteScope(wanted: exchange.configuration.scope) }
         return status
     }

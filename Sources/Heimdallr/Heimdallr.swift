@@ -18,6 +18,8 @@ public final class Heimdallr: Sendable {
     let gate = TokenRequestLimiter(limit: 1)
     let clock: HeimdallrClock
     let onTokenRequest: (@Sendable (TokenRequestReport) -> Void)?
+    /// `nil`: the client has a token of its own.
+    let callers: CallerClients?
     private let broadcast = EventBroadcast()
     private let state: Mutex<State>
 
@@ -68,9 +70,14 @@ public final class Heimdallr: Sendable {
         self.onTokenRequest = onTokenRequest
         let directory = EndpointDirectory(configuration: configuration, httpClient: httpClient, clock: clock)
         let binding: DPoPBinding?
-        if let setting = configuration.dpop { binding = try DPoPBinding(setting, wallClock: clock.wallClock) } else { binding = nil }
+        if let setting = configuration.dpop {
+            binding = try DPoPBinding(setting, wallClock: clock.wallClock)
+        } else {
+            binding = nil
+        }
         exchange = TokenExchange(
-            configuration: configuration, credentials: credentials, grant: grant, parser: parser,
+            configuration: configuration, credentials: credentials, grant: grant,
+            parser: (grant as? any OwnRequestGrant)?.parser ?? parser,
             httpClient: httpClient, directory: directory, binding: binding)
         issuerKeys = IssuerKeys(directory: directory, clock: clock, timeout: configuration.timeout)
         let policy = TokenPolicy(
@@ -79,7 +86,41 @@ public final class Heimdallr: Sendable {
         let settings = TokenLifeCycle.Settings(
             needs: grant.needs, policy: policy, refreshBefore: configuration.refreshBefore,
             patience: configuration.timeout + .seconds(5))
+        if let grant = grant as? TokenExchangeGrant, grant.isOfCallers {
+            var caller = settings
+            caller.refreshBefore = .zero
+            caller.triesUnasked = false
+            callers = CallerClients(
+                CallerClients.Blueprint(
+                    name: name, authenticator: authenticator, exchange: exchange, issuerKeys: issuerKeys,
+                    limiter: limiter, clock: clock, settings: caller, onTokenRequest: onTokenRequest), grant: grant)
+        } else {
+            callers = nil
+        }
         state = Mutex(State(lifeCycle: TokenLifeCycle(settings: settings)))
+    }
+
+    /// For one caller: nothing of it is kept but in memory.
+    init(
+        of blueprint: CallerClients.Blueprint, _ grant: TokenExchangeGrant, _ parser: any OAuthAccessTokenParser,
+        asked: @escaping @Sendable (TokenRequestReport) -> Void
+    ) {
+        name = blueprint.name
+        authenticator = blueprint.authenticator
+        store = OAuthAccessTokenMemoryStore()
+        var exchange = blueprint.exchange
+        exchange.grant = grant
+        exchange.parser = parser
+        self.exchange = exchange
+        issuerKeys = blueprint.issuerKeys
+        limiter = blueprint.limiter
+        clock = blueprint.clock
+        onTokenRequest = { report in
+            asked(report)
+            blueprint.onTokenRequest?(report)
+        }
+        callers = nil
+        state = Mutex(State(lifeCycle: TokenLifeCycle(settings: blueprint.settings)))
     }
 
     deinit {
@@ -121,6 +162,7 @@ public final class Heimdallr: Sendable {
     func waiting(
         _ begin: (inout TokenLifeCycle, UInt64, ContinuousClock.Instant) -> Void
     ) async throws(HeimdallrError) -> AccessToken {
+        if exchangesCallers { throw Self.callerWanted }
         let id = state.withLock { state in
             state.nextWaiter += 1
             return state.nextWaiter
@@ -182,6 +224,7 @@ public final class Heimdallr: Sendable {
     /// Forgets access and refresh token, in memory and in the store. The server is not asked: see `logOut(locally:)`.
     /// - Throws: what the store throws; in memory they are gone all the same.
     public func clearAccessToken() async throws {
+        callers?.forget()
         apply { $0.clear(now: $1, random: clock.random) }
         // Not cancellable halfway: what is forgotten in memory must not come back from the store.
         try await Task { [self] in
@@ -193,6 +236,7 @@ public final class Heimdallr: Sendable {
 
     /// The same for one who holds the gate.
     func forgetHoldingGate() async throws {
+        callers?.forget()
         apply { $0.clear(now: $1, random: clock.random) }
         try await store.remove(client: name)
     }
@@ -225,14 +269,17 @@ public final class Heimdallr: Sendable {
 
     // MARK: Beginning and ending
 
-    /// Gets a token before anybody asks: the one in the store if it is still good, else a new one. Returns at once.
+    /// Gets a token before anybody asks: the one in the store if it is still good, else a new one. Returns at once. Does
+    /// nothing where callers' own tokens are exchanged.
     public func start() {
+        guard !exchangesCallers else { return }
         apply { $0.start(now: $1, random: clock.random) }
     }
 
     /// Ends everything: whoever waits gets `HeimdallrError.stopped`, and event streams end. Call `drain(within:)`
     /// first, so that no refresh token is lost. Returns at once.
     public func shutdown() {
+        callers?.shutdown()
         apply { life, _ in life.stop() }
         broadcast.finish()
     }

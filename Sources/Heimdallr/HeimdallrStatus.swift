@@ -69,6 +69,8 @@ public struct HeimdallrStatus: Sendable, Equatable {
     /// The encoding of the last Basic credentials. `nil`: every encoding gives the same bytes, so it can't be the cause
     /// of a refusal.
     public var ambiguousEncoding: BasicEncoding?
+    /// Callers whose own tokens are exchanged, as far as they are remembered; `nil`: the client has a token of its own.
+    public var callers: Int?
 }
 
 extension HeimdallrStatus {

@@ -36,7 +36,7 @@ struct BadClientValueTests {
         ),
         (
             "grant_type: saml",
-            "5:17: clients.a.grant_type: write client_credentials, authorization_code, device_code, password, refresh_token, jwt-bearer, saml2-bearer, token-exchange or an extension grant's URI, not \"saml\""
+            "5:17: clients.a.grant_type: write client_credentials, authorization_code, device_code, password, refresh_token, jwt-bearer, saml2-bearer, token-exchange, github_app or an extension grant's URI, not \"saml\""
         ),
         ("grant_type: token-exchange", "2:3: clients.a: `grant_type: token-exchange` needs `subject_token`"),
         (

@@ -94,4 +94,27 @@ struct CallerTests {
         let found = problems("proxy: {users: \(users)}")
         #expect(found.contains { $0.contains(message) }, "\(found)")
     }
+
+    @Test("what callers bring is exchanged, so it can't be kept or refused")
+    func exchanged() throws {
+        func text(_ more: String) -> String {
+            """
+            clients:
+              a: {grant_type: token-exchange, token_endpoint: https://idp.example.com/t, client_id: a, subject_token: caller}
+            upstreams: [{host: a.example.com, client: a\(more)}]
+            """
+        }
+        let (configuration, warnings) = try good(text(", on_existing: replace"))
+        #expect(configuration.clients[0].exchange?.subject == .caller)
+        #expect(warnings == [])
+        let found = problems(text(", require_placeholder: dummy-token"))
+        #expect(found.count == 1 && found[0].contains("which a placeholder is not"), "\(found)")
+        for word in ["keep", "reject"] {
+            #expect(
+                problems(text(", on_existing: \(word)")) == [
+                    "c.yaml:3:43: upstreams[0].on_existing: the client a exchanges the program's own token "
+                        + "(`subject_token: caller`), so it can't be kept or refused: leave `on_existing` out"
+                ])
+        }
+    }
 }

@@ -8,8 +8,15 @@ import Testing
         var configuration = Configuration()
         configuration.variables = ["API_KEY", "HOME", "XDG_RUNTIME_DIR", "LC_ALL", "CREDENTIALS_DIRECTORY"]
         configuration.proxy.users = ["alice": .environment(name: "USER")]
+        var client = ClientSettings(name: "a")
+        client.assertion = .secret(.environment(name: "ASSERTION"))
+        client.exchange = ExchangeSettings(
+            subject: .secret(.environment(name: "SUBJECT")), subjectType: "", actor: .environment(name: "ACTOR"),
+            actorType: "")
+        configuration.clients = [client]
         let environment = [
-            "API_KEY": "1", "HOME": "/root", "XDG_RUNTIME_DIR": "/run", "LC_ALL": "C", "CREDENTIALS_DIRECTORY": "/c",
+            "ASSERTION": "1", "SUBJECT": "2", "ACTOR": "3", "API_KEY": "1", "HOME": "/root", "XDG_RUNTIME_DIR": "/run",
+            "LC_ALL": "C", "CREDENTIALS_DIRECTORY": "/c",
             "USER": "a secret for once", "HEIMDALLR_CLIENT_SECRT": "misspelled", "PATH": "/bin", "OTHER": "stays",
         ]
         let left = ChildEnvironment.of(environment, configuration)

@@ -183,6 +183,15 @@ enum Grammar {
         isVisible(text) && !text.utf8.contains(0x22) && !text.utf8.contains(0x5C)
     }
 
+    /// Several, with spaces between them.
+    static func scopes(_ text: String) throws(Misfit) -> [String] {
+        let tokens = text.split(separator: " ").map(String.init)
+        guard !tokens.isEmpty, tokens.allSatisfy(scopeToken) else {
+            throw Misfit("write scopes as in [read, write] or \"read write\", without \" and \\")
+        }
+        return tokens
+    }
+
     /// RFC 6749, appendix A: client_id and what else is printable ASCII with spaces.
     static func printable(_ text: String) throws(Misfit) -> String {
         guard !text.isEmpty, text.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else {

@@ -19,8 +19,9 @@ extension ClientReader {
     }
 
     mutating func readShown(_ grant: ClientSettings.GrantType?) {
-        settings.assertion = section.secret("assertion")
-        let subject = section.secret("subject_token")
+        settings.assertion = readAssertion()
+        settings.githubApp = readGitHubApp(grant)
+        let subject = readSubject()
         let types = ["subject_token_type", "actor_token_type"].map { key in
             section.value(key, Self.tokenTypeURI) ?? Self.typeURN + "access_token"
         }
@@ -28,9 +29,131 @@ extension ClientReader {
         let requested = section.value("requested_token_type", Self.tokenTypeURI)
         if grant == .tokenExchange, let subject {
             settings.exchange = ExchangeSettings(
-                subject: .secret(subject), subjectType: types[0], actor: actor, actorType: types[1],
+                subject: subject, subjectType: types[0], actor: actor, actorType: types[1],
                 requestedType: requested)
         }
+    }
+
+    // MARK: RFC 7523
+
+    private func readAssertion() -> AssertionSettings? {
+        guard let node = section.node("assertion"), case .mapping(let entries) = node.content,
+            !entries.contains(where: { ["file", "env", "command"].contains($0.key) }),
+            let inner = section.section("assertion")
+        else { return section.secret("assertion").map { .secret($0) } }
+        defer { inner.finish() }
+        let key = inner.secret("key")
+        if !inner.has("key") {
+            inner.diagnostics.error(
+                inner.position, "\(inner.path): write {file: PATH}, or `key` for an assertion that is signed here")
+        }
+        // The other keys are looked at all the same.
+        var settings = SignedAssertionSettings(key: key ?? .environment(name: ""))
+        settings.keyID = inner.value("key_id", Grammar.nonempty)
+        settings.algorithm = inner.value("algorithm") { text throws(Misfit) in try Grammar.word(text) }
+        settings.issuer = inner.value("issuer", Grammar.nonempty)
+        settings.subject = inner.value("subject", Grammar.nonempty)
+        inner.read("audience", into: &settings.audience) { text throws(Misfit) in
+            switch text {
+            case "token_endpoint": .tokenEndpoint
+            case "issuer": .issuer
+            default: .text(try Grammar.nonempty(text))
+            }
+        }
+        if settings.audience == .issuer, !section.has("issuer") {
+            inner.error("audience", "this needs `issuer` beside `assertion`: write it, or the audience itself")
+        }
+        settings.scope = (inner.list("scope", Grammar.scopes) ?? []).flatMap { $0 }
+        settings.claims = readClaims(inner)
+        inner.read("expires_in", into: &settings.expiresIn, Grammar.duration(.seconds(1) ... .seconds(3600)))
+        return key == nil ? nil : .signed(settings)
+    }
+
+    private static let ownClaims = [
+        "iss": "issuer", "sub": "subject", "aud": "audience", "scope": "scope", "exp": "expires_in",
+    ]
+
+    private func readClaims(_ inner: Section) -> [String: JSONValue] {
+        guard let node = inner.node("claims") else { return [:] }
+        guard case .mapping(let entries) = node.content else {
+            inner.error("claims", "write a mapping of `name: value` lines, not \(node.kind)")
+            return [:]
+        }
+        for entry in entries {
+            if let key = Self.ownClaims[entry.key] {
+                inner.diagnostics.error(
+                    entry.keyPosition,
+                    "\(inner.name(of: "claims")): \"\(entry.key)\" has a key of its own: write `\(key):` beside `claims`"
+                )
+            } else if ["iat", "jti"].contains(entry.key) {
+                inner.diagnostics.error(
+                    entry.keyPosition,
+                    "\(inner.name(of: "claims")): \"\(entry.key)\" is another one in each assertion, and can't be set")
+            }
+        }
+        guard case .object(let members)? = inner.json(node, "claims") else { return [:] }
+        if JSON(.object(members)).text(.compact, escaping: .required).utf8.count > Self.maxDetails {
+            inner.error("claims", "these are longer than 16 KiB as JSON: leave out what the server does not need")
+        }
+        return members
+    }
+
+    // MARK: GitHub
+
+    private static let githubKeys = ["key", "installation", "api", "repositories", "permissions"]
+
+    private mutating func readGitHubApp(_ grant: ClientSettings.GrantType?) -> GitHubAppSettings? {
+        let key = section.secret("key")
+        let installation = section.value("installation") { text throws(Misfit) in
+            guard !text.isEmpty, text.utf8.count <= 20, Grammar.digits(text) != nil else {
+                throw Misfit("write the installation's number, which stands at the end of its settings' address")
+            }
+            return text
+        }
+        let api = section.value("api", Grammar.endpoint)
+        let repositories = section.list("repositories", Grammar.nonempty) ?? []
+        let permissions = section.pairs("permissions", name: Grammar.nonempty, value: Grammar.nonempty)
+        guard grant == .githubApp, let key, let installation else { return nil }
+        var app = GitHubAppSettings(key: key, installation: installation)
+        if let api { app.api = api }
+        app.repositories = repositories
+        app.permissions = permissions
+        return app
+    }
+
+    private func checkGitHubApp(_ grant: ClientSettings.GrantType) {
+        guard grant == .githubApp else {
+            refuse(Self.githubKeys, belongingTo: "`grant_type: github_app`")
+            return
+        }
+        require(["key", "installation"], "grant_type: github_app")
+        for key in ["token_endpoint", "issuer"] where section.has(key) {
+            section.error(key, "the endpoint follows from `api` and `installation`: leave it out")
+        }
+        for name in [
+            "client_secret", "token_endpoint_auth_method", "scope", "resource", "audience", "authorization_details",
+            "params", "revocation_endpoint", "dpop",
+        ] where section.has(name) {
+            section.error(name, "GitHub asks an app for its key alone: leave it out")
+        }
+        for repository in settings.githubApp?.repositories ?? [] where repository.contains("/") {
+            section.error("repositories", "write the names of repositories without their owner")
+        }
+        guard let api = settings.githubApp?.api else { return }
+        if api.contains("?") { section.error("api", "write the URL without a query (from ? on)") }
+        if !settings.allowPlaintext, api.prefix(7).lowercased() == "http://" {
+            section.error(
+                "api",
+                "secrets and tokens would cross the network in plain text: write https://, or "
+                    + "\(section.spelling(of: "allow_plaintext", as: "true")) if that is meant")
+        }
+    }
+
+    private func readSubject() -> ExchangeSettings.Subject? {
+        if let node = section.node("subject_token"), case .scalar(let scalar) = node.content, scalar.text == "caller" {
+            return .caller
+        }
+        return section.secret("subject_token").map { .secret($0) }
     }
 
     func checkShown(_ grant: ClientSettings.GrantType) {
@@ -39,6 +162,10 @@ extension ClientReader {
         case .saml2Bearer: require(["assertion"], "grant_type: saml2-bearer")
         default: refuse(["assertion"], belongingTo: "`grant_type: jwt-bearer` and `saml2-bearer`")
         }
+        if grant == .saml2Bearer, case .signed = settings.assertion {
+            section.error("assertion", "what is signed here is a JWT: write {file: PATH}, or `grant_type: jwt-bearer`")
+        }
+        checkGitHubApp(grant)
         guard grant == .tokenExchange else {
             refuse(Self.exchangeKeys, belongingTo: "`grant_type: token-exchange`")
             return

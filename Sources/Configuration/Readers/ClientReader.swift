@@ -23,7 +23,7 @@ struct ClientReader {
     private static let urn = "urn:ietf:params:oauth:grant-type:"
     private static let shortNames = [
         "client_credentials", "password", "refresh_token", "authorization_code", "implicit", "device_code",
-        "jwt-bearer", "saml2-bearer", "token-exchange",
+        "jwt-bearer", "saml2-bearer", "token-exchange", "github_app",
     ]
 
     /// The grant; `nil` when it was refused already.
@@ -33,12 +33,13 @@ struct ClientReader {
             return section.has("grant_type") ? nil : .clientCredentials
         }
         let name = section.value(of: node, "grant_type") { text throws(Misfit) in
+            if text == "github_app" { return text }
             for short in Self.shortNames where text == short || text == Self.urn + short { return short }
             guard !Grammar.isAbsoluteURI(text) else { return text }
             if let near = Suggestion.nearest(to: text, among: Self.shortNames) { throw Misfit("write \(near)") }
             throw Misfit(
                 "write client_credentials, authorization_code, device_code, password, refresh_token, jwt-bearer, "
-                    + "saml2-bearer, token-exchange or an extension grant's URI")
+                    + "saml2-bearer, token-exchange, github_app or an extension grant's URI")
         }
         guard let name, !section.refusesYet("grant_type", value: name) else { return nil }
         let grant: ClientSettings.GrantType =
@@ -52,6 +53,7 @@ struct ClientReader {
             case "jwt-bearer": .jwtBearer
             case "saml2-bearer": .saml2Bearer
             case "token-exchange": .tokenExchange
+            case "github_app": .githubApp
             default: .extension(name)
             }
         settings.grantType = grant
@@ -103,7 +105,9 @@ struct ClientReader {
     }
 
     private func checkEndpoints() {
-        if !section.has("token_endpoint"), !section.has("issuer"), settings.grantType != .implicit {
+        if !section.has("token_endpoint"), !section.has("issuer"), settings.grantType != .implicit,
+            settings.grantType != .githubApp
+        {
             let other = section.diagnostics.variables.isEmpty ? "`issuer`" : section.name(of: "issuer")
             section.diagnostics.error(
                 section.position,
@@ -197,10 +201,7 @@ struct ClientReader {
     private func readScope() -> [String] {
         var joined = false
         let groups = section.list("scope") { text throws(Misfit) in
-            let tokens = text.split(separator: " ").map(String.init)
-            guard !tokens.isEmpty, tokens.allSatisfy(Grammar.scopeToken) else {
-                throw Misfit("write scopes as in [read, write] or \"read write\", without \" and \\")
-            }
+            let tokens = try Grammar.scopes(text)
             joined = joined || tokens.contains { $0.contains(",") }
             return tokens
         }

@@ -166,6 +166,7 @@ struct Loader {
                     + (near.isEmpty ? ": add it, or leave `client` out to forward unsigned" : near))
         }
         bindTokens()
+        checkExchanges()
         checkLogins(section)
         for name in names where !upstreams.contains(where: { $0.settings.client == name }) {
             diagnostics.warn(clientPositions[name] ?? .whole, "clients.\(name): no upstream uses this client")
@@ -192,6 +193,25 @@ struct Loader {
                     "\(upstream.path): the client \"\(client)\" has `dpop`, and such tokens go into Authorization only: "
                         + "leave `header`, `scheme` and `query` out for the token, or `dpop` there")
             }
+        }
+    }
+
+    /// What the program brings is exchanged, always: it neither stays nor is refused.
+    private func checkExchanges() {
+        let names = configuration.clients.filter { $0.exchange?.subject == .caller }.map(\.name)
+        for upstream in upstreams {
+            guard let client = upstream.settings.client, names.contains(client) else { continue }
+            if upstream.settings.placeholder != nil {
+                diagnostics.error(
+                    upstream.clientPosition,
+                    "\(upstream.path).require_placeholder: the client \(client) exchanges the program's own token "
+                        + "(`subject_token: caller`), which a placeholder is not: leave `require_placeholder` out")
+            }
+            guard upstream.settings.onExisting != .replace else { continue }
+            diagnostics.error(
+                upstream.clientPosition,
+                "\(upstream.path).on_existing: the client \(client) exchanges the program's own token "
+                    + "(`subject_token: caller`), so it can't be kept or refused: leave `on_existing` out")
         }
     }
 

@@ -4,7 +4,7 @@ public import enum WireText.JSONValue
 public struct ClientSettings: Sendable, Equatable {
     public enum GrantType: Sendable, Equatable {
         case clientCredentials, password, refreshToken, authorizationCode, implicit, deviceCode
-        case jwtBearer, saml2Bearer, tokenExchange
+        case jwtBearer, saml2Bearer, tokenExchange, githubApp
         /// Any other grant type, by its URI (RFC 6749, section 4.5).
         case `extension`(String)
     }
@@ -52,9 +52,11 @@ public struct ClientSettings: Sendable, Equatable {
     /// RFC 9396: objects with a `type`.
     public var authorizationDetails: [JSONValue] = []
     /// Of the grants `jwt-bearer` and `saml2-bearer`.
-    public var assertion: SecretSource?
+    public var assertion: AssertionSettings?
     /// Of the grant `token-exchange`.
     public var exchange: ExchangeSettings?
+    /// Of the grant `github_app`; its token endpoint is derived.
+    public var githubApp: GitHubAppSettings?
     /// In the order of the file.
     public var params: [NameValue] = []
     public var headers: [NameValue] = []
@@ -75,12 +77,25 @@ public struct ClientSettings: Sendable, Equatable {
 
     public init(name: String) { self.name = name }
 
+    /// All that must not be shown.
+    public var secrets: [SecretSource] {
+        var sources = [clientSecret, password, refreshToken, exchange?.actor, githubApp?.key]
+        switch assertion {
+        case .secret(let source): sources.append(source)
+        case .signed(let settings): sources.append(settings.key)
+        case nil: break
+        }
+        if case .secret(let subject) = exchange?.subject { sources.append(subject) }
+        if case .key(let key, _) = dpop { sources.append(key) }
+        return sources.compactMap { $0 }
+    }
+
     /// A person has to log in before there is a token.
     public var needsLogin: Bool {
         switch grantType {
         case .authorizationCode, .implicit, .deviceCode: true
         case .password: username == nil
-        case .clientCredentials, .refreshToken, .jwtBearer, .saml2Bearer, .tokenExchange, .extension: false
+        case .clientCredentials, .refreshToken, .jwtBearer, .saml2Bearer, .tokenExchange, .githubApp, .extension: false
         }
     }
 }

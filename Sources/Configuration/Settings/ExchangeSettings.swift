@@ -2,6 +2,8 @@
 public struct ExchangeSettings: Sendable, Equatable {
     public enum Subject: Sendable, Equatable {
         case secret(SecretSource)
+        /// What each program sends as `Authorization: Bearer`.
+        case caller
     }
 
     public var subject: Subject

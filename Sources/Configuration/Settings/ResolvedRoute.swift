@@ -103,6 +103,7 @@ extension ClientSettings.GrantType: CustomStringConvertible {
         case .jwtBearer: "urn:ietf:params:oauth:grant-type:jwt-bearer"
         case .saml2Bearer: "urn:ietf:params:oauth:grant-type:saml2-bearer"
         case .tokenExchange: "urn:ietf:params:oauth:grant-type:token-exchange"
+        case .githubApp: "github_app"
         case .extension(let uri): uri
         }
     }

@@ -5,19 +5,38 @@ internal import WireText
 public struct JWTBearerGrant: OAuthAuthorizationGrant {
     public let type = "urn:ietf:params:oauth:grant-type:jwt-bearer"
     public let needs = GrantNeeds.nobody
-    private let assertion: any SecretProvider
+    private let source: Source
+
+    private enum Source: Sendable {
+        case made(any SecretProvider)
+        case own(SignedAssertion)
+    }
+
+    /// - Parameter assertion: signed here, for each token request.
+    public init(assertion: SignedAssertion) {
+        source = .own(assertion)
+    }
 
     /// - Parameter assertion: the JWT, in its compact form; somebody keeps it fresh. Asked for before each token request.
     public init(assertion: any SecretProvider) {
-        self.assertion = assertion
+        source = .made(assertion)
     }
 
+    /// For one that somebody else makes.
     public func parameters() async throws -> [FormParameter] {
-        let assertion = try await assertion.secret().withoutSpaceAround
+        guard case .made(let provider) = source else {
+            throw SecretProviderError("the assertion is signed for a token request, and none is at hand")
+        }
+        let assertion = try await provider.secret().withoutSpaceAround
         guard assertion.isVisible else {
             throw SecretProviderError("the assertion is not a JWT: it holds spaces, line ends or other bytes")
         }
         return [FormParameter("assertion", assertion)]
+    }
+
+    public func parameters(for request: GrantRequest) async throws -> [FormParameter] {
+        guard case .own(let assertion) = source else { return try await parameters() }
+        return [FormParameter("assertion", try await assertion.sign(for: request))]
     }
 }
 

@@ -15,6 +15,11 @@ public protocol OAuthAuthorizationGrant: Sendable {
     /// for one that uses a refresh token.
     /// - Throws: any error when a secret can't be had; the request is then not sent.
     func parameters() async throws -> [FormParameter]
+
+    /// The same for one that wants to know which request it is for; this is the one that a client calls. Unless a grant has
+    /// its own, the other one is called.
+    /// - Throws: as `parameters()`.
+    func parameters(for request: GrantRequest) async throws -> [FormParameter]
 }
 
 extension OAuthAuthorizationGrant {
@@ -22,6 +27,8 @@ extension OAuthAuthorizationGrant {
     public var isDeprecated: Bool { false }
     /// `nil`: no person is needed.
     public var loginMethod: LoginMethod? { nil }
+    /// Whatever the request, the same.
+    public func parameters(for request: GrantRequest) async throws -> [FormParameter] { try await parameters() }
 }
 
 /// What it takes to get a new token when there is no refresh token, or it is refused.

@@ -27,7 +27,8 @@ public struct TokenExchangeGrant: OAuthAuthorizationGrant {
 
     /// A token to show, and what kind it is of.
     public struct Token: Sendable {
-        let source: any SecretProvider
+        /// `nil`: each caller has one.
+        let source: (any SecretProvider)?
         let type: TokenType
 
         /// - Parameters:
@@ -37,6 +38,14 @@ public struct TokenExchangeGrant: OAuthAuthorizationGrant {
             self.source = source
             self.type = type
         }
+
+        private init(type: TokenType) {
+            source = nil
+            self.type = type
+        }
+
+        /// As a subject: the token that each caller brings. See `Heimdallr.client(of:)`.
+        public static func caller(type: TokenType = .accessToken) -> Token { Token(type: type) }
     }
 
     public let type = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -64,8 +73,19 @@ public struct TokenExchangeGrant: OAuthAuthorizationGrant {
         return form
     }
 
+    var isOfCallers: Bool { subject.source == nil }
+
+    /// The same for one caller's token.
+    func exchanging(_ token: Secret) -> TokenExchangeGrant {
+        TokenExchangeGrant(
+            subject: Token(token, type: subject.type), actor: actor, requestedTokenType: requestedTokenType)
+    }
+
     private static func form(_ name: String, _ token: Token) async throws -> [FormParameter] {
-        let secret = try await token.source.secret().withoutSpaceAround
+        guard let source = token.source else {
+            throw SecretProviderError("the \(name) is a caller's, and nobody calls")
+        }
+        let secret = try await source.secret().withoutSpaceAround
         guard secret.isVisible else {
             throw SecretProviderError("the \(name) is empty, or holds spaces, line ends or bytes that no token has")
         }

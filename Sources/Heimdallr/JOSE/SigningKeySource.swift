@@ -21,7 +21,11 @@ final class SigningKeySource: Sendable {
 
     /// - Throws: what the provider throws, or `SecretProviderError` for what is no key, or none for this algorithm.
     func current() async throws -> (key: SigningKey, algorithm: SigningAlgorithm) {
-        let text = try await provider.secret()
+        try current(try await provider.secret())
+    }
+
+    /// The same for what has been read already.
+    func current(_ text: Secret) throws -> (key: SigningKey, algorithm: SigningAlgorithm) {
         if let kept = kept.withLock({ $0 }), kept.text == text { return (kept.key, kept.algorithm) }
         do throws(CryptographyError) {
             let key = try SigningKey(text: text.bytes)

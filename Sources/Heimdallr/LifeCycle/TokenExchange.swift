@@ -4,8 +4,8 @@ internal import WireText
 struct TokenExchange: Sendable {
     let configuration: HeimdallrConfiguration
     let credentials: any OAuthClientCredentials
-    let grant: any OAuthAuthorizationGrant
-    let parser: any OAuthAccessTokenParser
+    var grant: any OAuthAuthorizationGrant
+    var parser: any OAuthAccessTokenParser
     let httpClient: any HeimdallrHTTPClient
     let directory: EndpointDirectory
     /// `nil`: Bearer tokens.
@@ -31,8 +31,12 @@ struct TokenExchange: Sendable {
     func prepare(_ kind: TokenLifeCycle.FetchKind) async throws(TokenEndpointFault) -> Prepared {
         switch kind {
         case .grant:
-            let form = try await readingSecrets { try await grant.parameters() }
-            var prepared = try await prepare(grantType: grant.type, form, sendsScope: true)
+            let endpoint = try await tokenEndpoint()
+            let request = GrantRequest(
+                tokenEndpoint: endpoint, issuer: configuration.issuer, client: credentials.identifier)
+            if let grant = grant as? any OwnRequestGrant { return try await prepare(grant, request) }
+            let form = try await readingSecrets { try await grant.parameters(for: request) }
+            var prepared = try await prepare(grantType: grant.type, form, sendsScope: true, to: endpoint)
             if grant.needs == .freshSeed {
                 for case FormParameter.Value.secret(let secret) in form.map(\.value) { prepared.seed = secret }
             }
@@ -44,6 +48,19 @@ struct TokenExchange: Sendable {
                 grantType: "refresh_token", [FormParameter("refresh_token", token)],
                 sendsScope: grant.needs == .freshSeed)
         }
+    }
+
+    /// A request that is no form. The client's authentication is the grant's own.
+    private func prepare(
+        _ grant: any OwnRequestGrant, _ request: GrantRequest
+    ) async throws(TokenEndpointFault) -> Prepared {
+        let (own, secrets) = try await readingSecrets { try await grant.ownRequest(request) }
+        var message = own
+        message.timeout = configuration.timeout
+        message.headers += configuration.headers.filter { field in
+            !own.headers.contains { ASCII.equalIgnoringCase($0.name, field.name) }
+        }
+        return Prepared(request: message, secrets: secrets, grantType: grant.type, form: [])
     }
 
     /// A token request of any grant type.
@@ -141,7 +158,7 @@ struct TokenExchange: Sendable {
         trace.note(prepared.request)
         do {
             var response = try await httpClient.send(prepared.request)
-            if let binding {
+            if let binding, prepared.key != nil {
                 binding.note(response, from: prepared.request.url)
                 if isNonceWanted(response), binding.nonce(for: prepared.request.url) != nil {
                     // Nothing has been spent (RFC 9449 section 8): the same once more, with everything made anew that
@@ -196,8 +213,8 @@ struct TokenExchange: Sendable {
     }
 
     func refusal(in response: HeimdallrHTTPResponse, hiding secrets: [Secret]) -> OAuthError? {
-        guard let body = response.content.withSpan({ try? JSONParser.parse($0) }), let code = body["error"]?.string,
-            !code.isEmpty
+        guard let body = response.content.withSpan({ try? JSONParser.parse($0) }),
+            let code = body["error"]?.string ?? (grant as? any OwnRequestGrant)?.refusal(in: body), !code.isEmpty
         else {
             return nil
         }

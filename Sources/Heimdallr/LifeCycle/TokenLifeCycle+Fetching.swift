@@ -220,6 +220,7 @@ extension TokenLifeCycle {
         } else {
             resumeAll(.failure(error))
         }
+        if !settings.triesUnasked, token == nil, waiters.isEmpty { fetching.unplan() }
     }
 
     /// A server that says to wait longer is asked again after this all the same: nothing stays silent for good.

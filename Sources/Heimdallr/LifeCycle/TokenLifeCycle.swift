@@ -18,6 +18,8 @@ struct TokenLifeCycle: Sendable {
         var patience: Duration
         /// Between the beginnings of two token requests, whatever happens.
         var minInterval = Duration.seconds(1)
+        /// Whether what failed is tried again though nobody has a token or waits for one.
+        var triesUnasked = true
     }
 
     enum FetchKind: Sendable, Equatable {

@@ -38,7 +38,9 @@ struct ClientAssembly {
     private var heimdallrConfiguration: HeimdallrConfiguration {
         var configuration = HeimdallrConfiguration()
         configuration.issuer = settings.issuer
-        configuration.tokenEndpoint = settings.tokenEndpoint
+        configuration.tokenEndpoint =
+            settings.githubApp.map { GitHubAppGrant.tokenEndpoint(api: $0.api, installation: $0.installation) }
+            ?? settings.tokenEndpoint
         configuration.authorizationEndpoint = settings.authorizationEndpoint
         configuration.revocationEndpoint = settings.revocationEndpoint
         configuration.deviceAuthorizationEndpoint = settings.deviceAuthorizationEndpoint
@@ -91,8 +93,13 @@ struct ClientAssembly {
                 InteractiveGrant(.password)
             }
         case .refreshToken: RefreshTokenGrant(refreshToken: provider(settings.refreshToken))
-        case .jwtBearer: JWTBearerGrant(assertion: provider(settings.assertion))
-        case .saml2Bearer: SAML2BearerGrant(assertion: provider(settings.assertion))
+        case .jwtBearer: jwtBearer
+        case .saml2Bearer: SAML2BearerGrant(assertion: provider(settings.assertion?.secret))
+        case .githubApp:
+            GitHubAppGrant(
+                key: provider(settings.githubApp?.key), repositories: settings.githubApp?.repositories ?? [],
+                permissions: Dictionary(
+                    (settings.githubApp?.permissions ?? []).map { ($0.name, $0.value) }, uniquingKeysWith: { $1 }))
         case .tokenExchange: tokenExchange
         case .extension(let type): ExtensionGrant(type: type, parameters: parameters)
         case .authorizationCode: InteractiveGrant(.browser)
@@ -101,12 +108,39 @@ struct ClientAssembly {
         }
     }
 
+    private var jwtBearer: JWTBearerGrant {
+        guard case .signed(let signed) = settings.assertion else {
+            return JWTBearerGrant(assertion: provider(settings.assertion?.secret))
+        }
+        var assertion = SignedAssertion(
+            key: secrets.secret(signed.key),
+            algorithm: signed.algorithm.flatMap { SignedAssertion.Algorithm(rawValue: $0.rawValue) })
+        assertion.keyID = signed.keyID
+        assertion.issuer = signed.issuer
+        assertion.subject = signed.subject
+        assertion.audience =
+            switch signed.audience {
+            case .tokenEndpoint: .tokenEndpoint
+            case .issuer: .issuer
+            case .text(let text): .text(text)
+            }
+        assertion.scope = signed.scope
+        assertion.claims = signed.claims
+        assertion.expiresIn = signed.expiresIn
+        return JWTBearerGrant(assertion: assertion)
+    }
+
     private var tokenExchange: TokenExchangeGrant {
         let exchange = settings.exchange
-        var source: SecretSource?
-        if case .secret(let secret) = exchange?.subject { source = secret }
+        let type = TokenExchangeGrant.TokenType(rawValue: exchange?.subjectType ?? "")
+        let subject: TokenExchangeGrant.Token =
+            switch exchange?.subject {
+            case .secret(let source): .init(secrets.secret(source), type: type)
+            case .caller: .caller(type: type)
+            case nil: .init(provider(nil), type: type)
+            }
         return TokenExchangeGrant(
-            subject: .init(provider(source), type: .init(rawValue: exchange?.subjectType ?? "")),
+            subject: subject,
             actor: exchange?.actor.map { .init(provider($0), type: .init(rawValue: exchange?.actorType ?? "")) },
             requestedTokenType: exchange?.requestedType.map { .init(rawValue: $0) })
     }
@@ -146,5 +180,12 @@ extension PushedAuthorization {
         case .off: self = .off
         case .required: self = .required
         }
+    }
+}
+
+extension AssertionSettings {
+    /// Where one comes from that somebody else makes.
+    fileprivate var secret: SecretSource? {
+        if case .secret(let source) = self { source } else { nil }
     }
 }

@@ -59,6 +59,13 @@ private struct Candidate: Sendable {
             return Trial.Result(
                 isGood: true, text: "  \(client.name): somebody has to sign in; found: \(places)\n")
         }
+        guard !client.exchangesCallers else {
+            return Trial.Result(
+                isGood: true,
+                text:
+                    "  \(client.name): each caller's own token is exchanged, so there is none to try; found: \(places)\n"
+            )
+        }
         guard settings.grantType != .refreshToken else {
             return Trial.Result(
                 isGood: true,

@@ -33,7 +33,7 @@ enum ChildEnvironment {
     /// Whatever they are called.
     private static func secretVariables(_ settings: Configuration) -> Set<String> {
         var sources = [settings.admin?.token]
-        for client in settings.clients { sources += [client.clientSecret, client.password, client.refreshToken] }
+        for client in settings.clients { sources += client.secrets }
         for secret in settings.proxy.users.values { sources.append(secret) }
         if case .file(_, let key) = settings.store { sources.append(key) }
         return Set(

@@ -16,6 +16,8 @@ struct Problem: Error, Equatable, Sendable {
     var retryAfter: Duration?
     /// Where a browser begins the login that is wanted.
     var loginURL: String?
+    /// What WWW-Authenticate says (RFC 6750, section 3).
+    var challenge: String?
     /// What is wrong with a request that can't be understood.
     var cause: String?
     /// The connection can't be used for another request.
@@ -153,6 +155,37 @@ extension Problem {
         400, "http_request_error", "bytes-before-upgrade", "Bytes came before the upgrade was agreed",
         "Send nothing behind a request with `Connection: Upgrade` before its answer: it may not be what you take it for.",
         closes: true)
+}
+
+// MARK: A caller's own token
+
+extension Problem {
+    static let callerTokenNeeded = Problem(
+        status: 401, "caller-token-needed", "The request brings no token of its own",
+        "This upstream's client exchanges the token of whoever calls (`subject_token: caller`): send one "
+            + "`Authorization: Bearer TOKEN`, of at most 16 KiB.", challenge: "Bearer")
+    static let callerTokenRefused = Problem(
+        status: 401, "caller-token-refused", "The token that the request brings is not taken",
+        "It has expired, or the authorization server does not exchange it for one that the API takes. Send another one; "
+            + "`heimdallr-proxy status` says how the server is asked.", challenge: "Bearer error=\"invalid_token\"")
+
+    private init(status: Int, _ slug: String, _ title: String, _ detail: String, challenge: String) {
+        self.init(status, "http_request_denied", slug, title, detail)
+        self.challenge = challenge
+    }
+
+    init(_ refusal: CallerRefusal) {
+        switch refusal {
+        case .malformed: self = .callerTokenNeeded
+        case .expired: self = .callerTokenRefused
+        case .tooManyNew(let retryAfter):
+            self.init(
+                503, "proxy_internal_response", "too-many-callers", "Too many new callers at once",
+                "Many tokens that the proxy has not seen before came in a short time, and were not exchanged. Callers who "
+                    + "are known already are served.", retryAfter: retryAfter)
+        case .stopped: self = .draining
+        }
+    }
 }
 
 // MARK: Ours

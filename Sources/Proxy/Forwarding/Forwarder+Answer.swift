@@ -48,8 +48,9 @@ extension Forwarder {
         switch answer.status {
         case 401:
             guard let saysInvalid = Self.tokenRefusal(answer, of: token) else { return false }
-            return upstream.refused(token, saysInvalid: saysInvalid, isReplay: isReplay)
-        case 101, 200..<500: upstream.accepted(token, isReplay: isReplay)
+            return upstream.refused(
+                token, of: current.client, saysInvalid: saysInvalid, isReplay: isReplay)
+        case 101, 200..<500: upstream.accepted(token, of: current.client, isReplay: isReplay)
         // What comes before a server has looked at the token says nothing.
         default: break
         }
@@ -59,7 +60,7 @@ extension Forwarder {
     /// The token is refused, and its session is over: nobody is helped by the 401 who can be told to sign in.
     private func isPersonNeeded(_ answer: borrowing ResponseHead) -> Bool {
         guard let token = current.token, current.exchange.request.replaysUnauthorized,
-            current.upstream?.client?.awaitsPerson == true
+            current.client?.awaitsPerson == true
         else { return false }
         return Self.tokenRefusal(answer, of: token) != nil
     }

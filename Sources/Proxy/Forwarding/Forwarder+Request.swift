@@ -14,7 +14,7 @@ extension Forwarder: UpstreamExchangeDelegate {
     /// that has expired or been refused meanwhile does not leave (rule 1).
     func lastLook() -> LastLook {
         // What is sent in the turn in which its token was taken has not waited.
-        guard current.handedOver != connection.now, let token = current.token, let client = current.upstream?.client
+        guard current.handedOver != connection.now, let token = current.token, let client = current.client
         else { return .unchanged }
         guard let newest = client.currentToken() else { return .withhold }
         guard newest.generation != token.generation else { return .unchanged }
@@ -116,9 +116,11 @@ extension Forwarder: UpstreamExchangeDelegate {
         _ head: RequestHead, _ bytes: Span<UInt8>, _ dropped: FieldNames, to output: inout ByteBuffer
     ) {
         let expectsContinue = current.exchange.request.expectsContinue
+        let dropsAuthorization = current.upstream?.exchangesCallers ?? false
         for field in head.fields {
             if field.isHopByHop || field.known == .host { continue }
             if dropped.contains(bytes[field.name]) { continue }
+            if dropsAuthorization, field.known == .authorization { continue }
             // Nothing waits for 100 without a body; HTTP/1.0 knows no 100 (RFC 9110, section 10.1.1).
             if field.known == .expect, !expectsContinue { continue }
             output.append(bytes[field.name])

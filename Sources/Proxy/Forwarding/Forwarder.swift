@@ -15,6 +15,8 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         var exchange = Exchange()
         var ledger: Ledger
         var upstream: Upstream?
+        /// Keeps the token: the upstream's, or that of one caller.
+        var client: Heimdallr?
         var token: AccessToken?
         /// `nil`: it is not signed.
         var signing: Signing?
@@ -144,10 +146,9 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
             if rules.settings.onUnauthorized == .replay || rules.settings.provesPossession {
                 connection.keepBody(upTo: rules.settings.maxReplayBytes)
             }
-            guard let token = upstream.currentToken() else {
-                current.ledger.injection = .failed
-                return waitForToken()
-            }
+            current.ledger.injection = .failed
+            do throws(Problem) { current.client = try client(at: upstream) } catch { return fail(error) }
+            guard let token = upstream.currentToken(of: current.client) else { return waitForToken() }
             current.token = token
             current.ledger.injection = .injected
         }
@@ -162,7 +163,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
     /// The wait is a task of its own: the loop goes on, and a client that leaves cancels nothing but its place.
     /// - Parameter refused: a 401 came with this one.
     private func waitForToken(insteadOf refused: AccessToken? = nil) {
-        guard let upstream = current.upstream, let client = upstream.client else { return fail(.internalError) }
+        guard let upstream = current.upstream, let client = current.client else { return fail(.internalError) }
         current.exchange.awaitToken()
         keepTime()
         waitNumber += 1
@@ -191,7 +192,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         case .success(let token): current.token = token
         case .failure(let error):
             failure = error
-            doubted = upstream.client?.currentToken()
+            doubted = current.client?.currentToken()
         }
         switch current.exchange.tokenArrived(failure, hasDoubted: doubted != nil) {
         case .send(let isFresh): sendWithToken(fresh: isFresh)
@@ -200,8 +201,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
             sendWithToken(fresh: isFresh)
         case .pass(let answer): pass(answer)
         case .refuse:
-            let name = upstream.rules.settings.client ?? ""
-            fail(failure.map { Problem($0, client: name, signIn: shard.observer.signIn) } ?? .internalError)
+            fail(failure.map { problem($0, at: upstream) } ?? .internalError)
         }
     }
 
@@ -258,7 +258,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
     /// sent again (rule 1).
     private func sendAgain(fresh: Bool) {
         if current.token != nil, let upstream = current.upstream {
-            guard let token = upstream.currentToken() else { return waitForToken() }
+            guard let token = upstream.currentToken(of: current.client) else { return waitForToken() }
             current.token = token
         }
         send(fresh: fresh)
@@ -331,6 +331,9 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         current.outbound = nil
         current.token = nil
         current.signing = nil
+        current.client = nil
+        // The next request is somebody else's, most likely.
+        if let upstream = current.upstream, upstream.exchangesCallers { upstream.forgetCredential() }
         current.upstream = nil
     }
 

@@ -129,16 +129,20 @@ final class Upstream {
     /// Asked again as often as connections are made anew.
     func noteLackOfHTTP2(_ now: LoopTime) { http1Until = now + rules.settings.maxConnectionAge }
 
+    /// Each caller brings a token of their own, which stops here.
+    var exchangesCallers: Bool { client?.exchangesCallers ?? false }
+
     /// The client's token, unless it is suspect here. Never waits.
-    func currentToken() -> AccessToken? { client?.currentToken(for: resource) }
+    /// - Parameter client: ours, or that of one caller.
+    func currentToken(of client: Heimdallr?) -> AccessToken? { client?.currentToken(for: resource) }
 
     /// A 401 came with it.
     /// - Returns: whether a newer one is to be had, and the request worth another try.
-    func refused(_ token: AccessToken, saysInvalid: Bool, isReplay: Bool) -> Bool {
+    func refused(_ token: AccessToken, of client: Heimdallr?, saysInvalid: Bool, isReplay: Bool) -> Bool {
         client?.refused(token, by: resource, saysInvalid: saysInvalid, isReplay: isReplay) ?? false
     }
 
-    func accepted(_ token: AccessToken, isReplay: Bool) {
+    func accepted(_ token: AccessToken, of client: Heimdallr?, isReplay: Bool) {
         guard acceptedGeneration != token.generation || isReplay else { return }
         acceptedGeneration = token.generation
         client?.accepted(token, by: resource, isReplay: isReplay)

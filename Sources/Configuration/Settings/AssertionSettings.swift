@@ -1,0 +1,54 @@
+public import enum WireText.JSONValue
+
+/// An assertion that stands for a grant: RFC 7521, section 4.1.
+public enum AssertionSettings: Sendable, Equatable {
+    /// Somebody keeps it fresh.
+    case secret(SecretSource)
+    case signed(SignedAssertionSettings)
+}
+
+/// A JWT that is signed here, for each token request (RFC 7523).
+public struct SignedAssertionSettings: Sendable, Equatable {
+    public enum Algorithm: String, Sendable, Equatable, CaseIterable {
+        case rs256 = "RS256"
+        case ps256 = "PS256"
+        case es256 = "ES256"
+        case es384 = "ES384"
+        case edDSA = "EdDSA"
+    }
+
+    public enum Audience: Sendable, Equatable {
+        case tokenEndpoint, issuer
+        case text(String)
+    }
+
+    /// PEM, JWK, or the JSON file of a Google service account.
+    public var key: SecretSource
+    public var keyID: String?
+    public var algorithm: Algorithm?
+    public var issuer: String?
+    public var subject: String?
+    public var audience = Audience.tokenEndpoint
+    public var scope: [String] = []
+    public var claims: [String: JSONValue] = [:]
+    public var expiresIn = Duration.seconds(300)
+
+    public init(key: SecretSource) { self.key = key }
+}
+
+/// An installation of a GitHub App; the app's id is the client's.
+public struct GitHubAppSettings: Sendable, Equatable {
+    /// PEM.
+    public var key: SecretSource
+    /// Its number.
+    public var installation: String
+    /// Where GitHub's API is.
+    public var api = "https://api.github.com"
+    public var repositories: [String] = []
+    public var permissions: [NameValue] = []
+
+    public init(key: SecretSource, installation: String) {
+        self.key = key
+        self.installation = installation
+    }
+}

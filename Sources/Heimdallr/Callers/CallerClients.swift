@@ -1,0 +1,211 @@
+internal import Cryptography
+import Synchronization
+internal import WireText
+
+/// A client for each caller who brings a token of their own, which is exchanged for one of theirs (RFC 8693). Each is a
+/// `Heimdallr` by itself, so that all rules hold for each caller, and one caller's failure is nobody else's. They share
+/// what they know of the server, and nothing that is secret; nothing is written to disk. Any thread.
+final class CallerClients: Sendable {
+    /// What all of them have.
+    struct Blueprint: Sendable {
+        let name: String
+        let authenticator: any ResourceRequestAuthenticator
+        let exchange: TokenExchange
+        let issuerKeys: IssuerKeys
+        let limiter: TokenRequestLimiter
+        let clock: HeimdallrClock
+        let settings: TokenLifeCycle.Settings
+        let onTokenRequest: (@Sendable (TokenRequestReport) -> Void)?
+    }
+
+    private struct State {
+        var table = CallerTable<Heimdallr>()
+        var sweeper: Task<Void, Never>?
+        var isStopped = false
+    }
+
+    static let maxTokenBytes = 16 * 1024
+    private static let sweepPause = Duration.seconds(15)
+
+    private let blueprint: Blueprint
+    private let grant: TokenExchangeGrant
+    private let state = Mutex(State())
+
+    init(_ blueprint: Blueprint, grant: TokenExchangeGrant) {
+        self.blueprint = blueprint
+        self.grant = grant
+    }
+
+    deinit { state.withLock { $0.sweeper?.cancel() } }
+
+    /// - Throws: `CallerRefusal`
+    func client(of token: Span<UInt8>) throws(CallerRefusal) -> Heimdallr {
+        guard Self.isToken(token), let caller = try? Fingerprint(token) else { throw .malformed }
+        let now = blueprint.clock.now()
+        let known = state.withLock { state -> Result<Heimdallr?, CallerRefusal> in
+            guard !state.isStopped else { return .failure(.stopped) }
+            do throws(CallerRefusal) {
+                return .success(try state.table.client(of: caller, now: now))
+            } catch {
+                return .failure(error)
+            }
+        }
+        if let client = try known.get() { return client }
+        return try add(caller, Secret(token), now)
+    }
+
+    private func add(
+        _ caller: Fingerprint, _ token: Secret, _ now: ContinuousClock.Instant
+    ) throws(CallerRefusal) -> Heimdallr {
+        var endsAt: ContinuousClock.Instant?
+        if let left = Self.secondsLeft(of: token, wallClock: blueprint.clock.wallClock()) {
+            guard left > 0 else { throw .expired }
+            // No number of a caller's may overflow.
+            endsAt = now + min(.seconds(min(left, 1e9)), TokenPolicy.maxLifetime)
+        }
+        let result = state.withLock { state -> Result<Heimdallr, CallerRefusal> in
+            guard !state.isStopped else { return .failure(.stopped) }
+            do throws(CallerRefusal) {
+                // Another loop may have been faster.
+                if let client = try state.table.client(of: caller, now: now) { return .success(client) }
+                try state.table.beginTrial(now: now)
+            } catch {
+                return .failure(error)
+            }
+            let client = client(caller, token, endsAt)
+            state.table.add(client, caller, size: token.count, endsAt: endsAt, now: now) { $0.hasAccessToken }
+            if state.sweeper == nil { state.sweeper = sweeper() }
+            return .success(client)
+        }
+        return try result.get()
+    }
+
+    private func client(
+        _ caller: Fingerprint, _ token: Secret, _ endsAt: ContinuousClock.Instant?
+    ) -> Heimdallr {
+        Heimdallr(
+            of: blueprint, grant.exchanging(token),
+            CallerTokenParser(parser: blueprint.exchange.parser, endsAt: endsAt, blueprint)
+        ) { [weak self] report in
+            if report.result == .success { self?.succeeded(caller) }
+        }
+    }
+
+    private func succeeded(_ caller: Fingerprint) {
+        let now = blueprint.clock.now()
+        state.withLock { $0.table.succeeded(caller, now: now) }
+    }
+
+    /// It does not keep `self` alive, and ends when there is nobody left.
+    private func sweeper() -> Task<Void, Never> {
+        Task.detached { [weak self, clock = blueprint.clock] in
+            repeat {
+                do { try await clock.sleep(clock.now() + Self.sweepPause) } catch { return }
+            } while self?.sweep() == true
+        }
+    }
+
+    /// - Returns: whether somebody is left.
+    private func sweep() -> Bool {
+        let now = blueprint.clock.now()
+        return state.withLock { state in
+            state.table.sweep(now: now) { $0.hasAccessToken }
+            if state.table.count == 0 { state.sweeper = nil }
+            return state.table.count > 0
+        }
+    }
+
+    /// What is known of each is forgotten.
+    func forget() { state.withLock { $0.table.removeAll() } }
+
+    func shutdown() {
+        let clients = state.withLock { state in
+            state.isStopped = true
+            state.sweeper?.cancel()
+            defer { state.table.removeAll() }
+            return state.table.clients
+        }
+        for client in clients { client.shutdown() }
+    }
+
+    /// For the status of all.
+    var overview: (count: Int, hasToken: Bool, waiters: Int, lastSuccessAt: ContinuousClock.Instant?) {
+        let (clients, lastSuccessAt) = state.withLock { ($0.table.clients, $0.table.lastSuccessAt) }
+        let now = blueprint.clock.now()
+        var (hasToken, waiters) = (false, 0)
+        for client in clients {
+            client.look { life in
+                hasToken = hasToken || life.token.map { !$0.isExpired(at: now) } ?? false
+                waiters += life.waiters.count
+            }
+        }
+        return (clients.count, hasToken, waiters, lastSuccessAt)
+    }
+
+    /// RFC 6750 section 2.1: letters, digits, `-._~+/`, and `=` at the end.
+    private static func isToken(_ bytes: Span<UInt8>) -> Bool {
+        guard bytes.count > 0, bytes.count <= maxTokenBytes else { return false }
+        var end = bytes.count
+        while end > 0, bytes[end - 1] == ASCII.equals { end -= 1 }
+        guard end > 0 else { return false }
+        for index in 0..<end {
+            switch bytes[index] {
+            case ASCII.hyphen, ASCII.dot, ASCII.underscore, ASCII.tilde, ASCII.plus, ASCII.slash: continue
+            case let byte where ASCII.isAlphanumeric(byte): continue
+            default: return false
+            }
+        }
+        return true
+    }
+
+    /// Until its `exp`, where the token is a JWT in the clear; whoever issued it, it is believed to end.
+    static func secondsLeft(of token: Secret, wallClock: Int64) -> Double? {
+        token.withSpan { span -> Double? in
+            guard let first = span.indices.first(where: { span[$0] == ASCII.dot }),
+                let second = span.indices.dropFirst(first + 1).first(where: { span[$0] == ASCII.dot })
+            else { return nil }
+            var payload = SecretWriter(capacity: second - first)
+            let isBase64 = Base64.decode(span.extracting((first + 1)..<second), as: .url) { payload.append($0) }
+            guard isBase64,
+                case .number(let text)? = payload.withSpan({ try? JSONParser.members($0) })?["exp"]?.value,
+                let end = Double(text), end.isFinite
+            else { return nil }
+            return end - Double(wallClock)
+        }
+    }
+}
+
+/// Of an answer only what a caller needs: a token that does not outlive the caller's own, and nothing else.
+private struct CallerTokenParser: OAuthAccessTokenParser {
+    let parser: any OAuthAccessTokenParser
+    let endsAt: ContinuousClock.Instant?
+    let clock: HeimdallrClock
+    let defaultExpiresIn: Duration
+
+    init(
+        parser: any OAuthAccessTokenParser, endsAt: ContinuousClock.Instant?, _ blueprint: CallerClients.Blueprint
+    ) {
+        self.parser = parser
+        self.endsAt = endsAt
+        clock = blueprint.clock
+        defaultExpiresIn = blueprint.settings.policy.defaultExpiresIn
+    }
+
+    func parse(_ body: [UInt8]) throws(TokenResponseError) -> TokenResponse { reduced(try parser.parse(body)) }
+
+    func parse(_ content: Secret) throws(TokenResponseError) -> TokenResponse {
+        let response = try parser.parse(content)
+        // A thousand of them are held.
+        guard response.accessToken.count <= CallerClients.maxTokenBytes else { throw .badAccessToken }
+        return reduced(response)
+    }
+
+    private func reduced(_ whole: TokenResponse) -> TokenResponse {
+        var expiresIn = whole.expiresIn
+        if let endsAt {
+            expiresIn = min(expiresIn ?? defaultExpiresIn / .seconds(1), clock.now().duration(to: endsAt) / .seconds(1))
+        }
+        return TokenResponse(
+            accessToken: whole.accessToken, tokenType: whole.tokenType, expiresIn: expiresIn, scope: whole.scope)
+    }
+}

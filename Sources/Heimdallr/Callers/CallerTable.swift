@@ -1,0 +1,115 @@
+internal import Cryptography
+
+/// Which callers there are, and who of them has to go: decided purely. Bounded in number and in bytes; new ones are
+/// bounded in time until they have proved that their token is good for something.
+struct CallerTable<Client> {
+    typealias Instant = ContinuousClock.Instant
+
+    /// Callers at once.
+    static var capacity: Int { 1000 }
+    /// Of all their tokens together.
+    static var maxBytes: Int { 4 << 20 }
+    /// New callers whose first exchange has not succeeded: so many at once, and one more each `trialPause`.
+    static var trials: Int { 256 }
+    static var trialPause: Duration { .milliseconds(100) }
+    /// Who has no token any more stays for so long after the last request, and with them the memory of a refusal.
+    static var patience: Duration { .seconds(300) }
+
+    private struct Entry {
+        let client: Client
+        let size: Int
+        /// The caller's token ends then, by its own word.
+        let endsAt: Instant?
+        var usedAt: Instant
+        var isProven = false
+    }
+
+    private var entries: [Fingerprint: Entry] = [:]
+    private(set) var bytes = 0
+    /// Trials that are used up, as of `trialsAt`.
+    private var usedTrials = 0.0
+    private var trialsAt: Instant?
+    private(set) var lastSuccessAt: Instant?
+
+    var count: Int { entries.count }
+    var clients: [Client] { entries.values.map(\.client) }
+
+    /// A caller who is known; their token may have ended.
+    mutating func client(of caller: Fingerprint, now: Instant) throws(CallerRefusal) -> Client? {
+        guard let entry = entries[caller] else { return nil }
+        if let endsAt = entry.endsAt, endsAt <= now {
+            remove(caller)
+            throw .expired
+        }
+        entries[caller]?.usedAt = now
+        return entry.client
+    }
+
+    /// Whether one more may be tried.
+    mutating func beginTrial(now: Instant) throws(CallerRefusal) {
+        if let trialsAt { usedTrials = max(0, usedTrials - (trialsAt.duration(to: now) / Self.trialPause)) }
+        trialsAt = now
+        guard usedTrials + 1 <= Double(Self.trials) else {
+            throw .tooManyNew(retryAfter: Self.trialPause * (usedTrials + 1 - Double(Self.trials)))
+        }
+        usedTrials += 1
+    }
+
+    /// - Parameters:
+    ///   - size: of the caller's token.
+    ///   - hasToken: whether a client can be used as it is; those that can't go first.
+    mutating func add(
+        _ client: Client, _ caller: Fingerprint, size: Int, endsAt: Instant?, now: Instant, hasToken: (Client) -> Bool
+    ) {
+        remove(caller)
+        while entries.count >= Self.capacity || bytes + size > Self.maxBytes, let victim = victim(hasToken) {
+            remove(victim)
+        }
+        entries[caller] = Entry(client: client, size: size, endsAt: endsAt, usedAt: now)
+        bytes += size
+    }
+
+    private func victim(_ hasToken: (Client) -> Bool) -> Fingerprint? {
+        let ranked = entries.map { (key: $0.key, hasToken: hasToken($0.value.client), usedAt: $0.value.usedAt) }
+        return ranked.min { one, other in
+            one.hasToken == other.hasToken ? one.usedAt < other.usedAt : other.hasToken
+        }?.key
+    }
+
+    /// The first exchange has succeeded: it was no guess.
+    mutating func succeeded(_ caller: Fingerprint, now: Instant) {
+        lastSuccessAt = now
+        guard entries[caller]?.isProven == false else { return }
+        entries[caller]?.isProven = true
+        usedTrials = max(0, usedTrials - 1)
+    }
+
+    /// Those go whose token has ended, and those who have none and have not come for a while.
+    mutating func sweep(now: Instant, hasToken: (Client) -> Bool) {
+        for (caller, entry) in entries {
+            let isOver = entry.endsAt.map { $0 <= now } ?? false
+            if isOver || entry.usedAt + Self.patience <= now && !hasToken(entry.client) { remove(caller) }
+        }
+    }
+
+    private mutating func remove(_ caller: Fingerprint) {
+        if let entry = entries.removeValue(forKey: caller) { bytes -= entry.size }
+    }
+
+    mutating func removeAll() {
+        entries = [:]
+        bytes = 0
+    }
+}
+
+/// Why there is no client for a caller.
+public enum CallerRefusal: Error, Sendable, Hashable {
+    /// What the caller showed is no token: empty, longer than 16 KiB, or with other bytes than RFC 6750 section 2.1 has.
+    case malformed
+    /// The caller's token has ended, by its own `exp` (RFC 7519 section 4.1.4).
+    case expired
+    /// Too many callers are new, and most of them were refused: try again after this.
+    case tooManyNew(retryAfter: Duration)
+    /// `Heimdallr.shutdown()` was called.
+    case stopped
+}

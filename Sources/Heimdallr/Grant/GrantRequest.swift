@@ -1,0 +1,29 @@
+/// The token request that a grant is asked to make its part of.
+public struct GrantRequest: Sendable {
+    /// Where it goes.
+    public var tokenEndpoint: String
+    /// `HeimdallrConfiguration.issuer`.
+    public var issuer: String?
+    /// The client's `client_id`; empty: it has none.
+    public var client: String
+
+    /// For tests of a grant of your own.
+    public init(tokenEndpoint: String, issuer: String? = nil, client: String) {
+        self.tokenEndpoint = tokenEndpoint
+        self.issuer = issuer
+        self.client = client
+    }
+}
+
+/// A grant whose token request is no form of RFC 6749, and whose answer is another one, too.
+protocol OwnRequestGrant: OAuthAuthorizationGrant {
+    /// Reads its answers.
+    var parser: any OAuthAccessTokenParser { get }
+
+    /// All that is its own of the request, and what must not be seen of it.
+    /// - Throws: any error when a secret can't be had; the request is then not sent.
+    func ownRequest(_ request: GrantRequest) async throws -> (message: HeimdallrHTTPRequest, secrets: [Secret])
+
+    /// What is wrong, by the server's answer.
+    func refusal(in body: JSONValue) -> String?
+}

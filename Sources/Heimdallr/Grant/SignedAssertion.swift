@@ -1,0 +1,122 @@
+internal import Cryptography
+internal import WireText
+
+/// A JWT of our own that says what the client may have (RFC 7523 section 3): made anew for each token request, with a `jti`
+/// of its own, so that a server may take each only once.
+public struct SignedAssertion: Sendable {
+    /// What it is signed with: RFC 7518 section 3.1, RFC 8037 section 3.1.
+    public enum Algorithm: String, Sendable, Hashable, CaseIterable {
+        case rs256 = "RS256"
+        case ps256 = "PS256"
+        case es256 = "ES256"
+        case es384 = "ES384"
+        case edDSA = "EdDSA"
+    }
+
+    /// Whom it is for (`aud`).
+    public enum Audience: Sendable, Hashable {
+        /// The token endpoint's URL.
+        case tokenEndpoint
+        /// The configured issuer.
+        case issuer
+        /// This text.
+        case text(String)
+    }
+
+    /// Names that `claims` can't have: the other settings make them.
+    public static let reservedClaims: Set<String> = ["iss", "sub", "aud", "iat", "exp", "jti", "scope"]
+
+    private let source: any SecretProvider
+    private let key: SigningKeySource
+    /// `kid`. `nil`: the key file's own, where it has one.
+    public var keyID: String?
+    /// `iss`. `nil`: the mail address of a Google service account, else the `client_id`.
+    public var issuer: String?
+    /// `sub`: in whose name. `nil`: the issuer itself; nothing for a Google service account, which acts for itself then.
+    public var subject: String?
+    /// `aud`.
+    public var audience = Audience.tokenEndpoint
+    /// `scope`, for servers that want it in here. Empty: left out.
+    public var scope: [String] = []
+    /// Further claims. None of `reservedClaims`.
+    public var claims: [String: JSONValue] = [:]
+    /// How long it is good for; more than an hour is cut to it.
+    public var expiresIn = Duration.seconds(300)
+
+    /// - Parameters:
+    ///   - key: PEM (PKCS#8, PKCS#1 or SEC1, without a passphrase), a JWK, or the JSON file of a Google service account;
+    ///     asked before each request.
+    ///   - algorithm: `nil`: the JWK's own, or the usual one of the key's kind; RS256 for RSA.
+    public init(key: any SecretProvider, algorithm: Algorithm? = nil) {
+        source = key
+        self.key = SigningKeySource(key, algorithm: algorithm.flatMap { SigningAlgorithm(rawValue: $0.rawValue) })
+    }
+
+    /// - Throws: what the provider throws, or `SecretProviderError`.
+    func sign(for request: GrantRequest) async throws -> Secret {
+        let file = KeyFile(try await source.secret())
+        let (key, algorithm) = try self.key.current(file.key)
+        guard let issuer = issuer ?? file.account ?? (request.client.isEmpty ? nil : request.client) else {
+            throw SecretProviderError("the assertion has no issuer: set the issuer, or the client_id")
+        }
+        var header: [JSON.Member] = [.init("typ", "JWT")]
+        if let keyID = keyID ?? file.keyID ?? key.identifier { header.append(.init("kid", .string(keyID))) }
+        do {
+            let now = Int(WallClock.now())
+            var members: [JSON.Member] = [.init("iss", .string(issuer))]
+            if let subject = subject ?? (file.account == nil ? issuer : nil) {
+                members.append(.init("sub", .string(subject)))
+            }
+            members.append(.init("aud", .string(try aud(request))))
+            if !scope.isEmpty { members.append(.init("scope", .string(scope.joined(separator: " ")))) }
+            let seconds = min(max(1, expiresIn.components.seconds), 3600)
+            members += [
+                .init("iat", .number(now)), .init("exp", .number(now + Int(seconds))),
+                .init("jti", .string(try RandomBytes.identifier())),
+            ]
+            for (name, value) in claims.sorted(by: { $0.key < $1.key }) where !Self.reservedClaims.contains(name) {
+                members.append(.init(name, JSON(value)))
+            }
+            return try SignedJWT.sign(header: header, claims: members, with: .key(key, algorithm))
+        } catch let error as CryptographyError {
+            throw SecretProviderError("the assertion could not be signed: \(error)")
+        }
+    }
+
+    private func aud(_ request: GrantRequest) throws -> String {
+        switch audience {
+        case .text(let text): return text
+        case .tokenEndpoint: return request.tokenEndpoint
+        case .issuer:
+            guard let issuer = request.issuer else {
+                throw SecretProviderError("the assertion is for the issuer, and none is configured")
+            }
+            return issuer
+        }
+    }
+}
+
+/// A key, and what stands beside it where its file is that of a Google service account.
+private struct KeyFile {
+    var key: Secret
+    var keyID: String?
+    /// The account's mail address.
+    var account: String?
+
+    init(_ text: Secret) {
+        key = text
+        guard let members = text.withSpan({ try? JSONParser.members($0) }) else { return }
+        func string(_ name: String) -> Secret? {
+            guard case .string(let range)? = members[name]?.value else { return nil }
+            return text.withSpan { span in
+                var writer = SecretWriter(capacity: range.count)
+                JSONParser.decode(string: range, in: span) { writer.append($0) }
+                return Secret(writer.finish())
+            }
+        }
+        guard let inner = string("private_key") else { return }
+        key = inner
+        keyID = string("private_key_id")?.revealed
+        account = string("client_email")?.revealed
+    }
+}

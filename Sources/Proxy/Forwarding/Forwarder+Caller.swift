@@ -1,0 +1,43 @@
+import Configuration
+import HTTPMessage
+import HTTPServer
+import Heimdallr
+
+// Whose token goes on a request: the client's, or one for the token that the caller brings.
+extension Forwarder {
+    func client(at upstream: Upstream) throws(Problem) -> Heimdallr? {
+        guard let client = upstream.client, client.exchangesCallers else { return upstream.client }
+        return try connection.withHead { head, bytes throws(Problem) in
+            guard let token = BearerToken.range(head, bytes) else { throw .callerTokenNeeded }
+            do throws(CallerRefusal) { return try client.client(of: bytes[token]) } catch { throw Problem(error) }
+        }
+    }
+
+    /// Why there is no token.
+    func problem(_ error: HeimdallrError, at upstream: Upstream) -> Problem {
+        if upstream.exchangesCallers, error.refusesWhatWasShown { return .callerTokenRefused }
+        return Problem(error, client: upstream.rules.settings.client ?? "", signIn: shard.observer.signIn)
+    }
+}
+
+/// What stands behind `Authorization: Bearer` (RFC 6750, section 2.1).
+enum BearerToken {
+    /// `nil`: nothing, several, another scheme, or what Connection has named away.
+    static func range(_ head: RequestHead, _ bytes: Span<UInt8>) -> ByteRange? {
+        var found: ByteRange?
+        for field in head.fields where field.known == .authorization && !field.isHopByHop {
+            guard found == nil else { return nil }
+            found = field.value
+        }
+        guard let found, found.count > scheme.count else { return nil }
+        let (start, end) = (Int(found.start), Int(found.end))
+        var index = start + scheme.count
+        guard bytes.extracting(start..<index).equalsIgnoringCase(scheme), bytes[index] == UInt8(ascii: " ") else {
+            return nil
+        }
+        while index < end, bytes[index] == UInt8(ascii: " ") { index += 1 }
+        return index < end ? ByteRange(index, end) : nil
+    }
+
+    private static let scheme = Array("bearer".utf8)
+}
