@@ -49,6 +49,10 @@ public struct HeimdallrConfiguration: Sendable {
     public var timeout = Duration.seconds(10)
     /// Binds tokens to a key (RFC 9449), so that nobody else can use them. `nil`: Bearer tokens.
     public var dpop: DPoPSetting?
+    /// Whether the client authenticates with a certificate, or its tokens are bound to one (RFC 8705): the
+    /// `mtls_endpoint_aliases` of the issuer's metadata then count before its other endpoints. The certificate itself is
+    /// the HTTP client's.
+    public var usesMutualTLS = false
     /// Allows the password grant and the implicit grant, which RFC 9700 advises against.
     public var allowDeprecated = false
     /// Allows http:// for the issuer and the endpoints; without it not even loopback is allowed.

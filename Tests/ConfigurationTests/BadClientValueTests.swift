@@ -93,7 +93,47 @@ struct BadClientValueTests {
         ),
         (
             "token_endpoint_auth_method: private_key_jwt",
-            "5:33: clients.a.token_endpoint_auth_method: private_key_jwt is not supported yet: write client_secret_basic, client_secret_post or none"
+            "5:33: clients.a.token_endpoint_auth_method: private_key_jwt needs `client_key`, or `client_assertion` made elsewhere"
+        ),
+        (
+            "token_endpoint_auth_method: client_secret_jwt",
+            "5:33: clients.a.token_endpoint_auth_method: client_secret_jwt needs `client_secret`"
+        ),
+        (
+            "token_endpoint_auth_method: tls_client_auth",
+            "5:33: clients.a.token_endpoint_auth_method: tls_client_auth needs `tls: {cert_file: PATH, key_file: PATH}`"
+        ),
+        (
+            "client_key: {file: /nonexistent}",
+            "5:24: clients.a.client_key: can't read the secret file /nonexistent: there is no such file"
+        ),
+        (
+            "client_assertion: {command: [true]}\n    client_key_id: k",
+            "6:20: clients.a.client_key_id: `client_assertion` is signed elsewhere: leave this out, or that"
+        ),
+        (
+            "client_key: {command: [true]}\n    client_secret: {env: SECRET}",
+            "6:20: clients.a.client_secret: private_key_jwt sends no secret: leave this out"
+        ),
+        (
+            "client_key: {command: [true]}\n    token_endpoint_auth_signing_alg: HS256",
+            "6:38: clients.a.token_endpoint_auth_signing_alg: HS256 is for client_secret_jwt: write the key's algorithm"
+        ),
+        (
+            "client_key: {command: [true]}\n    token_endpoint_auth_signing_alg: RS512",
+            "6:38: clients.a.token_endpoint_auth_signing_alg: write one of HS256, RS256, PS256, ES256, ES384, EdDSA, not \"RS512\""
+        ),
+        (
+            "client_key: {command: [true]}\n    client_assertion_audience: issuer",
+            "6:32: clients.a.client_assertion_audience: there is no `issuer`: write one, or the audience itself"
+        ),
+        (
+            "client_key_id: k",
+            "5:20: clients.a.client_key_id: none does not use this: leave it out, or write another `token_endpoint_auth_method`"
+        ),
+        (
+            "client_key: {command: [true]}\n    client_certificate: c.pem",
+            "6:25: clients.a.client_certificate: write a mapping of `key: value` lines, not a single value"
         ),
         ("{client_secret: {env: SECRET}, token_endpoint_auth_method: none}", ""),
         (

@@ -13,7 +13,8 @@ extension ClientReader {
     var saysWhoItIs: Bool {
         switch settings.grantType {
         case .jwtBearer, .saml2Bearer, .tokenExchange:
-            !section.has("client_secret") && !section.has("token_endpoint_auth_method")
+            !["client_secret", "client_key", "client_assertion", "token_endpoint_auth_method"].contains(
+                where: section.has)
         default: false
         }
     }

@@ -143,23 +143,14 @@ struct ClientReader {
         }
         settings.clientSecret = section.secret("client_secret")
         section.read("basic_encoding", into: &settings.basicEncoding) { text throws(Misfit) in try Grammar.word(text) }
+        readProof()
+        if let tls = section.section("tls") { settings.tls = tls.tlsSettings(serverName: false) }
         let key = "token_endpoint_auth_method"
         let method = section.value(key) { text throws(Misfit) in
             try Grammar.word(text, ClientSettings.AuthMethod.self)
         }
-        let hasSecret = section.has("client_secret")
-        settings.authMethod = method ?? (hasSecret ? .clientSecretBasic : .none)
-        guard let method, !section.refusesYet(key, value: method.rawValue) else { return }
-        switch method {
-        case .clientSecretBasic, .clientSecretPost, .clientSecretJWT:
-            if !hasSecret { section.error(key, "\(method.rawValue) needs `client_secret`") }
-        case .none:
-            if hasSecret {
-                section.error(key, "none sends no secret: leave out `client_secret`, or write client_secret_basic")
-            }
-        case .privateKeyJWT, .tlsClientAuth, .selfSignedTLSClientAuth:
-            break
-        }
+        settings.authMethod = method ?? usualMethod
+        if method != nil || !section.has(key) { checkAuthentication() }
     }
 
     // MARK: What a token request carries
@@ -194,7 +185,6 @@ struct ClientReader {
         settings.treatAsBearer = section.list("treat_as_bearer", Self.tokenType) ?? []
         settings.labels = section.pairs("labels", name: Grammar.labelName, value: Grammar.any)
         section.nextProxy("proxy", into: &settings.proxy)
-        if let tls = section.section("tls") { settings.tls = tls.tlsSettings(serverName: false) }
     }
 
     /// A list of scopes, or all of them in one string.

@@ -161,7 +161,7 @@ extension Section {
         }
     }
 
-    private func readableFile(_ key: String) -> String? {
+    func readableFile(_ key: String) -> String? {
         guard let written = value(key, Grammar.nonempty) else { return nil }
         let path = diagnostics.resolve(path: written)
         do throws(Misfit) {

@@ -17,6 +17,20 @@ public struct ClientSettings: Sendable, Equatable {
         case selfSignedTLSClientAuth = "self_signed_tls_client_auth"
         case none
     }
+    /// Of a client assertion; HS256 for `client_secret_jwt` alone.
+    public enum AuthAlgorithm: String, Sendable, Equatable, CaseIterable {
+        case hs256 = "HS256"
+        case rs256 = "RS256"
+        case ps256 = "PS256"
+        case es256 = "ES256"
+        case es384 = "ES384"
+        case edDSA = "EdDSA"
+    }
+    /// Whom a client assertion is for.
+    public enum AssertionAudience: Sendable, Equatable {
+        case tokenEndpoint, issuer
+        case text(String)
+    }
     public enum BasicEncoding: String, Sendable, Equatable, CaseIterable { case form, percent, raw }
     /// RFC 9449.
     public enum DPoP: Sendable, Equatable {
@@ -42,6 +56,13 @@ public struct ClientSettings: Sendable, Equatable {
     public var clientID = ""
     public var clientSecret: SecretSource?
     public var authMethod = AuthMethod.none
+    public var authAlgorithm: AuthAlgorithm?
+    public var clientKey: SecretSource?
+    public var clientKeyID: String?
+    /// PEM, of the key's certificate.
+    public var clientCertificate: String?
+    public var clientAssertion: SecretSource?
+    public var clientAssertionAudience = AssertionAudience.tokenEndpoint
     public var basicEncoding = BasicEncoding.form
     public var treatAsBearer: [String] = []
     /// Where the server sends a browser after a login; `nil`: to the administration.

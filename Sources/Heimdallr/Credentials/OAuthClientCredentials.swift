@@ -6,6 +6,10 @@ public protocol OAuthClientCredentials: Sendable {
     /// The `client_id` (RFC 6749 section 2.2).
     var identifier: String { get }
 
+    /// Whether `authenticate` needs the request's `tokenEndpoint`, whichever endpoint the request goes to; `false` where
+    /// it is not said. A token request always has it.
+    var needsTokenEndpoint: Bool { get }
+
     /// Adds the client's authentication to a token request. Called once for each request, on any thread, so that
     /// one-time assertions and rotated secrets work.
     /// - Parameter request: the form and headers so far. Every secret that is added to them also goes into its
@@ -13,6 +17,10 @@ public protocol OAuthClientCredentials: Sendable {
     /// - Throws: any error when the secret can't be had; the request is then not sent. The text of a
     ///   `SecretProviderError` is shown to the operator.
     func authenticate(_ request: inout TokenRequest) async throws
+}
+
+extension OAuthClientCredentials {
+    public var needsTokenEndpoint: Bool { false }
 }
 
 /// How `client_id` and secret are escaped before they are joined to Basic credentials. Servers differ, and no encoding

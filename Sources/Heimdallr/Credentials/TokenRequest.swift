@@ -11,6 +11,10 @@ public struct TokenRequest: Sendable, Equatable, Redacted {
     /// The encoding that was used for Basic credentials. `nil`: every encoding gives the same bytes, so it can't be the
     /// cause of a refusal.
     public var ambiguousEncoding: BasicEncoding?
+    /// Where the client's token requests go, for assertions that name it; `nil`: not known.
+    public var tokenEndpoint: String?
+    /// The configured issuer, for assertions that name it.
+    public var issuer: String?
 
     /// - Parameters:
     ///   - form: the parameters that are known so far.

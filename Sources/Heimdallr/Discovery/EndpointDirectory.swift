@@ -33,7 +33,8 @@ final class EndpointDirectory: Sendable {
     func url(_ endpoint: Endpoint) async throws(DiscoveryFault) -> String {
         if let url = configured(endpoint) { return url }
         guard let metadata = try await metadata() else { throw .missing(endpoint.rawValue) }
-        return try metadata.url(endpoint, allowPlaintext: configuration.allowPlaintext)
+        return try metadata.url(
+            endpoint, allowPlaintext: configuration.allowPlaintext, throughAlias: configuration.usesMutualTLS)
     }
 
     private func configured(_ endpoint: Endpoint) -> String? {

@@ -8,6 +8,14 @@ enum Endpoint: String, Sendable, Hashable, CaseIterable {
     case deviceAuthorization = "device_authorization_endpoint"
     case pushedAuthorization = "pushed_authorization_request_endpoint"
     case keys = "jwks_uri"
+
+    /// Whether this is an endpoint that the client itself calls, authenticated.
+    var hasAlias: Bool {
+        switch self {
+        case .token, .revocation, .deviceAuthorization, .pushedAuthorization: true
+        case .authorization, .keys: false
+        }
+    }
 }
 
 /// What an issuer says about itself: RFC 8414, OpenID Connect Discovery 1.0. Which grants it lists is not looked at:
@@ -15,6 +23,8 @@ enum Endpoint: String, Sendable, Hashable, CaseIterable {
 struct ServerMetadata: Sendable, Equatable {
     /// As they were sent; checked when they are used, so that one that is not needed stops nothing.
     var endpoints: [Endpoint: String] = [:]
+    /// Where the same endpoints ask for a client certificate: RFC 8705 section 5.
+    var aliases: [Endpoint: String] = [:]
     /// RFC 9207: every answer to the browser names the issuer.
     var alwaysNamesIssuer = false
     /// RFC 9126.
@@ -29,17 +39,28 @@ struct ServerMetadata: Sendable, Equatable {
             throw .otherIssuer(ServerText.sanitize(named, hiding: []))
         }
         for endpoint in Endpoint.allCases { endpoints[endpoint] = value[endpoint.rawValue]?.string }
+        let aliases = value["mtls_endpoint_aliases"]
+        for endpoint in Endpoint.allCases where endpoint.hasAlias {
+            self.aliases[endpoint] = aliases?[endpoint.rawValue]?.string
+        }
         alwaysNamesIssuer = value["authorization_response_iss_parameter_supported"] == .bool(true)
         requiresPushing = value["require_pushed_authorization_requests"] == .bool(true)
     }
 
     /// - Throws: `DiscoveryFault.missing`, or `.unusable` for what the configuration would not be allowed to name either.
-    func url(_ endpoint: Endpoint, allowPlaintext: Bool) throws(DiscoveryFault) -> String {
-        guard let url = endpoints[endpoint] else { throw .missing(endpoint.rawValue) }
+    /// - Parameter throughAlias: whether the client authenticates with a certificate.
+    func url(
+        _ endpoint: Endpoint, allowPlaintext: Bool, throughAlias: Bool = false
+    ) throws(DiscoveryFault) -> String {
+        guard let url = named(endpoint, throughAlias: throughAlias) else { throw .missing(endpoint.rawValue) }
         guard (try? TokenEndpointURL.check(url, allowPlaintext: allowPlaintext)) != nil else {
             throw .unusable(endpoint.rawValue)
         }
         return url
+    }
+
+    func named(_ endpoint: Endpoint, throughAlias: Bool) -> String? {
+        throughAlias ? aliases[endpoint] ?? endpoints[endpoint] : endpoints[endpoint]
     }
 
     /// Where an issuer's metadata may be, in the order in which they are asked: RFC 8414 section 3.1, which puts the

@@ -80,7 +80,7 @@ struct TokenExchange: Sendable {
     private func prepare(
         _ form: [FormParameter], to url: String, grantType: String
     ) async throws(TokenEndpointFault) -> Prepared {
-        let request = try await authenticated(form)
+        let request = try await authenticated(form, tokenEndpoint: url)
         var prepared = Prepared(
             request: message(request, to: url), secrets: request.secrets, grantType: grantType, form: form)
         guard let binding else { return prepared }
@@ -98,9 +98,17 @@ struct TokenExchange: Sendable {
     }
 
     /// A form with the client's authentication.
-    /// - Throws: `TokenEndpointFault.secret`
-    func authenticated(_ form: [FormParameter]) async throws(TokenEndpointFault) -> TokenRequest {
+    /// - Parameter tokenEndpoint: where token requests go; `nil`: to be found, where the credentials need it.
+    /// - Throws: `TokenEndpointFault.secret` or `.discovery`
+    func authenticated(
+        _ form: [FormParameter], tokenEndpoint: String? = nil
+    ) async throws(TokenEndpointFault) -> TokenRequest {
         var request = TokenRequest(form: form, headers: configuration.headers)
+        request.issuer = configuration.issuer
+        request.tokenEndpoint = tokenEndpoint
+        if tokenEndpoint == nil, credentials.needsTokenEndpoint {
+            request.tokenEndpoint = try await self.tokenEndpoint()
+        }
         for case FormParameter.Value.secret(let secret) in form.map(\.value) { request.secrets.append(secret) }
         return try await readingSecrets {
             try await credentials.authenticate(&request)

@@ -23,7 +23,8 @@ extension Heimdallr {
         guard configuration.pushedAuthorization != .off else { return whole }
         let isRequired = configuration.pushedAuthorization == .required || metadata?.requiresPushing ?? false
         let isOffered =
-            configuration.pushedAuthorizationEndpoint != nil || metadata?.endpoints[.pushedAuthorization] != nil
+            configuration.pushedAuthorizationEndpoint != nil
+            || metadata?.named(.pushedAuthorization, throughAlias: configuration.usesMutualTLS) != nil
         guard isRequired || isOffered else { return whole }
         guard goesAtOnce else {
             guard !isRequired else { throw .pushingRequired }

@@ -65,6 +65,8 @@ struct ClientAssembly {
         }
         configuration.allowDeprecated = settings.allowDeprecated
         configuration.allowPlaintext = settings.allowPlaintext
+        configuration.usesMutualTLS =
+            settings.authMethod == .tlsClientAuth || settings.authMethod == .selfSignedTLSClientAuth
         return configuration
     }
 
@@ -73,6 +75,22 @@ struct ClientAssembly {
     }
 
     private var credentials: any OAuthClientCredentials {
+        let audience = OAuthClientAssertionCredentials.Audience(settings.clientAssertionAudience)
+        if settings.authMethod == .privateKeyJWT, let assertion = settings.clientAssertion {
+            return OAuthClientAssertionCredentials(
+                identifier: settings.clientID, assertion: secrets.secret(assertion))
+        }
+        if settings.authMethod == .privateKeyJWT, let key = settings.clientKey {
+            return OAuthClientAssertionCredentials(
+                identifier: settings.clientID, key: secrets.secret(key),
+                algorithm: settings.authAlgorithm.flatMap { .init(rawValue: $0.rawValue) },
+                keyID: settings.clientKeyID,
+                certificate: settings.clientCertificate.map { SecretFileProvider(path: $0) }, audience: audience)
+        }
+        if settings.authMethod == .clientSecretJWT, let secret = settings.clientSecret {
+            return OAuthClientAssertionCredentials(
+                identifier: settings.clientID, secret: secrets.secret(secret), audience: audience)
+        }
         guard let secret = settings.clientSecret, settings.authMethod != .none else {
             return settings.clientID.isEmpty
                 ? OAuthNoClientCredentials() : OAuthClientSecretCredentials(identifier: settings.clientID)
@@ -160,6 +178,16 @@ struct ClientAssembly {
         options.certificateFile = settings.tls.certFile
         options.keyFile = settings.tls.keyFile
         return options
+    }
+}
+
+extension OAuthClientAssertionCredentials.Audience {
+    fileprivate init(_ setting: ClientSettings.AssertionAudience) {
+        switch setting {
+        case .tokenEndpoint: self = .tokenEndpoint
+        case .issuer: self = .issuer
+        case .text(let text): self = .text(text)
+        }
     }
 }
 

@@ -119,6 +119,25 @@ import Testing
         #expect(try metadata.url(.authorization, allowPlaintext: false) == "https://a.example/a")
     }
 
+    @Test("who shows a certificate goes where the server asks for one, with what it calls itself only")
+    func aliases() throws {
+        let text = """
+            {"issuer":"https://a.example","token_endpoint":"https://a.example/t","authorization_endpoint":"https://a.example/a",
+            "revocation_endpoint":"https://a.example/r","mtls_endpoint_aliases":{"token_endpoint":"https://mtls.a.example/t",
+            "pushed_authorization_request_endpoint":"https://mtls.a.example/p","authorization_endpoint":"https://x.example"}}
+            """
+        let metadata = try ServerMetadata(Array(text.utf8), issuer: "https://a.example")
+        func url(_ endpoint: Endpoint, _ throughAlias: Bool) throws -> String {
+            try metadata.url(endpoint, allowPlaintext: false, throughAlias: throughAlias)
+        }
+        #expect(try url(.token, false) == "https://a.example/t")
+        #expect(try url(.token, true) == "https://mtls.a.example/t")
+        #expect(try url(.revocation, true) == "https://a.example/r")
+        #expect(try url(.authorization, true) == "https://a.example/a")
+        #expect(try url(.pushedAuthorization, true) == "https://mtls.a.example/p")
+        #expect(throws: DiscoveryFault.self) { try url(.pushedAuthorization, false) }
+    }
+
     @Test("what was found is kept for a day, and asked for again when an endpoint is gone, once a minute at most")
     func cache() async throws {
         let server = try LoginServer()

@@ -1,0 +1,153 @@
+internal import Cryptography
+internal import WireText
+
+/// A client that shows who it is with a signed token in the form: RFC 7523 section 2.2. Each request has an assertion of
+/// its own, made when it is sent, so that a server may take each only once.
+public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
+    /// What the assertion is signed with: RFC 7518 section 3.1, RFC 8037 section 3.1.
+    public enum Algorithm: String, Sendable, Hashable, CaseIterable {
+        case rs256 = "RS256"
+        case ps256 = "PS256"
+        case es256 = "ES256"
+        case es384 = "ES384"
+        case edDSA = "EdDSA"
+    }
+
+    /// Whom the assertion is for (`aud`). Servers differ.
+    public enum Audience: Sendable, Hashable {
+        /// The token endpoint's URL, whichever endpoint the request goes to.
+        case tokenEndpoint
+        /// The configured issuer.
+        case issuer
+        /// This text.
+        case text(String)
+    }
+
+    public let identifier: String
+    private let source: Source
+    private let audience: Audience
+
+    private enum Source: Sendable {
+        case secret(any SecretProvider)
+        case key(SigningKeySource, identifier: String?, certificate: (any SecretProvider)?)
+        case assertion(any SecretProvider)
+    }
+
+    /// How long an assertion is good for, in seconds: enough for a slow request and clocks that differ a little.
+    static let life: Int64 = 120
+
+    /// `client_secret_jwt`: signed with HS256 and the secret that both sides know.
+    /// - Parameter secret: asked before each request.
+    public init(identifier: String, secret: any SecretProvider, audience: Audience = .tokenEndpoint) {
+        self.identifier = identifier
+        self.audience = audience
+        source = .secret(secret)
+    }
+
+    /// `private_key_jwt`: signed with a key whose public half the server knows.
+    /// - Parameters:
+    ///   - key: PEM (PKCS#8, PKCS#1 or SEC1, without a passphrase) or a JWK; asked before each request. RSA of 2048 bits
+    ///     at least, P-256, P-384 or Ed25519.
+    ///   - algorithm: `nil`: the JWK's own, or the usual one of the key's kind; RS256 for RSA.
+    ///   - keyID: `kid` of the assertion. `nil`: the JWK's own, where it has one.
+    ///   - certificate: the key's certificate in PEM, where the server knows the key by its digest (`x5t#S256`).
+    public init(
+        identifier: String, key: any SecretProvider, algorithm: Algorithm? = nil, keyID: String? = nil,
+        certificate: (any SecretProvider)? = nil, audience: Audience = .tokenEndpoint
+    ) {
+        self.identifier = identifier
+        self.audience = audience
+        let wanted = algorithm.flatMap { SigningAlgorithm(rawValue: $0.rawValue) }
+        source = .key(SigningKeySource(key, algorithm: wanted), identifier: keyID, certificate: certificate)
+    }
+
+    /// An assertion that somebody else makes and keeps fresh, such as the platform that the program runs on.
+    /// - Parameter assertion: asked before each request.
+    public init(identifier: String, assertion: any SecretProvider) {
+        self.identifier = identifier
+        audience = .tokenEndpoint
+        source = .assertion(assertion)
+    }
+
+    public var needsTokenEndpoint: Bool {
+        if case .assertion = source { return false }
+        return audience == .tokenEndpoint
+    }
+
+    /// - Throws: what the provider throws, or `SecretProviderError`.
+    public func authenticate(_ request: inout TokenRequest) async throws {
+        let assertion = try await assertion(for: &request)
+        request.secrets.append(assertion)
+        request.form.removeAll { $0.name == "client_secret" }
+        request.set(FormParameter("client_id", identifier))
+        request.set(
+            FormParameter("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"))
+        request.set(FormParameter("client_assertion", assertion))
+    }
+
+    private func assertion(for request: inout TokenRequest) async throws -> Secret {
+        switch source {
+        case .assertion(let provider): return try await provider.secret()
+        case .secret(let provider):
+            let secret = try await provider.secret()
+            request.secrets.append(secret)
+            return try sign(header: [], request, with: .secret(secret))
+        case .key(let source, let identifier, let certificate):
+            let (key, algorithm) = try await source.current()
+            var header: [JSON.Member] = []
+            if let identifier = identifier ?? key.identifier { header.append(.init("kid", .string(identifier))) }
+            if let certificate {
+                let digest = try await Self.digest(of: certificate, for: key)
+                header.append(.init("x5t#S256", .string(Base64.encode(digest, alphabet: .url))))
+            }
+            return try sign(header: header, request, with: .key(key, algorithm))
+        }
+    }
+
+    /// The claims of RFC 7523 section 3. `nbf` is what Entra ID wants beside them.
+    private func sign(
+        header: [JSON.Member], _ request: TokenRequest, with signer: SignedJWT.Signer
+    ) throws -> Secret {
+        let now = WallClock.now()
+        do {
+            return try SignedJWT.sign(
+                header: [.init("typ", "JWT")] + header,
+                claims: [
+                    .init("iss", .string(identifier)), .init("sub", .string(identifier)),
+                    .init("aud", .string(try audience(of: request))),
+                    .init("jti", .string(try RandomBytes.identifier())), .init("iat", .number(Int(now))),
+                    .init("nbf", .number(Int(now))), .init("exp", .number(Int(now + Self.life))),
+                ], with: signer)
+        } catch let error as CryptographyError {
+            throw SecretProviderError("the client assertion could not be signed: \(error)")
+        }
+    }
+
+    private func audience(of request: TokenRequest) throws -> String {
+        switch audience {
+        case .text(let text): return text
+        case .tokenEndpoint:
+            guard let endpoint = request.tokenEndpoint else {
+                throw SecretProviderError("the client assertion needs the token endpoint, which is not known")
+            }
+            return endpoint
+        case .issuer:
+            guard let issuer = request.issuer else {
+                throw SecretProviderError("the client assertion is for the issuer, and none is configured")
+            }
+            return issuer
+        }
+    }
+
+    private static func digest(of certificate: any SecretProvider, for key: SigningKey) async throws -> [UInt8] {
+        let text = try await certificate.secret()
+        do {
+            guard let first = try X509Certificate.all(pem: text.revealedBytes).first, first.belongs(to: key) else {
+                throw CryptographyError.key(.foreignCertificate)
+            }
+            return try first.digest()
+        } catch {
+            throw SecretProviderError("the client's certificate can't be used: \(error)")
+        }
+    }
+}
