@@ -30,6 +30,29 @@ public enum Digest {
         return digest
     }
 
+    /// SHA-2 of a secret. EVP_Digest(3).
+    public static func sha(
+        _ hash: SignatureAlgorithm.Hash, of secret: SecretBytes
+    ) throws(CryptographyError) -> [UInt8] {
+        let (algorithm, length) =
+            switch hash {
+            case .sha256: unsafe (EVP_sha256(), 32)
+            case .sha384: unsafe (EVP_sha384(), 48)
+            case .sha512: unsafe (EVP_sha512(), 64)
+            }
+        var code: Int32 = 0
+        let digest = unsafe [UInt8](unsafeUninitializedCapacity: length) { buffer, initialized in
+            unsafe buffer.initialize(repeating: 0)
+            var size = UInt32(length)
+            code = unsafe secret.withUnsafeBytes { input in
+                unsafe EVP_Digest(input.baseAddress, input.count, buffer.baseAddress, &size, algorithm, nil)
+            }
+            initialized = length
+        }
+        try Libcrypto.check("EVP_Digest", code)
+        return digest
+    }
+
     /// HMAC of RFC 2104 with SHA-256, 32 bytes. HMAC(3).
     public static func hmacSHA256(_ message: [UInt8], key: [UInt8]) throws(CryptographyError) -> [UInt8] {
         let key = SecretBytes(key)

@@ -11,6 +11,15 @@ public enum SignatureAlgorithm: Sendable, Hashable {
     /// The signature is R and S one after the other, each as long as the curve's field.
     case ecdsa(EllipticCurve)
     case ed25519
+
+    /// What it hashes with.
+    public var hash: Hash {
+        switch self {
+        case .rsa(let hash), .rsaPSS(let hash): hash
+        case .ecdsa(let curve): curve.hash
+        case .ed25519: .sha512
+        }
+    }
 }
 
 public enum EllipticCurve: Sendable, Hashable {

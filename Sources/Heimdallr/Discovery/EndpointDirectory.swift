@@ -44,7 +44,7 @@ final class EndpointDirectory: Sendable {
         case .revocation: configuration.revocationEndpoint
         case .deviceAuthorization: configuration.deviceAuthorizationEndpoint
         case .pushedAuthorization: configuration.pushedAuthorizationEndpoint
-        case .keys: nil
+        case .keys, .userInfo: nil
         }
     }
 
@@ -120,11 +120,15 @@ final class EndpointDirectory: Sendable {
         return .failure(fault)
     }
 
-    /// A document of the server's own, asked for without any credential.
-    func document(at url: String, within timeout: Duration) async throws(DiscoveryFault) -> [UInt8] {
+    /// A document of the server's own.
+    /// - Parameter credential: a field to send, where it is only for who has a token.
+    func document(
+        at url: String, within timeout: Duration, credential: HeimdallrHTTPField? = nil
+    ) async throws(DiscoveryFault) -> [UInt8] {
         let request = HeimdallrHTTPRequest(
-            url: url, headers: [HeimdallrHTTPField(name: "Accept", value: "application/json")], timeout: timeout,
-            maxBodyBytes: Self.maxDocumentBytes)
+            url: url,
+            headers: [HeimdallrHTTPField(name: "Accept", value: "application/json")] + (credential.map { [$0] } ?? []),
+            timeout: timeout, maxBodyBytes: Self.maxDocumentBytes)
         let response: HeimdallrHTTPResponse
         do {
             response = try await httpClient.send(request)

@@ -8,11 +8,12 @@ enum Endpoint: String, Sendable, Hashable, CaseIterable {
     case deviceAuthorization = "device_authorization_endpoint"
     case pushedAuthorization = "pushed_authorization_request_endpoint"
     case keys = "jwks_uri"
+    case userInfo = "userinfo_endpoint"
 
     /// Whether this is an endpoint that the client itself calls, authenticated.
     var hasAlias: Bool {
         switch self {
-        case .token, .revocation, .deviceAuthorization, .pushedAuthorization: true
+        case .token, .revocation, .deviceAuthorization, .pushedAuthorization, .userInfo: true
         case .authorization, .keys: false
         }
     }

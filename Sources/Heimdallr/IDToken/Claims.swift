@@ -55,10 +55,27 @@ struct Claims: Sendable {
         }
     }
 
-    /// Who signed in, for people: the first of several claims that says something. An address that the server has not
-    /// verified may be anybody's.
-    var name: String? {
-        for claim in ["email", "preferred_username", "name", "sub"] {
+    /// Whether the access token that came with it belongs to it, where it says so: section 3.1.3.6.
+    func check(_ accessToken: Secret, by algorithm: SignatureAlgorithm) throws(IDTokenFault) {
+        guard let stated = payload["at_hash"] else { return }
+        guard let digest = try? Digest.sha(algorithm.hash, of: accessToken.bytes), let text = stated.string else {
+            throw .accessToken
+        }
+        let half = Base64.encode(Array(digest.prefix(digest.count / 2)), alphabet: .url)
+        guard ConstantTime.isEqual(Array(text.utf8), Array(half.utf8)) else { throw .accessToken }
+    }
+
+    var subject: String? { payload["sub"]?.string }
+
+    /// Who signed in, for people; if nothing else, what the server calls them.
+    var name: String? { personalName ?? name(by: ["sub"]) }
+
+    /// A name that people know.
+    var personalName: String? { name(by: ["email", "preferred_username", "name"]) }
+
+    /// The first claim that says something. An address that the server has not verified may be anybody's.
+    private func name(by claims: [String]) -> String? {
+        for claim in claims {
             guard let text = payload[claim]?.string, text.contains(where: { !$0.isWhitespace }) else { continue }
             if claim == "email", [.bool(false), .string("false")].contains(payload["email_verified"]) { continue }
             return ServerText.sanitize(text, hiding: [])

@@ -23,6 +23,8 @@ public enum IDTokenFault: Error, Sendable, Hashable, CustomStringConvertible {
     case issuedAt
     /// `nonce` is not the one that this login sent.
     case nonce
+    /// `at_hash` is that of another access token.
+    case accessToken
     /// `sub` is missing, empty, or longer than 255 bytes.
     case subject
 
@@ -40,6 +42,7 @@ public enum IDTokenFault: Error, Sendable, Hashable, CustomStringConvertible {
         case .expired: "it has expired: check this machine's clock"
         case .issuedAt: "it was issued in the future: check this machine's clock"
         case .nonce: "it belongs to another login"
+        case .accessToken: "it belongs to another access token"
         case .subject: "it does not say who signed in"
         }
     }

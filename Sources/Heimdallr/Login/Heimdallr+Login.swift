@@ -313,7 +313,10 @@ extension Heimdallr {
             try claims.check(
                 Claims.Expectation(
                     issuer: issuer, client: exchange.credentials.identifier, nonce: nonce, now: clock.wallClock()))
-            return SignIn(idToken: idToken, name: claims.name)
+            try claims.check(response.accessToken, by: token.algorithm)
+            var name = claims.personalName
+            if name == nil { name = await userInfoName(of: claims.subject, response) }
+            return SignIn(idToken: idToken, name: name ?? claims.name)
         } catch {
             throw .idToken(error)
         }

@@ -122,6 +122,27 @@ struct SignedIDToken {
         #expect(ReadQuery(try await plain.beginLogin(redirectURI: LoginServer.callback).url)["nonce"] == nil)
     }
 
+    @Test(
+        "its `at_hash`, where it has one, is that of the access token",
+        arguments: [
+            ("RS256", 256), ("PS256", 256), ("ES256", 256), ("ES384", 384), ("RS512", 512), ("EdDSA", 512),
+        ])
+    func accessTokenHash(algorithm: String, bits: Int) async throws {
+        // Of the server's token, `T1`.
+        let hash = try await ChildProcess.output(of: [
+            "python3", "-c",
+            "import base64,hashlib; d=hashlib.sha\(bits)(b'T1').digest(); "
+                + "print(base64.urlsafe_b64encode(d[:len(d)//2]).rstrip(b'=').decode(), end='')",
+        ])
+        #expect(try await logIn(algorithm, changing: ["at_hash": hash]).name == "ada@example.com")
+        for other in [String(hash.reversed()), "", hash + "=="] {
+            await #expect(throws: LoginError.idToken(.accessToken)) {
+                try await logIn(algorithm, changing: ["at_hash": other])
+            }
+        }
+        await #expect(throws: LoginError.idToken(.accessToken)) { try await logIn(changing: ["at_hash": 1]) }
+    }
+
     @Test("without a key's name every key of its kind is tried")
     func noKeyID() async throws {
         #expect(try await logIn(forgery: "no kid").name == "ada@example.com")

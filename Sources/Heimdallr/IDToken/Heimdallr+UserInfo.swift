@@ -1,0 +1,29 @@
+internal import WireText
+
+// Who signed in, where the id token knows nothing but a number: OpenID Connect Core section 5.3.
+extension Heimdallr {
+    /// It is for people to read, and worth no more than that time.
+    private static let userInfoTimeout = Duration.seconds(5)
+
+    /// The name that the server has for the one who has just signed in; `nil` for whatever goes wrong, which harms no
+    /// login. Nobody else has got the token yet: it goes to the server that issued it, and nowhere else.
+    /// - Parameter subject: of the id token; an answer about somebody else counts for nothing (section 5.3.2).
+    func userInfoName(of subject: String?, _ response: TokenResponse) async -> String? {
+        let directory = exchange.directory
+        // A token that is bound to a key would need a proof.
+        guard let subject, let url = try? await directory.url(.userInfo),
+            (response.tokenType ?? "Bearer").lowercased() == "bearer",
+            !response.accessToken.isEmpty,
+            response.accessToken.withSpan({ token in
+                token.indices.allSatisfy { (0x21...0x7E).contains(token[$0]) }
+            })
+        else { return nil }
+        let credential = HeimdallrHTTPField(name: "Authorization", secret: response.accessToken.after(scheme: "Bearer"))
+        let body = try? await directory.document(
+            at: url, within: min(exchange.configuration.timeout, Self.userInfoTimeout), credential: credential)
+        guard let body, let answer = try? JSONParser.parse(body) else { return nil }
+        let claims = Claims(answer)
+        guard let named = claims.subject, named.utf8.elementsEqual(subject.utf8) else { return nil }
+        return claims.personalName
+    }
+}
