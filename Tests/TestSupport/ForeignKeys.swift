@@ -14,6 +14,9 @@ public enum ForeignKeys {
         try await run(["thumbprint", key]).trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
+    /// The public half, as a JWK.
+    public static func publicJWK(_ key: String) async throws -> String { try await run(["public", key]) }
+
     /// Header and claims of a token whose signature is right.
     /// - Parameter key: PEM, JWK or a shared secret.
     /// - Throws: `TestFailure` with what the library says against it.

@@ -13,14 +13,15 @@ public struct PrivateCA: Sendable {
     public let certificateFile: String
     private let keyFile: String
 
+    /// - Parameter days: how long its own certificate is valid from now on.
     /// - Throws: `TestFailure` with what openssl said.
-    public init(commonName: String = "heimdallr-proxy test CA") async throws {
+    public init(commonName: String = "heimdallr-proxy test CA", days: Int = 365) async throws {
         directory = try TemporaryDirectory()
         certificateFile = directory.path(of: "ca.pem")
         keyFile = directory.path(of: "ca.key")
         try await ChildProcess.output(of: [
             "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days",
-            "30", "-subj", "/CN=\(commonName)", "-addext", "basicConstraints=critical,CA:TRUE", "-addext",
+            "\(days)", "-subj", "/CN=\(commonName)", "-addext", "basicConstraints=critical,CA:TRUE", "-addext",
             "keyUsage=critical,keyCertSign,cRLSign", "-keyout", keyFile, "-out", certificateFile,
         ])
     }
@@ -28,14 +29,14 @@ public struct PrivateCA: Sendable {
     /// A certificate for a server with these names (`DNS:localhost`, `IP:127.0.0.1`).
     /// - Parameter days: how long it is valid from now on; negative for one that has expired.
     public func server(
-        _ names: [String] = ["DNS:localhost", "IP:127.0.0.1"], days: Int = 30
+        _ names: [String] = ["DNS:localhost", "IP:127.0.0.1"], days: Int = 90
     ) async throws -> Certificate {
         try await issue("server", usage: "serverAuth", names: names, days: days)
     }
 
     /// A certificate for a client.
     public func client(_ name: String = "client") async throws -> Certificate {
-        try await issue(name, usage: "clientAuth", names: ["DNS:\(name)"], days: 30)
+        try await issue(name, usage: "clientAuth", names: ["DNS:\(name)"], days: 90)
     }
 
     private func issue(_ subject: String, usage: String, names: [String], days: Int) async throws -> Certificate {

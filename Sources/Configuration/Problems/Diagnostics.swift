@@ -6,6 +6,7 @@ final class Diagnostics {
     /// Path of a key → name of the environment variable it is set by; empty when there is a file.
     let variables: [String: String]
 
+    private(set) var keyUses = KeyUses()
     private var found: [(position: Position, problem: ConfigurationError.Problem)] = []
     private var doubts: [(position: Position, problem: ConfigurationError.Problem)] = []
 
@@ -21,6 +22,11 @@ final class Diagnostics {
 
     func warn(_ position: Position, _ message: String) {
         doubts.append((position, problem(position, message)))
+    }
+
+    /// - Parameter label: how messages about it begin.
+    func note(_ content: KeyUse.Content, name: String, label: String, at position: Position) {
+        keyUses.all.append(KeyUse(content: content, name: name, place: problem(position, label)))
     }
 
     var hasErrors: Bool { !found.isEmpty }

@@ -1,6 +1,7 @@
 // How a client shows who it is without sending a secret: RFC 7523, RFC 8705.
 extension ClientReader {
     mutating func readProof() {
+        section.read("certificate_bound", into: &settings.certificateBound, Grammar.boolean)
         settings.authAlgorithm = section.value("token_endpoint_auth_signing_alg") { text throws(Misfit) in
             try Grammar.word(text)
         }
@@ -45,6 +46,7 @@ extension ClientReader {
         case .clientSecretJWT:
             need("client_secret")
             unused.removeLast(2)
+            if let secret = settings.clientSecret { section.note(.shared(secret), at: "client_secret") }
             if let algorithm = settings.authAlgorithm, algorithm != .hs256 {
                 section.error("token_endpoint_auth_signing_alg", "client_secret_jwt signs with HS256: write that")
             }
@@ -55,7 +57,7 @@ extension ClientReader {
                 section.error("client_secret", "private_key_jwt sends no secret: leave this out")
             }
         case .tlsClientAuth, .selfSignedTLSClientAuth:
-            if settings.tls.certFile == nil {
+            if !showsCertificate {
                 section.error(place, "\(method.rawValue) needs `tls: {cert_file: PATH, key_file: PATH}`")
             }
             if section.has("client_secret") {
@@ -68,6 +70,11 @@ extension ClientReader {
         }
         for key in unused where section.has(key) {
             section.error(key, "\(method.rawValue) does not use this: leave it out, or write another `\(place)`")
+        }
+        if section.has("certificate_bound"), settings.certificateBound, !showsCertificate {
+            section.error(
+                "certificate_bound",
+                "there is no certificate to bind to: write `tls: {cert_file: PATH, key_file: PATH}`")
         }
         if case .issuer = settings.clientAssertionAudience, !section.has("issuer") {
             section.error("client_assertion_audience", "there is no `issuer`: write one, or the audience itself")
@@ -94,6 +101,12 @@ extension ClientReader {
         if settings.authAlgorithm == .hs256 {
             section.error(
                 "token_endpoint_auth_signing_alg", "HS256 is for client_secret_jwt: write the key's algorithm")
+        }
+        if let key = settings.clientKey {
+            section.note(
+                .signing(
+                    key, algorithm: settings.authAlgorithm?.rawValue, certificate: settings.clientCertificate),
+                at: "client_key")
         }
     }
 }

@@ -27,6 +27,9 @@ extension ClientReader {
                 own.position, "\(own.path): write `key`, or `dpop: true` for a key that is made here")
             return
         }
-        if let key = own.secret("key") { settings.dpop = .key(key, algorithm: algorithm) }
+        if let key = own.secret("key") {
+            settings.dpop = .key(key, algorithm: algorithm)
+            own.note(.signing(key, algorithm: algorithm, certificate: nil), at: "key")
+        }
     }
 }

@@ -67,6 +67,7 @@ extension ClientReader {
         settings.scope = (inner.list("scope", Grammar.scopes) ?? []).flatMap { $0 }
         settings.claims = readClaims(inner)
         inner.read("expires_in", into: &settings.expiresIn, Grammar.duration(.seconds(1) ... .seconds(3600)))
+        if let key { inner.note(.account(key, algorithm: settings.algorithm?.rawValue), at: "key") }
         return key == nil ? nil : .signed(settings)
     }
 
@@ -115,6 +116,7 @@ extension ClientReader {
         let repositories = section.list("repositories", Grammar.nonempty) ?? []
         let permissions = section.pairs("permissions", name: Grammar.nonempty, value: Grammar.nonempty)
         guard grant == .githubApp, let key, let installation else { return nil }
+        section.note(.signing(key, algorithm: "RS256", certificate: nil), at: "key")
         var app = GitHubAppSettings(key: key, installation: installation)
         if let api { app.api = api }
         app.repositories = repositories

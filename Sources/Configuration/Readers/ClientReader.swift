@@ -2,6 +2,8 @@
 struct ClientReader {
     let section: Section
     var settings: ClientSettings
+    /// Whether it names a certificate for TLS, readable or not.
+    var showsCertificate = false
 
     static func read(_ name: String, _ section: Section) -> ClientSettings {
         var reader = ClientReader(section: section, settings: ClientSettings(name: name))
@@ -144,7 +146,10 @@ struct ClientReader {
         settings.clientSecret = section.secret("client_secret")
         section.read("basic_encoding", into: &settings.basicEncoding) { text throws(Misfit) in try Grammar.word(text) }
         readProof()
-        if let tls = section.section("tls") { settings.tls = tls.tlsSettings(serverName: false) }
+        if let tls = section.section("tls") {
+            settings.tls = tls.tlsSettings(serverName: false)
+            showsCertificate = tls.has("cert_file")
+        }
         let key = "token_endpoint_auth_method"
         let method = section.value(key) { text throws(Misfit) in
             try Grammar.word(text, ClientSettings.AuthMethod.self)

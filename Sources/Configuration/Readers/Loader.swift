@@ -60,6 +60,8 @@ struct Loader {
         checkCallers()
         checkTies()
         checkLoops(section)
+        bindCertificates()
+        configuration.keyUses = diagnostics.keyUses
     }
 
     // MARK: Lists
@@ -263,6 +265,30 @@ struct Loader {
                     "clients.\(client.name): who logs in has to do so again after each restart: add `store` with "
                         + "`kind: file`")
             }
+        }
+    }
+
+    /// RFC 8705 section 3: a bound token is good only for who shows the certificate that it was asked for with.
+    private mutating func bindCertificates() {
+        for (index, upstream) in upstreams.enumerated() {
+            let client = configuration.clients.first { $0.name == upstream.settings.client }
+            guard let client, client.certificateBound, let certificate = client.tls.certFile else { continue }
+            if upstream.settings.url?.scheme == .http {
+                diagnostics.error(
+                    upstream.urlPosition,
+                    "\(upstream.path): the tokens of clients.\(client.name) are bound to its certificate, which can't be "
+                        + "shown over http://: write https://")
+            }
+            guard let own = upstream.settings.tls.certFile else {
+                configuration.upstreams[index].tls.certFile = certificate
+                configuration.upstreams[index].tls.keyFile = client.tls.keyFile
+                continue
+            }
+            guard own != certificate else { continue }
+            diagnostics.warn(
+                upstream.position,
+                "\(upstream.path): the tokens of clients.\(client.name) are bound to its certificate, and another one is "
+                    + "shown here: leave out `tls.cert_file` and `tls.key_file`")
         }
     }
 

@@ -131,7 +131,9 @@ extension Section {
     /// The top-level section: further trust anchors only.
     func trustAnchors() -> String? {
         defer { finish() }
-        return readableFile("ca_file")
+        let file = readableFile("ca_file")
+        if let file { note(.trustAnchors(file), at: "ca_file") }
+        return file
     }
 
     /// TLS towards one peer.
@@ -141,6 +143,10 @@ extension Section {
         settings.caFile = readableFile("ca_file")
         settings.certFile = readableFile("cert_file")
         settings.keyFile = readableFile("key_file")
+        if let file = settings.caFile { note(.trustAnchors(file), at: "ca_file") }
+        if let certificate = settings.certFile, let key = settings.keyFile {
+            note(.tls(certificate: certificate, key: key), at: "cert_file")
+        }
         if let key = settings.keyFile { warnOfReaders(key, label: label("key_file"), at: position(of: "key_file")) }
         if serverName { settings.serverName = value("server_name", Grammar.hostName) }
         if has("cert_file"), !has("key_file") {

@@ -63,6 +63,8 @@ public struct ClientSettings: Sendable, Equatable {
     public var clientCertificate: String?
     public var clientAssertion: SecretSource?
     public var clientAssertionAudience = AssertionAudience.tokenEndpoint
+    /// RFC 8705 section 3: the upstreams of this client are shown the certificate of its token requests.
+    public var certificateBound = false
     public var basicEncoding = BasicEncoding.form
     public var treatAsBearer: [String] = []
     /// Where the server sends a browser after a login; `nil`: to the administration.

@@ -18,6 +18,8 @@ public struct Configuration: Sendable, Equatable {
     public var playground = false
     /// The environment variables that the text names, by `${NAME}` or `{env: NAME}`.
     public var variables: Set<String> = []
+    /// The keys and certificates that it names.
+    public var keyUses = KeyUses()
 
     public init() {}
 }

@@ -67,6 +67,7 @@ struct ClientAssembly {
         configuration.allowPlaintext = settings.allowPlaintext
         configuration.usesMutualTLS =
             settings.authMethod == .tlsClientAuth || settings.authMethod == .selfSignedTLSClientAuth
+            || settings.certificateBound
         return configuration
     }
 

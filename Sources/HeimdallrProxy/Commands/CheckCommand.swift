@@ -31,7 +31,8 @@ struct CheckCommand: AsyncParsableCommand {
             source.wantsPlayground && tries ? try await PlaygroundVariables.start(addingTo: &environment) : nil
         if source.wantsPlayground, !tries { PlaygroundVariables.addPlaceholders(to: &environment) }
         let settings = try source.load(environment: environment)
-        OutputDescriptor.standardOutput.write(Self.report(settings, source: source))
+        let keys = KeyCheck(settings, environment: environment)
+        OutputDescriptor.standardOutput.write(Self.report(settings, source: source, keys: keys.lines))
         guard tries else { return }
         OutputDescriptor.standardOutput.write("\nTrying the clients:\n")
         let results: [Trial.Result]
@@ -47,7 +48,7 @@ struct CheckCommand: AsyncParsableCommand {
         if results.contains(where: { !$0.isGood }) { throw ExitStatus.failure.error }
     }
 
-    static func report(_ settings: Configuration, source: ConfigurationSource) -> String {
+    static func report(_ settings: Configuration, source: ConfigurationSource, keys: [String] = []) -> String {
         let name =
             switch source {
             case .file(let path): path
@@ -70,6 +71,7 @@ struct CheckCommand: AsyncParsableCommand {
             let places = listing.tunnels.map { $0 == .any ? "any public address" : $0.description }
             text += "  CONNECT: unsigned tunnels to \(places.joined(separator: ", "))\n"
         }
+        if !keys.isEmpty { text += "\nKeys and certificates:\n" + keys.map { "  \($0)\n" }.joined() }
         text += redirectURIs(settings)
         if settings.playground { text += "\nThe playground gets its real ports when the proxy starts.\n" }
         return text

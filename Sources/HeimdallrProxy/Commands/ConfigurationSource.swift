@@ -45,7 +45,9 @@ enum ConfigurationSource: Sendable, Equatable {
         do throws(ConfigurationError) {
             let (configuration, warnings) = try read(environment)
             if logs { report = ConfigurationReport(configuration.log) }
-            for warning in warnings { report.warn(warning) }
+            let keys = KeyCheck(configuration, environment: environment)
+            for warning in warnings + keys.warnings { report.warn(warning) }
+            guard keys.problems.isEmpty else { throw ConfigurationError(problems: keys.problems) }
             if let fault = AdminTokenRule.fault(configuration.admin?.token, environment: environment) {
                 throw ConfigurationError(problems: [.init(file: name, message: fault)])
             }

@@ -3,6 +3,7 @@
     keys.py make KIND [FORMAT]                    # a private key: rsa2048, rsa1024, p256, p384, p521, ed25519; pem, jwk
     keys.py verify '{"token": …, "key": …, "algorithms": […]}'     # {"header": …, "claims": …}, or it fails
     keys.py thumbprint KEY
+    keys.py public KEY                            # as a JWK
 """
 
 import json
@@ -65,5 +66,7 @@ if __name__ == "__main__":
         print(verify(json.loads(arguments[0])))
     elif command == "thumbprint":
         print(read(arguments[0]).thumbprint())
+    elif command == "public":
+        print(json.dumps(read(arguments[0]).as_dict(private=False)))
     else:
         raise SystemExit(__doc__)

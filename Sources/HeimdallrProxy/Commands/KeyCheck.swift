@@ -1,0 +1,180 @@
+import Configuration
+import Cryptography
+import FileSystem
+import WireText
+
+/// Reads the keys and certificates of a configuration, and says what they are and what is wrong with them. Commands are
+/// not run: what they print is judged when it is used.
+struct KeyCheck {
+    /// One line for each that could be read.
+    private(set) var lines: [String] = []
+    /// What can't be used.
+    private(set) var problems: [ConfigurationError.Problem] = []
+    /// Certificates that have ended or soon will.
+    private(set) var warnings: [ConfigurationError.Problem] = []
+
+    private let environment: [String: String]
+    /// Seconds since 1970-01-01T00:00:00Z.
+    private let now: Int64
+
+    /// How long before a certificate's end we begin to say so, in seconds.
+    private static let notice: Int64 = 30 * 86_400
+    /// Of one file; a bundle may hold hundreds.
+    private static let maxWarnings = 5
+
+    /// Blocks for as long as the disk takes.
+    init(_ configuration: Configuration, environment: [String: String], now: Int64 = WallClock.now()) {
+        self.environment = environment
+        self.now = now
+        for use in configuration.keyUses.all { check(use) }
+    }
+
+    private mutating func check(_ use: KeyUse) {
+        do throws(Fault) {
+            switch use.content {
+            case .signing(let source, let algorithm, let certificate):
+                try checkSigning(source, algorithm, certificate, use)
+            case .account(let source, let algorithm):
+                try checkSigning(source, algorithm, nil, use) { Self.key(inside: $0) }
+            case .shared(let source):
+                guard let secret = try secret(source) else { return }
+                say("HS256 with a shared secret", use)
+                if secret.count < 32 {
+                    warn("this is shorter than the 32 octets that HS256 wants (RFC 7518, section 3.2)", use)
+                }
+            case .tls(let certificate, let key): try checkTLS(certificate, key, use)
+            case .trustAnchors(let file):
+                let certificates = try certificates(file)
+                let count = certificates.count
+                if let first = certificates.min(by: { $0.notAfter < $1.notAfter }) {
+                    say("\(count) certificate\(count == 1 ? "" : "s"), the first to end: \(described(first))", use)
+                }
+                checkLife(certificates, use)
+            }
+        } catch {
+            problems.append(use.problem(error.message))
+        }
+    }
+
+    fileprivate struct Fault: Error {
+        var message: String
+    }
+
+    private mutating func checkSigning(
+        _ source: SecretSource, _ wanted: String?, _ certificate: String?, _ use: KeyUse,
+        unwrapping: (SecretBytes) -> SecretBytes = { $0 }
+    ) throws(Fault) {
+        guard let text = try secret(source) else {
+            return say("from a command, so it is looked at when it is used", use)
+        }
+        let key: SigningKey
+        let algorithm: SigningAlgorithm
+        do throws(CryptographyError) {
+            key = try SigningKey(text: unwrapping(text))
+            algorithm = try key.algorithm(wanted: wanted.flatMap { SigningAlgorithm(rawValue: $0) })
+        } catch {
+            throw Fault(error)
+        }
+        guard let certificate else { return say("\(key), signs with \(algorithm.rawValue)", use) }
+        let all = try certificates(certificate)
+        guard let first = all.first, first.belongs(to: key) else { throw Fault(.key(.foreignCertificate), certificate) }
+        say("\(key), signs with \(algorithm.rawValue), certificate \(described(first))", use)
+        checkLife([first], use)
+    }
+
+    /// Of the file of a Google service account; anything else is the key itself.
+    private static func key(inside file: SecretBytes) -> SecretBytes {
+        file.withSpan { span in
+            guard let members = try? JSONParser.members(span), case .string(let range)? = members["private_key"]?.value
+            else { return file }
+            var writer = SecretWriter(capacity: range.count)
+            JSONParser.decode(string: range, in: span) { writer.append($0) }
+            return writer.finish()
+        }
+    }
+
+    private mutating func checkTLS(_ certificate: String, _ key: String, _ use: KeyUse) throws(Fault) {
+        let all = try certificates(certificate)
+        guard let first = all.first else { return }
+        checkLife(all, use)
+        do throws(CryptographyError) {
+            let key = try SigningKey(text: try SecretFile.read(path: key))
+            guard first.belongs(to: key) else { throw .key(.foreignCertificate) }
+            say("\(key), certificate \(described(first))", use)
+        } catch {
+            // TLS takes kinds that we don't sign with.
+            guard error == .key(.kind) else {
+                throw error == .key(.foreignCertificate) ? Fault(error, certificate) : Fault(error, key)
+            }
+            say("a key of another kind, certificate \(described(first))", use)
+        }
+    }
+
+    private func certificates(_ path: String) throws(Fault) -> [X509Certificate] {
+        guard let bytes = try? FileSystem.read(path, limit: 4 << 20) else { throw Fault(message: "can't read \(path)") }
+        do throws(CryptographyError) { return try X509Certificate.all(pem: bytes) } catch { throw Fault(error, path) }
+    }
+
+    /// - Returns: `nil` for what only a command can tell.
+    private func secret(_ source: SecretSource) throws(Fault) -> SecretBytes? {
+        switch source {
+        case .literal(let text): return SecretBytes(Array(text.utf8))
+        case .environment(let name): return environment[name].map { SecretBytes(Array($0.utf8)) }
+        case .command: return nil
+        case .file(let path):
+            do throws(CryptographyError) { return try SecretFile.read(path: path) } catch {
+                throw Fault(message: error.description)
+            }
+        }
+    }
+
+    private mutating func checkLife(_ certificates: [X509Certificate], _ use: KeyUse) {
+        var count = 0
+        for certificate in certificates {
+            let name = "the certificate \(certificate.subject)"
+            let sentence: String
+            if certificate.notAfter < now {
+                sentence = "\(name) ended on \(day(certificate.notAfter)): put a new one there"
+            } else if certificate.notAfter - now < Self.notice {
+                sentence = "\(name) ends on \(day(certificate.notAfter)), within 30 days: have a new one ready"
+            } else if certificate.notBefore > now {
+                sentence = "\(name) is not good before \(day(certificate.notBefore)): check this machine's clock"
+            } else {
+                continue
+            }
+            count += 1
+            guard count <= Self.maxWarnings else {
+                return warn("further certificates of this file have ended or soon will", use)
+            }
+            warn(sentence, use)
+        }
+    }
+
+    private func described(_ certificate: X509Certificate) -> String {
+        "\(certificate.subject), until \(day(certificate.notAfter))"
+    }
+
+    private func day(_ seconds: Int64) -> String { String(RFC3339.text(Int(seconds)).prefix { $0 != "T" }) }
+
+    private mutating func say(_ text: String, _ use: KeyUse) { lines.append("\(use.name): \(text)") }
+
+    private mutating func warn(_ text: String, _ use: KeyUse) { warnings.append(use.problem(text)) }
+}
+
+extension KeyCheck.Fault {
+    fileprivate init(_ error: CryptographyError, _ path: String? = nil) {
+        guard case .key(let fault) = error else {
+            self.init(message: error.description)
+            return
+        }
+        self.init(message: "\(path ?? "this") \(fault)")
+    }
+}
+
+extension KeyUse {
+    fileprivate func problem(_ message: String) -> ConfigurationError.Problem {
+        var problem = place
+        problem.message += message
+        return problem
+    }
+}

@@ -1,0 +1,97 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("Servers that others wrote know the client by its key or its certificate", .timeLimit(.minutes(3)))
+struct ClientAuthenticationTests {
+    @Test(
+        "authlib takes the assertion, and the next one",
+        arguments: [("p256", "endpoint", "pem"), ("rsa2048", "issuer", "jwk"), ("p256", "wrong", "pem")])
+    func assertion(kind: String, audience: String, form: String) async throws {
+        let key = try await ForeignKeys.make(kind, form)
+        let known = audience == "wrong" ? try await ForeignKeys.make(kind) : key
+        let server = try ChildProcess(
+            [
+                try Repository.python(), fixture("authlib_tokens.py"), "sidecar",
+                try await ForeignKeys.publicJWK(known), audience == "issuer" ? "issuer" : "endpoint",
+            ], environment: ["AUTHLIB_INSECURE_TRANSPORT": "1"])
+        let root = "http://127.0.0.1:\(try await server.printedPort())"
+        let proxy = try await RunningProxy(
+            ProxyConfiguration(
+                clients: [
+                    ProxyConfiguration.client(
+                        tokenEndpoint: nil,
+                        """
+                        issuer: \(root)
+                        client_id: sidecar
+                        client_key: {file: FOLDER/key}
+                        client_assertion_audience: \(audience == "issuer" ? "issuer" : "token_endpoint")
+                        """)
+                ], upstreams: [ProxyConfiguration.upstream(url: root)], files: ["key": key]))
+        let response = try await proxy.get("http://api.test/thing")
+        guard audience != "wrong" else {
+            #expect(response.status == 502 || response.status == 503, "\(response.text)")
+            #expect(server.output.contains("refused:"))
+            // The log is written beside the loop.
+            try await eventually("the refusal in the log") { proxy.log.contains("403") }
+            return
+        }
+        #expect(response.status == 200, "\(server.transcript)\n\(proxy.log)")
+        #expect(!server.output.contains("refused:"), "\(server.output)")
+        #expect(!proxy.log.contains("eyJ"), "no assertion in the log")
+    }
+
+    @Test(
+        "nginx is shown the certificate: for the token where the server asks for one, and at the upstream",
+        arguments: ["tls_client_auth", "self_signed_tls_client_auth"])
+    func certificate(method: String) async throws {
+        let tokens = try TokenEndpoint([.token("bound-token-0123456789", type: "bearer")])
+        let authority = try await PrivateCA()
+        let client = try await authority.client("sidecar")
+        let front = try await Nginx(
+            certificate: try await authority.server(), clientCA: authority.certificateFile,
+            locations: """
+                location /token {
+                    proxy_pass \(tokens.url);
+                    proxy_http_version 1.1;
+                    proxy_set_header Connection "";
+                    proxy_set_header X-Client $ssl_client_s_dn;
+                }
+                \(Nginx.sayWhatArrived)
+                """)
+        let url = "https://localhost:\(front.httpsPort)"
+        let issuer = try RecordingOrigin { exchange in
+            let request = try exchange.readBody()
+            let root = "http://\(request.fields.value("Host") ?? "")"
+            try exchange.respond(
+                body: """
+                    {"issuer":"\(root)","token_endpoint":"\(root)/elsewhere",
+                    "mtls_endpoint_aliases":{"token_endpoint":"\(url)/token"}}
+                    """)
+        }
+        let anchors = "ca_file: \(authority.certificateFile)"
+        let proxy = try await RunningProxy(
+            ProxyConfiguration(
+                clients: [
+                    ProxyConfiguration.client(
+                        tokenEndpoint: nil,
+                        """
+                        issuer: \(issuer.url)
+                        client_id: sidecar
+                        token_endpoint_auth_method: \(method)
+                        tls: {\(anchors), cert_file: \(client.certificateFile), key_file: \(client.keyFile)}
+                        certificate_bound: true
+                        """)
+                ], upstreams: [ProxyConfiguration.upstream(url: url, "tls: {\(anchors)}")]))
+        let response = try await proxy.get("http://api.test/thing")
+        #expect(response.status == 200, "\(response.text)\n\(proxy.log)")
+        #expect(response.text.contains("\nauthorization: Bearer bound-token-0123456789\n"))
+        #expect(response.text.contains("\nclient-certificate: CN=sidecar\n"))
+        let request = try #require(tokens.requests.first)
+        #expect(request["client_id"] == "sidecar")
+        #expect(request["client_secret"] == nil)
+        #expect(request.field("Authorization") == nil)
+        #expect(request.field("X-Client") == "CN=sidecar")
+        #expect(!issuer.requests.contains { $0.target == "/elsewhere" })
+    }
+}
