@@ -54,8 +54,8 @@ let package = Package(
         .target(
             name: "Proxy",
             dependencies: [
-                "HTTPServer", "Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration", "Reports",
-                "SigV4", "WireText",
+                "FileSystem", "HTTPServer", "Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration",
+                "Reports", "SigV4", "WireText",
             ],
             swiftSettings: strict),
         .target(

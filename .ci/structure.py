@@ -34,7 +34,10 @@ MAY_IMPORT = {
     "FileSystem": set(),
     "Reports": set(),
     "HTTPServer": {"Reactor", "HTTPMessage", "WireText"},
-    "Proxy": {"HTTPServer", "Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration", "Reports", "SigV4", "WireText"},
+    "Proxy": {
+        "FileSystem", "HTTPServer", "Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration", "Reports",
+        "SigV4", "WireText",
+    },
     "Administration": {
         "Cryptography", "HTML", "FileSystem", "HTTPMessage", "HTTPServer", "Heimdallr", "QRCode", "Reactor", "Reports",
         "WireText", "Logging",

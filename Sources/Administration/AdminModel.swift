@@ -4,7 +4,8 @@ import Synchronization
 
 /// What both listeners answer from: the sources, and what was counted of them.
 final class AdminModel: Sendable {
-    let sources: AdministrationSources
+    private let state: Mutex<AdministrationSources>
+    var sources: AdministrationSources { state.withLock { $0 } }
     let tokens: TokenMetrics
     let feed = EventFeed()
     let logins = PendingLogins()
@@ -18,10 +19,13 @@ final class AdminModel: Sendable {
         sources: AdministrationSources, tokens: TokenMetrics,
         addresses: LoginAddresses = LoginAddresses(host: "127.0.0.1", admission: Admission(hosts: []))
     ) {
-        self.sources = sources
+        state = Mutex(sources)
         self.addresses = addresses
         self.tokens = tokens
     }
+
+    /// Another configuration is in use.
+    func replace(_ sources: AdministrationSources) { state.withLock { $0 = sources } }
 
     func beginDraining() { draining.store(true, ordering: .relaxed) }
 
@@ -77,13 +81,15 @@ final class AdminModel: Sendable {
     }
 
     func readiness(isStrict: Bool) -> Readiness {
-        Readiness(clients, isDraining: draining.load(ordering: .relaxed), isStrict: isStrict)
+        Readiness(
+            clients, isDraining: draining.load(ordering: .relaxed), isStrict: isStrict,
+            refusal: sources.reloads.refusal)
     }
 
     func status() async -> StatusPage {
         StatusPage(
             version: sources.version, uptime: begin.duration(to: .now), isDraining: draining.load(ordering: .relaxed),
-            clients: clients, traffic: await sources.traffic(), rules: sources.rules)
+            clients: clients, traffic: await sources.traffic(), rules: sources.rules, refusal: sources.reloads.refusal)
     }
 
     /// `/status` as it is sent.

@@ -15,19 +15,21 @@ public final class Administration: Sendable {
     private let model: AdminModel
     private let servers: [HTTPServer]
     private let loop: EventLoop
-    private let helpers: [Task<Void, Never>]
+    private let helpers: Mutex<[Task<Void, Never>]>
+    private let page: PageHolder
     private let stopping = Mutex<Task<Void, Never>?>(nil)
 
     private init(
         address: String, socketPath: String, model: AdminModel, servers: [HTTPServer], loop: EventLoop,
-        helpers: [Task<Void, Never>]
+        helpers: [Task<Void, Never>], page: PageHolder
     ) {
         self.address = address
         self.socketPath = socketPath
         self.model = model
         self.servers = servers
         self.loop = loop
-        self.helpers = helpers
+        self.helpers = Mutex(helpers)
+        self.page = page
     }
 
     /// Listens, and returns once both listeners accept. To be called before the clients are started: what happens to
@@ -52,18 +54,18 @@ public final class Administration: Sendable {
         let port = listeners.port.address.port
         addresses.setPort(Int(port))
         let gate = TokenGate(token: settings.token, forms: forms, logger: logger)
-        let page = PageRoutes.router(model, AdminDoor(admission: admission, gate: gate), logger)
+        let page = PageHolder { PageRoutes.router(model, AdminDoor(admission: admission, gate: gate), logger) }
         let (servers, loop) = try await serve(
             listeners, page: page, command: CommandRoutes.router(model), shown: settings.shown, logger)
         let host = settings.host.contains(":") ? "[\(settings.host)]" : settings.host
         return Administration(
             address: "\(host):\(port)", socketPath: path, model: model, servers: servers, loop: loop,
-            helpers: helpers(model, streams))
+            helpers: watchers(model, streams) + [heart(model)], page: page)
     }
 
     /// A server for each listener: what one is full of is not the other's.
     private static func serve(
-        _ listeners: AdminListeners, page: AdminRouter, command: AdminRouter, shown: String, _ logger: Logger
+        _ listeners: AdminListeners, page: PageHolder, command: AdminRouter, shown: String, _ logger: Logger
     ) async throws(AdministrationError) -> ([HTTPServer], EventLoop) {
         let acceptFailed: @Sendable (SystemError) -> Void = { error in
             logger.error("a connection could not be accepted", metadata: ["listener": "admin", "reason": "\(error)"])
@@ -80,7 +82,7 @@ public final class Administration: Sendable {
             let port = try await HTTPServer(
                 [listeners.port], on: loop, settings: .administration, maxBodyBytes: AdminListeners.maxBodyBytes,
                 acceptFailed: acceptFailed
-            ) { await page.respond(to: $0) }
+            ) { await page.router.respond(to: $0) }
             let socket = try await HTTPServer(
                 [listeners.command], on: loop, settings: .administration, maxBodyBytes: AdminListeners.maxBodyBytes,
                 admits: AdminListeners.admits, acceptFailed: acceptFailed
@@ -95,6 +97,18 @@ public final class Administration: Sendable {
     /// How somebody signs `client` in, for logs and answers.
     public func signIn(_ client: String) -> SignInHint { model.signIn(of: client).hint }
 
+    /// Another configuration is in use. What happens to clients that were not there before is counted from here on, so this
+    /// is to be called before they are started. The events of those that are gone end by themselves.
+    public func change(to sources: AdministrationSources) {
+        let known = model.sources.clients.map { ObjectIdentifier($0.heimdallr) }
+        let streams = sources.clients.filter { !known.contains(ObjectIdentifier($0.heimdallr)) }
+            .map { $0.heimdallr.events() }
+        model.replace(sources)
+        page.makeAgain()
+        let watchers = Self.watchers(model, streams)
+        helpers.withLock { $0 += watchers }
+    }
+
     /// Readiness says no from now on; everything still answers.
     public func beginDraining() { model.beginDraining() }
 
@@ -102,7 +116,7 @@ public final class Administration: Sendable {
     public func stop() async {
         model.feed.finish()
         model.logins.close()
-        for helper in helpers { helper.cancel() }
+        for helper in helpers.withLock({ $0 }) { helper.cancel() }
         let work = stopping.withLock { stopping in
             let work =
                 stopping
@@ -118,9 +132,9 @@ public final class Administration: Sendable {
         await work.value
     }
 
-    /// Events are counted and streamed; readers of the stream get a sign of life.
-    private static func helpers(_ model: AdminModel, _ streams: [AsyncStream<HeimdallrEvent>]) -> [Task<Void, Never>] {
-        let watchers = streams.map { stream in
+    /// Events are counted and streamed.
+    private static func watchers(_ model: AdminModel, _ streams: [AsyncStream<HeimdallrEvent>]) -> [Task<Void, Never>] {
+        streams.map { stream in
             Task {
                 for await event in stream {
                     model.tokens.record(event)
@@ -128,10 +142,11 @@ public final class Administration: Sendable {
                 }
             }
         }
-        let heart = Task {
-            while (try? await Task.sleep(for: .seconds(15))) != nil { model.feed.beat() }
-        }
-        return watchers + [heart]
+    }
+
+    /// Readers of the stream get a sign of life.
+    private static func heart(_ model: AdminModel) -> Task<Void, Never> {
+        Task { while (try? await Task.sleep(for: .seconds(15))) != nil { model.feed.beat() } }
     }
 
     /// As configured, or the default; what is odd about it is said.
@@ -154,5 +169,23 @@ public final class Administration: Sendable {
                 metadata: ["socket": "\(path)", "reason": "\(reason)"])
         }
         return path
+    }
+}
+
+/// The page's routes: redirect URIs of clients are among them, so they change with the configuration.
+private final class PageHolder: Sendable {
+    private let make: @Sendable () -> AdminRouter
+    private let current: Mutex<AdminRouter>
+
+    init(_ make: @escaping @Sendable () -> AdminRouter) {
+        self.make = make
+        current = Mutex(make())
+    }
+
+    var router: AdminRouter { current.withLock { $0 } }
+
+    func makeAgain() {
+        let router = make()
+        current.withLock { $0 = router }
     }
 }

@@ -98,6 +98,10 @@ public struct AdministrationSources: Sendable {
     }
     /// Whom the proxy serves; empty: everybody.
     public var users: [String] = []
+    /// Reads the configuration again, for the command of that name; returns when it is in use, or refused.
+    public var reload: @Sendable () async -> ReloadAnswer = {
+        ReloadAnswer(isGood: false, text: "The proxy has only just started: try again.\n")
+    }
     /// How often things were read again.
     public var reloads = ReloadCounts()
 

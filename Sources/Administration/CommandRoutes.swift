@@ -13,6 +13,10 @@ enum CommandRoutes {
         }
         LoginCommandRoutes(model: model).add(to: &router)
         router.on("GET", "/why", .data) { request, _ in await why(model, request) }
+        router.on("POST", "/reload", .data) { _, _ in
+            let answer = await model.sources.reload()
+            return ServerResponse.plain(answer.isGood ? 200 : 422, answer.text)
+        }
         return router
     }
 

@@ -24,10 +24,13 @@ struct Readiness {
 
     /// - Parameter isStrict: also while anything is degraded. A client whose token expired unused is not: its next
     ///   request gets a new one, and a proxy that is sent no requests for it would never have a token again.
-    init(_ clients: [Client], isDraining: Bool, isStrict: Bool) {
+    init(_ clients: [Client], isDraining: Bool, isStrict: Bool, refusal: ReloadCounts.Refusal? = nil) {
         var objections: [String] = []
         var pending = 0
         if isDraining { objections.append("the proxy is stopping") }
+        if isStrict, refusal != nil {
+            objections.append("the configuration that was read last is wrong; the one before it is in use")
+        }
         for client in clients {
             let name = client.status.client
             if client.isUnattended, !client.status.hasSettled {

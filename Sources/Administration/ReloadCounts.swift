@@ -1,5 +1,17 @@
 import Synchronization
 
+/// What came of reading the configuration again, as the command prints it.
+public struct ReloadAnswer: Sendable, Equatable {
+    public var isGood: Bool
+    /// Whole lines.
+    public var text: String
+
+    public init(isGood: Bool, text: String) {
+        self.isGood = isGood
+        self.text = text
+    }
+}
+
 /// Counts how often what the configuration names was read again while the process runs. Any thread. Labels come from the
 /// configuration; what it names no longer stays, so that a counter never goes back.
 public final class ReloadCounts: Sendable {
@@ -18,9 +30,27 @@ public final class ReloadCounts: Sendable {
         var isLastGood = true
     }
 
+    /// A configuration that was not taken up.
+    public struct Refusal: Sendable, Equatable {
+        /// A line each.
+        public var problems: [String]
+        public var at = ContinuousClock.now
+    }
+
     private let counts = Mutex<[Thing: Counts]>([:])
+    private let lastRefusal = Mutex<Refusal?>(nil)
 
     public init() {}
+
+    /// Set while the configuration that was read last is not the one in use.
+    public var refusal: Refusal? { lastRefusal.withLock { $0 } }
+
+    /// The configuration was read again.
+    /// - Parameter problems: why it was not taken up; empty: it was.
+    public func recordConfiguration(problems: [String]) {
+        lastRefusal.withLock { $0 = problems.isEmpty ? nil : Refusal(problems: problems) }
+        record(.configuration, isGood: problems.isEmpty)
+    }
 
     /// From here on it is listed, with nothing counted.
     public func expect(_ thing: Thing) { counts.withLock { $0[thing] = $0[thing] ?? Counts() } }

@@ -11,12 +11,14 @@ struct StatusPage {
     let clients: [Readiness.Client]
     let traffic: TrafficReport
     var rules: [AdministrationSources.Rule] = []
+    /// Why the configuration that was read last is not in use.
+    var refusal: ReloadCounts.Refusal?
 
     var isReady: Bool { Readiness(clients, isDraining: isDraining, isStrict: false).isReady }
-    var isDegraded: Bool { !Readiness(clients, isDraining: isDraining, isStrict: true).isReady }
+    var isDegraded: Bool { !Readiness(clients, isDraining: isDraining, isStrict: true, refusal: refusal).isReady }
 
     /// As `isDegraded`, but a proxy that merely starts is well.
-    var isUnwell: Bool { Readiness(clients, isDraining: isDraining, isStrict: true).isUnwell }
+    var isUnwell: Bool { Readiness(clients, isDraining: isDraining, isStrict: true, refusal: refusal).isUnwell }
 
     /// Without those that only stand for requests without an upstream, unless there were some.
     var upstreams: [UpstreamTraffic] {
@@ -29,9 +31,18 @@ struct StatusPage {
             .init("uptime_seconds", JSON(uptime)),
             .init("ready", .bool(isReady)),
             .init("degraded", .bool(isDegraded)),
+            .init("configuration", configuration),
             .init("requests_in_flight", .number(traffic.inFlight)),
             .init("clients", .array(clients.map(Self.json))),
             .init("upstreams", .array(upstreams.map(json))),
+        ])
+    }
+
+    private var configuration: JSON {
+        .object([
+            .init("refused", .bool(refusal != nil)),
+            .init("problems", .array((refusal?.problems ?? []).map { .string($0) })),
+            .init("refused_seconds_ago", JSON(refusal.map { $0.at.duration(to: .now) })),
         ])
     }
 
@@ -145,6 +156,13 @@ struct StatusPage {
         var text = "heimdallr-proxy \(version), running for \(Self.words(uptime)), "
         text += isDraining ? "stopping" : !isReady ? "not ready yet" : isDegraded ? "degraded" : "ready"
         text += "\n"
+        if let refusal {
+            text +=
+                "\nThe configuration was read again \(Self.words(refusal.at.duration(to: .now))) ago and is wrong; the one "
+                + "before it is in use:\n"
+            for problem in refusal.problems { text += "  \(problem)\n" }
+            text += "  what to do: put that right, then run heimdallr-proxy reload\n"
+        }
         if clients.isEmpty { text += "\nThere are no clients.\n" }
         for client in clients { text += "\n" + Sentence.plain(Self.text(client)) }
         if !upstreams.isEmpty { text += "\nUpstreams:\n" }

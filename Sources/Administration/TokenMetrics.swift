@@ -21,12 +21,27 @@ public final class TokenMetrics: Sendable {
 
     /// - Parameter clients: names and grant types.
     public init(clients: [(name: String, grantType: String)]) {
+        self.clients = Mutex(Self.table(clients, [:]))
+    }
+
+    /// The configuration has others now; those that it still has keep their counts.
+    public func change(to others: [(name: String, grantType: String)]) {
+        clients.withLock { $0 = Self.table(others, $0) }
+    }
+
+    private static func table(
+        _ clients: [(name: String, grantType: String)], _ former: [String: Client]
+    ) -> [String: Client] {
         var table: [String: Client] = [:]
         for client in clients {
-            let grants = client.grantType == Self.refresh ? [Self.refresh] : [client.grantType, Self.refresh]
-            table[client.name] = Client(requests: grants.map { ($0, [:]) })
+            let grants = client.grantType == refresh ? [refresh] : [client.grantType, refresh]
+            var counted = former[client.name] ?? Client(requests: [])
+            counted.requests = grants.map { grant in
+                (grant, counted.requests.first { $0.grantType == grant }?.results ?? [:])
+            }
+            table[client.name] = counted
         }
-        self.clients = Mutex(table)
+        return table
     }
 
     public func record(_ report: TokenRequestReport) {

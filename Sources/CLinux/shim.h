@@ -1,5 +1,5 @@
 // What Swift's Glibc module does not carry: epoll(7), eventfd(2), accept4(2), struct ucred, prctl(2), adjtimex(2), pipe2(2),
-// posix_spawn_file_actions_addclosefrom_np(3), mallopt(3), dl_iterate_phdr(3).
+// posix_spawn_file_actions_addclosefrom_np(3), mallopt(3), dl_iterate_phdr(3), inotify(7), memfd_create(2).
 #ifndef HEIMDALLR_CLINUX_H
 #define HEIMDALLR_CLINUX_H
 
@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/timex.h>
@@ -21,12 +22,19 @@ int pipe2(int[2], int);
 int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *, int);
 
 int mallopt(int, int);
+int memfd_create(const char *, unsigned int);
 
 // M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of mallopt(3).
 static const int heimdallr_trim_threshold = -1;
 static const int heimdallr_mmap_threshold = -3;
 
 static const uint32_t heimdallr_epoll_all = EPOLLIN | EPOLLOUT | EPOLLRDHUP | (uint32_t)EPOLLET;
+// MFD_CLOEXEC of memfd_create(2), IN_CLOEXEC | IN_NONBLOCK of inotify_init1(2).
+static const unsigned int heimdallr_memory_flags = 1;
+static const int heimdallr_inotify_flags = IN_CLOEXEC | IN_NONBLOCK;
+// What says that a name in a folder may stand for something else now, or that the folder itself does. inotify(7).
+static const uint32_t heimdallr_inotify_mask = IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE |
+    IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
 static const int heimdallr_epoll_cloexec = EPOLL_CLOEXEC;
 static const int heimdallr_eventfd_flags = EFD_CLOEXEC | EFD_NONBLOCK;
 // SOCK_STREAM, SOCK_CLOEXEC and SOCK_NONBLOCK of socket(2); their header is the C library's module's, not ours.

@@ -83,7 +83,9 @@ import Reactor
 
     /// A transfer to fill in and start.
     public func acquire() throws(TransportError) -> Transfer {
-        if let transfer = idle.popLast() { return transfer }
+        while let transfer = idle.popLast() {
+            if transfer.generation == options.material?.generation ?? 0 { return transfer }
+        }
         return try Transfer(pool: self)
     }
 

@@ -28,8 +28,12 @@ import Reactor
 
     /// What holds for every connection that libcurl makes for us.
     ///
-    /// - Parameter hasProxy: a proxy may be in between.
-    func setConnection(_ options: PoolOptions, hasProxy: Bool) throws(TransportError) {
+    /// - Parameters:
+    ///   - content: outlives the handle; `nil`: the files themselves.
+    ///   - hasProxy: a proxy may be in between.
+    func setConnection(
+        _ options: PoolOptions, _ content: TLSMaterial.Content?, hasProxy: Bool
+    ) throws(TransportError) {
         try set(CURLOPT_PROTOCOLS_STR, "http,https", "CURLOPT_PROTOCOLS_STR")
         try set(CURLOPT_NOSIGNAL, 1, "CURLOPT_NOSIGNAL")
         // No name is looked up by libcurl; if one were, removing its handle would wait for the resolver's thread
@@ -41,10 +45,10 @@ import Reactor
             CURLOPT_DNS_CACHE_TIMEOUT, hasProxy ? Int(options.connectTimeout.components.seconds) + 1 : 1,
             "CURLOPT_DNS_CACHE_TIMEOUT")
         if hasProxy { try set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1, "CURLOPT_SUPPRESS_CONNECT_HEADERS") }
-        try setSecurity(options)
+        try setSecurity(options, content)
     }
 
-    private func setSecurity(_ options: PoolOptions) throws(TransportError) {
+    private func setSecurity(_ options: PoolOptions, _ content: TLSMaterial.Content?) throws(TransportError) {
         try set(CURLOPT_SSL_VERIFYPEER, 1, "CURLOPT_SSL_VERIFYPEER")
         try set(CURLOPT_SSL_VERIFYHOST, 2, "CURLOPT_SSL_VERIFYHOST")
         try set(CURLOPT_SSLVERSION, heimdallr_tls_1_2, "CURLOPT_SSLVERSION")
@@ -53,15 +57,15 @@ import Reactor
             // With a bundle alone libcurl parses it once and keeps it; with a directory too, for every connection.
             if SystemTrust.current.bundle != nil { try set(CURLOPT_CAPATH, nil, "CURLOPT_CAPATH") }
         case .systemAnd(let file):
-            try set(CURLOPT_CAINFO, file, "CURLOPT_CAINFO")
+            try set(CURLOPT_CAINFO, content?.anchors?.path ?? file, "CURLOPT_CAINFO")
             try set(CURLOPT_CAPATH, SystemTrust.current.directory, "CURLOPT_CAPATH")
         case .only(let file):
-            try set(CURLOPT_CAINFO, file, "CURLOPT_CAINFO")
+            try set(CURLOPT_CAINFO, content?.anchors?.path ?? file, "CURLOPT_CAINFO")
             try set(CURLOPT_CAPATH, nil, "CURLOPT_CAPATH")
         }
         if let file = options.certificateFile {
-            try set(CURLOPT_SSLCERT, file, "CURLOPT_SSLCERT")
-            try set(CURLOPT_SSLKEY, options.keyFile, "CURLOPT_SSLKEY")
+            try set(CURLOPT_SSLCERT, content?.certificate?.path ?? file, "CURLOPT_SSLCERT")
+            try set(CURLOPT_SSLKEY, content?.key?.path ?? options.keyFile, "CURLOPT_SSLKEY")
         }
     }
 

@@ -31,6 +31,8 @@ public struct PoolOptions: Sendable, Equatable {
     /// PEM files of a client certificate and its key.
     public var certificateFile: String?
     public var keyFile: String?
+    /// What stood in those files, and in that of the trust anchors, when it was good last; `nil`: libcurl reads them.
+    public var material: TLSMaterial?
     /// Chunked answers of HTTP/1.1 come as they are, framing and trailers included, for a delegate that reads them more
     /// strictly than libcurl does.
     public var keepsChunks = false

@@ -11,7 +11,7 @@ extension Transfer {
         let set = HandleOptions(easy)
         try unsafe set.set(CURLOPT_PRIVATE, pointer: userData, "CURLOPT_PRIVATE")
         try unsafe set.set(CURLOPT_ERRORBUFFER, pointer: UnsafeMutableRawPointer(errorText), "CURLOPT_ERRORBUFFER")
-        try set.setConnection(options, hasProxy: options.nextProxy != .none)
+        try set.setConnection(options, content, hasProxy: options.nextProxy != .none)
         try set.set(CURLOPT_REDIR_PROTOCOLS_STR, "https", "CURLOPT_REDIR_PROTOCOLS_STR")
         try set.set(CURLOPT_FOLLOWLOCATION, 0, "CURLOPT_FOLLOWLOCATION")
         try set.set(CURLOPT_HTTP09_ALLOWED, 0, "CURLOPT_HTTP09_ALLOWED")

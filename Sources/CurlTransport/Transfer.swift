@@ -106,10 +106,15 @@ public enum UploadLength: Sendable, Equatable {
     var resolve: UnsafeMutablePointer<curl_slist>?
     /// The connection alone, where that is all that was wanted.
     var connection: StreamSocket?
+    /// Of the pool's material, what its handle was told.
+    let content: TLSMaterial.Content?
+    let generation: UInt64
 
     /// Makes a handle with everything set that stays.
     init(pool: ConnectionPool) throws(TransportError) {
         self.pool = pool
+        generation = pool.options.material?.generation ?? 0
+        content = pool.options.material?.current
         guard let handle = unsafe curl_easy_init() else {
             throw TransportError(.internal, message: "curl_easy_init: out of memory")
         }

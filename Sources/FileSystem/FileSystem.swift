@@ -71,6 +71,12 @@ public enum FileSystem {
         unsafe !path.utf8.contains(0) && mkdir(path, mode) == 0
     }
 
+    /// - Returns: `false` when it could not be. chmod(2).
+    @discardableResult
+    public static func setMode(_ path: String, _ mode: UInt32) -> Bool {
+        unsafe !path.utf8.contains(0) && chmod(path, mode) == 0
+    }
+
     /// A file or an empty folder.
     /// - Returns: `false` when it is still there, or never was. remove(3).
     @discardableResult

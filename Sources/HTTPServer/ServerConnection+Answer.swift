@@ -3,7 +3,7 @@ import Reactor
 // What goes out to the client.
 extension ServerConnection {
     /// Whether an answer must say `Connection: close`.
-    public var mustClose: Bool { server.isDraining }
+    public var mustClose: Bool { server.isEnding(listener) }
 
     /// Writes the Date field and its line end, for answers that no upstream gave.
     public func appendDate(to output: inout ByteBuffer) { server.date.append(to: &output) }
@@ -65,7 +65,7 @@ extension ServerConnection {
     public func finish(keepsOpen: Bool) {
         guard phase == .busy else { return }
         let isComplete = reader.finish()
-        phase = keepsOpen && isComplete && !server.isDraining ? .readingHead : .closing
+        phase = keepsOpen && isComplete && !server.isEnding(listener) ? .readingHead : .closing
         waits = Waits()
         clearDeadline()
         scheduleFlush()

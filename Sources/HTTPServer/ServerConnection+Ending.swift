@@ -63,7 +63,7 @@ extension ServerConnection {
         if wasBusy { handler?.clientLeft(self, leaving) }
     }
 
-    /// The server stops: an idle connection closes now, a busy one after its answer.
+    /// The server, or its listener, stops: an idle connection closes now, a busy one after its answer.
     func drain() {
         if phase == .readingHead, reader.input.isEmpty, output.isEmpty { close() }
     }

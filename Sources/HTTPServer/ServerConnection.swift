@@ -147,7 +147,7 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
                 }
                 return
             case .nothing:
-                if server.isDraining { closeBehindOutput() } else { waitForRequest() }
+                if server.isEnding(listener) { closeBehindOutput() } else { waitForRequest() }
                 return
             case .ended: return closeBehindOutput()
             case .failed: return leave()

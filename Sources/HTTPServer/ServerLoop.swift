@@ -6,7 +6,7 @@ public final class ServerLoop {
     private static let sweepInterval = Duration.milliseconds(50)
 
     public let loop: EventLoop
-    public let settings: ServerSettings
+    public private(set) var settings: ServerSettings
     /// Memory for what clients send and are sent.
     let spares = SpareBuffers()
     var date = DateField()
@@ -15,7 +15,10 @@ public final class ServerLoop {
     private let makeHandler: (ServerConnection) -> any ConnectionHandler
     private let admits: ((PeerCredentials?) -> Bool)?
     private let acceptFailed: (SystemError) -> Void
-    private var acceptors: [Acceptor] = []
+    private var acceptors: [Acceptor] { Array(listeners.values) }
+    private var listeners: [Int: Acceptor] = [:]
+    /// Some that there were are no more.
+    private var hasClosed = false
     private var connections: [ObjectIdentifier: ServerConnection] = [:]
     private var room = Room()
     /// Nobody is accepted.
@@ -49,10 +52,27 @@ public final class ServerLoop {
 
     /// Starts to accept. `listener` is what its connections are told they came in at.
     public func listen(_ socket: ListeningSocket, listener: Int) throws(SystemError) {
-        acceptors.append(
-            try Acceptor(
-                socket, on: loop, accepted: { [unowned self] in accepted($0, listener) },
-                failed: { [unowned self] in failed($0) }))
+        let acceptor = try Acceptor(
+            socket, on: loop, accepted: { [unowned self] in accepted($0, listener) },
+            failed: { [unowned self] in failed($0) })
+        listeners[listener] = acceptor
+        if isFull { acceptor.pause() }
+    }
+
+    /// Nobody is accepted there any more. Its idle connections close now, busy ones after their answer.
+    public func stopListening(_ listener: Int) {
+        listeners.removeValue(forKey: listener)?.close()
+        hasClosed = true
+        for connection in connections.values where connection.listener == listener { connection.drain() }
+    }
+
+    /// Whether a connection that came in at `listener` ends behind its answer.
+    func isEnding(_ listener: Int) -> Bool { isDraining || hasClosed && listeners[listener] == nil }
+
+    /// From now on; what is under way keeps its deadlines.
+    public func update(_ settings: ServerSettings) {
+        self.settings = settings
+        if connections.count < settings.maxConnections { resume() }
     }
 
     // MARK: Clients
@@ -99,7 +119,7 @@ public final class ServerLoop {
         guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
         if isDraining {
             if connections.isEmpty { finishDraining() }
-        } else if connections.count == settings.maxConnections - 1 {
+        } else if connections.count < settings.maxConnections {
             resume()
         }
     }
@@ -165,7 +185,7 @@ public final class ServerLoop {
         drains = true
         whenEmpty = done
         for acceptor in acceptors { acceptor.close() }
-        acceptors = []
+        listeners = [:]
         for connection in connections.values { connection.drain() }
         if connections.isEmpty { finishDraining() }
     }

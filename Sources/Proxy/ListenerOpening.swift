@@ -4,7 +4,7 @@ import Reactor
 
 extension ProxyServer {
     /// Who may use a Unix socket whose mode is not configured: the user that the proxy runs as.
-    private static let defaultMode: UInt16 = 0o600
+    static let defaultMode: UInt16 = 0o600
 
     /// Binds an address once for each loop.
     ///

@@ -13,7 +13,7 @@ enum ListenerRole {
     init(_ listener: ProxyPlan.Listener, _ configuration: Configuration) {
         if let index = listener.upstream {
             self = .upstream(
-                UpstreamListener(configuration.upstreams[index], index: index, own: listener.socket.address))
+                UpstreamListener(configuration.upstreams[index], index: index, own: listener.bound))
         } else {
             self = .forward(listener.address.place)
         }

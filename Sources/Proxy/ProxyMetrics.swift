@@ -158,19 +158,23 @@ extension ProxyServer {
 
     /// The counters of all loops together. Not to be asked after the loops have stopped.
     public func traffic() async -> TrafficReport {
-        var traffic = TrafficReport(upstreams: layout.empty)
+        var traffic = TrafficReport(upstreams: current.plan.layout.empty)
         for shard in currentShards {
-            let (upstreams, inFlight) = await withCheckedContinuation { continuation in
-                shard.loop.execute { [layout] in
-                    var upstreams = layout.empty
-                    let metrics = shard.value.metrics
-                    for (slot, place) in layout.places.enumerated() { metrics.add(slot, to: &upstreams[place]) }
-                    continuation.resume(returning: (upstreams, metrics.inFlight))
-                }
+            let part = await withCheckedContinuation { continuation in
+                shard.loop.execute { continuation.resume(returning: shard.value.traffic) }
             }
-            traffic.inFlight += inFlight
-            for (index, part) in upstreams.enumerated() { traffic.upstreams[index].add(part) }
+            traffic.inFlight += part.inFlight
+            for upstream in part.upstreams {
+                // Another loop may have other rules already.
+                guard let index = traffic.upstreams.firstIndex(where: { $0.isOf(upstream) }) else { continue }
+                traffic.upstreams[index].add(upstream)
+            }
         }
         return traffic
     }
+}
+
+extension UpstreamTraffic {
+    /// Whether both count the same.
+    func isOf(_ other: UpstreamTraffic) -> Bool { name == other.name && client == other.client }
 }

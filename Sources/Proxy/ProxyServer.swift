@@ -7,11 +7,14 @@ import Synchronization
 /// What every loop's part of the proxy is made from.
 struct ProxyPlan: Sendable {
     struct Listener: Sendable {
-        let socket: ListeningSocket
+        /// Stays the same for as long as it listens; never given to another.
+        let number: Int
         /// As it is configured.
         let address: ListenAddress
+        /// Where it really is.
+        let bound: SocketAddress
         /// Index of the upstream whose own `listen` it is.
-        let upstream: Int?
+        var upstream: Int?
     }
     let configuration: Configuration
     let clients: [String: Heimdallr]
@@ -22,6 +25,26 @@ struct ProxyPlan: Sendable {
     let users: UserDirectory?
     /// What is injected besides tokens, by upstream and entry.
     let fixed: [[FixedCredential?]]
+    let material: ProxyServer.TLSLookUp
+    /// `proxy.listen` first, then upstreams' own, in the order of the configuration.
+    let listeners: [Listener]
+
+    init(
+        _ configuration: Configuration, clients: [String: Heimdallr], observer: ProxyObserver, own: OwnListeners,
+        users: UserDirectory?, fixed: [[FixedCredential?]], material: @escaping ProxyServer.TLSLookUp,
+        listeners: [Listener]
+    ) {
+        self.configuration = configuration
+        self.clients = clients
+        self.observer = observer
+        self.own = own
+        self.users = users
+        self.fixed = fixed
+        self.material = material
+        self.listeners = listeners
+        routes = RouteTable(configuration.upstreams)
+        layout = MetricsLayout(configuration)
+    }
 }
 
 /// The proxy: its listeners on its loops. May be used from any thread.
@@ -35,17 +58,32 @@ public final class ProxyServer: Sendable {
         public var pathInUse: String?
     }
 
+    /// What changes with the configuration.
+    struct Current {
+        var plan: ProxyPlan
+        var lastNumber: Int
+        var shards: [LoopBound<ProxyShard>] = []
+    }
+
+    /// What stands in the files of these settings, with trust anchors beside the system's; `nil`: libcurl reads them.
+    public typealias TLSLookUp = @Sendable (TLSSettings, _ extra: String?) -> TLSMaterial?
+
     public let loops: [EventLoop]
-    /// Where it listens: `proxy.listen` first, then upstreams' own, in the order of the configuration.
-    public let addresses: [SocketAddress]
+    private let material: TLSLookUp
+    private let credentials: CredentialSources
     /// What is dialled there comes back (508): `addresses`, and the process's other listeners once they are added.
     public let own: OwnListeners
-    let layout: MetricsLayout
-    let configuration: Configuration
+    private let state: Mutex<Current>
+    var current: Current { state.withLock { $0 } }
+    var currentShards: [LoopBound<ProxyShard>] { state.withLock { $0.shards } }
+    var configuration: Configuration { state.withLock { $0.plan.configuration } }
+    /// Where it listens: `proxy.listen` first, then upstreams' own, in the order of the configuration.
+    public var addresses: [SocketAddress] { state.withLock { $0.plan.listeners.map(\.bound) } }
     /// Upstreams' own listeners.
-    let baseURLs: [UpstreamListener]
-    private let shards = Mutex<[LoopBound<ProxyShard>]>([])
-    var currentShards: [LoopBound<ProxyShard>] { shards.withLock { $0 } }
+    var baseURLs: [UpstreamListener] {
+        let plan = current.plan
+        return plan.listeners.compactMap { ListenerRole($0, plan.configuration).baseURL }
+    }
 
     /// Binds and starts accepting.
     ///
@@ -57,46 +95,95 @@ public final class ProxyServer: Sendable {
     /// - Throws: `ListenError`, or what libcurl says when it lacks memory.
     public init(
         _ configuration: Configuration, clients: [String: Heimdallr], loops: [EventLoop], observer: ProxyObserver,
-        users: [String: any SecretProvider] = [:], credentials: CredentialSources = .none
+        users: [String: any SecretProvider] = [:], credentials: CredentialSources = .none,
+        material: @escaping TLSLookUp = { _, _ in nil }
     ) async throws {
+        self.material = material
+        self.credentials = credentials
         let fixed = await Self.fixed(configuration, credentials, observer, on: loops)
         let directory = try await Self.directory(configuration, users, observer)
         self.loops = loops
-        layout = MetricsLayout(configuration)
-        var listeners: [[ProxyPlan.Listener]] = loops.map { _ in [] }
-        var addresses: [SocketAddress] = []
-        do {
-            for (address, upstream) in Self.wanted(configuration) {
-                for sockets in try Self.open(address, loops: loops.count) {
-                    for (index, socket) in sockets.enumerated() {
-                        listeners[index].append(
-                            ProxyPlan.Listener(socket: socket, address: address, upstream: upstream))
-                    }
-                    addresses.append(sockets[0].address)
-                }
-            }
-        } catch {
-            for listener in listeners.joined() { listener.socket.close() }
-            throw error
-        }
-        self.addresses = addresses
-        self.configuration = configuration
-        baseURLs = listeners[0].compactMap { ListenerRole($0, configuration).baseURL }
-        own = OwnListeners(addresses)
+        let change = try ListenerChange(from: [], to: configuration, lastNumber: 0, loops: loops.count)
+        own = OwnListeners(change.listeners.map(\.bound))
         // Read before the first request, not by it.
         _ = InterfaceAddresses.shared
         let plan = ProxyPlan(
-            configuration: configuration, clients: clients, observer: observer,
-            routes: RouteTable(configuration.upstreams), layout: layout, own: own, users: directory,
-            fixed: fixed)
+            configuration, clients: clients, observer: observer, own: own, users: directory, fixed: fixed,
+            material: material,
+            listeners: change.listeners
+        )
+        state = Mutex(Current(plan: plan, lastNumber: change.lastNumber))
         for (index, loop) in loops.enumerated() {
-            let mine = listeners[index]
-            let shard = try await loop.run {
-                LoopBound(try ProxyShard(plan, listeners: mine, loop: loop), on: loop)
-            }
-            shards.withLock { $0.append(shard) }
+            let mine = change.opened.map { $0.sockets[index] }
+            let shard = try await loop.run { LoopBound(try ProxyShard(plan, sockets: mine, loop: loop), on: loop) }
+            state.withLock { $0.shards.append(shard) }
         }
         for client in clients.values { watch(client) }
+    }
+
+    /// Goes over to another configuration: requests that begin from now on go by it, those under way end by the one that
+    /// they began with. What did not change goes on: listeners, connections to upstreams, counters. One change at a time
+    /// is the caller's part.
+    ///
+    /// - Parameters:
+    ///   - configuration: with the same `proxy.threads`.
+    ///   - clients: by the names that its upstreams use; the same objects where nothing of them changed.
+    ///   - users: the secrets of its `proxy.users`.
+    /// - Returns: ends when nothing of the configuration before is used any more.
+    /// - Throws: `ListenError`, or what libcurl says when it lacks memory; nothing has changed then.
+    public func change(
+        to configuration: Configuration, clients: [String: Heimdallr], observer: ProxyObserver,
+        users: [String: any SecretProvider] = [:]
+    ) async throws -> Task<Void, Never> {
+        let former = current
+        let fixed = await Self.fixed(configuration, credentials, observer, on: loops)
+        let hasSameUsers = former.plan.configuration.proxy.users == configuration.proxy.users
+        let directory =
+            hasSameUsers ? former.plan.users : try await Self.directory(configuration, users, observer)
+        let change = try ListenerChange(
+            from: former.plan.listeners, of: former.plan.configuration, to: configuration,
+            lastNumber: former.lastNumber, loops: loops.count)
+        let plan = ProxyPlan(
+            configuration, clients: clients, observer: observer, own: own, users: directory, fixed: fixed,
+            material: material,
+            listeners: change.listeners
+        )
+        var prepared: [LoopBound<RuleSet>] = []
+        do {
+            for shard in former.shards {
+                prepared.append(
+                    try await shard.loop.run { LoopBound(try shard.value.prepare(plan), on: shard.loop) })
+            }
+        } catch {
+            change.abandon()
+            throw error
+        }
+        for listener in change.opened { own.add(listener.listener.bound) }
+        state.withLock {
+            $0.plan = plan
+            $0.lastNumber = change.lastNumber
+        }
+        var ends: [Task<Void, Never>] = []
+        for (index, shard) in former.shards.enumerated() {
+            let opened = change.opened.map { (number: $0.listener.number, socket: $0.sockets[index]) }
+            let (over, end) = AsyncStream<Void>.makeStream()
+            let rules = prepared[index]
+            let closed = change.closed.map(\.number)
+            await withCheckedContinuation { continuation in
+                shard.loop.execute {
+                    shard.value.install(rules.value, plan, opened: opened, closed: closed) { end.finish() }
+                    continuation.resume()
+                }
+            }
+            ends.append(Task { for await _ in over {} })
+        }
+        change.setModes()
+        for listener in change.closed where !change.listeners.contains(where: { $0.bound == listener.bound }) {
+            own.remove(listener.bound)
+        }
+        let known = former.plan.clients.values.map { ObjectIdentifier($0) }
+        for client in clients.values where !known.contains(ObjectIdentifier(client)) { watch(client) }
+        return Task { [ends] in for end in ends { await end.value } }
     }
 
     /// What was made of a token for requests is wiped when the token goes, and not only when the next one comes.
@@ -113,14 +200,12 @@ public final class ProxyServer: Sendable {
     }
 
     private func forgetCredentials() {
-        for shard in currentShards {
-            shard.loop.execute { for upstream in shard.value.upstreams { upstream.forgetCredential() } }
-        }
+        for shard in currentShards { shard.loop.execute { shard.value.forgetCredentials() } }
     }
 
     /// Stops accepting, lets requests finish for `drain_timeout`, then ends the rest. Idle connections close at once.
     public func drain(within limit: Duration) async {
-        let shards = self.shards.withLock { $0 }
+        let shards = currentShards
         await withTaskGroup(of: Void.self) { group in
             for shard in shards {
                 group.addTask {
@@ -140,7 +225,7 @@ public final class ProxyServer: Sendable {
 
     /// Ends what is under way, in the middle of it: what was cut can't look whole.
     public func end() {
-        for shard in shards.withLock({ $0 }) { shard.loop.execute { shard.value.stop() } }
+        for shard in currentShards { shard.loop.execute { shard.value.stop() } }
     }
 
     /// - Throws: `ListenError` when a user's secret is missing: nobody may come in by mistake.
@@ -175,12 +260,5 @@ public final class ProxyServer: Sendable {
             for case let value? in values.joined() { group.addTask { await value.start() } }
         }
         return values
-    }
-
-    private static func wanted(_ configuration: Configuration) -> [(ListenAddress, Int?)] {
-        configuration.proxy.listen.map { ($0, nil) }
-            + configuration.upstreams.enumerated().compactMap { index, upstream in
-                upstream.listen.map { ($0, index) }
-            }
     }
 }

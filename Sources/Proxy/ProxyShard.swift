@@ -4,22 +4,19 @@ import HTTPMessage
 import HTTPServer
 import Heimdallr
 import Reactor
+import Reports
 
-/// Everything of the proxy that lives on one loop: its clients, its rules, and its connections upstream.
+/// Everything of the proxy that lives on one loop: its clients, and the rules of today.
 final class ProxyShard {
     let loop: EventLoop
-    let settings: ProxySettings
-    let idleTimeout: Timeout
-    let observer: ProxyObserver
-    var gate: Gate
-    /// `nil`: nobody has to say who they are.
-    let users: UserDirectory?
-    private(set) var upstreams: [Upstream] = []
-    private let unmatched: Upstream?
-    /// `nil`: CONNECT is refused.
-    let tunnels: Tunnels?
-    private(set) var metrics: ProxyMetrics
-    private let layout: MetricsLayout
+    private(set) var observer: ProxyObserver
+    /// What requests that begin now go by.
+    private(set) var rules: RuleSet
+    private let rack: ExchangeRack
+    /// Whose last requests are still under way.
+    private var retiring: [RuleSet] = []
+    /// What those counted that are gone, by upstream and client.
+    private var retired: [UpstreamTraffic] = []
     private var server: ServerLoop?
     /// Requests that the program gave no name are counted from here.
     let requestsBegin = UInt32.random(in: .min ... .max)
@@ -27,43 +24,76 @@ final class ProxyShard {
     /// Connections whose wrong password is not refused yet, by where they come from.
     var heldGuesses: [String: Int] = [:]
 
-    init(_ plan: ProxyPlan, listeners: [ProxyPlan.Listener], loop: EventLoop) throws {
+    /// - Parameter sockets: this loop's own, one for each of the plan's listeners.
+    init(_ plan: ProxyPlan, sockets: [ListeningSocket], loop: EventLoop) throws {
         self.loop = loop
-        let configuration = plan.configuration
-        settings = configuration.proxy
-        idleTimeout = Timeout(settings.idleTimeout)
         observer = plan.observer
-        layout = plan.layout
-        metrics = ProxyMetrics(slots: plan.layout.slots)
-        users = plan.users
-        let roles = listeners.map { ListenerRole($0, configuration) }
-        gate = Gate(configuration, routes: plan.routes, users: plan.users, baseURLs: roles.compactMap(\.baseURL))
-        let (own, anchors) = (plan.own, configuration.trustAnchorsFile)
-        tunnels = try Tunnels(settings, own: own, loop: loop)
-        let rack = ExchangeRack(loop: loop)
-        unmatched =
-            settings.unmatched == .forward
-            ? Upstream(unmatched: settings, trustAnchors: anchors, own: own, rack: rack) : nil
-        for rules in gate.upstreams {
-            let client = rules.settings.client.flatMap { plan.clients[$0] }
-            upstreams.append(
-                try Upstream(
-                    rules, client: client, fixed: plan.fixed[upstreams.count], trustAnchors: anchors, own: own,
-                    rack: rack))
+        rack = ExchangeRack(loop: loop)
+        rules = try RuleSet(plan, former: nil, rack: rack, loop: loop)
+        let server = ServerLoop(
+            ServerSettings(plan.configuration.proxy), on: loop,
+            acceptFailed: { [unowned self] in observer.acceptFailed($0) },
+            makeHandler: { [unowned self] in Forwarder($0, shard: self) })
+        for (listener, socket) in zip(plan.listeners, sockets) {
+            try server.listen(socket, listener: listener.number)
         }
-        let server = ServerLoop(ServerSettings(settings), on: loop, acceptFailed: observer.acceptFailed) {
-            [unowned self] connection in
-            Forwarder(connection, role: roles[connection.listener], shard: self)
-        }
-        for (index, listener) in listeners.enumerated() { try server.listen(listener.socket, listener: index) }
         self.server = server
     }
 
-    func upstream(for rules: UpstreamRules) -> Upstream? { rules.index.map { upstreams[$0] } ?? unmatched }
+    // MARK: Another configuration
+
+    /// Makes what another configuration wants; nothing changes yet.
+    /// - Throws: `TransportError` when libcurl lacks memory.
+    func prepare(_ plan: ProxyPlan) throws -> RuleSet {
+        try RuleSet(plan, former: rules, rack: rack, loop: loop)
+    }
+
+    /// Requests that begin from now on go by `next`; those under way end by the rules that they began with.
+    /// - Parameters:
+    ///   - opened: further listeners.
+    ///   - closed: those that are no more.
+    ///   - done: called when nothing of the former rules is used any more.
+    func install(
+        _ next: RuleSet, _ plan: ProxyPlan, opened: [(number: Int, socket: ListeningSocket)], closed: [Int],
+        done: @escaping () -> Void
+    ) {
+        let former = rules
+        rules = next
+        observer = plan.observer
+        server?.update(ServerSettings(next.settings))
+        for (number, socket) in opened {
+            do throws(SystemError) { try server?.listen(socket, listener: number) } catch {
+                observer.acceptFailed(error)
+            }
+        }
+        for number in closed { server?.stopListening(number) }
+        retired = retired.filter { old in next.layout.empty.contains { $0.isOf(old) } }
+        retiring.append(former)
+        former.retire { [unowned self] in
+            retiring.removeAll { $0 === former }
+            keep(former.traffic)
+            done()
+        }
+    }
+
+    private func keep(_ traffic: [UpstreamTraffic]) {
+        for part in traffic {
+            if let index = retired.firstIndex(where: { $0.isOf(part) }) {
+                retired[index].add(part)
+            } else {
+                retired.append(part)
+            }
+        }
+    }
+
+    /// Nothing of a token that has gone stays here.
+    func forgetCredentials() {
+        for rules in [rules] + retiring {
+            for upstream in rules.upstreams { upstream.forgetCredential() }
+        }
+    }
 
     // MARK: Requests
-
-    func requestStarted() { metrics.requestStarted() }
 
     func nextRequestNumber() -> UInt64 {
         requestCount &+= 1
@@ -71,19 +101,29 @@ final class ProxyShard {
     }
 
     func requestEnded(_ request: Forwarder) {
-        let slot = slot(of: request)
-        metrics.requestEnded(request.result(at: loop.now), slot: slot)
+        request.rules.requestEnded(request.result(at: loop.now), slot: slot(of: request))
         if let accessLog = observer.accessLog { accessLog(request.accessRecord) }
     }
 
     private func slot(of request: Forwarder) -> Int {
-        if let rules = request.current.admitted.rules { return rules.index ?? layout.unmatched }
-        return request.connection.head.methodKind == .connect && tunnels != nil ? layout.tunnels : layout.none
+        request.rules.slot(
+            request.current.admitted.rules, isConnect: request.connection.head.methodKind == .connect)
     }
 
     /// Bytes went through a tunnel or an upgraded connection: counted as they go, since it may stay for days.
     func bytesPassed(_ request: Forwarder, sent: UInt64 = 0, received: UInt64 = 0) {
-        metrics.moved(slot: slot(of: request), sent: sent, received: received)
+        request.rules.metrics.moved(slot: slot(of: request), sent: sent, received: received)
+    }
+
+    /// What was counted since the start, for the upstreams of today.
+    var traffic: TrafficReport {
+        var report = TrafficReport(upstreams: rules.layout.empty)
+        for part in retired + ([rules] + retiring).flatMap(\.traffic) {
+            guard let index = report.upstreams.firstIndex(where: { $0.isOf(part) }) else { continue }
+            report.upstreams[index].add(part)
+        }
+        report.inFlight = ([rules] + retiring).reduce(0) { $0 + $1.metrics.inFlight }
+        return report
     }
 
     // MARK: Stopping

@@ -4,9 +4,7 @@ import Testing
 
 @Suite("signals that mean nothing make a log line, whatever the proxy is doing", .timeLimit(.minutes(2)))
 struct SignalTests {
-    private static let stray: [(number: Int32, name: String)] = [
-        (SIGHUP, "SIGHUP"), (SIGUSR1, "SIGUSR1"), (SIGUSR2, "SIGUSR2"),
-    ]
+    private static let stray: [(number: Int32, name: String)] = [(SIGUSR1, "SIGUSR1"), (SIGUSR2, "SIGUSR2")]
 
     private func expectLines(_ log: @escaping @Sendable () -> String) async throws {
         for (_, name) in Self.stray { try await eventually("a line for \(name)") { log().contains("signal=\(name) ") } }
@@ -32,12 +30,15 @@ struct SignalTests {
         for _ in 0..<5 {
             let proxy = try ChildProcess([try Repository.executable(), "serve", "--config", file])
             // As early as a signal can come without ending any program.
-            while !Self.stray.allSatisfy({ catches($0.number, proxy.pid) }) {
+            while !(Self.stray.map(\.number) + [SIGHUP]).allSatisfy({ catches($0, proxy.pid) }) {
                 if proxy.ending != nil { throw TestFailure(proxy.transcript) }
             }
             for (number, _) in Self.stray { proxy.signal(number) }
+            // That one has it read its configuration again, once it runs.
+            proxy.signal(SIGHUP)
             try await expectLines { proxy.errors }
             try await eventually("it listens") { proxy.errors.contains("listening") }
+            try await eventually("it has read again") { proxy.errors.contains("was read again and is in use") }
             #expect(try await proxy.stop() == .exited(0), "\(proxy.transcript)")
         }
     }
@@ -55,6 +56,7 @@ struct SignalTests {
         proxy.process.signal(SIGTERM)
         try await eventually("it accepts nobody") { (try? await RawClient.connect(port: proxy.port)) == nil }
         for (number, _) in Self.stray { proxy.process.signal(number) }
+        proxy.process.signal(SIGHUP)
         try await expectLines { proxy.log }
         #expect(proxy.process.ending == nil)
         gate.open()

@@ -16,7 +16,7 @@ extension Carrier {
             try check(unsafe heimdallr_easy_set_list(handle, CURLOPT_CONNECT_TO, connectTo), "CURLOPT_CONNECT_TO")
         }
         try set.set(CURLOPT_CONNECT_ONLY, 1, "CURLOPT_CONNECT_ONLY")
-        try set.setConnection(options, hasProxy: !hop.proxy.isEmpty)
+        try set.setConnection(options, content, hasProxy: !hop.proxy.isEmpty)
         try check(unsafe heimdallr_easy_set_resolver(handle, beforeLookUp), "CURLOPT_RESOLVER_START_FUNCTION")
         try unsafe set.set(CURLOPT_RESOLVER_START_DATA, pointer: userData, "CURLOPT_RESOLVER_START_DATA")
         try set.set(CURLOPT_HTTP_VERSION, heimdallr_http_1_1, "CURLOPT_HTTP_VERSION")

@@ -54,6 +54,9 @@ public enum CarrierReceived: Sendable, Equatable {
     private var owner: (any CarrierOwner)?
     private var socket: CurlSocket?
     var idleSince = LoopTime(nanoseconds: 0)
+    /// Of the pool's material, what it was made with.
+    let content: TLSMaterial.Content?
+    let generation: UInt64
     /// Where it stands among the pool's.
     var place = 0
 
@@ -103,6 +106,8 @@ public enum CarrierReceived: Sendable, Equatable {
         now: LoopTime
     ) throws(TransportError) {
         self.pool = pool
+        generation = pool.options.material?.generation ?? 0
+        content = pool.options.material?.current
         unsafe silence = engine.silence
         self.request = request
         origin = request.origin

@@ -74,6 +74,8 @@ public final class CarrierPool {
     public var open: Int { carriers.count }
     /// Connections that nobody uses.
     public var idle: Int { shelves.values.reduce(0) { $0 + $1.idle.count } }
+    /// Nobody uses a connection, makes one or waits for one.
+    public var isQuiet: Bool { queue.isEmpty && carriers.allSatisfy { $0.phase == .idle } }
     /// Those who wait for a connection to become free.
     public var waiting: Int { queue.count }
 
@@ -98,7 +100,9 @@ public final class CarrierPool {
         return nil
     }
 
-    private func isYoung(_ carrier: Carrier) -> Bool { loop.now < carrier.opened.advanced(by: maxAge) }
+    private func isYoung(_ carrier: Carrier) -> Bool {
+        loop.now < carrier.opened.advanced(by: maxAge) && carrier.generation == options.material?.generation ?? 0
+    }
 
     /// Its owner is done with it, and it is fit for another.
     func keep(_ carrier: Carrier) {

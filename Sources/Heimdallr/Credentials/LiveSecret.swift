@@ -23,7 +23,7 @@ package final class LiveSecret: SecretProvider {
     }
 
     private struct State {
-        var value: Secret?
+        var value: RestingSecret?
         var generation: UInt64 = 0
         var fault: SecretProviderError?
         var reading: Task<Void, Never>?
@@ -40,7 +40,7 @@ package final class LiveSecret: SecretProvider {
         kind = .never
         read = { secret }
         told = { _ in }
-        state = Mutex(State(value: secret, generation: 1))
+        state = Mutex(State(value: RestingSecret(secret), generation: 1))
     }
 
     /// - Parameters:
@@ -63,8 +63,9 @@ package final class LiveSecret: SecretProvider {
 
     deinit { state.withLock { $0.timer?.cancel() } }
 
-    /// The last good one; `nil`: there was none yet. Never waits.
-    package func current() -> Secret? { state.withLock { $0.value } }
+    /// The last good one; `nil`: there was none yet. Never waits, but makes a copy: who needs it often keeps it for as long
+    /// as `generation` stays the same.
+    package func current() -> Secret? { state.withLock { $0.value }?.opened }
 
     /// Another number for each value that `current` had; 0: none yet.
     package var generation: UInt64 { state.withLock { $0.generation } }
@@ -81,7 +82,9 @@ package final class LiveSecret: SecretProvider {
         case .every: if current() == nil { await refresh() }
         }
         return try state.withLock { state in
-            guard let value = state.value else { throw state.fault ?? SecretProviderError("the secret was not read") }
+            guard let value = state.value?.opened else {
+                throw state.fault ?? SecretProviderError("the secret was not read")
+            }
             return value
         }
     }
@@ -107,8 +110,8 @@ package final class LiveSecret: SecretProvider {
             let outcome = state.withLock { state -> Outcome in
                 let isRecovery = state.fault != nil
                 state.fault = nil
-                guard state.value != secret else { return isRecovery ? .taken(isRecovery: true) : .unchanged }
-                state.value = secret
+                guard state.value?.opened != secret else { return isRecovery ? .taken(isRecovery: true) : .unchanged }
+                state.value = RestingSecret(secret)
                 state.generation += 1
                 return .taken(isRecovery: isRecovery)
             }

@@ -9,26 +9,26 @@ import Reports
 /// Joins the administration to what it administers.
 struct AdministrationAssembly {
     private let configuration: Configuration
-    private let clients: [String: Heimdallr]
+    private let clients: [KeptClient]
     private let server: ProxyServer
-    private let lastRequests: [String: TokenRequestNotes]
     private let failures: UpstreamFailures
     private let secrets: SecretShelf
     private let reloads: ReloadCounts
+    private let reload: @Sendable () async -> ReloadAnswer
 
-    /// - Parameter lastRequests: of the clients, by name.
+    /// - Parameter reload: reads the configuration again.
     init(
-        _ configuration: Configuration, clients: [String: Heimdallr], server: ProxyServer,
-        lastRequests: [String: TokenRequestNotes], failures: UpstreamFailures, secrets: SecretShelf,
-        reloads: ReloadCounts
+        _ configuration: Configuration, clients: [KeptClient], server: ProxyServer, failures: UpstreamFailures,
+        secrets: SecretShelf,
+        reloads: ReloadCounts, reload: @escaping @Sendable () async -> ReloadAnswer
     ) {
         self.configuration = configuration
         self.clients = clients
         self.server = server
-        self.lastRequests = lastRequests
         self.failures = failures
         self.secrets = secrets
         self.reloads = reloads
+        self.reload = reload
     }
 
     /// `nil` where nobody would read them.
@@ -52,16 +52,15 @@ struct AdministrationAssembly {
         return try await Administration.start(settings, sources: sources, tokens: tokens, logger: logger)
     }
 
-    private var sources: AdministrationSources {
-        let members = configuration.clients.compactMap { settings in
-            clients[settings.name].map {
-                var client = AdministrationSources.Client(
-                    $0, isUnattended: !settings.needsLogin, redirectURI: settings.redirectURI,
-                    issuer: settings.issuer)
-                client.tokenEndpoint = settings.tokenEndpoint.map { String($0.prefix { $0 != "?" }) }
-                if let last = lastRequests[settings.name] { client.lastRequest = { last.current } }
-                return client
-            }
+    var sources: AdministrationSources {
+        let members = clients.map { kept in
+            let settings = kept.settings
+            var client = AdministrationSources.Client(
+                kept.heimdallr, isUnattended: !settings.needsLogin, redirectURI: settings.redirectURI,
+                issuer: settings.issuer)
+            client.tokenEndpoint = settings.tokenEndpoint.map { String($0.prefix { $0 != "?" }) }
+            client.lastRequest = { [notes = kept.notes] in notes.current }
+            return client
         }
         var sources = AdministrationSources(
             version: Version.number, clients: members, pulse: { [server] in await server.pulse() },
@@ -75,6 +74,7 @@ struct AdministrationAssembly {
             route: { [server] method, url in server.explain(method: method, url: url) })
         sources.refusal = { client, error, signIn in TokenRefusal(error, client: client, signIn: signIn) }
         sources.reloads = reloads
+        sources.reload = reload
         sources.users = configuration.proxy.users.keys.sorted()
         sources.rules = UpstreamExamples(configuration, addresses: server.addresses.map { $0.description }).rules
         return sources

@@ -10,8 +10,12 @@ struct ClientAssembly {
     private let settings: ClientSettings
     private let trustAnchors: String?
     private let secrets: SecretShelf
+    private let material: TLSMaterial?
 
-    init(_ settings: ClientSettings, _ configuration: Configuration, _ secrets: SecretShelf) {
+    init(
+        _ settings: ClientSettings, _ configuration: Configuration, _ secrets: SecretShelf, material: TLSMaterial? = nil
+    ) {
+        self.material = material
         self.settings = settings
         self.secrets = secrets
         trustAnchors = configuration.trustAnchorsFile
@@ -178,6 +182,7 @@ struct ClientAssembly {
         options.trustAnchors = PoolOptions.TrustAnchors(own: settings.tls.caFile, extra: trustAnchors)
         options.certificateFile = settings.tls.certFile
         options.keyFile = settings.tls.keyFile
+        options.material = material
         return options
     }
 }

@@ -11,7 +11,8 @@ final class SecretShelf: Sendable {
         weak var secret: LiveSecret?
     }
 
-    private let environment: [String: String]
+    /// What commands see.
+    private let environment: Mutex<[String: String]>
     private let counts: ReloadCounts
     private let logger: Logger?
     private let places = Mutex<[SecretSource: Place]>([:])
@@ -20,9 +21,14 @@ final class SecretShelf: Sendable {
     ///   - configuration: what commands may not see of the environment.
     ///   - logger: told when a secret can't be had, and when it can again; `nil`: somebody else says so.
     init(_ configuration: Configuration, counts: ReloadCounts = ReloadCounts(), logger: Logger? = nil) {
-        environment = ChildEnvironment.of(ProcessEnvironment.all, configuration)
+        environment = Mutex(ChildEnvironment.of(ProcessEnvironment.all, configuration))
         self.counts = counts
         self.logger = logger
+    }
+
+    /// Another configuration takes other things from the environment. For commands that are wanted from now on.
+    func change(to configuration: Configuration) {
+        environment.withLock { $0 = ChildEnvironment.of(ProcessEnvironment.all, configuration) }
     }
 
     /// Keeps the last good value where a new one can't be had.
@@ -51,6 +57,16 @@ final class SecretShelf: Sendable {
         places.withLock { $0.compactMap { source, place in place.secret.map { (source, $0) } } }
     }
 
+    /// Those of the secrets that are wanted now.
+    var files: Set<String> {
+        Set(all.compactMap { source, _ in if case .file(let path) = source { path } else { nil } })
+    }
+
+    /// These files may have changed.
+    func readAgain(_ paths: Set<String>) {
+        for case (.file(let path), let secret) in all where paths.contains(path) { Task { await secret.refresh() } }
+    }
+
     /// Reads all that were not read yet, at once; returns when that is over, well or not.
     func prime() async {
         await withDiscardingTaskGroup { group in
@@ -77,7 +93,7 @@ final class SecretShelf: Sendable {
                     return Secret(value)
                 })
         case .command(let words, let refresh):
-            let command = SecretCommand(words: words, environment: environment)
+            let command = SecretCommand(words: words, environment: environment.withLock { $0 })
             counts.expect(.command(words.first ?? ""))
             return LiveSecret(
                 .every(refresh), read: { try await command.secret() }, told: teller(.command(words.first ?? "")))

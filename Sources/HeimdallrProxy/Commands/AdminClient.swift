@@ -39,8 +39,30 @@ struct AdminOptions: ParsableArguments {
     func ask(
         _ method: String, _ target: String, body: [UInt8] = [], type: String? = nil
     ) throws -> AdminClient.Answer {
+        try ask(method, target, at: try candidates(), body: body, type: type)
+    }
+
+    /// As `ask`, where the file may be too wrong by now to say where its proxy is: then as far as it can be guessed from
+    /// it.
+    func askTheOldOne(_ method: String, _ target: String) throws -> AdminClient.Answer {
+        guard socket == nil else { return try ask(method, target) }
+        let environment = ProcessEnvironment.all
+        let source = try ConfigurationSource.choose(named: options.config, environment: environment)
+        guard case .file(let file) = source, let problems = source.problemsOfAdmin(environment: environment) else {
+            return try ask(method, target)
+        }
+        for path in AdminGuess.sockets(file: file, environment: environment) {
+            if let answer = try? AdminClient(path: path).send(method, target) { return answer }
+        }
+        OutputDescriptor.standardError.write(problems)
+        throw ExitStatus.badConfiguration.error
+    }
+
+    private func ask(
+        _ method: String, _ target: String, at paths: [String], body: [UInt8], type: String?
+    ) throws -> AdminClient.Answer {
         var tried: [String] = []
-        for path in try candidates() {
+        for path in paths {
             tried.append(path)
             do throws(AdminClient.Failure) {
                 return try AdminClient(path: path).send(method, target, body: body, type: type)

@@ -47,15 +47,29 @@ enum ConfigurationSource: Sendable, Equatable {
             if logs { report = ConfigurationReport(configuration.log) }
             let keys = KeyCheck(configuration, environment: environment)
             for warning in warnings + keys.warnings { report.warn(warning) }
-            guard keys.problems.isEmpty else { throw ConfigurationError(problems: keys.problems) }
-            if let fault = AdminTokenRule.fault(configuration.admin?.token, environment: environment) {
-                throw ConfigurationError(problems: [.init(file: name, message: fault)])
-            }
+            try judge(configuration, keys, environment)
             return configuration
         } catch {
             report.fail(error.problems)
             throw ExitStatus.badConfiguration.error
         }
+    }
+
+    /// Reads and checks it, and says nothing.
+    /// - Throws: every problem at once.
+    func readAgain(environment: [String: String]) throws(ConfigurationError) -> ReadConfiguration {
+        let (configuration, warnings) = try read(environment)
+        let keys = KeyCheck(configuration, environment: environment)
+        try judge(configuration, keys, environment)
+        return (configuration, warnings + keys.warnings)
+    }
+
+    private func judge(
+        _ configuration: Configuration, _ keys: KeyCheck, _ environment: [String: String]
+    ) throws(ConfigurationError) {
+        guard keys.problems.isEmpty else { throw ConfigurationError(problems: keys.problems) }
+        guard let fault = AdminTokenRule.fault(configuration.admin?.token, environment: environment) else { return }
+        throw ConfigurationError(problems: [.init(file: name, message: fault)])
     }
 
     /// Where the administration of the proxy with this configuration is; nothing else is checked, so that the one who
@@ -71,6 +85,17 @@ enum ConfigurationSource: Sendable, Equatable {
         }
     }
 
+    /// What is wrong where the administration is described, as it is printed; `nil`: nothing.
+    func problemsOfAdmin(environment: [String: String]) -> String? {
+        guard case .file(let path) = self else { return nil }
+        do throws(ConfigurationError) {
+            _ = try Configuration.adminSettings(file: path, environment: environment)
+            return nil
+        } catch {
+            return error.problems.map { "error: \($0)\n" }.joined()
+        }
+    }
+
     private var name: String {
         switch self {
         case .file(let path): path
@@ -78,9 +103,7 @@ enum ConfigurationSource: Sendable, Equatable {
         }
     }
 
-    private func read(
-        _ environment: [String: String]
-    ) throws(ConfigurationError) -> (configuration: Configuration, warnings: [ConfigurationError.Problem]) {
+    private func read(_ environment: [String: String]) throws(ConfigurationError) -> ReadConfiguration {
         switch self {
         case .file(let path): return try Configuration.load(file: path, environment: environment)
         case .environment:

@@ -12,7 +12,8 @@ struct ServeCommand: AsyncParsableCommand {
         abstract: "Run the proxy (this is the default).",
         discussion: """
             Runs in the foreground and logs to standard error. On SIGTERM or SIGINT it stops accepting, finishes what \
-            is in flight and exits with 0. SIGHUP and SIGUSR1 and their like make a log line and nothing else.
+            is in flight and exits with 0. SIGHUP has it read its configuration again, as reload does. SIGUSR1 and its like \
+            make a log line and nothing else.
             """)
 
     @OptionGroup var options: ConfigurationOptions
@@ -31,7 +32,12 @@ struct ServeCommand: AsyncParsableCommand {
 
         do {
             let app = App(configuration: settings, logger: log.logger, logWriter: log.writer)
-            try await app.run(until: signals.stops) { running in
+            try await app.run(
+                until: signals.stops, reloading: signals.reloads,
+                reading: { [environment] () throws(ConfigurationError) in
+                    try source.readAgain(environment: environment)
+                }
+            ) { running in
                 guard let playground, let address = running.addresses.first(where: { !$0.hasPrefix("unix:") }),
                     PlaygroundHint.leadsThere(settings, api: playground.apiAuthority)
                 else { return }

@@ -1,4 +1,3 @@
-import Dispatch
 import Glibc
 import Heimdallr
 
@@ -20,10 +19,7 @@ struct SecretCommand: Sendable {
     /// Runs it on a thread of its own.
     /// - Throws: `SecretProviderError`
     func secret() async throws -> Secret {
-        let result = await withCheckedContinuation { continuation in
-            DispatchQueue(label: "secret").async { continuation.resume(returning: Result { try run() }) }
-        }
-        return try result.get()
+        try await BlockingWork.run { Result { () throws(SecretProviderError) in try run() } }.get()
     }
 
     /// Blocks until it has ended, or was ended: it, and what it has started.

@@ -5,13 +5,16 @@ import Synchronization
 
 /// The signals that the proxy hears.
 ///
-/// SIGTERM and SIGINT ask it to stop. Those that mean nothing to it would end it in the middle of its requests: SIGHUP,
-/// with which others are told to reload, SIGUSR1 and SIGUSR2, and those of timers, power and descriptors. They make a log
-/// line, and that is all. SIGQUIT, SIGABRT and the signals of faults end a process at once, and are meant to.
+/// SIGTERM and SIGINT ask it to stop, SIGHUP to read its configuration again. Those that mean nothing to it would end it
+/// in the middle of its requests: SIGUSR1 and SIGUSR2, and those of timers, power and descriptors. They make a log line,
+/// and that is all. SIGQUIT, SIGABRT and the signals of faults end a process at once, and are meant to.
 final class Signals {
     /// Something for each SIGTERM and SIGINT since this was made.
     let stops: AsyncStream<Void>
+    /// Something for SIGHUPs since this was made, and since it was looked at: one is as good as ten.
+    let reloads: AsyncStream<Void>
     private let stopped: AsyncStream<Void>.Continuation
+    private let reloaded: AsyncStream<Void>.Continuation
     private let source: any DispatchSourceRead
 
     private static let stopping = [SIGTERM, SIGINT]
@@ -34,18 +37,23 @@ final class Signals {
 
     init(logger: Logger) {
         (stops, stopped) = AsyncStream.makeStream()
+        (reloads, reloaded) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
         source = DispatchSource.makeReadSource(fileDescriptor: SignalPipe.readEnd, queue: .global())
-        source.setEventHandler { [stopped] in
+        source.setEventHandler { [stopped, reloaded] in
             for number in SignalPipe.take() {
                 guard !Self.stopping.contains(Int32(number)) else {
                     stopped.yield()
+                    continue
+                }
+                guard number != SIGHUP else {
+                    reloaded.yield()
                     continue
                 }
                 logger.warning(
                     "a signal that means nothing to the proxy; nothing was done",
                     metadata: [
                         "signal": "\(Self.name(of: Int32(number)))",
-                        "what_to_do": "restart it to take up a changed configuration; SIGTERM ends it",
+                        "what_to_do": "SIGHUP has it read its configuration again; SIGTERM ends it",
                     ])
             }
         }
@@ -57,6 +65,7 @@ final class Signals {
     func end() {
         source.cancel()
         stopped.finish()
+        reloaded.finish()
     }
 
     private static func name(of number: Int32) -> String {

@@ -145,7 +145,7 @@ extension Forwarder: UpstreamExchangeDelegate {
             _ = refuse(Problem(inBody: error))
             return .abort
         }
-        if let limit = shard.settings.maxBodyBytes, connection.bodyTaken > limit {
+        if let limit = rules.settings.maxBodyBytes, connection.bodyTaken > limit {
             _ = refuse(.bodyTooLarge)
             return .abort
         }

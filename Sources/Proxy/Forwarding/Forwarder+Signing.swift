@@ -69,7 +69,9 @@ extension Forwarder {
                 do { try current.signing?.digest?.update(span.span.extracting(first: count)) } catch {
                     return fail(.internalError)
                 }
-                if let limit = shard.settings.maxBodyBytes, connection.bodyTaken > limit { return fail(.bodyTooLarge) }
+                if let limit = self.rules.settings.maxBodyBytes, connection.bodyTaken > limit {
+                    return fail(.bodyTooLarge)
+                }
                 guard connection.canRewindBody else { return fail(.bodyNotSignable) }
             case .wait: return keepTime()
             case .cut: return fail(.bodyCut)

@@ -9,7 +9,7 @@ extension Forwarder {
     func openTunnel(to authority: Authority) {
         current.exchange.tunnel()
         connection.clearDeadline()
-        guard let dialer = shard.tunnels?.dialer(for: authority), let port = authority.port else {
+        guard let dialer = rules.tunnels?.dialer(for: authority), let port = authority.port else {
             return fail(.connectRefused)
         }
         waitNumber += 1

@@ -10,7 +10,7 @@ extension Forwarder {
     /// Wrong ones are slow to be refused once many have come from the same place, and so few can be tried. Those who know
     /// theirs never wait, wherever they are.
     func refuse(_ credentials: BasicCredentials?) {
-        guard let credentials, let users = shard.users else { return refuseUser() }
+        guard let credentials, let users = rules.users else { return refuseUser() }
         let place = guessingPlace
         let (waits, user, untold) = users.failed(credentials, from: place)
         if let untold { shard.observer.userGuessed(place, user, untold) }
@@ -52,7 +52,7 @@ extension Forwarder {
     }
 
     func waitForUsers(_ credentials: BasicCredentials) {
-        guard let users = shard.users else { return fail(.internalError) }
+        guard let users = rules.users else { return fail(.internalError) }
         connection.clearDeadline()
         waitNumber += 1
         let number = waitNumber
@@ -64,7 +64,7 @@ extension Forwarder {
     }
 
     private func usersRead(_ credentials: BasicCredentials, _ number: Int) {
-        guard number == waitNumber, let users = shard.users else { return }
+        guard number == waitNumber, let users = rules.users else { return }
         // A reading that took longer than it is good for is good once.
         guard users.judge(credentials, now: .init(nanoseconds: 0)) == .accepted else { return refuse(credentials) }
         current.admitted.caller.user = credentials.user

@@ -38,11 +38,14 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
     }
 
     let shard: ProxyShard
-    let role: ListenerRole
+    /// Those that the current request began with.
+    private(set) var rules: RuleSet
+    /// `nil`: where it came in nobody listens any more.
+    private var role: ListenerRole?
     /// Holds us, until it is closed.
     let connection: ServerConnection
     /// Who calls, as far as the connection says.
-    private let caller: Caller
+    private var caller = Caller()
     /// Who calls by TCP, for the access log.
     let address: SocketAddress?
     var current: Current
@@ -53,17 +56,21 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
     private var share = TurnShare()
     private var isTurnScheduled = false
 
-    init(_ connection: ServerConnection, role: ListenerRole, shard: ProxyShard) {
+    init(_ connection: ServerConnection, shard: ProxyShard) {
         self.connection = connection
-        self.role = role
         self.shard = shard
-        var caller = Caller()
+        rules = shard.rules
         caller.uid = connection.peer?.user
-        if case .forward(let listener) = role { caller.listener = listener }
-        self.caller = caller
         let isLogged = shard.observer.accessLog != nil && connection.peer == nil
         address = isLogged ? connection.peerAddress : nil
         current = Current(caller, started: connection.now)
+        takeRole()
+    }
+
+    /// From the rules.
+    private func takeRole() {
+        role = rules.role(of: connection.listener)
+        caller.listener = if case .forward(let listener) = role { listener } else { nil }
     }
 
     // MARK: The request
@@ -79,23 +86,28 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
     }
 
     private func begin() {
+        if rules !== shard.rules {
+            rules = shard.rules
+            takeRole()
+        }
         var next = Current(caller, started: connection.now)
         next.exchange.request = connection.withHead { head, _ in Exchange.Request(head) }
         swap(&current, &next)
-        shard.requestStarted()
+        rules.requestStarted()
     }
 
     /// - Parameter isIdentified: it is settled who asks.
     func admit(isIdentified: Bool = false) {
+        guard let role else { return fail(.draining) }
         let situation = Gate.Situation(
             role: role, hasBytesBehind: connection.hasInput, now: connection.now, isIdentified: isIdentified)
         let admission: Admission
         do throws(Problem) {
             admission = try connection.withHead { head, bytes throws(Problem) in
-                try shard.gate.admit(head, bytes, situation, &current.admitted)
+                try rules.gate.admit(head, bytes, situation, &current.admitted)
             }
         } catch {
-            current.upstream = current.admitted.rules.flatMap { shard.upstream(for: $0) }
+            current.upstream = current.admitted.rules.flatMap { [rules] in rules.upstream(for: $0) }
             return fail(error)
         }
         switch admission {
@@ -109,7 +121,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
 
     /// With a token where its upstream has a client; waits for one when there is none.
     private func forward() {
-        guard let rules = current.admitted.rules, let upstream = shard.upstream(for: rules) else {
+        guard let upstream = current.admitted.rules.flatMap({ [rules] in rules.upstream(for: $0) }) else {
             return fail(.internalError)
         }
         current.upstream = upstream
@@ -345,7 +357,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         case .none: connection.clearDeadline()
         case .guess: connection.setDeadline(after: Self.guessDelay)
         case .response: connection.setDeadline(after: current.upstream?.responseTimeout ?? .off)
-        case .requestBody, .client, .tunnel: connection.setDeadline(after: shard.idleTimeout)
+        case .requestBody, .client, .tunnel: connection.setDeadline(after: rules.idleTimeout)
         case .upstream: connection.setDeadline(after: current.upstream?.idleTimeout ?? .off)
         case .farewell: connection.setDeadline(after: Self.farewell)
         }

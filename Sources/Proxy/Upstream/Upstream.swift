@@ -35,14 +35,17 @@ final class Upstream {
     let resource: String
     /// The newest token that was taken, as this loop has seen it.
     private var acceptedGeneration: UInt64 = 0
+    /// Another one goes on with its connections.
+    private var hasSuccessor = false
 
     /// - Parameters:
     ///   - client: keeps the token of `settings.client`; `nil` where that is `nil`.
     ///   - fixed: what else is injected, by the entries of `inject`; started already.
+    ///   - former: one of the same settings, whose connections go on.
     /// - Throws: `TransportError` when libcurl lacks memory.
     init(
         _ rules: UpstreamRules, client: Heimdallr?, fixed: [FixedCredential?], trustAnchors: String?,
-        own: OwnListeners, rack: ExchangeRack
+        own: OwnListeners, rack: ExchangeRack, material: TLSMaterial? = nil, former: Upstream? = nil
     ) throws(TransportError) {
         self.rules = rules
         let settings = rules.settings
@@ -58,11 +61,17 @@ final class Upstream {
         options.trustAnchors = .init(own: settings.tls.caFile, extra: trustAnchors)
         options.certificateFile = settings.tls.certFile
         options.keyFile = settings.tls.keyFile
+        options.material = material
         options.addressPolicy.own = own
         self.rack = rack
-        carriers = CarrierPool(options: options, loop: rack.loop)
+        carriers = former?.carriers ?? CarrierPool(options: options, loop: rack.loop)
         options.http2 = true
-        transfers = settings.http2 ? try ConnectionPool(options: options, loop: rack.loop) : nil
+        if settings.http2 {
+            transfers =
+                if let kept = former?.transfers { kept } else { try ConnectionPool(options: options, loop: rack.loop) }
+        } else {
+            transfers = nil
+        }
         self.fixed = fixed
         var signature: (index: Int, signer: RequestSigner, keys: FreshValue<SigningKeys>)?
         for (index, injection) in settings.injections.enumerated() {
@@ -77,11 +86,14 @@ final class Upstream {
             case .header, .query, .basic, .sigv4: nil
             }
         }
+        http1Until = former?.http1Until ?? http1Until
+        former?.hasSuccessor = true
     }
 
     /// For hosts that the configuration does not name (`unmatched: forward`): unsigned, plain http, public addresses.
     init(
-        unmatched proxy: ProxySettings, trustAnchors: String?, own: OwnListeners, rack: ExchangeRack
+        unmatched proxy: ProxySettings, trustAnchors: String?, own: OwnListeners, rack: ExchangeRack,
+        material: TLSMaterial? = nil, former: Upstream? = nil
     ) {
         rules = .unmatched
         let settings = rules.settings
@@ -95,12 +107,17 @@ final class Upstream {
         var options = PoolOptions()
         options.trustAnchors = .init(own: nil, extra: trustAnchors)
         options.addressPolicy.own = own
+        options.material = material
         options.addressPolicy.publicOnly = true
         options.addressPolicy.exceptions = proxy.privateNetworks.map { AddressPolicy.Block($0) }
         self.rack = rack
-        carriers = CarrierPool(options: options, loop: rack.loop)
+        carriers = former?.carriers ?? CarrierPool(options: options, loop: rack.loop)
         transfers = nil
+        former?.hasSuccessor = true
     }
+
+    /// Nothing uses its connections that does not know its successor.
+    var isQuiet: Bool { hasSuccessor || carriers.isQuiet && (transfers?.load ?? 0) == 0 }
 
     /// Begins to ask for something. `began` is given what goes on before `delegate` is told anything.
     /// - Throws: `TransportError`; then it never began.

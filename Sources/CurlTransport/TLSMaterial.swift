@@ -1,0 +1,53 @@
+import Reactor
+import Synchronization
+
+/// The PEM files of one peer's TLS, with what stood in them when it was good last. Connections that are made from then on
+/// use what `replace` was given last; idle ones made before serve nobody any more. Any thread.
+public final class TLSMaterial: Sendable, Equatable {
+    /// Where it comes from.
+    public struct Files: Sendable, Hashable {
+        public var certificate: String?
+        public var key: String?
+        public var anchors: String?
+
+        public init(certificate: String? = nil, key: String? = nil, anchors: String? = nil) {
+            self.certificate = certificate
+            self.key = key
+            self.anchors = anchors
+        }
+
+        public var all: [String] { [certificate, key, anchors].compactMap(\.self) }
+    }
+
+    /// A copy of each, in memory that only this process has a name for.
+    final class Content: Sendable {
+        let certificate: MemoryFile?
+        let key: MemoryFile?
+        let anchors: MemoryFile?
+
+        init(certificate: MemoryFile?, key: MemoryFile?, anchors: MemoryFile?) {
+            self.certificate = certificate
+            self.key = key
+            self.anchors = anchors
+        }
+    }
+
+    public let files: Files
+    private let content = Mutex<Content?>(nil)
+    private let count = Atomic<UInt64>(0)
+
+    public init(_ files: Files) { self.files = files }
+
+    /// Another number for each content that it had; 0: none, and libcurl reads the files itself.
+    var generation: UInt64 { count.load(ordering: .relaxed) }
+    var current: Content? { content.withLock { $0 } }
+
+    /// What stands in the files now, and is good.
+    public func replace(certificate: MemoryFile?, key: MemoryFile?, anchors: MemoryFile?) {
+        let next = Content(certificate: certificate, key: key, anchors: anchors)
+        content.withLock { $0 = next }
+        count.add(1, ordering: .relaxed)
+    }
+
+    public static func == (left: TLSMaterial, right: TLSMaterial) -> Bool { left === right }
+}

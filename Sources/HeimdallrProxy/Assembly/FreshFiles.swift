@@ -1,0 +1,41 @@
+import Configuration
+import Logging
+import Reactor
+import Synchronization
+
+/// The files of the configuration that are taken up when they change: secrets, keys, certificates, trust anchors.
+final class FreshFiles: Sendable {
+    let secrets: SecretShelf
+    let tls: TLSShelf
+    private let watch = Mutex<FileWatch?>(nil)
+    private let logger: Logger
+
+    init(secrets: SecretShelf, tls: TLSShelf, logger: Logger) {
+        self.secrets = secrets
+        self.tls = tls
+        self.logger = logger
+    }
+
+    /// From now on the files that are in use now.
+    func update() {
+        let files = tls.files.union(secrets.files)
+        watch.withLock { watch in
+            if watch == nil, !files.isEmpty { watch = start() }
+            watch?.watch(files)
+        }
+    }
+
+    func end() { watch.withLock { $0 = nil } }
+
+    private func start() -> FileWatch? {
+        do throws(SystemError) {
+            return try FileWatch { [secrets, tls] paths in
+                tls.readAgain(paths)
+                secrets.readAgain(paths)
+            }
+        } catch {
+            logger.warning("files that change are not noticed", metadata: ["reason": "\(error)"])
+            return nil
+        }
+    }
+}

@@ -1,0 +1,64 @@
+import Configuration
+import Heimdallr
+import Reactor
+
+/// One OAuth client of the running proxy, and what it was made of.
+struct KeptClient: Sendable {
+    let settings: ClientSettings
+    let trustAnchors: String?
+    let heimdallr: Heimdallr
+    let notes: TokenRequestNotes
+    let store: ClientStore
+
+    /// Nothing is sent yet.
+    /// - Parameter isHeld: see `ClientStore`.
+    init(
+        _ settings: ClientSettings, _ configuration: Configuration, _ secrets: SecretShelf, _ tls: TLSShelf,
+        on loop: EventLoop,
+        store: any OAuthAccessTokenStore, isHeld: Bool, onTokenRequest: @escaping @Sendable (TokenRequestReport) -> Void
+    ) throws(HeimdallrConfigurationError) {
+        self.settings = settings
+        trustAnchors = configuration.trustAnchorsFile
+        notes = TokenRequestNotes()
+        self.store = ClientStore(store, isHeld: isHeld, mayFetch: settings.grantType == .clientCredentials)
+        heimdallr = try ClientAssembly(
+            settings, configuration, secrets, material: tls.material(settings.tls, extra: trustAnchors)
+        ).make(
+            on: loop, store: self.store, last: notes, onTokenRequest: onTokenRequest)
+    }
+
+    /// Another configuration wants the same.
+    func isGood(for other: ClientSettings, _ configuration: Configuration) -> Bool {
+        settings == other && trustAnchors == configuration.trustAnchorsFile
+    }
+
+    /// Whether what this one was given is not for a client of those settings: a token that another server gave, or to
+    /// somebody else, or for other things.
+    func losesTokens(to other: ClientSettings) -> Bool { settings.ofTokens != other.ofTokens }
+}
+
+extension ClientSettings {
+    /// What decides which token a client is given. Whoever signed in is not sent away because the client's secret is
+    /// another one.
+    fileprivate var ofTokens: ClientSettings {
+        var settings = self
+        let standard = ClientSettings(name: name)
+        settings.timeout = standard.timeout
+        settings.refreshBefore = standard.refreshBefore
+        settings.defaultExpiresIn = standard.defaultExpiresIn
+        settings.proxy = standard.proxy
+        settings.headers = standard.headers
+        settings.labels = standard.labels
+        settings.basicEncoding = standard.basicEncoding
+        settings.revocationEndpoint = standard.revocationEndpoint
+        settings.redirectURI = standard.redirectURI
+        settings.par = standard.par
+        settings.pushedAuthorizationEndpoint = standard.pushedAuthorizationEndpoint
+        settings.tls.caFile = standard.tls.caFile
+        guard needsLogin else { return settings }
+        settings.clientSecret = standard.clientSecret
+        settings.authMethod = standard.authMethod
+        settings.tls = standard.tls
+        return settings
+    }
+}

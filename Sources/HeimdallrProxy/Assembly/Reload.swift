@@ -1,0 +1,223 @@
+import Administration
+import Configuration
+import Heimdallr
+import Logging
+import Proxy
+import Reactor
+import Synchronization
+
+/// A configuration as it was read, good as far as can be said without using it.
+typealias ReadConfiguration = (configuration: Configuration, warnings: [ConfigurationError.Problem])
+
+/// Where whoever wants the configuration to be read again asks for it: one reading after the other.
+final class ReloadDoor: Sendable {
+    private struct State {
+        weak var running: RunningApp?
+        var isClosed = false
+        var last: Task<ReloadAnswer, Never>?
+    }
+
+    private let state = Mutex(State())
+
+    func set(_ running: RunningApp) { state.withLock { $0.running = running } }
+
+    /// - Returns: when it is in use, or refused.
+    func reload() async -> ReloadAnswer {
+        let task = state.withLock { state -> Task<ReloadAnswer, Never>? in
+            guard let running = state.running, !state.isClosed else { return nil }
+            let task = Task { [last = state.last] in
+                _ = await last?.value
+                return await running.readAgain()
+            }
+            state.last = task
+            return task
+        }
+        return await task?.value ?? ReloadAnswer(isGood: false, text: "error: the proxy does not run, or stops\n")
+    }
+
+    /// Ends what is under way, and lets nobody begin.
+    func close() async {
+        let last = state.withLock { state in
+            state.isClosed = true
+            return state.last
+        }
+        _ = await last?.value
+    }
+}
+
+extension RunningApp {
+    fileprivate func readAgain() async -> ReloadAnswer {
+        // Files are read, and a name may be looked up: nobody else's thread.
+        let reading = await BlockingWork.run { [read] in
+            Result { () throws(ConfigurationError) in try read() }
+        }
+        do {
+            let (configuration, warnings) = try reading.get()
+            try refuse(ReloadLimits.faults(from: self.configuration, to: configuration))
+            let summary = try await take(configuration)
+            reloads.recordConfiguration(problems: [])
+            logger.info("the configuration was read again and is in use", metadata: summary.fields)
+            for warning in warnings { log(warning, "of the configuration", .warning) }
+            return ReloadAnswer(
+                isGood: true, text: warnings.map { "warning: \($0)\n" }.joined() + summary.text)
+        } catch let error as ConfigurationError {
+            return refused(error.problems)
+        } catch {
+            return refused([.init(file: "configuration", message: "\(error)")])
+        }
+    }
+
+    private func refuse(_ faults: [String]) throws(ConfigurationError) {
+        guard !faults.isEmpty else { return }
+        throw ConfigurationError(problems: faults.map { .init(file: "configuration", message: $0) })
+    }
+
+    private func refused(_ problems: [ConfigurationError.Problem]) -> ReloadAnswer {
+        reloads.recordConfiguration(problems: problems.map(\.description))
+        for problem in problems {
+            log(problem, "the configuration is wrong; the one before it stays in use", .error)
+        }
+        let count = problems.count
+        return ReloadAnswer(
+            isGood: false,
+            text: problems.map { "error: \($0)\n" }.joined()
+                + "\(count) problem\(count == 1 ? "" : "s") in the configuration; the one before it stays in use.\n")
+    }
+
+    private func log(_ problem: ConfigurationError.Problem, _ sentence: String, _ level: Logger.Level) {
+        var fields: Logger.Metadata = ["file": "\(problem.file)", "problem": "\(problem.message)"]
+        if let line = problem.line { fields["line"] = .stringConvertible(line) }
+        if let column = problem.column { fields["column"] = .stringConvertible(column) }
+        logger.log(level: level, "\(sentence)", metadata: fields)
+    }
+
+    /// All or nothing: what can fail comes first.
+    private func take(_ next: Configuration) async throws -> ReloadSummary {
+        let before = current.withLock { $0 }
+        secrets.change(to: next)
+        await files.tls.add(next)
+        var clients: [KeptClient] = []
+        for settings in next.clients {
+            let former = before.clients.first { $0.settings.name == settings.name }
+            if let former, former.isGood(for: settings, next) {
+                clients.append(former)
+                continue
+            }
+            do throws(HeimdallrConfigurationError) {
+                clients.append(
+                    try KeptClient(
+                        settings, next, secrets, files.tls, on: loops[0], store: store, isHeld: former != nil,
+                        onTokenRequest: { [tokens] in tokens?.record($0) }))
+            } catch {
+                throw ConfigurationError(problems: [.init(file: "clients.\(settings.name)", message: "\(error)")])
+            }
+        }
+        await secrets.prime()
+        let addresses = Set(server.addresses.map(\.description))
+        let over = try await server.change(
+            to: next, clients: clients.byName, observer: watch.observer(next),
+            users: next.proxy.users.mapValues { [secrets] in secrets.door($0) })
+
+        // From here on it is in use.
+        let made = clients.filter { client in !before.clients.contains { $0.heimdallr === client.heimdallr } }
+        let gone = before.clients.filter { client in !clients.contains { $0.heimdallr === client.heimdallr } }
+        current.withLock { current in
+            current.configuration = next
+            current.clients = clients
+            current.leaving += gone
+        }
+        files.tls.keep(next)
+        files.update()
+        watch.setHooks(next, on: loops[0])
+        tokens?.change(to: next.clients.map { (name: $0.name, grantType: $0.grantType.description) })
+        administration?.change(
+            to: AdministrationAssembly(
+                next, clients: clients, server: server, failures: watch.failures, secrets: secrets, reloads: reloads,
+                reload: { [door] in await door.reload() }
+            ).sources)
+        for client in made { watch.add(client) }
+        await withDiscardingTaskGroup { group in
+            for client in made {
+                let former = gone.first { $0.settings.name == client.settings.name }
+                group.addTask { [store] in await Self.begin(client, after: former, store) }
+            }
+        }
+        Task { await self.release(gone, after: over) }
+        return ReloadSummary(
+            kept: clients.count - made.count, made: made.count, gone: gone.count, upstreams: next.upstreams.count,
+            before: addresses, after: Set(server.addresses.map(\.description)))
+    }
+
+    /// How long the former one has to save what it was sent.
+    private static let handOver = Duration.seconds(10)
+
+    private static func begin(
+        _ client: KeptClient, after former: KeptClient?, _ store: any OAuthAccessTokenStore
+    ) async {
+        if let former {
+            await former.heimdallr.drain(within: handOver)
+            former.store.retire()
+            // A record that can't be removed can't be used either: its client says so.
+            if former.losesTokens(to: client.settings) { try? await store.remove(client: client.settings.name) }
+        }
+        client.store.open()
+        client.heimdallr.start()
+    }
+
+    /// Requests under way have their tokens of these.
+    private func release(_ gone: [KeptClient], after over: Task<Void, Never>) async {
+        await over.value
+        for client in gone {
+            await client.heimdallr.drain(within: Self.handOver)
+            client.heimdallr.shutdown()
+            watch.remove(client)
+        }
+        current.withLock { current in
+            current.leaving.removeAll { client in gone.contains { $0.heimdallr === client.heimdallr } }
+        }
+    }
+}
+
+/// What came of taking a configuration up.
+private struct ReloadSummary {
+    var kept: Int
+    var made: Int
+    var gone: Int
+    var upstreams: Int
+    var before: Set<String>
+    var after: Set<String>
+
+    var text: String {
+        var text =
+            "The configuration is in use: \(upstreams) upstream\(upstreams == 1 ? "" : "s"); clients: \(kept) kept, "
+        text += "\(made) made, \(gone) gone.\n"
+        for address in after.subtracting(before).sorted() { text += "Listening on \(address).\n" }
+        for address in before.subtracting(after).sorted() { text += "No longer listening on \(address).\n" }
+        return text
+    }
+
+    var fields: Logger.Metadata {
+        var fields: Logger.Metadata = [
+            "upstreams": .stringConvertible(upstreams), "clients_kept": .stringConvertible(kept),
+            "clients_made": .stringConvertible(made), "clients_gone": .stringConvertible(gone),
+        ]
+        let (opened, closed) = (after.subtracting(before), before.subtracting(after))
+        if !opened.isEmpty { fields["listening"] = "\(opened.sorted().joined(separator: " "))" }
+        if !closed.isEmpty { fields["closed"] = "\(closed.sorted().joined(separator: " "))" }
+        return fields
+    }
+}
+
+/// What can't change while the proxy runs.
+enum ReloadLimits {
+    static func faults(from former: Configuration, to next: Configuration) -> [String] {
+        var keys: [String] = []
+        if former.proxy.threads != next.proxy.threads { keys.append("proxy.threads") }
+        if former.admin != next.admin { keys.append("admin") }
+        if former.store != next.store { keys.append("store") }
+        if former.log.format != next.log.format { keys.append("log.format") }
+        if former.log.level != next.log.level { keys.append("log.level") }
+        if former.playground != next.playground { keys.append("playground") }
+        return keys.map { "\($0) can't change while the proxy runs: write it as it was, or restart the proxy" }
+    }
+}

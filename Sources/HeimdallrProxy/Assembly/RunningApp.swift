@@ -1,0 +1,87 @@
+import Administration
+import Configuration
+import Heimdallr
+import Logging
+import Proxy
+import Reactor
+import Synchronization
+
+/// A proxy that accepts.
+final class RunningApp: Sendable {
+    /// What changes with the configuration.
+    struct Current: Sendable {
+        var configuration: Configuration
+        var clients: [KeptClient]
+        /// Clients that requests of a configuration before still use.
+        var leaving: [KeptClient] = []
+    }
+
+    let server: ProxyServer
+    let administration: Administration?
+    let watch: Watch
+    let files: FreshFiles
+    var secrets: SecretShelf { files.secrets }
+    let store: any OAuthAccessTokenStore
+    let tokens: TokenMetrics?
+    let reloads: ReloadCounts
+    let logger: Logger
+    let read: @Sendable () throws(ConfigurationError) -> ReadConfiguration
+    let door: ReloadDoor
+    let loops: [EventLoop]
+    let current: Mutex<Current>
+
+    init(
+        server: ProxyServer, loops: [EventLoop], administration: Administration?, watch: Watch, files: FreshFiles,
+        store: any OAuthAccessTokenStore, tokens: TokenMetrics?, reloads: ReloadCounts, logger: Logger,
+        read: @escaping @Sendable () throws(ConfigurationError) -> ReadConfiguration, configuration: Configuration,
+        clients: [KeptClient], door: ReloadDoor
+    ) {
+        self.server = server
+        self.loops = loops
+        self.administration = administration
+        self.watch = watch
+        self.files = files
+        self.store = store
+        self.tokens = tokens
+        self.reloads = reloads
+        self.logger = logger
+        self.read = read
+        self.door = door
+        current = Mutex(Current(configuration: configuration, clients: clients))
+    }
+
+    var configuration: Configuration { current.withLock { $0.configuration } }
+    /// Those that are leaving, too.
+    var clients: [KeptClient] { current.withLock { $0.clients + $0.leaving } }
+    var addresses: [String] { server.addresses.map(\.description) }
+    /// Where the administration's page is, `HOST:PORT`.
+    var page: String? { administration?.address }
+
+    /// Reads the configuration again; one after the other, whoever asks.
+    func reload() async -> ReloadAnswer { await door.reload() }
+
+    /// Lets requests finish for so long, then ends everything.
+    func stop(drainTimeout: Duration = .seconds(1)) async {
+        let begin = ContinuousClock.now
+        administration?.beginDraining()
+        await door.close()
+        files.end()
+        await server.drain(within: drainTimeout)
+        // Nobody waits for these any more, but a refresh token that is on its way must not be lost.
+        let left = max(.seconds(1), drainTimeout - (ContinuousClock.now - begin))
+        let clients = clients
+        await withDiscardingTaskGroup { group in
+            for client in clients { group.addTask { await client.heimdallr.drain(within: left) } }
+        }
+        await administration?.stop()
+        for client in clients { client.heimdallr.shutdown() }
+        await watch.end()
+        for loop in loops { loop.stop() }
+    }
+}
+
+extension [KeptClient] {
+    var byName: [String: Heimdallr] {
+        reduce(into: [:]) { $0[$1.settings.name] = $1.heimdallr }
+    }
+}

@@ -1,0 +1,146 @@
+import Administration
+import Configuration
+import Cryptography
+import CurlTransport
+import Logging
+import Reactor
+import Synchronization
+
+/// The PEM files of the configuration, as they were when they were good last; one object for each group of files that
+/// belong together, however many peers they are for. Any thread; reading blocks.
+final class TLSShelf: Sendable {
+    private let counts: ReloadCounts
+    private let logger: Logger?
+    private let materials = Mutex<[TLSMaterial.Files: TLSMaterial]>([:])
+    /// By file: why it can't be used.
+    private let faults = Mutex<[String: String]>([:])
+    /// Certificate and anchors.
+    private let last = Mutex<[TLSMaterial.Files: [SecretBytes?]]>([:])
+
+    private static let limit = 4 << 20
+
+    init(counts: ReloadCounts, logger: Logger?) {
+        self.counts = counts
+        self.logger = logger
+    }
+
+    /// Reads those that are not there yet. To be called before `material` is asked for what the configuration names.
+    func add(_ configuration: Configuration) async {
+        let wanted = Self.files(of: configuration)
+        await BlockingWork.run { [self] in
+            for files in wanted where materials.withLock({ $0[files] == nil }) {
+                let material = TLSMaterial(files)
+                for path in files.all { counts.expect(.file(path)) }
+                read(material, isFirst: true)
+                materials.withLock { $0[files] = material }
+            }
+        }
+    }
+
+    /// What no other configuration is made of any more goes.
+    func keep(_ configuration: Configuration) {
+        let wanted = Self.files(of: configuration)
+        materials.withLock { materials in materials = materials.filter { wanted.contains($0.key) } }
+        last.withLock { last in last = last.filter { wanted.contains($0.key) } }
+    }
+
+    /// - Parameter extra: trust anchors beside the system's.
+    func material(_ tls: TLSSettings, extra: String?) -> TLSMaterial? {
+        materials.withLock { $0[TLSMaterial.Files(tls, extra: extra)] }
+    }
+
+    var files: Set<String> { Set(materials.withLock { $0.keys.flatMap(\.all) }) }
+
+    /// These files may have changed.
+    func readAgain(_ paths: Set<String>) {
+        let touched = materials.withLock { $0.values.filter { !paths.isDisjoint(with: $0.files.all) } }
+        for material in touched { read(material, isFirst: false) }
+    }
+
+    private static func files(of configuration: Configuration) -> Set<TLSMaterial.Files> {
+        let extra = configuration.trustAnchorsFile
+        let all =
+            configuration.clients.map(\.tls) + configuration.upstreams.map(\.tls) + [TLSSettings()]
+        return Set(all.map { TLSMaterial.Files($0, extra: extra) }.filter { !$0.all.isEmpty })
+    }
+
+    private func read(_ material: TLSMaterial, isFirst: Bool) {
+        let files = material.files
+        do throws(Unusable) {
+            let certificate = try Self.bytes(files.certificate)
+            let key = try Self.bytes(files.key)
+            let anchors = try Self.bytes(files.anchors)
+            if let anchors, let file = files.anchors, let fault = TLSFileCheck.fault(anchors: anchors) {
+                throw Unusable(file: file, reason: fault)
+            }
+            if let certificate, let key, let file = files.certificate,
+                let fault = TLSFileCheck.fault(certificate: certificate, key: key)
+            {
+                throw Unusable(file: file, reason: fault)
+            }
+            // Another key that fits the same certificate is the same key.
+            let next = [certificate, anchors]
+            guard !isSame(next, as: files) else { return recovered(files) }
+            try Self.fill(material, [certificate, key, anchors])
+            last.withLock { $0[files] = next }
+            if !isFirst {
+                for file in files.all { counts.record(.file(file), isGood: true) }
+                logger?.info(
+                    "certificates, keys or trust anchors have changed; new connections use them",
+                    metadata: ["files": "\(files.all.joined(separator: " "))"])
+            }
+            faults.withLock { faults in for file in files.all { faults[file] = nil } }
+        } catch {
+            guard faults.withLock({ $0.updateValue(error.reason, forKey: error.file) }) != error.reason else { return }
+            counts.record(.file(error.file), isGood: false)
+            logger?.warning(
+                isFirst
+                    ? "a file of TLS can't be used" : "a file of TLS can't be used; what it held last stays in use",
+                metadata: ["file": "\(error.file)", "reason": "\(error.reason)"])
+        }
+    }
+
+    /// The old content is there again.
+    private func recovered(_ files: TLSMaterial.Files) {
+        for file in files.all where faults.withLock({ $0.removeValue(forKey: file) }) != nil {
+            counts.record(.file(file), isGood: true)
+            logger?.info("a file of TLS can be used again", metadata: ["file": "\(file)"])
+        }
+    }
+
+    struct Unusable: Error {
+        let file: String
+        let reason: String
+    }
+
+    private func isSame(_ next: [SecretBytes?], as files: TLSMaterial.Files) -> Bool {
+        guard let former = last.withLock({ $0[files] }) else { return false }
+        return zip(former, next).allSatisfy { former, next in
+            if let former, let next { former.isEqual(to: next) } else { former == nil && next == nil }
+        }
+    }
+
+    private static func fill(_ material: TLSMaterial, _ parts: [SecretBytes?]) throws(Unusable) {
+        do {
+            let files = try parts.map { part in try part.map { try $0.withSpan { try MemoryFile($0) } } }
+            material.replace(certificate: files[0], key: files[1], anchors: files[2])
+        } catch {
+            throw Unusable(file: material.files.all.first ?? "", reason: "\(error)")
+        }
+    }
+
+    private static func bytes(_ path: String?) throws(Unusable) -> SecretBytes? {
+        guard let path else { return nil }
+        do throws(CryptographyError) {
+            return try SecretFile.read(path: path, limit: limit, trimsLineEnd: false)
+        } catch {
+            throw Unusable(file: path, reason: "\(error)")
+        }
+    }
+}
+
+extension TLSMaterial.Files {
+    init(_ tls: TLSSettings, extra: String?) {
+        self.init(certificate: tls.certFile, key: tls.keyFile, anchors: tls.caFile ?? extra)
+    }
+}

@@ -1,0 +1,102 @@
+import Administration
+import Configuration
+import Heimdallr
+import Logging
+import Proxy
+import Reactor
+import Synchronization
+
+/// Who hears of what happens: the log, and the hooks of the configuration in use. Any thread.
+final class Watch: Sendable {
+    private struct State {
+        var hooks: Hooks?
+        var hooksOf: (settings: HooksSettings?, trustAnchors: String?)
+        /// By client.
+        var tasks: [ObjectIdentifier: [Task<Void, Never>]] = [:]
+    }
+
+    let signIns = SignInDirectory()
+    let failures = UpstreamFailures()
+    private let logger: Logger
+    private let logWriter: LogWriter
+    private let state = Mutex(State(hooksOf: (nil, nil)))
+
+    init(logger: Logger, logWriter: LogWriter) {
+        self.logger = logger
+        self.logWriter = logWriter
+    }
+
+    func observer(_ configuration: Configuration) -> ProxyObserver {
+        var observer = ProxyObserver()
+        observer.signIn = { [signIns] in signIns.hint(for: $0) }
+        if configuration.log.access { observer.accessLog = AccessLog(writer: logWriter).sink }
+        observer.upstreamFailed = { [logger, failures] failure in
+            failures.note(failure)
+            EventLog.write(failure, to: logger)
+        }
+        observer.acceptFailed = { [logger] error in
+            logger.error("a connection could not be accepted", metadata: ["reason": "\(error)"])
+        }
+        observer.userSecretLost = { [logger] user, error in
+            logger.warning(
+                "a user can't come in: the secret can't be read",
+                metadata: ["user": "\(user)", "reason": "\(error)"])
+        }
+        observer.credentialFailed = { [logger] entry, error in
+            logger.warning(
+                "a credential can't be read: the last good one stays, if there was one",
+                metadata: ["entry": "\(entry)", "reason": "\(error)"])
+        }
+        observer.userGuessed = { [logger] peer, user, count in
+            logger.warning(
+                "wrong passwords of proxy.users",
+                metadata: ["peer": "\(peer)", "user": "\(user ?? "(unknown)")", "wrong": .stringConvertible(count)])
+        }
+        return observer
+    }
+
+    /// From the next event on.
+    func setHooks(_ configuration: Configuration, on loop: EventLoop) {
+        let (settings, anchors) = (configuration.hooks, configuration.trustAnchorsFile)
+        guard state.withLock({ $0.hooksOf.settings != settings || $0.hooksOf.trustAnchors != anchors }) else { return }
+        let hooks = Hooks(configuration, on: loop, logger: logger) { [signIns] in signIns.hint(for: $0) }
+        state.withLock { state in
+            state.hooks = hooks
+            state.hooksOf = (settings, anchors)
+        }
+    }
+
+    /// To be called before the client is started.
+    func add(_ client: KeptClient) {
+        let (heimdallr, notes) = (client.heimdallr, client.notes)
+        let forLog = heimdallr.events()
+        let forHooks = heimdallr.events()
+        let tasks = [
+            Task { [logger, signIns] in
+                for await event in forLog {
+                    EventLog.write(event, of: heimdallr, last: notes.current, to: logger) { signIns.hint(for: $0) }
+                }
+            },
+            Task { [weak self] in
+                for await event in forHooks {
+                    guard let hooks = self?.state.withLock({ $0.hooks }) else { continue }
+                    await hooks.tell(event, of: heimdallr)
+                }
+            },
+        ]
+        state.withLock { $0.tasks[ObjectIdentifier(heimdallr)] = tasks }
+    }
+
+    /// The client was shut down.
+    func remove(_ client: KeptClient) {
+        // They end by themselves: what happened last is still told.
+        state.withLock { $0.tasks[ObjectIdentifier(client.heimdallr)] = nil }
+    }
+
+    /// A hook's command is not left behind.
+    func end() async {
+        let tasks = state.withLock { $0.tasks.values.flatMap(\.self) }
+        for task in tasks { task.cancel() }
+        for task in tasks { await task.value }
+    }
+}

@@ -1,0 +1,91 @@
+import Configuration
+import FileSystem
+import Reactor
+
+/// Which listeners another configuration opens, keeps and closes. Bound, but nobody accepts yet.
+struct ListenerChange: Sendable {
+    struct Opened: Sendable {
+        var listener: ProxyPlan.Listener
+        /// One for each loop.
+        let sockets: [ListeningSocket]
+    }
+
+    /// All that there are afterwards, in the order of the configuration.
+    private(set) var listeners: [ProxyPlan.Listener] = []
+    private(set) var opened: [Opened] = []
+    private(set) var closed: [ProxyPlan.Listener] = []
+    private(set) var lastNumber: Int
+    /// Unix sockets that are kept, with new permissions.
+    private var modes: [(path: String, mode: UInt16)] = []
+
+    /// - Parameters:
+    ///   - former: what is open, by the configuration `before`.
+    ///   - lastNumber: of all that ever were.
+    /// - Throws: `ListenError`; then nothing was opened.
+    init(
+        from former: [ProxyPlan.Listener], of before: Configuration = Configuration(), to configuration: Configuration,
+        lastNumber: Int, loops: Int
+    ) throws(ProxyServer.ListenError) {
+        self.lastNumber = lastNumber
+        var left = former
+        do throws(ProxyServer.ListenError) {
+            for (address, upstream) in Self.wanted(configuration) {
+                let kept = left.filter { $0.isKept(at: address, upstream, before, configuration) }
+                guard kept.isEmpty else {
+                    // A name can stand for several addresses, one listener each; the kernel's choice of a port is one.
+                    let mine = address.isChosenByKernel ? Array(kept.prefix(1)) : kept
+                    left.removeAll { one in mine.contains { $0.number == one.number } }
+                    for listener in mine { keep(listener, at: address, upstream) }
+                    continue
+                }
+                for sockets in try ProxyServer.open(address, loops: loops) {
+                    self.lastNumber += 1
+                    let listener = ProxyPlan.Listener(
+                        number: self.lastNumber, address: address, bound: sockets[0].address, upstream: upstream)
+                    listeners.append(listener)
+                    opened.append(Opened(listener: listener, sockets: sockets))
+                }
+            }
+        } catch {
+            abandon()
+            throw error
+        }
+        closed = left
+    }
+
+    private mutating func keep(_ listener: ProxyPlan.Listener, at address: ListenAddress, _ upstream: Int?) {
+        if case .unix(let path, let mode) = address, address != listener.address {
+            modes.append((path, mode ?? ProxyServer.defaultMode))
+        }
+        listeners.append(
+            ProxyPlan.Listener(number: listener.number, address: address, bound: listener.bound, upstream: upstream))
+    }
+
+    /// Closes what was opened.
+    func abandon() { for socket in opened.flatMap(\.sockets) { socket.close() } }
+
+    /// Of kept Unix sockets, as the configuration has them now.
+    func setModes() { for (path, mode) in modes { _ = FileSystem.setMode(path, UInt32(mode)) } }
+
+    private static func wanted(_ configuration: Configuration) -> [(ListenAddress, Int?)] {
+        configuration.proxy.listen.map { ($0, nil) }
+            + configuration.upstreams.enumerated().compactMap { index, upstream in
+                upstream.listen.map { ($0, index) }
+            }
+    }
+}
+
+extension ProxyPlan.Listener {
+    /// Where the kernel chose the port, a listener is known by whose it is.
+    fileprivate func isKept(
+        at wanted: ListenAddress, _ index: Int?, _ before: Configuration, _ after: Configuration
+    ) -> Bool {
+        guard address.place == wanted.place else { return false }
+        guard wanted.isChosenByKernel else { return true }
+        return upstream.map { before.upstreams[$0].host } == index.map { after.upstreams[$0].host }
+    }
+}
+
+extension ListenAddress {
+    fileprivate var isChosenByKernel: Bool { if case .tcp(_, 0) = self { true } else { false } }
+}

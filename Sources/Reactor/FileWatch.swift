@@ -1,0 +1,231 @@
+import CLinux
+import Glibc
+import Synchronization
+
+/// Says when files have changed, however they were replaced: written anew, renamed over, or reached by another symbolic
+/// link, as Kubernetes swaps a volume's `..data`. By inotify(7) on the folders that their paths lead through; where the
+/// kernel gives no more watches, or a folder is not there, it looks every 30 seconds. On a thread of its own, since files
+/// may be slow. Any thread; ends when it is let go of.
+public final class FileWatch: Sendable {
+    private let core: Core
+
+    /// - Parameters:
+    ///   - interval: between two looks where there are no watches, in whole milliseconds.
+    ///   - isBlind: takes no watches; for tests.
+    ///   - changed: called with the paths, on the watch's thread; once for each path that is watched from now on, too, for
+    ///     it may have changed before.
+    /// - Throws: `SystemError` when there is no thread to be had.
+    public init(
+        interval: Int32 = 30_000, isBlind: Bool = false, _ changed: @escaping @Sendable (Set<String>) -> Void
+    ) throws(SystemError) {
+        core = try Core(interval, isBlind, changed)
+        try core.start()
+    }
+
+    deinit { core.tell { $0.isStopped = true } }
+
+    /// From now on these and no others.
+    public func watch(_ paths: Set<String>) {
+        core.tell { state in
+            state.paths = paths
+            state.isNew = true
+        }
+    }
+}
+
+private final class Core: Sendable {
+    struct State {
+        var paths: Set<String> = []
+        var isNew = false
+        var isStopped = false
+    }
+
+    /// What tells a file from what takes its place. stat(2).
+    private struct Print: Equatable {
+        var numbers: [Int] = []
+
+        /// Empty where there is none.
+        init(_ path: String) {
+            var status = stat()
+            guard unsafe stat(path, &status) == 0 else { return }
+            numbers = [
+                Int(bitPattern: UInt(status.st_dev)), Int(bitPattern: UInt(status.st_ino)), Int(status.st_size),
+                status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ctim.tv_sec, status.st_ctim.tv_nsec,
+            ]
+        }
+    }
+
+    private let interval: Int32
+    /// -1: there is none.
+    private let inotify: Int32
+    private let wakeUp: Int32
+    private let changed: @Sendable (Set<String>) -> Void
+    private let state = Mutex(State())
+
+    init(_ interval: Int32, _ isBlind: Bool, _ changed: @escaping @Sendable (Set<String>) -> Void) throws(SystemError) {
+        self.interval = interval
+        self.changed = changed
+        wakeUp = try check("eventfd", eventfd(0, heimdallr_eventfd_flags))
+        inotify = isBlind ? -1 : inotify_init1(heimdallr_inotify_flags)
+    }
+
+    deinit {
+        close(wakeUp)
+        if inotify >= 0 { close(inotify) }
+    }
+
+    func tell(_ change: (inout State) -> Void) {
+        state.withLock { change(&$0) }
+        var one: UInt64 = 1
+        _ = unsafe write(wakeUp, &one, MemoryLayout<UInt64>.size)
+    }
+
+    func start() throws(SystemError) {
+        var thread = pthread_t()
+        let context = unsafe Unmanaged.passRetained(self).toOpaque()
+        let result = unsafe pthread_create(
+            &thread, nil,
+            { context in
+                guard let context = unsafe context else { return nil }
+                let core = unsafe Unmanaged<Core>.fromOpaque(context).takeRetainedValue()
+                core.run()
+                return nil
+            }, context)
+        guard result == 0 else {
+            unsafe Unmanaged<Core>.fromOpaque(context).release()
+            throw SystemError("pthread_create", code: result)
+        }
+        _ = unsafe pthread_setname_np(thread, "files")
+        _ = pthread_detach(thread)
+    }
+
+    // MARK: The thread
+
+    /// What belongs together comes within this time, most likely: a certificate and its key.
+    private static let settleMicroseconds: UInt32 = 100_000
+    private static let maxLinks = 40
+
+    private func run() {
+        var known: [String: Print] = [:]
+        var watched: [Int32: Set<String>] = [:]
+        while true {
+            let now = state.withLock { state in
+                defer { state.isNew = false }
+                return state
+            }
+            if now.isStopped { return }
+            let isComplete = watchAll(now.paths, &watched)
+            var news: Set<String> = []
+            known = known.filter { now.paths.contains($0.key) }
+            for path in now.paths {
+                let print = Print(path)
+                if known.updateValue(print, forKey: path) != print { news.insert(path) }
+            }
+            if !news.isEmpty { changed(news) }
+            guard wait(watched, now.paths.isEmpty || isComplete ? -1 : interval) else { continue }
+            usleep(Self.settleMicroseconds)
+            _ = drain(watched)
+        }
+    }
+
+    /// - Returns: when there is something to look at; whether more may come at once.
+    private func wait(_ watched: [Int32: Set<String>], _ timeout: Int32) -> Bool {
+        while true {
+            var queries = [
+                pollfd(fd: wakeUp, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: inotify, events: Int16(POLLIN), revents: 0),
+            ]
+            let count = unsafe poll(&queries, 2, timeout)
+            if count == 0 { return false }
+            if queries[0].revents != 0 {
+                var value: UInt64 = 0
+                _ = unsafe read(wakeUp, &value, MemoryLayout<UInt64>.size)
+                return false
+            }
+            if queries[1].revents != 0, drain(watched) { return true }
+        }
+    }
+
+    /// - Returns: whether one of the events was about a name that counts.
+    private func drain(_ watched: [Int32: Set<String>]) -> Bool {
+        guard inotify >= 0 else { return false }
+        var counts = false
+        var bytes = [UInt8](repeating: 0, count: 16 * 1024)
+        while true {
+            let length = unsafe bytes.withUnsafeMutableBytes { unsafe read(inotify, $0.baseAddress, $0.count) }
+            guard length > 0 else { return counts }
+            var start = 0
+            // struct inotify_event: wd, mask, cookie, len, name.
+            while start + 16 <= length {
+                func number(_ offset: Int) -> UInt32 {
+                    (0..<4).reduce(0) { $0 | UInt32(bytes[start + offset + $1]) << UInt32(8 * $1) }
+                }
+                let (folder, mask, room) = (Int32(bitPattern: number(0)), number(4), Int(number(12)))
+                let end = min(start + 16 + room, length)
+                let name = String(decoding: bytes[(start + 16)..<end].prefix { $0 != 0 }, as: UTF8.self)
+                let isAboutFolder = mask & UInt32(IN_Q_OVERFLOW | IN_IGNORED | IN_DELETE_SELF | IN_MOVE_SELF) != 0
+                if isAboutFolder || watched[folder]?.contains(name) == true { counts = true }
+                start = end
+            }
+        }
+    }
+
+    /// - Returns: `false` when something could not be watched.
+    private func watchAll(_ paths: Set<String>, _ watched: inout [Int32: Set<String>]) -> Bool {
+        guard inotify >= 0 else { return false }
+        var next: [Int32: Set<String>] = [:]
+        var isComplete = true
+        for path in paths {
+            for (folder, name) in Self.steps(to: path) {
+                let number = unsafe inotify_add_watch(inotify, folder, heimdallr_inotify_mask)
+                guard number >= 0 else {
+                    isComplete = false
+                    continue
+                }
+                next[number, default: []].insert(name)
+            }
+        }
+        for number in watched.keys where next[number] == nil { inotify_rm_watch(inotify, number) }
+        watched = next
+        return isComplete
+    }
+
+    /// The names that decide what the path leads to, with their folders: the last one, and each symbolic link on the way.
+    static func steps(to path: String) -> [(folder: String, name: String)] {
+        var left = path.split(separator: "/").map(String.init)
+        var place = path.hasPrefix("/") ? "" : currentFolder
+        var steps: [(folder: String, name: String)] = []
+        var links = 0
+        while !left.isEmpty {
+            let name = left.removeFirst()
+            if name == "." { continue }
+            if name == ".." {
+                place = String(place[..<(place.lastIndex(of: "/") ?? place.startIndex)])
+                continue
+            }
+            let here = "\(place)/\(name)"
+            if let target = target(of: here), links < maxLinks {
+                links += 1
+                steps.append((place.isEmpty ? "/" : place, name))
+                if target.hasPrefix("/") { place = "" }
+                left = target.split(separator: "/").map(String.init) + left
+            } else {
+                if left.isEmpty { steps.append((place.isEmpty ? "/" : place, name)) }
+                place = here
+            }
+        }
+        return steps
+    }
+
+    private static var currentFolder: String { target(of: "/proc/self/cwd") ?? "" }
+
+    /// readlink(2).
+    private static func target(of path: String) -> String? {
+        var room = [UInt8](repeating: 0, count: 4096)
+        let count = unsafe room.withUnsafeMutableBytes { buffer in
+            guard let start = buffer.baseAddress else { return -1 }
+            return unsafe readlink(path, start.assumingMemoryBound(to: CChar.self), buffer.count)
+        }
+        return count <= 0 ? nil : String(decoding: room[..<count], as: UTF8.self)
+    }
+}

@@ -1,0 +1,364 @@
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+private func tokenEndpoint() throws -> RecordingOrigin {
+    try RecordingOrigin {
+        try $0.respond(
+            200, fields: [("Content-Type", "application/json"), ("Cache-Control", "no-store")],
+            body: #"{"access_token":"\#(TokenEndpoint.plainToken)","token_type":"Bearer","expires_in":3600}"#)
+    }
+}
+
+@Suite("the configuration is read again while the proxy runs", .timeLimit(.minutes(5)))
+struct ReloadTests {
+    /// Token endpoint, origin and proxy; the proxy's file can be written anew.
+    private struct Place {
+        let endpoint: RecordingOrigin
+        let origin: RecordingOrigin
+        let proxy: RunningProxy
+
+        /// - Parameters:
+        ///   - listen: further addresses of `proxy.listen`.
+        ///   - clients: further entries, and so on.
+        static func text(
+            _ endpoint: RecordingOrigin, _ origin: RecordingOrigin, proxy: String = "", client: String = "",
+            clients: String = "", upstreams: String = "", more: String = ""
+        ) -> String {
+            """
+            proxy:
+              listen: 127.0.0.1:0
+            \(proxy.indented(2))
+            admin: {listen: "127.0.0.1:0", socket: FOLDER/admin.sock}
+            clients:
+              api:
+                token_endpoint: \(endpoint.url)
+                client_id: end-to-end
+                client_secret: {file: FOLDER/secret}
+                allow_plaintext: true
+            \(client.indented(4))
+            \(clients.indented(2))
+            upstreams:
+            \(ProxyConfiguration.upstream(url: origin.url))
+            \(upstreams)
+            \(more)
+            """
+        }
+
+        init(client: String = "", upstreams: String = "") async throws {
+            endpoint = try tokenEndpoint()
+            origin = try RecordingOrigin()
+            proxy = try await RunningProxy(
+                Self.text(endpoint, origin, client: client, upstreams: upstreams), files: ["secret": clientSecret])
+        }
+
+        func write(
+            proxy settings: String = "", client: String = "", clients: String = "", upstreams: String = "",
+            more: String = ""
+        ) throws {
+            let text = Self.text(
+                endpoint, origin, proxy: settings, client: client, clients: clients, upstreams: upstreams, more: more)
+            try write(text: text)
+        }
+
+        func write(text: String) throws {
+            try proxy.directory.write(text.replacing("FOLDER", with: proxy.directory.path), to: "config.yaml")
+        }
+
+        /// The command to its end.
+        @discardableResult
+        func reload(expecting ending: ChildProcess.Ending = .exited(0)) async throws -> ChildProcess {
+            let command = try await RunningProxy.run(["reload", "--config", proxy.directory.path + "/config.yaml"])
+            #expect(command.ending == ending, "\(command.transcript)\n\(proxy.log)")
+            return command
+        }
+
+        func status(_ url: String = "http://api.test/x") async throws -> Int { try await proxy.get(url).status }
+
+        func metrics() async throws -> String {
+            let page = try #require(proxy.log.firstMatch(of: /administration address=(\S+)/)?.1)
+            let port = try #require(UInt16(page.split(separator: ":").last ?? ""))
+            return try await RawClient.exchange(
+                port: port, "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\nConnection: close\r\n\r\n"
+            ).text
+        }
+    }
+
+    /// Clients that ask without a pause.
+    private final class Load: Sendable {
+        let port: UInt16
+        let stop = Atomic(false)
+        let count = Atomic(0)
+        let failures = Mutex<[String]>([])
+
+        init(port: UInt16) { self.port = port }
+
+        func run(keeping keeps: Bool) async throws {
+            var client = try await RawClient.connect(port: port)
+            while !stop.load(ordering: .relaxed) {
+                do {
+                    if !keeps { client = try await RawClient.connect(port: port) }
+                    try await client.send("GET http://api.test/x HTTP/1.1\r\nHost: api.test\r\n\r\n")
+                    let answer = try await client.response()
+                    if answer.status != 200 { failures.withLock { $0.append("\(answer.status) \(answer.text)") } }
+                } catch {
+                    failures.withLock { $0.append("\(keeps): \(error)") }
+                    client = try await RawClient.connect(port: port)
+                }
+                count.add(1, ordering: .relaxed)
+            }
+        }
+    }
+
+    private static func other(_ url: String, client: String? = "api", more: String = "") -> String {
+        """
+          - host: other.test
+            url: \(url)
+            \(client.map { "client: \($0)" } ?? "on_existing: replace")
+            allow_plaintext: true
+        \(more.indented(4))
+        """
+    }
+
+    @Test func `a new upstream works, one that is gone gets 403, and what did not change keeps its token`() async throws
+    {
+        let place = try await Place()
+        #expect(try await place.status() == 200)
+        #expect(try await place.status("http://other.test/") == 403)
+        try place.write(upstreams: Self.other(place.origin.url))
+        #expect(try await place.status("http://other.test/") == 403, "not before it is asked for")
+        let said = try await place.reload()
+        #expect(said.output.contains("The configuration is in use: 2 upstreams; clients: 1 kept, 0 made, 0 gone."))
+        #expect(try await place.status("http://other.test/") == 200)
+        #expect(place.origin.requests.last?.field("Authorization") == "Bearer \(TokenEndpoint.plainToken)")
+        try place.write()
+        try await place.reload()
+        #expect(try await place.status("http://other.test/") == 403)
+        #expect(try await place.status() == 200)
+        #expect(place.endpoint.requests.count == 1, "one token for all of it")
+        let metrics = try await place.metrics()
+        #expect(metrics.contains(#"heimdallr_requests_total{upstream="api.test",code="200"} 2"#), "\(metrics)")
+        #expect(metrics.contains(#"heimdallr_configuration_reloads_total{result="taken"} 2"#))
+        #expect(metrics.contains("heimdallr_configuration_good 1"))
+    }
+
+    @Test func `SIGHUP does the same`() async throws {
+        let place = try await Place()
+        try place.write(upstreams: Self.other(place.origin.url))
+        place.proxy.process.signal(SIGHUP)
+        try await eventually("it is taken up") {
+            place.proxy.log.contains("the configuration was read again and is in use")
+        }
+        #expect(try await place.status("http://other.test/") == 200)
+        try place.write(text: "proxy: {listen: [127.0.0.1:0]}\nupstream: []\n")
+        place.proxy.process.signal(SIGHUP)
+        try await eventually("it is refused") {
+            place.proxy.log.contains("the configuration is wrong; the one before it stays in use")
+        }
+        #expect(place.proxy.log.contains("line=2"))
+        #expect(try await place.status("http://other.test/") == 200)
+    }
+
+    @Test(arguments: [
+        ("proxy: [", "config.yaml:"),
+        (
+            "proxy: {listen: nowhere}\nadmin: {listen: \"127.0.0.1:0\", socket: FOLDER/admin.sock}\n",
+            "config.yaml:1:17: "
+        ),
+        ("admin:\n  listen: \"127.0.0.1:0\"\n  socket: FOLDER/admin.sock\nupstreams:\n\t- x\n", "config.yaml:5:1: "),
+    ])
+    func `a wrong one leaves the one before in use, and is said wherever one looks`(text: String, place where_: String)
+        async throws
+    {
+        let place = try await Place()
+        let good = try place.proxy.directory.read("config.yaml")
+        try place.write(text: text)
+        let refused = try await place.reload(expecting: .exited(78))
+        #expect(refused.errors.contains("error: ") && refused.errors.contains(where_), "\(refused.errors)")
+        #expect(refused.output == "")
+        #expect(try await place.status() == 200)
+        guard text.contains("socket") else { return }
+        #expect(refused.errors.contains("the one before it stays in use"))
+        #expect(place.proxy.log.contains("the configuration is wrong; the one before it stays in use"))
+        let socket = place.proxy.directory.path + "/admin.sock"
+        let status = try await RunningProxy.run(["status", "--socket", socket])
+        #expect(status.ending == .exited(3), "\(status.transcript)")
+        #expect(status.output.contains(where_))
+        let json = try await RunningProxy.run(["status", "--json", "--socket", socket, "--exit-zero"])
+        #expect(json.output.contains(#""refused": true"#) || json.output.contains(#""refused":true"#))
+        #expect(try await place.metrics().contains("heimdallr_configuration_good 0"))
+        try place.write(text: good)
+        try await place.reload()
+        let well = try await RunningProxy.run(["status", "--socket", socket])
+        #expect(well.ending == .exited(0), "\(well.transcript)")
+    }
+
+    @Test func `what can't change while it runs is refused with its name`() async throws {
+        let place = try await Place()
+        try place.write(proxy: "threads: 2", more: "log: {format: json, level: debug}\nplayground: true")
+        let refused = try await place.reload(expecting: .exited(78))
+        for key in ["proxy.threads", "log.format", "log.level", "playground"] {
+            #expect(refused.errors.contains("\(key) can't change while the proxy runs"), "\(key): \(refused.errors)")
+        }
+        #expect(try await place.status() == 200)
+    }
+
+    @Test func `a changed client gets a new token, and another one keeps its own`() async throws {
+        let second = try tokenEndpoint()
+        let others = """
+            second:
+              token_endpoint: \(second.url)
+              client_id: second
+              client_secret: {file: FOLDER/secret}
+              allow_plaintext: true
+            """
+        let place = try await Place()
+        try place.write(clients: others, upstreams: Self.other(place.origin.url, client: "second"))
+        try await place.reload()
+        #expect(try await place.status() == 200)
+        #expect(try await place.status("http://other.test/") == 200)
+        #expect(second.requests.count == 1 && place.endpoint.requests.count == 1)
+        // Another secret.
+        try place.proxy.directory.write("another-secret-1234", to: "other-secret")
+        try place.write(
+            client: "", clients: others.replacing("FOLDER/secret", with: "FOLDER/other-secret"),
+            upstreams: Self.other(place.origin.url, client: "second"))
+        try await place.reload()
+        #expect(try await place.status("http://other.test/") == 200)
+        #expect(second.requests.count == 2, "\(place.proxy.log)")
+        #expect(second.requests.last?.field("Authorization") == "Basic " + "second:another-secret-1234".base64)
+        #expect(try await place.status() == 200)
+        #expect(place.endpoint.requests.count == 1)
+        // What says nothing of the token costs none.
+        try place.write(
+            client: "timeout: 3s\nlabels: {team: a}",
+            clients: others.replacing("FOLDER/secret", with: "FOLDER/other-secret"),
+            upstreams: Self.other(place.origin.url, client: "second"))
+        try await place.reload()
+        #expect(try await place.status() == 200)
+        #expect(place.endpoint.requests.count == 1 && second.requests.count == 2)
+    }
+
+    @Test func `listeners come and go, and one that stays loses nobody`() async throws {
+        let place = try await Place()
+        let kept = try await RawClient.connect(port: place.proxy.port)
+        try await kept.send("GET http://api.test/1 HTTP/1.1\r\nHost: api.test\r\n\r\n")
+        #expect(try await kept.response().status == 200)
+        try place.write(upstreams: Self.other(place.origin.url, more: "listen: 127.0.0.1:0"))
+        let said = try await place.reload()
+        let port = try #require(UInt16(said.output.firstMatch(of: /Listening on 127.0.0.1:(\d+)\./)?.1 ?? ""))
+        let own = try await RawClient.connect(port: port)
+        try await own.send("GET /2 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        #expect(try await own.response().status == 200)
+        #expect(place.origin.requests.last?.line.hasPrefix("GET /2 ") == true)
+        try await kept.send("GET http://other.test/3 HTTP/1.1\r\nHost: other.test\r\n\r\n")
+        #expect(try await kept.response().status == 200, "by the new rules, on the old connection")
+        try place.write()
+        let gone = try await place.reload()
+        #expect(gone.output.contains("No longer listening on 127.0.0.1:\(port)."))
+        #expect(try await own.countToEnd() == 0, "an idle connection ends")
+        await #expect(throws: (any Error).self) { _ = try await RawClient.connect(port: port) }
+        try await kept.send("GET http://other.test/4 HTTP/1.1\r\nHost: other.test\r\n\r\n")
+        #expect(try await kept.response().status == 403)
+        try await kept.send("GET http://api.test/5 HTTP/1.1\r\nHost: api.test\r\n\r\n")
+        #expect(try await kept.response().status == 200)
+    }
+
+    @Test func `a listener that can't be had is refused as a whole`() async throws {
+        let taken = try RecordingOrigin()
+        let place = try await Place()
+        let port = taken.url.split(separator: ":").last ?? ""
+        try place.write(
+            upstreams: Self.other(place.origin.url) + "\n"
+                + Self.other(place.origin.url, more: "listen: 127.0.0.1:\(port)").replacing(
+                    "other.test", with: "third.test"))
+        let refused = try await place.reload(expecting: .exited(78))
+        #expect(refused.errors.contains("can't listen on 127.0.0.1:\(port)"), "\(refused.errors)")
+        #expect(try await place.status("http://other.test/") == 403)
+    }
+
+    @Test func `a request under way ends by the rules that it began with`() async throws {
+        let gate = Gate()
+        let slow = try RecordingOrigin { exchange in
+            gate.wait()
+            try exchange.respond(body: "whole")
+        }
+        let place = try await Place()
+        try place.write(upstreams: Self.other(slow.url))
+        try await place.reload()
+        let client = try await RawClient.connect(port: place.proxy.port)
+        try await client.send("GET http://other.test/x HTTP/1.1\r\nHost: other.test\r\n\r\n")
+        try await eventually("it is under way") { slow.requests.count == 1 }
+        try place.write()
+        try await place.reload()
+        #expect(try await place.status("http://other.test/") == 403)
+        gate.open()
+        #expect(try await client.response().text == "whole")
+        let metrics = try await place.metrics()
+        #expect(metrics.contains("heimdallr_requests_in_flight 0"), "\(metrics)")
+    }
+
+    @Test func `under load, across twenty reloads, no request fails`() async throws {
+        let place = try await Place()
+        #expect(try await place.status() == 200)
+        let load = Load(port: place.proxy.port)
+        let clients = [true, true, false, false].map { keeps in Task { try await load.run(keeping: keeps) } }
+        for round in 0..<20 {
+            try place.write(
+                proxy: "max_connections: \(500 + round)", client: "timeout: \(3 + round)s",
+                upstreams: round % 2 == 0 ? Self.other(place.origin.url, more: "listen: 127.0.0.1:0") : "")
+            try await place.reload()
+        }
+        load.stop.store(true, ordering: .relaxed)
+        for client in clients { try await client.value }
+        #expect(load.failures.withLock { $0 }.isEmpty)
+        #expect(load.count.load(ordering: .relaxed) > 100)
+        #expect(place.endpoint.requests.count == 1, "the token was kept")
+    }
+
+    @Test func `two hundred reloads leave nothing behind`() async throws {
+        let place = try await Place()
+        func round(_ number: Int) async throws {
+            try place.write(
+                client: "timeout: \(3 + number % 5)s",
+                upstreams: Self.other(place.origin.url, more: "listen: 127.0.0.1:0"))
+            try await place.reload()
+            #expect(try await place.status() == 200)
+            #expect(try await place.status("http://other.test/") == 200)
+        }
+        for number in 0..<40 { try await round(number) }
+        let before = try place.proxy.process.residentMemory()
+        for number in 0..<200 { try await round(number) }
+        try await Task.sleep(for: .seconds(3))
+        let grown = try place.proxy.process.residentMemory() - before
+        #expect(grown < 6 << 20, "\(grown)")
+        let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(place.proxy.process.pid)/fd")
+        #expect(descriptors.count < 60, "\(descriptors.count)")
+        #expect(try await place.proxy.terminate() == .exited(0))
+    }
+
+    @Test func `a secret that a command prints is used, and its last good value stays`() async throws {
+        let place = try await Place()
+        let script = try place.proxy.directory.write("#!/bin/sh\ncat \"$1\"\n", to: "print.sh")
+        try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: script)
+        let text = Place.text(place.endpoint, place.origin).replacing(
+            "{file: FOLDER/secret}", with: "{command: [FOLDER/print.sh, FOLDER/printed], refresh: 1s}")
+        try place.proxy.directory.write("printed-one-123\n", to: "printed")
+        try place.write(text: text)
+        try await place.reload()
+        #expect(try await place.status() == 200)
+        #expect(place.endpoint.requests.last?.field("Authorization") == "Basic " + "end-to-end:printed-one-123".base64)
+        try FileManager.default.removeItem(atPath: place.proxy.directory.path(of: "printed"))
+        try await eventually("a failure") {
+            place.proxy.log.contains("a secret can't be had; the last one stays in use")
+        }
+        #expect(place.proxy.log.contains("it ended with exit code 1"))
+        #expect(!place.proxy.log.contains("printed-one"))
+        try place.proxy.directory.write("printed-two-123\n", to: "printed")
+        try await eventually("it works again") { place.proxy.log.contains("a secret can be had again") }
+        let metrics = try await place.metrics()
+        #expect(
+            metrics.contains(/heimdallr_secret_command_runs_total\{command="[^"]*print.sh",result="failed"\} [1-9]/))
+    }
+}
