@@ -28,6 +28,25 @@ struct DocumentationTests {
         }
     }
 
+    @Test("docs/providers.md: each configuration is whole and good, but for its files")
+    func providers() throws {
+        let text = try String(contentsOf: Self.root.appendingPathComponent("docs/providers.md"), encoding: .utf8)
+        let sections = text.components(separatedBy: "\n## ").dropFirst()
+        #expect(sections.count >= 15)
+        for section in sections {
+            let name = section.prefix { $0 != "\n" }
+            let block = section.components(separatedBy: "```yaml\n").dropFirst().first?
+                .components(separatedBy: "\n```").first
+            guard let block else {
+                Issue.record("\(name) has no configuration")
+                continue
+            }
+            let unexpected = problems(block, environment: [:]).filter { !$0.contains("there is no such file") }
+            #expect(unexpected == [], "\(name)")
+            #expect(section.contains("| What you see | Why |"), "\(name) says what goes wrong")
+        }
+    }
+
     @Test("docs/configuration.md names every key that is refused for now")
     func later() throws {
         let text = try String(contentsOf: Self.root.appendingPathComponent("docs/configuration.md"), encoding: .utf8)

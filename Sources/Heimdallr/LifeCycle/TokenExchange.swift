@@ -22,6 +22,8 @@ struct TokenExchange: Sendable {
         var seed: Secret?
         /// What it was made of, before the client authenticated.
         var form: [FormParameter]
+        /// Makes the same anew, the grant's own part included: an assertion may be used once.
+        var remake: (@Sendable () async throws(TokenEndpointFault) -> Prepared)?
         /// The key of its DPoP proof.
         var key: DPoPKey?
     }
@@ -40,6 +42,7 @@ struct TokenExchange: Sendable {
             if grant.needs == .freshSeed {
                 for case FormParameter.Value.secret(let secret) in form.map(\.value) { prepared.seed = secret }
             }
+            prepared.remake = { () async throws(TokenEndpointFault) in try await prepare(.grant) }
             return prepared
         case .refresh(let token):
             // A refresh asks for what was granted (RFC 6749 section 6): a scope that the server had left out would be
@@ -172,8 +175,13 @@ struct TokenExchange: Sendable {
                     // Nothing has been spent (RFC 9449 section 8): the same once more, with everything made anew that
                     // may be used once.
                     do throws(TokenEndpointFault) {
-                        prepared = try await prepare(
-                            prepared.form, to: prepared.request.url, grantType: prepared.grantType)
+                        let first = prepared
+                        if let remake = first.remake {
+                            prepared = try await remake()
+                        } else {
+                            prepared = try await prepare(
+                                first.form, to: first.request.url, grantType: first.grantType)
+                        }
                     } catch {
                         return .fault(error, retryAfter: nil)
                     }
