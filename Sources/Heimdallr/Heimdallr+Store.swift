@@ -28,7 +28,7 @@ extension Heimdallr {
         guard var record = try await store.load(client: name) else { return nil }
         if let binding = exchange.binding { return await binding.takingUp(record) }
         // Bound to a key, it is no Bearer token.
-        if record.dpopKey != nil { record.accessToken = nil }
+        if record.keyThumbprint != nil { record.accessToken = nil }
         return record
     }
 

@@ -256,8 +256,11 @@ public final class ProxyServer: Sendable {
                     failed: observer.credentialFailed)
             }
         }
-        await withDiscardingTaskGroup { group in
-            for case let value? in values.joined() { group.addTask { await value.start() } }
+        // Requests that need one that is not there yet are told so.
+        await waitBriefly(atMost: .seconds(1)) {
+            await withDiscardingTaskGroup { group in
+                for case let value? in values.joined() { group.addTask { await value.start() } }
+            }
         }
         return values
     }

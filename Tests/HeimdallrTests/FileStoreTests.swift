@@ -13,7 +13,8 @@ import Testing
             "username": .string("gu\u{e9}st"), "n": .number("1e5"), "b": .bool(true), "f": .bool(false), "z": .null,
             "list": .array([.string("x"), .array([]), .object(["k": .null])]), "": .object([:]),
         ], signIn: SignIn(idToken: Secret(String(repeating: "i", count: 4000)), name: "ad\u{e9}"),
-        refreshTokenLife: TokenRecord.RefreshTokenLife(issuedAt: -1, expiresAt: .max))
+        refreshTokenLife: TokenRecord.RefreshTokenLife(issuedAt: -1, expiresAt: .max), dpopKey: Secret("key"),
+        keyThumbprint: "thumb")
 
     @Test("what was saved comes back, in another process too")
     func roundTrip() async throws {
@@ -32,7 +33,7 @@ import Testing
 
     @Test(
         "a record of an earlier layout is read: from before there were logins, and before there were bound tokens",
-        arguments: [(UInt8(1), 3), (2, 1)])
+        arguments: [(UInt8(1), 4), (2, 2)])
     func earlierFormat(format: UInt8, added: Int) async throws {
         let folder = try FileStoreFolder()
         let record = FileStoreFolder.record()

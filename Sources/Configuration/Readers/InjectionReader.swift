@@ -172,6 +172,12 @@ extension UpstreamSettings.Injection {
     fileprivate func collides(with other: Self) -> Bool {
         guard isQuery == other.isQuery else { return false }
         guard !isQuery else { return name == other.name }
-        return name.lowercased().replacing("_", with: "-") == other.name.lowercased().replacing("_", with: "-")
+        return !fields.isDisjoint(with: other.fields)
+    }
+
+    /// Names of the fields it writes, in one spelling.
+    private var fields: Set<String> {
+        guard case .sigv4 = self else { return [name.lowercased().replacing("_", with: "-")] }
+        return ["authorization", "x-amz-date", "x-amz-content-sha256", "x-amz-security-token"]
     }
 }

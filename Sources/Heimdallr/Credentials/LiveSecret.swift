@@ -56,7 +56,19 @@ package final class LiveSecret: SecretProvider {
         state = Mutex(State())
         guard case .every(let interval) = kind else { return }
         let timer = Task { [weak self] in
-            while (try? await Task.sleep(for: interval)) != nil { await self?.refresh() }
+            // What can't be had is tried again sooner than what is there is renewed: after 2 s, 4 s, 8 s and so on.
+            var pause = min(interval, .seconds(2))
+            var left = interval
+            while (try? await Task.sleep(for: pause)) != nil {
+                guard let self else { return }
+                left -= pause
+                let wasFailing = fault != nil
+                if wasFailing || left <= .zero {
+                    await refresh()
+                    left = interval
+                }
+                pause = fault == nil ? left : min(wasFailing ? pause * 2 : .seconds(2), interval)
+            }
         }
         state.withLock { $0.timer = timer }
     }
@@ -79,7 +91,8 @@ package final class LiveSecret: SecretProvider {
         switch kind {
         case .never: break
         case .eachTime: await take()
-        case .every: if current() == nil { await refresh() }
+        // After a failure the timer tries again, however many ask.
+        case .every: if current() == nil, fault == nil { await refresh() }
         }
         return try state.withLock { state in
             guard let value = state.value?.opened else {

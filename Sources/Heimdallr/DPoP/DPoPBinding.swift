@@ -25,6 +25,7 @@ final class DPoPBinding: Sendable {
     }
 
     private static let maxNonces = 8
+    private static let maxBits = 4096
 
     /// - Parameter wallClock: seconds since 1970.
     /// - Throws: `HeimdallrConfigurationError.unknownAlgorithm`
@@ -47,6 +48,11 @@ final class DPoPBinding: Sendable {
     func key() async throws -> DPoPKey {
         guard let source else { return try ownKey() }
         let (key, algorithm) = try await source.current()
+        // Each request is signed with it, on the loop.
+        guard key.bits <= Self.maxBits else {
+            throw SecretProviderError(
+                "the DPoP key has \(key.bits) bits, which takes too long: write one of at most 4096")
+        }
         return state.withLock { state in
             if let read = state.read, read.key === key, read.algorithm == algorithm { return read }
             let made = DPoPKey(key, algorithm)
@@ -82,11 +88,9 @@ final class DPoPBinding: Sendable {
 
     /// A record as it goes to the store: with the key, unless somebody else keeps that.
     func completed(_ record: TokenRecord) -> TokenRecord {
-        guard source == nil, let own = state.withLock({ $0.own }), let exported = try? own.exported() else {
-            return record
-        }
         var record = record
-        record.dpopKey = exported
+        record.keyThumbprint = try? record.binding?.thumbprint()
+        if source == nil, let own = state.withLock({ $0.own }) { record.dpopKey = try? own.exported() }
         return record
     }
 
@@ -104,7 +108,11 @@ final class DPoPBinding: Sendable {
             }
             record.binding = kept
         }
-        if record.binding == nil { record.accessToken = nil }
+        // One that is bound to another key, or to none, is no use with this one.
+        if record.binding == nil || record.keyThumbprint != (try? record.binding?.thumbprint()) {
+            record.binding = nil
+            record.accessToken = nil
+        }
         return record
     }
 

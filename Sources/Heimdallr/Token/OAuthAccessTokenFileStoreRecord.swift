@@ -45,6 +45,7 @@ struct StoredRecord: Sendable {
             $0.integer(UInt64(bitPattern: $1.expiresAt))
         }
         writer.optional(record.dpopKey) { $0.secret($1) }
+        writer.optional(record.keyThumbprint) { $0.text($1) }
         return try SealedBytes.seal(writer.finish(), format: Self.format, context: Self.context(client), key: key)
     }
 
@@ -73,6 +74,7 @@ struct StoredRecord: Sendable {
             + record.scope.reduce(0) { $0 + 8 + $1.utf8.count } + Self.size(of: .object(record.extra))
             + (stamp.boot?.count ?? 0) + (record.signIn?.idToken?.count ?? 0)
             + (record.signIn?.name?.utf8.count ?? 0) + (record.dpopKey?.count ?? 0)
+            + (record.keyThumbprint?.utf8.count ?? 0)
     }
 
     private static func size(of value: JSONValue) -> Int {
@@ -197,7 +199,10 @@ private struct RecordReader {
                     issuedAt: issuedAt, expiresAt: Int64(bitPattern: try integer(span)))
             }
         }
-        if format >= 3, try flag(span) { record.dpopKey = try secret(span) }
+        if format >= 3 {
+            if try flag(span) { record.dpopKey = try secret(span) }
+            if try flag(span) { record.keyThumbprint = try text(span) }
+        }
         guard position == count else { throw Unreadable() }
         return StoredRecord(record, stamp)
     }

@@ -43,6 +43,8 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
     /// The private key that the tokens are bound to (RFC 9449), in a form of this library's own; `nil`: they are not, or
     /// the key lies elsewhere.
     public var dpopKey: Secret?
+    /// The thumbprint of the key that the access token is bound to (RFC 7638); `nil`: it is a Bearer token.
+    public var keyThumbprint: String?
     /// That key, or the one that lies elsewhere, ready for use.
     var binding: DPoPKey?
 
@@ -66,7 +68,8 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
     public init(
         revision: UInt64, accessToken: Secret?, issuedAt: Int64, expiresAt: Int64, refreshToken: Secret?,
         scope: [String] = [], extra: [String: JSONValue] = [:], signIn: SignIn? = nil,
-        refreshTokenLife: RefreshTokenLife? = nil, dpopKey: Secret? = nil
+        refreshTokenLife: RefreshTokenLife? = nil, dpopKey: Secret? = nil,
+        keyThumbprint: String? = nil
     ) {
         self.revision = revision
         self.accessToken = accessToken
@@ -78,6 +81,7 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
         self.signIn = signIn
         self.refreshTokenLife = refreshTokenLife
         self.dpopKey = dpopKey
+        self.keyThumbprint = keyThumbprint
     }
 
     /// Parts of a second are cut off the token's life, never added.
@@ -119,5 +123,6 @@ extension TokenRecord {
             && one.expiresAt == other.expiresAt && one.refreshToken == other.refreshToken && one.scope == other.scope
             && one.members == other.members && one.signIn == other.signIn
             && one.refreshTokenLife == other.refreshTokenLife && one.dpopKey == other.dpopKey
+            && one.keyThumbprint == other.keyThumbprint
     }
 }

@@ -35,7 +35,8 @@ struct App {
                 settings, configuration, secrets, tls, on: loops[0], store: store, isHeld: false,
                 onTokenRequest: { tokens?.record($0) })
         }
-        await secrets.prime()
+        // One secret that takes its time holds up nobody else's requests, and no probe.
+        await waitBriefly(atMost: .seconds(1)) { await secrets.prime() }
         let watch = Watch(logger: logger, logWriter: logWriter)
         let server = try await ProxyServer(
             configuration, clients: clients.byName, loops: loops, observer: watch.observer(configuration),
@@ -119,6 +120,7 @@ struct App {
         }
         await running.stop(drainTimeout: running.configuration.proxy.drainTimeout)
         again.cancel()
+        SecretCommand.endAll()
         logger.info("stopped")
     }
 }

@@ -1,5 +1,6 @@
 import Glibc
 import Heimdallr
+import Synchronization
 
 /// A program that prints a secret: `{command: [program, argument, …]}`. No shell reads it, and nothing it prints is shown.
 struct SecretCommand: Sendable {
@@ -31,13 +32,15 @@ struct SecretCommand: Sendable {
             try ChildProgram(words, environment: environment, output: descriptor)
         }
         output.closeWriteEnd()
+        Self.running.withLock { _ = $0.insert(program.pid) }
+        defer { Self.running.withLock { _ = $0.remove(program.pid) } }
         var progress = ChildOutput.Progress.nothing
         var ending: ChildProgram.Ending?
         // What it left running may hold its output open for ever; then its own end counts.
         while progress < .ended, ContinuousClock.now < deadline {
             progress = output.read(waiting: ending == nil ? Self.pause : 0)
             if progress == .nothing, ending != nil { break }
-            ending = ending ?? program.ending()
+            ending = ending ?? program.endingWithGroup()
         }
         guard progress != .tooMuch else {
             end(program, ending)
@@ -45,7 +48,7 @@ struct SecretCommand: Sendable {
         }
         while ending == nil, ContinuousClock.now < deadline {
             usleep(2000)
-            ending = program.ending()
+            ending = program.endingWithGroup()
         }
         guard let ending else {
             end(program, nil)
@@ -55,6 +58,14 @@ struct SecretCommand: Sendable {
         let secret = output.withText { Secret($0) }
         guard !secret.isEmpty else { throw SecretProviderError("\(name) printed nothing") }
         return secret
+    }
+
+    /// Process groups of those that run now.
+    private static let running = Mutex<Set<Int32>>([])
+
+    /// To be called when this process ends: nobody waits for what they print any more.
+    static func endAll() {
+        for group in running.withLock({ $0 }) { _ = kill(-group, SIGKILL) }
     }
 
     private func started<Value: ~Copyable>(

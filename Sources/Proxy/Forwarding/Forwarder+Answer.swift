@@ -24,7 +24,8 @@ extension Forwarder {
         case .dropInterim: break
         case .hold:
             // The rest of the body would go to an upstream that has refused it, and could not be sent again.
-            guard connection.isRequestComplete else {
+            // And a server that only wants its nonce has nothing to say: its answer's body is not waited for.
+            guard connection.isRequestComplete, !wantsNonce else {
                 let hasBody =
                     !current.exchange.request.isHead && answer.framing != .none && answer.framing != .length(0)
                 current.outbound?.cancel()

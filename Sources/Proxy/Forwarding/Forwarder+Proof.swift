@@ -58,16 +58,17 @@ extension Forwarder {
     }
 }
 
-/// The newest nonce of each server of one upstream, of the last eight.
+/// The newest nonce of each server of one upstream. A wildcard may have many; the ones used last stay.
 struct NonceList {
     private var entries: [(host: [UInt8], nonce: String)] = []
-    private static let limit = 8
+    private static let limit = 256
 
-    func newest(of host: [UInt8]) -> String? { entries.first { $0.host == host }?.nonce }
+    func newest(of host: [UInt8]) -> String? { entries.last { $0.host == host }?.nonce }
 
     mutating func note(_ nonce: String, of host: [UInt8]) {
-        if let index = entries.firstIndex(where: { $0.host == host }) {
-            entries[index].nonce = nonce
+        if let index = entries.lastIndex(where: { $0.host == host }) {
+            entries.remove(at: index)
+            entries.append((host, nonce))
         } else {
             if entries.count >= Self.limit { entries.removeFirst() }
             entries.append((host, nonce))

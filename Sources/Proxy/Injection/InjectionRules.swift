@@ -172,11 +172,12 @@ struct InjectionRules: Sendable {
             var isSigned = false
             QueryInjection.forEachValue(of: Place.presigned[0], in: bytes[path]) { _ in isSigned = true }
             guard isSigned else { return found }
-            var isPlaceholder = false
+            // Each of them, where there are several.
+            var isPlaceholder: Bool?
             QueryInjection.forEachValue(of: Place.presigned[1], in: bytes[path]) {
-                isPlaceholder = placeholder?.isSigner(inParameter: $0) ?? false
+                isPlaceholder = (isPlaceholder ?? true) && (placeholder?.isSigner(inParameter: $0) ?? false)
             }
-            note(isPlaceholder)
+            note(isPlaceholder ?? false)
         }
         return found
     }
