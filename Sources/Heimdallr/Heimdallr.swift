@@ -71,7 +71,7 @@ public final class Heimdallr: Sendable {
         let directory = EndpointDirectory(configuration: configuration, httpClient: httpClient, clock: clock)
         let binding: DPoPBinding?
         if let setting = configuration.dpop {
-            binding = try DPoPBinding(setting, wallClock: clock.wallClock)
+            binding = DPoPBinding(setting, wallClock: clock.wallClock)
         } else {
             binding = nil
         }

@@ -167,8 +167,6 @@ public enum HeimdallrConfigurationError: Error, Sendable, Hashable, CustomString
     case malformedHeader(String)
     /// `authorizationDetails` can't be sent: why.
     case malformedAuthorizationDetails(String)
-    /// No name of a signature algorithm that there is a key for (RFC 7518 section 3.1): that name.
-    case unknownAlgorithm(String)
     /// A time that is too short: the setting's name. Only `refreshBefore` may be zero.
     case notPositive(String)
 
@@ -183,8 +181,6 @@ public enum HeimdallrConfigurationError: Error, Sendable, Hashable, CustomString
         case .reservedHeader(let name): "the header \(name) is the protocol's own and can't be set"
         case .malformedHeader(let name): "the header \(name) is not a valid header field"
         case .malformedAuthorizationDetails(let reason): "the authorization details can't be sent: \(reason)"
-        case .unknownAlgorithm(let name):
-            "\(name) is no signature algorithm: it is RS256, PS256, ES256, ES384 or EdDSA"
         case .notPositive(let name): "\(name) must be greater than zero"
         }
     }

@@ -4,28 +4,9 @@ internal import WireText
 /// A client that shows who it is with a signed token in the form: RFC 7523 section 2.2. Each request has an assertion of
 /// its own, made when it is sent, so that a server may take each only once.
 public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
-    /// What the assertion is signed with: RFC 7518 section 3.1, RFC 8037 section 3.1.
-    public enum Algorithm: String, Sendable, Hashable, CaseIterable {
-        case rs256 = "RS256"
-        case ps256 = "PS256"
-        case es256 = "ES256"
-        case es384 = "ES384"
-        case edDSA = "EdDSA"
-    }
-
-    /// Whom the assertion is for (`aud`). Servers differ.
-    public enum Audience: Sendable, Hashable {
-        /// The token endpoint's URL, whichever endpoint the request goes to.
-        case tokenEndpoint
-        /// The configured issuer.
-        case issuer
-        /// This text.
-        case text(String)
-    }
-
     public let identifier: String
     private let source: Source
-    private let audience: Audience
+    private let audience: JWTAudience
 
     private enum Source: Sendable {
         case secret(any SecretProvider)
@@ -37,8 +18,11 @@ public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
     static let life: Int64 = 120
 
     /// `client_secret_jwt`: signed with HS256 and the secret that both sides know.
-    /// - Parameter secret: asked before each request.
-    public init(identifier: String, secret: any SecretProvider, audience: Audience = .tokenEndpoint) {
+    /// - Parameters:
+    ///   - identifier: the `client_id`; issuer and subject of the assertion.
+    ///   - secret: asked before each request.
+    ///   - audience: whom the assertion is for.
+    public init(identifier: String, secret: any SecretProvider, audience: JWTAudience = .tokenEndpoint) {
         self.identifier = identifier
         self.audience = audience
         source = .secret(secret)
@@ -46,14 +30,16 @@ public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
 
     /// `private_key_jwt`: signed with a key whose public half the server knows.
     /// - Parameters:
+    ///   - identifier: the `client_id`; issuer and subject of the assertion.
     ///   - key: PEM (PKCS#8, PKCS#1 or SEC1, without a passphrase) or a JWK; asked before each request. RSA of 2048 bits
     ///     at least, P-256, P-384 or Ed25519.
     ///   - algorithm: `nil`: the JWK's own, or the usual one of the key's kind; RS256 for RSA.
     ///   - keyID: `kid` of the assertion. `nil`: the JWK's own, where it has one.
     ///   - certificate: the key's certificate in PEM, where the server knows the key by its digest (`x5t#S256`).
+    ///   - audience: whom the assertion is for.
     public init(
-        identifier: String, key: any SecretProvider, algorithm: Algorithm? = nil, keyID: String? = nil,
-        certificate: (any SecretProvider)? = nil, audience: Audience = .tokenEndpoint
+        identifier: String, key: any SecretProvider, algorithm: JWTAlgorithm? = nil, keyID: String? = nil,
+        certificate: (any SecretProvider)? = nil, audience: JWTAudience = .tokenEndpoint
     ) {
         self.identifier = identifier
         self.audience = audience
@@ -62,7 +48,9 @@ public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
     }
 
     /// An assertion that somebody else makes and keeps fresh, such as the platform that the program runs on.
-    /// - Parameter assertion: asked before each request.
+    /// - Parameters:
+    ///   - identifier: the `client_id`, sent in the form.
+    ///   - assertion: asked before each request.
     public init(identifier: String, assertion: any SecretProvider) {
         self.identifier = identifier
         audience = .tokenEndpoint

@@ -6,9 +6,9 @@ internal import WireText
 public enum DPoPSetting: Sendable {
     /// By a P-256 key that is made when it is first needed, and lies in the store's record with the tokens.
     case ownKey
-    /// By a key that somebody keeps: PEM or JWK, asked for before each token request. `algorithm` by its JOSE name;
-    /// `nil`: the JWK's own, or the usual one of the key's kind.
-    case key(any SecretProvider, algorithm: String?)
+    /// By a key that somebody keeps: PEM or JWK, asked for before each token request. `algorithm`: `nil` for the JWK's own,
+    /// or the usual one of the key's kind.
+    case key(any SecretProvider, algorithm: JWTAlgorithm?)
 }
 
 /// The key and the nonces of one client. Any thread.
@@ -28,18 +28,13 @@ final class DPoPBinding: Sendable {
     private static let maxBits = 4096
 
     /// - Parameter wallClock: seconds since 1970.
-    /// - Throws: `HeimdallrConfigurationError.unknownAlgorithm`
-    init(_ setting: DPoPSetting, wallClock: @escaping @Sendable () -> Int64) throws(HeimdallrConfigurationError) {
+    init(_ setting: DPoPSetting, wallClock: @escaping @Sendable () -> Int64) {
         self.wallClock = wallClock
         switch setting {
         case .ownKey: source = nil
-        case .key(let provider, let name):
-            var algorithm: SigningAlgorithm?
-            if let name {
-                algorithm = SigningAlgorithm(rawValue: name)
-                guard algorithm != nil else { throw .unknownAlgorithm(name) }
-            }
-            source = SigningKeySource(provider, algorithm: algorithm)
+        case .key(let provider, let algorithm):
+            source = SigningKeySource(
+                provider, algorithm: algorithm.flatMap { SigningAlgorithm(rawValue: $0.rawValue) })
         }
     }
 

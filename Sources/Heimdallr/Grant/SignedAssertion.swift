@@ -4,25 +4,6 @@ internal import WireText
 /// A JWT of our own that says what the client may have (RFC 7523 section 3): made anew for each token request, with a `jti`
 /// of its own, so that a server may take each only once.
 public struct SignedAssertion: Sendable {
-    /// What it is signed with: RFC 7518 section 3.1, RFC 8037 section 3.1.
-    public enum Algorithm: String, Sendable, Hashable, CaseIterable {
-        case rs256 = "RS256"
-        case ps256 = "PS256"
-        case es256 = "ES256"
-        case es384 = "ES384"
-        case edDSA = "EdDSA"
-    }
-
-    /// Whom it is for (`aud`).
-    public enum Audience: Sendable, Hashable {
-        /// The token endpoint's URL.
-        case tokenEndpoint
-        /// The configured issuer.
-        case issuer
-        /// This text.
-        case text(String)
-    }
-
     /// Names that `claims` can't have: the other settings make them.
     public static let reservedClaims: Set<String> = ["iss", "sub", "aud", "iat", "exp", "jti", "scope"]
 
@@ -35,7 +16,7 @@ public struct SignedAssertion: Sendable {
     /// `sub`: in whose name. `nil`: the issuer itself; nothing for a Google service account, which acts for itself then.
     public var subject: String?
     /// `aud`.
-    public var audience = Audience.tokenEndpoint
+    public var audience = JWTAudience.tokenEndpoint
     /// `scope`, for servers that want it in here. Empty: left out.
     public var scope: [String] = []
     /// Further claims. None of `reservedClaims`.
@@ -47,7 +28,7 @@ public struct SignedAssertion: Sendable {
     ///   - key: PEM (PKCS#8, PKCS#1 or SEC1, without a passphrase), a JWK, or the JSON file of a Google service account;
     ///     asked before each request.
     ///   - algorithm: `nil`: the JWK's own, or the usual one of the key's kind; RS256 for RSA.
-    public init(key: any SecretProvider, algorithm: Algorithm? = nil) {
+    public init(key: any SecretProvider, algorithm: JWTAlgorithm? = nil) {
         source = key
         self.key = SigningKeySource(key, algorithm: algorithm.flatMap { SigningAlgorithm(rawValue: $0.rawValue) })
     }

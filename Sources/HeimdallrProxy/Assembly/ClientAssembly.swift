@@ -65,7 +65,8 @@ struct ClientAssembly {
         switch settings.dpop {
         case .off: break
         case .ownKey: configuration.dpop = .ownKey
-        case .key(let key, let algorithm): configuration.dpop = .key(provider(key), algorithm: algorithm)
+        case .key(let key, let algorithm):
+            configuration.dpop = .key(provider(key), algorithm: algorithm.flatMap { JWTAlgorithm(rawValue: $0) })
         }
         configuration.allowDeprecated = settings.allowDeprecated
         configuration.allowPlaintext = settings.allowPlaintext
@@ -80,7 +81,7 @@ struct ClientAssembly {
     }
 
     private var credentials: any OAuthClientCredentials {
-        let audience = OAuthClientAssertionCredentials.Audience(settings.clientAssertionAudience)
+        let audience = JWTAudience(settings.clientAssertionAudience)
         if settings.authMethod == .privateKeyJWT, let assertion = settings.clientAssertion {
             return OAuthClientAssertionCredentials(
                 identifier: settings.clientID, assertion: secrets.secret(assertion))
@@ -137,7 +138,7 @@ struct ClientAssembly {
         }
         var assertion = SignedAssertion(
             key: secrets.secret(signed.key),
-            algorithm: signed.algorithm.flatMap { SignedAssertion.Algorithm(rawValue: $0.rawValue) })
+            algorithm: signed.algorithm.flatMap { JWTAlgorithm(rawValue: $0.rawValue) })
         assertion.keyID = signed.keyID
         assertion.issuer = signed.issuer
         assertion.subject = signed.subject
@@ -187,7 +188,7 @@ struct ClientAssembly {
     }
 }
 
-extension OAuthClientAssertionCredentials.Audience {
+extension JWTAudience {
     fileprivate init(_ setting: ClientSettings.AssertionAudience) {
         switch setting {
         case .tokenEndpoint: self = .tokenEndpoint

@@ -60,9 +60,9 @@ struct CheckCommand: AsyncParsableCommand {
             guard let address = upstream.listen else { continue }
             text += "  \(address)  (every request is for \(upstream.host))\n"
         }
-        if let admin = settings.admin { text += "  \(admin.listen)  (administration)\n" }
         let users = settings.proxy.users.keys.sorted()
         if !users.isEmpty { text += "  for users only: \(users.joined(separator: ", "))\n" }
+        if let admin = settings.admin { text += "  \(admin.listen)  (administration)\n" }
         let listing = RouteListing(settings)
         text += "\nRoutes, the most specific first:\n"
         for line in ResolvedRoute.table(listing.routes) { text += "  \(line)\n" }
