@@ -87,7 +87,7 @@ let package = Package(
         .testTarget(name: "WireTextTests", dependencies: ["WireText"], swiftSettings: strict),
         .testTarget(name: "HTTPMessageTests", dependencies: ["HTTPMessage", "WireText"], swiftSettings: strict),
         .testTarget(
-            name: "ConfigurationTests", dependencies: ["Configuration", "HTTPMessage", "WireText"],
+            name: "ConfigurationTests", dependencies: ["Configuration", "HTTPMessage", "TestSupport", "WireText"],
             swiftSettings: strict),
         .testTarget(name: "QRCodeTests", dependencies: ["QRCode"], swiftSettings: strict),
         .testTarget(

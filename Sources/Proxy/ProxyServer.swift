@@ -136,7 +136,7 @@ public final class ProxyServer: Sendable {
         users: [String: any SecretProvider] = [:]
     ) async throws -> Task<Void, Never> {
         let former = current
-        let fixed = await Self.fixed(configuration, credentials, observer, on: loops)
+        let fixed = await Self.fixed(configuration, credentials, observer, on: loops, former: former.plan)
         let hasSameUsers = former.plan.configuration.proxy.users == configuration.proxy.users
         let directory =
             hasSameUsers ? former.plan.users : try await Self.directory(configuration, users, observer)
@@ -246,20 +246,28 @@ public final class ProxyServer: Sendable {
 
     /// What is injected besides tokens, read once.
     private static func fixed(
-        _ configuration: Configuration, _ sources: CredentialSources, _ observer: ProxyObserver, on loops: [EventLoop]
+        _ configuration: Configuration, _ sources: CredentialSources, _ observer: ProxyObserver, on loops: [EventLoop],
+        former: ProxyPlan? = nil
     ) async -> [[FixedCredential?]] {
         guard let loop = loops.first else { return [] }
-        let values = configuration.upstreams.enumerated().map { number, upstream in
-            upstream.injections.enumerated().map { index, injection in
+        var new: [FixedCredential] = []
+        let values = configuration.upstreams.enumerated().map { number, upstream -> [FixedCredential?] in
+            // What was read for the same upstream before stays, and with it the last good value.
+            if let former, let same = former.configuration.upstreams.firstIndex(of: upstream) {
+                return former.fixed[same]
+            }
+            let made = upstream.injections.enumerated().map { index, injection in
                 sources.credential(
                     injection, place: "upstreams[\(number)].inject[\(index)] (\(injection))", on: loop,
                     failed: observer.credentialFailed)
             }
+            new += made.compactMap(\.self)
+            return made
         }
         // Requests that need one that is not there yet are told so.
-        await waitBriefly(atMost: .seconds(1)) {
+        await waitBriefly(atMost: .seconds(1)) { [new] in
             await withDiscardingTaskGroup { group in
-                for case let value? in values.joined() { group.addTask { await value.start() } }
+                for value in new { group.addTask { await value.start() } }
             }
         }
         return values

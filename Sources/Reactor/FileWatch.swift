@@ -114,7 +114,7 @@ private final class Core: Sendable {
                 return state
             }
             if now.isStopped { return }
-            let isComplete = watchAll(now.paths, &watched)
+            watchAll(now.paths, &watched)
             var news: Set<String> = []
             known = known.filter { now.paths.contains($0.key) }
             for path in now.paths {
@@ -122,7 +122,8 @@ private final class Core: Sendable {
                 if known.updateValue(print, forKey: path) != print { news.insert(path) }
             }
             if !news.isEmpty { changed(news) }
-            guard wait(watched, now.paths.isEmpty || isComplete ? -1 : interval) else { continue }
+            // Network file systems tell of nothing that others change.
+            guard wait(watched, now.paths.isEmpty ? -1 : interval) else { continue }
             usleep(Self.settleMicroseconds)
             _ = drain(watched)
         }
@@ -170,24 +171,18 @@ private final class Core: Sendable {
         }
     }
 
-    /// - Returns: `false` when something could not be watched.
-    private func watchAll(_ paths: Set<String>, _ watched: inout [Int32: Set<String>]) -> Bool {
-        guard inotify >= 0 else { return false }
+    private func watchAll(_ paths: Set<String>, _ watched: inout [Int32: Set<String>]) {
+        guard inotify >= 0 else { return }
         var next: [Int32: Set<String>] = [:]
-        var isComplete = true
         for path in paths {
             for (folder, name) in Self.steps(to: path) {
                 let number = unsafe inotify_add_watch(inotify, folder, heimdallr_inotify_mask)
-                guard number >= 0 else {
-                    isComplete = false
-                    continue
-                }
+                guard number >= 0 else { continue }
                 next[number, default: []].insert(name)
             }
         }
         for number in watched.keys where next[number] == nil { inotify_rm_watch(inotify, number) }
         watched = next
-        return isComplete
     }
 
     /// The names that decide what the path leads to, with their folders: the last one, and each symbolic link on the way.

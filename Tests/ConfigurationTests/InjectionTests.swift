@@ -89,6 +89,10 @@ struct InjectionTests {
             "59: upstreams[1].inject[1]: the field Authorization is what upstreams[1].inject[0] sets already: write another field, or leave one of them out"
         ),
         (
+            "inject: [{sigv4: {region: r, service: s, access_key_id: a, secret_access_key: {env: SECRET}}}, {header: x_amz_date, value: {env: SECRET}}]",
+            "99: upstreams[1].inject[1]: the field x_amz_date is what upstreams[1].inject[0] sets already: write another field, or leave one of them out"
+        ),
+        (
             "inject: {basic: {}}", "30: upstreams[1].inject.basic: write `username`, `password` or both"
         ),
         (

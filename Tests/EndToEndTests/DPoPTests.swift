@@ -84,6 +84,24 @@ struct DPoPTests {
         #expect(try server.entries().allSatisfy { $0.result != "refused" && $0.result != "invalid_grant" })
     }
 
+    @Test("a stored token that is bound to another key is not used with this one")
+    func otherKey() async throws {
+        let server = try await DPoPServer()
+        let folder = try TemporaryDirectory()
+        try folder.write(Data((0..<32).map { _ in UInt8.random(in: 0...255) }).base64EncodedString(), to: "key")
+        let store = "store: {kind: file, directory: \(folder.path)/tokens, key: {file: \(folder.path)/key}}"
+        let first = try await Self.proxy(server, store: store)
+        #expect(try await first.get("http://api.test/").status == 200)
+        _ = try await first.terminate()
+        let key = try await ForeignKeys.make("p256")
+        let second = try await Self.proxy(
+            server, "dpop: {key: {file: FOLDER/key.pem}}", store: store, files: ["key.pem": key])
+        #expect(try await second.get("http://api.test/").status == 200)
+        let thumbprint = try await ForeignKeys.thumbprint(key)
+        #expect(try server.entries(at: "token").compactMap(\.key).last == thumbprint)
+        #expect(try server.entries(at: "api").allSatisfy { $0.result != "refused" })
+    }
+
     @Test(
         "a key from a file, by its algorithm",
         arguments: [("p256", "ES256"), ("ed25519", "EdDSA"), ("rsa2048", "PS256")])

@@ -57,9 +57,12 @@ struct SecretCommandTests {
         #expect(throws: SecretProviderError.self) { try run(["pgrep", "-f", "sleep 61[.]25"]) }
     }
 
-    @Test func `what it leaves running does not hold its output open`() throws {
+    @Test(arguments: [("echo here", "here"), ("exit 3", nil)])
+    func `what it leaves running holds nothing open, and is ended with it`(end: String, output: String?) throws {
         let begin = ContinuousClock.now
-        #expect(try run(["sh", "-c", "sleep 5 & echo here"]) == "here")
-        #expect(ContinuousClock.now - begin < .seconds(4))
+        let words = ["sh", "-c", "sleep 62.25 & \(end)"]
+        if let output { #expect(try run(words) == output) } else { #expect(fault(words).contains("exit code 3")) }
+        #expect(ContinuousClock.now - begin < .seconds(9))
+        #expect(throws: SecretProviderError.self) { try run(["pgrep", "-f", "^sleep 62[.]25"]) }
     }
 }

@@ -72,6 +72,15 @@ struct LiveSecretTests {
         #expect(try await secret.secret().revealed == "two")
     }
 
+    @Test func `one that can't be had is asked for by the timer, not by whoever wants it`() async throws {
+        let source = Source(nil)
+        let secret = source.secret(.every(.seconds(3600)))
+        for _ in 0..<20 { await #expect(throws: SecretProviderError("away")) { try await secret.secret() } }
+        #expect(source.readings.load(ordering: .relaxed) == 1)
+        source.set("there")
+        _ = try await eventually("the timer's turn, long before the hour") { secret.current() }
+    }
+
     @Test func `who does not need it any more ends its readings`() async throws {
         let source = Source("one")
         var secret: LiveSecret? = source.secret(.every(.milliseconds(20)))

@@ -32,12 +32,13 @@ struct KeptClient: Sendable {
         settings == other && trustAnchors == configuration.trustAnchorsFile
     }
 
-    /// Whether what this one was given is not for a client of those settings: a token that another server gave, or to
-    /// somebody else, or for other things.
-    func losesTokens(to other: ClientSettings) -> Bool { settings.ofTokens != other.ofTokens }
 }
 
 extension ClientSettings {
+    /// Whether what this one was given is not for a client of those settings: a token that another server gave, or to
+    /// somebody else, or for other things.
+    func losesTokens(to other: ClientSettings) -> Bool { ofTokens != other.ofTokens }
+
     /// What decides which token a client is given. Whoever signed in is not sent away because the client's secret is
     /// another one.
     fileprivate var ofTokens: ClientSettings {

@@ -35,6 +35,8 @@ final class ReloadDoor: Sendable {
         return await task?.value ?? ReloadAnswer(isGood: false, text: "error: the proxy does not run, or stops\n")
     }
 
+    var isClosed: Bool { state.withLock { $0.isClosed } }
+
     /// Ends what is under way, and lets nobody begin.
     func close() async {
         let last = state.withLock { state in
@@ -106,13 +108,17 @@ extension RunningApp {
             do throws(HeimdallrConfigurationError) {
                 clients.append(
                     try KeptClient(
-                        settings, next, secrets, files.tls, on: loops[0], store: store, isHeld: former != nil,
+                        settings, next, secrets, files.tls, on: loops[0], store: store,
+                        isHeld: former != nil || before.departed[settings.name] != nil,
                         onTokenRequest: { [tokens] in tokens?.record($0) }))
             } catch {
                 throw ConfigurationError(problems: [.init(file: "clients.\(settings.name)", message: "\(error)")])
             }
         }
-        await secrets.prime()
+        await waitBriefly(atMost: .seconds(1)) { [secrets] in await secrets.prime() }
+        guard !door.isClosed else {
+            throw ConfigurationError(problems: [.init(file: "configuration", message: "the proxy stops")])
+        }
         let addresses = Set(server.addresses.map(\.description))
         let over = try await server.change(
             to: next, clients: clients.byName, observer: watch.observer(next),
@@ -125,6 +131,8 @@ extension RunningApp {
             current.configuration = next
             current.clients = clients
             current.leaving += gone
+            for client in gone { current.departed[client.settings.name] = client.settings }
+            for client in clients { current.departed[client.settings.name] = nil }
         }
         files.tls.keep(next)
         files.update()
@@ -138,8 +146,10 @@ extension RunningApp {
         for client in made { watch.add(client) }
         await withDiscardingTaskGroup { group in
             for client in made {
-                let former = gone.first { $0.settings.name == client.settings.name }
-                group.addTask { [store] in await Self.begin(client, after: former, store) }
+                let name = client.settings.name
+                let former = (gone + before.leaving).filter { $0.settings.name == name }
+                let earlier = before.departed[name] ?? former.first?.settings
+                group.addTask { [store] in await Self.begin(client, after: former, earlier, store) }
             }
         }
         Task { await self.release(gone, after: over) }
@@ -151,14 +161,17 @@ extension RunningApp {
     /// How long the former one has to save what it was sent.
     private static let handOver = Duration.seconds(10)
 
+    /// - Parameter earlier: what the last client of that name was.
     private static func begin(
-        _ client: KeptClient, after former: KeptClient?, _ store: any OAuthAccessTokenStore
+        _ client: KeptClient, after former: [KeptClient], _ earlier: ClientSettings?, _ store: any OAuthAccessTokenStore
     ) async {
-        if let former {
+        for former in former {
             await former.heimdallr.drain(within: handOver)
             former.store.retire()
-            // A record that can't be removed can't be used either: its client says so.
-            if former.losesTokens(to: client.settings) { try? await store.remove(client: client.settings.name) }
+        }
+        // A record that can't be removed can't be used either: its client says so.
+        if let earlier, earlier.losesTokens(to: client.settings) {
+            try? await store.remove(client: client.settings.name)
         }
         client.store.open()
         client.heimdallr.start()

@@ -14,6 +14,8 @@ final class RunningApp: Sendable {
         var clients: [KeptClient]
         /// Clients that requests of a configuration before still use.
         var leaving: [KeptClient] = []
+        /// What clients were that went without another of their name: their records may still lie in the store.
+        var departed: [String: ClientSettings] = [:]
     }
 
     let server: ProxyServer
