@@ -196,7 +196,7 @@ struct SigningTests {
         #expect(try reading(#"{\#(keys), "Expiration": "2026-01-01T06:00:00+05:00"}"#).again == .seconds(3300))
         #expect(try reading("{\(keys)}").ends == nil)
         for bad in [
-            "", "[]", "{}", #"{\#(keys), "Expiration": "tomorrow"}"#,
+            "", "[]", "{}", #"{\#(keys), "Expiration": "tomorrow"}"#, #"{\#(keys), "Expiration": 1735689600}"#,
             #"{\#(keys), "Expiration": "2025-12-31T23:59:59Z"}"#,
             #"{"AccessKeyId": "A\r\nK", "SecretAccessKey": "s"}"#,
             #"{"AccessKeyId": "AK", "SecretAccessKey": "s", "Token": "a\nb"}"#,

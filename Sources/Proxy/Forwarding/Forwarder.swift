@@ -167,67 +167,12 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         send()
     }
 
-    // MARK: Token
-
-    /// A request that has a token, though a suspect one, waits no longer than this for a new one.
-    private static let suspectWait = Duration.seconds(2)
-
-    /// The wait is a task of its own: the loop goes on, and a client that leaves cancels nothing but its place.
-    /// - Parameter refused: a 401 came with this one.
-    private func waitForToken(insteadOf refused: AccessToken? = nil) {
-        guard let upstream = current.upstream, let client = current.client else { return fail(.internalError) }
-        current.exchange.awaitToken()
-        keepTime()
-        waitNumber += 1
-        let number = waitNumber
-        let me = LoopBound(self, on: shard.loop)
-        var patience = upstream.rules.settings.tokenWait
-        if refused == nil, client.currentToken() != nil { patience = min(patience, Self.suspectWait) }
-        let limit = ContinuousClock.now + patience
-        let resource = upstream.resource
-        Task {
-            let result: Result<AccessToken, HeimdallrError>
-            do throws(HeimdallrError) {
-                result = .success(try await client.accessToken(for: resource, insteadOf: refused, before: limit))
-            } catch {
-                result = .failure(error)
-            }
-            me.loop.execute { me.value.tokenArrived(result, number) }
-        }
-    }
-
-    private func tokenArrived(_ result: Result<AccessToken, HeimdallrError>, _ number: Int) {
-        guard number == waitNumber, current.exchange.isAwaitingToken, let upstream = current.upstream else { return }
-        var failure: HeimdallrError?
-        var doubted: AccessToken?
-        switch result {
-        case .success(let token): current.token = token
-        case .failure(let error):
-            failure = error
-            doubted = current.client?.currentToken()
-        }
-        switch current.exchange.tokenArrived(failure, hasDoubted: doubted != nil) {
-        case .send(let isFresh): sendWithToken(fresh: isFresh)
-        case .sendDoubted(let isFresh):
-            current.token = doubted
-            sendWithToken(fresh: isFresh)
-        case .pass(let answer): pass(answer)
-        case .refuse:
-            fail(failure.map { problem($0, at: upstream) } ?? .internalError)
-        }
-    }
-
-    private func sendWithToken(fresh: Bool) {
-        current.ledger.injection = current.exchange.isReplayed ? .replayed : .injected
-        send(fresh: fresh)
-    }
-
     // MARK: Sending
 
     /// Begins the exchange with the upstream; also for the second try.
     ///
     /// - Parameter fresh: on a connection of its own.
-    private func send(fresh: Bool = false) {
+    func send(fresh: Bool = false) {
         guard let upstream = current.upstream, let destination = current.admitted.destination else {
             return fail(.internalError)
         }

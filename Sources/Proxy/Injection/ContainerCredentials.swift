@@ -55,26 +55,29 @@ struct ContainerCredentials: Sendable {
         return try Self.reading(answer.body, now: RequestSigner.now())
     }
 
+    /// In octets: each request carries them.
+    private static let longestID = 128
+    private static let longestToken = 8192
+
     /// - Parameter now: seconds since 1970.
     static func reading(_ body: Secret, now: Int) throws -> FreshValue<SigningKeys>.Reading {
         guard let json = try? body.withSpan({ try JSONParser.parse($0) }) else {
             throw SecretProviderError("the container credentials' endpoint answered with something else than JSON")
         }
         guard let id = json["AccessKeyId"]?.string, let secret = json["SecretAccessKey"]?.string, !id.isEmpty,
-            !secret.isEmpty, ASCII.isToken(id)
+            !secret.isEmpty, ASCII.isToken(id), id.utf8.count <= Self.longestID
         else {
             throw SecretProviderError("the container credentials' endpoint names no AccessKeyId and SecretAccessKey")
         }
         let token = json["Token"]?.string ?? ""
-        guard token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+        guard token.utf8.count <= Self.longestToken, token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw SecretProviderError("the container credentials' Token can't stand in a field")
         }
         let keys = SigningKeys(
             accessKeyID: Array(id.utf8), secret: Array(secret.utf8).span, token: Array(token.utf8).span)
-        guard let text = json["Expiration"]?.string else {
-            return .init(value: keys, ends: nil, again: .seconds(Self.longest))
-        }
-        guard let end = RFC3339.seconds(text) else {
+        let expiration = json["Expiration"] ?? .null
+        guard expiration != .null else { return .init(value: keys, ends: nil, again: .seconds(Self.longest)) }
+        guard let end = expiration.string.flatMap({ RFC3339.seconds($0) }) else {
             throw SecretProviderError("the container credentials' Expiration is no time of RFC 3339")
         }
         let left = end - now
