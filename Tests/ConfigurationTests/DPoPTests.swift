@@ -25,7 +25,7 @@ struct DPoPTests {
         #expect(try read("true") == .ownKey)
         #expect(try read("false") == .off)
         #expect(try read("{key: {env: KEY}}") == .key(.environment(name: "KEY"), algorithm: nil))
-        #expect(try read("{key: {env: KEY}, algorithm: EdDSA}") == .key(.environment(name: "KEY"), algorithm: "EdDSA"))
+        #expect(try read("{key: {env: KEY}, algorithm: EdDSA}") == .key(.environment(name: "KEY"), algorithm: .edDSA))
     }
 
     @Test(

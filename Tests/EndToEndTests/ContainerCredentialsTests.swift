@@ -8,6 +8,17 @@ struct ContainerCredentialsTests {
         ISO8601DateFormatter().string(from: Date().addingTimeInterval(seconds))
     }
 
+    private static func configuration(_ origin: RecordingOrigin) -> String {
+        """
+        proxy: {listen: 127.0.0.1:0}
+        upstreams:
+          - host: aws.test
+            url: \(origin.url)
+            allow_plaintext: true
+            inject: {sigv4: {region: eu-central-1, service: execute-api, credentials: container}}
+        """
+    }
+
     @Test func `they are fetched with the token of now, renewed before their end, and sign requests`() async throws {
         let folder = try TemporaryDirectory()
         try folder.write("token-one\n", to: "token")
@@ -21,14 +32,7 @@ struct ContainerCredentialsTests {
         }
         let origin = try RecordingOrigin()
         let proxy = try await RunningProxy(
-            """
-            proxy: {listen: 127.0.0.1:0}
-            upstreams:
-              - host: aws.test
-                url: \(origin.url)
-                allow_plaintext: true
-                inject: {sigv4: {region: eu-central-1, service: execute-api, credentials: container}}
-            """,
+            Self.configuration(origin),
             environment: [
                 "AWS_CONTAINER_CREDENTIALS_FULL_URI": service.url + "/v1/credentials?a=b",
                 "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": folder.path + "/token",
@@ -53,14 +57,7 @@ struct ContainerCredentialsTests {
         let service = try RecordingOrigin { try $0.respond(500) }
         let origin = try RecordingOrigin()
         let proxy = try await RunningProxy(
-            """
-            proxy: {listen: 127.0.0.1:0}
-            upstreams:
-              - host: aws.test
-                url: \(origin.url)
-                allow_plaintext: true
-                inject: {sigv4: {region: eu-central-1, service: execute-api, credentials: container}}
-            """, environment: ["AWS_CONTAINER_CREDENTIALS_FULL_URI": service.url + "/"])
+            Self.configuration(origin), environment: ["AWS_CONTAINER_CREDENTIALS_FULL_URI": service.url + "/"])
         let response = try await proxy.get("http://aws.test/x")
         #expect(response.status == 503 && response.text.contains("no-credential"))
         #expect(origin.requests.isEmpty)

@@ -14,12 +14,7 @@ extension ClientReader {
             certificate.finish()
         }
         if let audience = section.value("client_assertion_audience", Grammar.printable) {
-            settings.clientAssertionAudience =
-                switch audience {
-                case "token_endpoint": .tokenEndpoint
-                case "issuer": .issuer
-                default: .text(audience)
-                }
+            settings.clientAssertionAudience = .init(audience)
         }
     }
 
@@ -107,6 +102,16 @@ extension ClientReader {
                 .signing(
                     key, algorithm: settings.authAlgorithm?.rawValue, certificate: settings.clientCertificate),
                 at: "client_key")
+        }
+    }
+}
+
+extension ClientSettings.AssertionAudience {
+    init(_ text: String) {
+        switch text {
+        case "token_endpoint": self = .tokenEndpoint
+        case "issuer": self = .issuer
+        default: self = .text(text)
         }
     }
 }

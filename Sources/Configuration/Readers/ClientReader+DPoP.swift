@@ -1,7 +1,5 @@
 /// `dpop`: RFC 9449.
 extension ClientReader {
-    static let algorithms = ["RS256", "PS256", "ES256", "ES384", "EdDSA"]
-
     mutating func readDPoP() {
         guard let node = section.node("dpop") else { return }
         guard case .mapping = node.content else {
@@ -17,10 +15,11 @@ extension ClientReader {
         guard let own = section.section("dpop") else { return }
         defer { own.finish() }
         let algorithm = own.value("algorithm") { text throws(Misfit) in
-            guard Self.algorithms.contains(text) else {
-                throw Misfit("write one of \(Self.algorithms.joined(separator: ", "))")
+            guard let algorithm = ClientSettings.KeyAlgorithm(rawValue: text) else {
+                let names = ClientSettings.KeyAlgorithm.allCases.map(\.rawValue)
+                throw Misfit("write one of \(names.joined(separator: ", "))")
             }
-            return text
+            return algorithm
         }
         guard own.has("key") else {
             section.diagnostics.error(
@@ -29,7 +28,7 @@ extension ClientReader {
         }
         if let key = own.secret("key") {
             settings.dpop = .key(key, algorithm: algorithm)
-            own.note(.signing(key, algorithm: algorithm, certificate: nil), at: "key")
+            own.note(.signing(key, algorithm: algorithm?.rawValue, certificate: nil), at: "key")
         }
     }
 }

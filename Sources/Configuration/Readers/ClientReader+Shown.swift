@@ -55,11 +55,7 @@ extension ClientReader {
         settings.issuer = inner.value("issuer", Grammar.nonempty)
         settings.subject = inner.value("subject", Grammar.nonempty)
         inner.read("audience", into: &settings.audience) { text throws(Misfit) in
-            switch text {
-            case "token_endpoint": .tokenEndpoint
-            case "issuer": .issuer
-            default: .text(try Grammar.nonempty(text))
-            }
+            ClientSettings.AssertionAudience(try Grammar.nonempty(text))
         }
         if settings.audience == .issuer, !section.has("issuer") {
             inner.error("audience", "this needs `issuer` beside `assertion`: write it, or the audience itself")

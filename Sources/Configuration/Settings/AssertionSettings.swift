@@ -9,26 +9,13 @@ public enum AssertionSettings: Sendable, Equatable {
 
 /// A JWT that is signed here, for each token request (RFC 7523).
 public struct SignedAssertionSettings: Sendable, Equatable {
-    public enum Algorithm: String, Sendable, Equatable, CaseIterable {
-        case rs256 = "RS256"
-        case ps256 = "PS256"
-        case es256 = "ES256"
-        case es384 = "ES384"
-        case edDSA = "EdDSA"
-    }
-
-    public enum Audience: Sendable, Equatable {
-        case tokenEndpoint, issuer
-        case text(String)
-    }
-
     /// PEM, JWK, or the JSON file of a Google service account.
     public var key: SecretSource
     public var keyID: String?
-    public var algorithm: Algorithm?
+    public var algorithm: ClientSettings.KeyAlgorithm?
     public var issuer: String?
     public var subject: String?
-    public var audience = Audience.tokenEndpoint
+    public var audience = ClientSettings.AssertionAudience.tokenEndpoint
     public var scope: [String] = []
     public var claims: [String: JSONValue] = [:]
     public var expiresIn = Duration.seconds(300)

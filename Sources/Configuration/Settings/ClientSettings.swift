@@ -17,6 +17,14 @@ public struct ClientSettings: Sendable, Equatable {
         case selfSignedTLSClientAuth = "self_signed_tls_client_auth"
         case none
     }
+    /// What a key signs with (RFC 7518, section 3.1; RFC 8037).
+    public enum KeyAlgorithm: String, Sendable, Equatable, CaseIterable {
+        case rs256 = "RS256"
+        case ps256 = "PS256"
+        case es256 = "ES256"
+        case es384 = "ES384"
+        case edDSA = "EdDSA"
+    }
     /// Of a client assertion; HS256 for `client_secret_jwt` alone.
     public enum AuthAlgorithm: String, Sendable, Equatable, CaseIterable {
         case hs256 = "HS256"
@@ -26,7 +34,7 @@ public struct ClientSettings: Sendable, Equatable {
         case es384 = "ES384"
         case edDSA = "EdDSA"
     }
-    /// Whom a client assertion is for.
+    /// Whom an assertion is for.
     public enum AssertionAudience: Sendable, Equatable {
         case tokenEndpoint, issuer
         case text(String)
@@ -38,7 +46,7 @@ public struct ClientSettings: Sendable, Equatable {
         /// By a key that the proxy makes and keeps with the tokens.
         case ownKey
         /// - Parameter algorithm: `nil`: the JWK's own, or the usual one of the key's kind.
-        case key(SecretSource, algorithm: String?)
+        case key(SecretSource, algorithm: KeyAlgorithm?)
     }
     /// RFC 9126.
     public enum PushedAuthorization: String, Sendable, Equatable, CaseIterable { case auto, off, required }

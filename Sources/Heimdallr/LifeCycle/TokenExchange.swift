@@ -20,9 +20,7 @@ struct TokenExchange: Sendable {
         var grantType: String
         /// The refresh token that was handed in, where the grant is one.
         var seed: Secret?
-        /// What it was made of, before the client authenticated.
-        var form: [FormParameter]
-        /// Makes the same anew, the grant's own part included: an assertion may be used once.
+        /// Makes the same anew, with all that may be used once; `nil` for what is never sent twice.
         var remake: (@Sendable () async throws(TokenEndpointFault) -> Prepared)?
         /// The key of its DPoP proof.
         var key: DPoPKey?
@@ -42,6 +40,7 @@ struct TokenExchange: Sendable {
             if grant.needs == .freshSeed {
                 for case FormParameter.Value.secret(let secret) in form.map(\.value) { prepared.seed = secret }
             }
+            // What the grant itself shows may be good only once, too.
             prepared.remake = { () async throws(TokenEndpointFault) in try await prepare(.grant) }
             return prepared
         case .refresh(let token):
@@ -63,7 +62,7 @@ struct TokenExchange: Sendable {
         message.headers += configuration.headers.filter { field in
             !own.headers.contains { ASCII.equalIgnoringCase($0.name, field.name) }
         }
-        return Prepared(request: message, secrets: secrets, grantType: grant.type, form: [])
+        return Prepared(request: message, secrets: secrets, grantType: grant.type)
     }
 
     /// A token request of any grant type.
@@ -85,7 +84,10 @@ struct TokenExchange: Sendable {
     ) async throws(TokenEndpointFault) -> Prepared {
         let request = try await authenticated(form, tokenEndpoint: url)
         var prepared = Prepared(
-            request: message(request, to: url), secrets: request.secrets, grantType: grantType, form: form)
+            request: message(request, to: url), secrets: request.secrets, grantType: grantType)
+        prepared.remake = { () async throws(TokenEndpointFault) in
+            try await prepare(form, to: url, grantType: grantType)
+        }
         guard let binding else { return prepared }
         try await readingSecrets {
             let key = try await binding.key()
@@ -171,17 +173,13 @@ struct TokenExchange: Sendable {
             var response = try await httpClient.send(prepared.request)
             if let binding, prepared.key != nil {
                 binding.note(response, from: prepared.request.url)
-                if isNonceWanted(response), binding.nonce(for: prepared.request.url) != nil {
+                if isNonceWanted(response), binding.nonce(for: prepared.request.url) != nil,
+                    let remake = prepared.remake
+                {
                     // Nothing has been spent (RFC 9449 section 8): the same once more, with everything made anew that
                     // may be used once.
                     do throws(TokenEndpointFault) {
-                        let first = prepared
-                        if let remake = first.remake {
-                            prepared = try await remake()
-                        } else {
-                            prepared = try await prepare(
-                                first.form, to: first.request.url, grantType: first.grantType)
-                        }
+                        prepared = try await remake()
                     } catch {
                         return .fault(error, retryAfter: nil)
                     }

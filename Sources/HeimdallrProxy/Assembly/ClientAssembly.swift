@@ -66,7 +66,8 @@ struct ClientAssembly {
         case .off: break
         case .ownKey: configuration.dpop = .ownKey
         case .key(let key, let algorithm):
-            configuration.dpop = .key(provider(key), algorithm: algorithm.flatMap { JWTAlgorithm(rawValue: $0) })
+            configuration.dpop = .key(
+                provider(key), algorithm: algorithm.flatMap { JWTAlgorithm(rawValue: $0.rawValue) })
         }
         configuration.allowDeprecated = settings.allowDeprecated
         configuration.allowPlaintext = settings.allowPlaintext
@@ -142,12 +143,7 @@ struct ClientAssembly {
         assertion.keyID = signed.keyID
         assertion.issuer = signed.issuer
         assertion.subject = signed.subject
-        assertion.audience =
-            switch signed.audience {
-            case .tokenEndpoint: .tokenEndpoint
-            case .issuer: .issuer
-            case .text(let text): .text(text)
-            }
+        assertion.audience = JWTAudience(signed.audience)
         assertion.scope = signed.scope
         assertion.claims = signed.claims
         assertion.expiresIn = signed.expiresIn

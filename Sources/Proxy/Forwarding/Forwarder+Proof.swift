@@ -68,10 +68,9 @@ struct NonceList {
     mutating func note(_ nonce: String, of host: [UInt8]) {
         if let index = entries.lastIndex(where: { $0.host == host }) {
             entries.remove(at: index)
-            entries.append((host, nonce))
-        } else {
-            if entries.count >= Self.limit { entries.removeFirst() }
-            entries.append((host, nonce))
+        } else if entries.count >= Self.limit {
+            entries.removeFirst()
         }
+        entries.append((host, nonce))
     }
 }
