@@ -246,7 +246,7 @@ public enum UploadLength: Sendable, Equatable {
         pool.applyPause(self)
     }
 
-    /// The exchange that has ended was on a connection that was there before.
+    /// Its connection was there before. To be asked from `transferWillSend` on, and until the next one begins.
     public var wasReused: Bool {
         var made = 0
         return unsafe heimdallr_easy_get_long(easy.pointer, CURLINFO_NUM_CONNECTS, &made) == CURLE_OK && made == 0

@@ -13,7 +13,24 @@ public struct AccessRecord: Sendable {
     public var status = 0
     public var bytesSent: UInt64 = 0
     public var bytesReceived: UInt64 = 0
+    /// When the request's head was read, by the clock of the machine.
+    public var startedAt = WallTime(seconds: 0, nanoseconds: 0)
+    /// From then to the end of the answer, or of the connection. Like all times here, in turns of the loop.
     public var duration = Duration.zero
+    /// How long tokens were waited for, all in all; `nil`: one was at hand, or none was wanted.
+    public var tokenWait: Duration?
+    /// How long a connection to the upstream was waited for, in the last try: for a free place, names, TCP, TLS. `nil`: a
+    /// kept-alive one was at hand, or there never was one.
+    public var connect: Duration?
+    /// From then to the head of the upstream's answer, interim ones aside; `nil`: there was no answer.
+    public var firstByte: Duration?
+    /// The connection to the upstream had served others; `nil`: there never was one.
+    public var isReused: Bool?
+    /// The upstream was asked more than once: with a new token, with its nonce, or since its connection had died.
+    public var wasReplayed = false
+    /// What failed, as a Proxy Error Type (RFC 9209, section 2.3): what `Proxy-Status` says, and what became of an answer
+    /// that was cut. `nil`: nothing did, but for what the client did.
+    public var errorClass: String?
     public var upstream: String?
     public var client: String?
     /// Of `proxy.users`.
@@ -29,5 +46,5 @@ public struct AccessRecord: Sendable {
     /// Who called, on a Unix socket.
     public var peer: PeerCredentials?
 
-    init() {}
+    package init() {}
 }

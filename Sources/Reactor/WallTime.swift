@@ -10,6 +10,16 @@ public struct WallTime: Sendable, Equatable {
         self.nanoseconds = nanoseconds
     }
 
+    public static func + (time: WallTime, duration: Duration) -> WallTime {
+        let sum = duration.wholeNanoseconds % 1_000_000_000 + Int64(time.nanoseconds)
+        let carry = sum < 0 ? -1 : sum / 1_000_000_000
+        return WallTime(
+            seconds: time.seconds + Int(duration.wholeNanoseconds / 1_000_000_000 + carry),
+            nanoseconds: Int(sum - carry * 1_000_000_000))
+    }
+
+    public static func - (time: WallTime, duration: Duration) -> WallTime { time + (.zero - duration) }
+
     public static var now: WallTime {
         var time = timespec()
         unsafe clock_gettime(CLOCK_REALTIME, &time)

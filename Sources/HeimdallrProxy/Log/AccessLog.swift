@@ -8,68 +8,79 @@ struct AccessLog: Sendable {
     let writer: LogWriter
 
     var sink: @Sendable (AccessRecord) -> Void {
-        { [writer] record in writer.write(Self.line(record, writer.format, time: .now)) }
+        { [writer] record in writer.write(Self.line(record, writer.format)) }
     }
 
-    static func line(_ record: AccessRecord, _ format: LogLine.Format, time: WallTime) -> [UInt8] {
-        let duration = record.duration.components
-        let microseconds = duration.seconds * 1_000_000 + duration.attoseconds / 1_000_000_000_000
-        return line(
-            format, time: time, method: record.method, host: record.host, path: record.path, status: record.status,
-            microseconds: microseconds, sent: record.bytesSent, received: record.bytesReceived,
-            upstream: record.upstream, client: record.client, user: record.user, peer: record.peer,
-            reason: record.reason, cause: record.cause, address: record.address, requestID: record.requestID)
-    }
-
-    static func line(
-        _ format: LogLine.Format, time: WallTime, method: [UInt8], host: [UInt8], path: [UInt8], status: Int,
-        microseconds: Int64, sent: UInt64, received: UInt64, upstream: String?, client: String?,
-        user: String? = nil, peer: PeerCredentials? = nil, reason: String? = nil, cause: String? = nil,
-        address: SocketAddress? = nil,
-        requestID: [UInt8] = []
-    ) -> [UInt8] {
+    static func line(_ record: AccessRecord, _ format: LogLine.Format) -> [UInt8] {
         var line: [UInt8] = []
-        line.reserveCapacity(256)
-        LogLine.begin(&line, format, time: time, level: "info", message: "request")
-        name("method", &line, format)
-        text(method, &line, format)
-        name("host", &line, format)
-        text(host, &line, format)
-        name("path", &line, format)
-        text(path, &line, format)
-        name("status", &line, format)
-        decimal(UInt64(clamping: status), &line)
-        name("duration_ms", &line, format)
-        milliseconds(UInt64(clamping: microseconds), &line)
-        name("bytes_sent", &line, format)
-        decimal(sent, &line)
-        name("bytes_received", &line, format)
-        decimal(received, &line)
-        for (key, value) in [
-            ("reason", reason), ("cause", cause), ("upstream", upstream), ("client", client), ("user", user),
-        ] {
-            guard let value else { continue }
-            name(key, &line, format)
-            text(Array(value.utf8), &line, format)
+        line.reserveCapacity(384)
+        LogLine.begin(&line, format, time: record.startedAt + record.duration, level: "info", message: "request")
+        text("method", record.method, &line, format)
+        text("host", record.host, &line, format)
+        text("path", record.path, &line, format)
+        number("status", UInt64(clamping: record.status), &line, format)
+        milliseconds("duration_ms", record.duration, &line, format)
+        milliseconds("token_wait_ms", record.tokenWait, &line, format)
+        milliseconds("connect_ms", record.connect, &line, format)
+        milliseconds("first_byte_ms", record.firstByte, &line, format)
+        number("bytes_sent", record.bytesSent, &line, format)
+        number("bytes_received", record.bytesReceived, &line, format)
+        text("reason", record.reason, &line, format)
+        text("error", record.errorClass, &line, format)
+        text("cause", record.cause, &line, format)
+        text("upstream", record.upstream, &line, format)
+        text("client", record.client, &line, format)
+        if let isReused = record.isReused { text("connection", isReused ? "reused" : "new", &line, format) }
+        if record.wasReplayed {
+            name("replayed", &line, format)
+            line += "true".utf8
         }
-        if let peer {
-            name("uid", &line, format)
-            decimal(UInt64(peer.user), &line)
-            name("gid", &line, format)
-            decimal(UInt64(peer.group), &line)
-            name("pid", &line, format)
-            decimal(UInt64(clamping: peer.process), &line)
+        text("user", record.user, &line, format)
+        if let peer = record.peer {
+            number("uid", UInt64(peer.user), &line, format)
+            number("gid", UInt64(peer.group), &line, format)
+            number("pid", UInt64(clamping: peer.process), &line, format)
         }
-        if let address {
-            name("peer", &line, format)
-            text(Array(address.description.utf8), &line, format)
-        }
-        if !requestID.isEmpty {
-            name("request_id", &line, format)
-            text(requestID, &line, format)
-        }
+        if let address = record.address { text("peer", address.description, &line, format) }
+        if !record.requestID.isEmpty { text("request_id", record.requestID, &line, format) }
         LogLine.end(&line, format)
         return line
+    }
+
+    private static func text(_ key: String, _ value: [UInt8], _ line: inout [UInt8], _ format: LogLine.Format) {
+        name(key, &line, format)
+        if format == .text, Escaping.isPlainWord(value) {
+            line += value
+            return
+        }
+        line.append(UInt8(ascii: "\""))
+        Escaping.append(value, to: &line, style: format == .text ? .quotedText : .json)
+        line.append(UInt8(ascii: "\""))
+    }
+
+    private static func text(_ key: String, _ value: String?, _ line: inout [UInt8], _ format: LogLine.Format) {
+        guard let value else { return }
+        name(key, &line, format)
+        if format == .text, Escaping.isPlainWord(value.utf8) {
+            line += value.utf8
+            return
+        }
+        line.append(UInt8(ascii: "\""))
+        Escaping.append(value, to: &line, style: format == .text ? .quotedText : .json)
+        line.append(UInt8(ascii: "\""))
+    }
+
+    private static func number(_ key: String, _ value: UInt64, _ line: inout [UInt8], _ format: LogLine.Format) {
+        name(key, &line, format)
+        decimal(value, &line)
+    }
+
+    private static func milliseconds(
+        _ key: String, _ duration: Duration?, _ line: inout [UInt8], _ format: LogLine.Format
+    ) {
+        guard let duration else { return }
+        name(key, &line, format)
+        milliseconds(UInt64(clamping: duration.wholeNanoseconds / 1000), &line)
     }
 
     private static func name(_ name: String, _ line: inout [UInt8], _ format: LogLine.Format) {
@@ -83,16 +94,6 @@ struct AccessLog: Sendable {
             line += name.utf8
             line += "\":".utf8
         }
-    }
-
-    private static func text(_ value: [UInt8], _ line: inout [UInt8], _ format: LogLine.Format) {
-        if format == .text, Escaping.isPlainWord(value) {
-            line += value
-            return
-        }
-        line.append(UInt8(ascii: "\""))
-        Escaping.append(value, to: &line, style: format == .text ? .quotedText : .json)
-        line.append(UInt8(ascii: "\""))
     }
 
     private static func decimal(_ value: UInt64, _ line: inout [UInt8]) {

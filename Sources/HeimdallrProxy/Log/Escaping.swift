@@ -14,7 +14,7 @@ enum Escaping {
     }
 
     /// Needs no quotes in a text line.
-    static func isPlainWord(_ bytes: [UInt8]) -> Bool {
+    static func isPlainWord(_ bytes: some Collection<UInt8>) -> Bool {
         !bytes.isEmpty
             && bytes.allSatisfy { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "=") && isPlainASCII($0, .json) }
     }

@@ -86,6 +86,9 @@ struct Exchange {
         }
     }
 
+    /// The upstream has had the request before, or a server that wanted a nonce.
+    var isSentAgain: Bool { isReplayed || isResent || hasNonce }
+
     var isCollecting: Bool { if case .collecting = state { true } else { false } }
     var isAwaitingToken: Bool { if case .awaitingToken = state { true } else { false } }
     var isSwitched: Bool { if case .switched = state { true } else { false } }

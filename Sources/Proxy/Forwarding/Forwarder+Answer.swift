@@ -10,6 +10,7 @@ extension Forwarder {
     // MARK: Head
 
     func upstreamAnswered(_ answer: borrowing ResponseHead) -> Bool {
+        if !answer.isInterim { current.ledger.times.answer(connection.now) }
         let wantsNonce = takesNonce(answer)
         let isSuspect = !wantsNonce && isTokenSuspect(answer)
         if answer.status == 401, !isSuspect, !wantsNonce, isPersonNeeded(answer) {

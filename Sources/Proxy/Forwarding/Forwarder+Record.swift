@@ -36,7 +36,15 @@ extension Forwarder {
             record.bytesSent = tunnel.toClient.count
             record.bytesReceived = tunnel.toUpstream.count
         }
-        record.duration = shard.loop.now.since(ledger.started)
+        record.errorClass = ledger.error
+        let now = shard.loop.now
+        record.duration = now.since(ledger.started)
+        record.startedAt = WallTime.now - record.duration
+        record.tokenWait = ledger.times.tokenWait(now)
+        record.connect = ledger.times.connect
+        record.firstByte = ledger.times.firstByte
+        record.isReused = ledger.times.isReused
+        record.wasReplayed = ledger.wasReplayed
         record.upstream = admitted.rules?.name
         record.client = admitted.rules?.settings.client
         record.peer = connection.peer

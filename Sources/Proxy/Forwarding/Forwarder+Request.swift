@@ -14,13 +14,15 @@ extension Forwarder: UpstreamExchangeDelegate {
     /// that has expired or been refused meanwhile does not leave (rule 1).
     func lastLook() -> LastLook {
         // What is sent in the turn in which its token was taken has not waited.
-        guard current.handedOver != connection.now, let token = current.token, let client = current.client
+        guard current.ledger.times.asked != connection.now, let token = current.token, let client = current.client
         else { return .unchanged }
         guard let newest = client.currentToken() else { return .withhold }
         guard newest.generation != token.generation else { return .unchanged }
         current.token = newest
         return .changed
     }
+
+    func upstreamConnected(isReused: Bool) { current.ledger.times.connect(connection.now, isReused: isReused) }
 
     func writeHead(_ form: HeadForm, to output: inout ByteBuffer) -> HeadStep {
         guard let upstream = current.upstream, let destination = current.admitted.destination,

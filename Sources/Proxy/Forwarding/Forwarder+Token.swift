@@ -13,6 +13,7 @@ extension Forwarder {
     func waitForToken(insteadOf refused: AccessToken? = nil) {
         guard let upstream = current.upstream, let client = current.client else { return fail(.internalError) }
         current.exchange.awaitToken()
+        current.ledger.times.tokenAwaited(shard.loop.now)
         keepTime()
         waitNumber += 1
         let number = waitNumber
@@ -34,6 +35,7 @@ extension Forwarder {
 
     private func tokenArrived(_ result: Result<AccessToken, HeimdallrError>, _ number: Int) {
         guard number == waitNumber, current.exchange.isAwaitingToken, let upstream = current.upstream else { return }
+        current.ledger.times.tokenCame(shard.loop.now)
         var failure: HeimdallrError?
         var doubted: AccessToken?
         switch result {

@@ -9,6 +9,7 @@ extension Forwarder {
     func openTunnel(to authority: Authority) {
         current.exchange.tunnel()
         connection.clearDeadline()
+        current.ledger.times.ask(connection.now)
         guard let dialer = rules.tunnels?.dialer(for: authority), let port = authority.port else {
             return fail(.connectRefused)
         }
@@ -57,6 +58,7 @@ extension Forwarder {
         } catch {
             throw TransportError(.internal, message: error.description)
         }
+        current.ledger.times.connect(connection.now, isReused: false)
         current.ledger.status = 200
         keepTime()
         current.tunnel?.pump()

@@ -17,6 +17,8 @@ extension Forwarder {
         guard waits else { return refuseUser() }
         guard shard.holdGuess(from: place) else {
             current.ledger.status = Problem.userRequired.status
+            current.ledger.refusal = Problem.userRequired.slug
+            current.ledger.error = Problem.userRequired.error
             leave()
             return connection.close()
         }

@@ -22,8 +22,6 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         var signing: Signing?
         /// What goes on with the upstream.
         var outbound: (any UpstreamExchange)?
-        /// The turn in which the upstream was given the request.
-        var handedOver = LoopTime(nanoseconds: 0)
         /// The upstream waits for our next turn.
         var isYielding = false
         /// The upstream waits until the client has taken what it was sent.
@@ -176,14 +174,13 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         guard let upstream = current.upstream, let destination = current.admitted.destination else {
             return fail(.internalError)
         }
-        if current.exchange.isReplayed || current.exchange.isResent || current.exchange.hasNonce,
-            !connection.rewindBody()
-        {
+        if current.exchange.isSentAgain, !connection.rewindBody() {
             return fail(Problem(TransportError(.internal, message: "a part of the request's body is gone")))
         }
+        if current.exchange.isSentAgain { current.ledger.wasReplayed = true }
         let request = UpstreamRequest(destination.origin, current.exchange.request, isFresh: fresh)
         current.exchange.ask()
-        current.handedOver = connection.now
+        current.ledger.times.ask(connection.now)
         current.ledger.isSent = true
         keepTime()
         do throws(TransportError) {
@@ -207,7 +204,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
             current.upstream?.noteLackOfHTTP2(connection.now)
             send()
         case .problem(let problem): fail(problem)
-        case .cut: cut()
+        case .cut: cut(because: error.map { Problem($0).error })
         }
     }
 
@@ -226,7 +223,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
     /// Answers with a problem; where another answer is under way, cuts it: nothing may come within an answer but its own
     /// bytes.
     func fail(_ problem: Problem) {
-        if current.exchange.isAnswered { return cut() }
+        if current.exchange.isAnswered { return cut(because: problem.error) }
         current.outbound?.cancel()
         let isComplete = connection.isRequestComplete
         let keeps =
@@ -235,6 +232,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         current.ledger.status = problem.status
         current.ledger.refusal = problem.slug
         current.ledger.cause = problem.cause
+        current.ledger.error = problem.error
         let rules = current.admitted.rules
         let requestID = shard.observer.accessLog == nil ? nil : requestID
         let isHead = current.exchange.request.isHead
@@ -261,8 +259,10 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
     }
 
     /// The client has a part of an answer that will never be whole.
-    func cut() {
+    /// - Parameter error: a Proxy Error Type (RFC 9209, section 2.3); `nil`: it is nobody's but the client's doing.
+    func cut(because error: String?) {
         current.ledger.wasCut = true
+        current.ledger.error = error
         leave()
         connection.cut()
     }
@@ -310,6 +310,8 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
 
     /// How long the upstream may be silent once the client has ended its side, where that end can't be passed on.
     private static let farewell = Timeout(.milliseconds(500))
+    /// What RFC 9209, section 2.3.8, calls an upstream that does not go on.
+    private static let silent = "connection_read_timeout"
 
     func deadlinePassed(_ connection: ServerConnection) {
         switch current.exchange.patience {
@@ -320,7 +322,8 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
             leave()
             connection.close()
         case .response, .requestBody, .upstream, .client:
-            if let problem = current.exchange.impatience { fail(problem) } else { cut() }
+            if let problem = current.exchange.impatience { return fail(problem) }
+            cut(because: current.exchange.patience == .upstream ? Self.silent : nil)
         }
     }
 

@@ -14,6 +14,11 @@ struct Ledger {
     var refusal: String?
     /// What is wrong with a request that can't be understood.
     var cause: String?
+    /// What became of it as a Proxy Error Type (RFC 9209, section 2.3), where it failed.
+    var error: String?
+    var times = ExchangeTimes()
+    /// The upstream was asked more than once.
+    var wasReplayed = false
     /// It was handed on to its destination.
     var isSent = false
     /// Bytes of the answer, its head included.

@@ -70,6 +70,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
     private func begin(_ carrier: Carrier) {
         guard let delegate else { return carrier.close() }
         self.carrier = carrier
+        delegate.upstreamConnected(isReused: carrier.isReused)
         machine.begin(isHead: request.isHead, upload: request.upload, expectsContinue: request.expectsContinue)
         isPumping = true
         var head = ByteBuffer()

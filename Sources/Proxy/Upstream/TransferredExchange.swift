@@ -103,6 +103,7 @@ final class TransferredExchange: UpstreamExchange {
 extension TransferredExchange: TransferDelegate {
     func transferWillSend(_ transfer: Transfer) -> Bool {
         guard let delegate else { return false }
+        delegate.upstreamConnected(isReused: transfer.wasReused)
         switch delegate.lastLook() {
         case .unchanged: return true
         case .withhold: return false
