@@ -63,7 +63,7 @@ public struct Advice {
         switch error {
         case .dns: "check \(place), and name resolution"
         case .tls(let words): "\(TLSFault(words: words).advice(.authorizationServer)) (\(place))"
-        case .connect: "check that the server runs and can be reached from here: \(place)"
+        case .connect, .cut: "check that the server runs and can be reached from here: \(place)"
         case .timeout: "check that the server answers in time (\(place)); `timeout` says how long it may take"
         case .bodyTooLarge, .other: wrongAddress
         }

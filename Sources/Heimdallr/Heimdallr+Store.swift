@@ -4,11 +4,12 @@ extension Heimdallr {
 
     func load() async {
         var record: TokenRecord?
-        var fault: String?
+        var fault: TokenStoreError?
+        watchStore()
         do {
             record = try await stored()
         } catch {
-            fault = Self.sentence(for: error)
+            fault = Self.fault(error)
         }
         let wallClock = clock.wallClock()
         apply { $0.loaded(record, fault: fault, now: $1, wallClock: wallClock, random: clock.random) }
@@ -57,6 +58,28 @@ extension Heimdallr {
         apply { $0.looked(record, now: $1, wallClock: wallClock, random: clock.random) }
     }
 
+    /// Hears from the store when another process may have changed the record. One watch, for as long as the client lives.
+    func watchStore() {
+        guard let changes = store.changes(client: name) else { return }
+        let watch = Task.detached { [weak self] in
+            for await _ in changes {
+                guard let self else { return }
+                await noticeChange()
+            }
+        }
+        keep(storeWatch: watch)
+    }
+
+    /// Another process may have changed the record.
+    func noticeChange() async {
+        guard (try? await gate.acquire()) != nil else { return }
+        defer { gate.release() }
+        let record: TokenRecord?
+        do { record = try await stored() } catch { return }
+        let wallClock = clock.wallClock()
+        apply { $0.noticed(record, now: $1, wallClock: wallClock, random: clock.random) }
+    }
+
     /// What another process has made of the record since.
     enum Stored {
         case newer(TokenRecord)
@@ -73,6 +96,8 @@ extension Heimdallr {
                 return .nothingNew
             }
             return .newer(record)
+        } catch let error as TokenStoreError where error.kind == .unreachable && spends(kind) {
+            return .unknown(error)
         } catch let error as TokenStoreError
             where error.kind != .unreadable && revision == 0 && kind == .grant && exchange.grant.needs == .freshSeed
         {
@@ -84,18 +109,37 @@ extension Heimdallr {
         }
     }
 
+    /// Whether a token request sends what can be used only once.
+    func spends(_ kind: TokenLifeCycle.FetchKind) -> Bool {
+        kind != .grant || exchange.grant.needs == .freshSeed
+    }
+
+    /// How a token can be had while nobody knows what other processes do; `nil`: it can't.
+    func kindWithoutStore() -> TokenLifeCycle.FetchKind? { exchange.grant.needs == .nobody ? .grant : nil }
+
     // MARK: Writing
 
     /// What the store could not take yet.
     var unsavedRecord: TokenRecord? { look { $0.unsaved } }
 
-    /// - Returns: what went wrong.
-    func save(_ record: TokenRecord) async -> String? {
+    enum Saved {
+        case done
+        case failed(String)
+        /// Another process has saved a later record.
+        case superseded(by: TokenRecord)
+    }
+
+    func save(_ record: TokenRecord) async -> Saved {
         do {
             try await store.save(exchange.binding?.completed(record) ?? record, client: name)
-            return nil
+            return .done
+        } catch let error as TokenStoreError where error.kind == .superseded {
+            guard let later = try? await stored(), later.revision != record.revision else {
+                return .failed(error.description)
+            }
+            return .superseded(by: later)
         } catch {
-            return Self.sentence(for: error)
+            return .failed(Self.fault(error).description)
         }
     }
 
@@ -105,14 +149,26 @@ extension Heimdallr {
             try await gate.acquire()
             defer { gate.release() }
             // What was forgotten while it stood in line must not come back.
-            if unsavedRecord == record { fault = await save(record) }
+            if unsavedRecord == record {
+                switch await save(record) {
+                case .done: break
+                case .failed(let reason): fault = reason
+                case .superseded(let later): return takeUp(later)
+                }
+            }
         } catch {
             fault = "saving was cancelled"
         }
         apply { $0.resaved(record, fault: fault, now: $1, random: clock.random) }
     }
 
-    private static func sentence(for error: any Error) -> String {
-        (error as? TokenStoreError)?.description ?? "the token store failed"
+    /// Another process was faster.
+    func takeUp(_ later: TokenRecord) {
+        let wallClock = clock.wallClock()
+        apply { $0.superseded(by: later, now: $1, wallClock: wallClock, random: clock.random) }
+    }
+
+    private static func fault(_ error: any Error) -> TokenStoreError {
+        error as? TokenStoreError ?? TokenStoreError("the token store failed")
     }
 }

@@ -31,6 +31,8 @@ public final class Heimdallr: Sendable {
         /// Logins that have sent what can be used once.
         var logins = 0
         var alarm: (at: ContinuousClock.Instant, task: Task<Void, Never>)?
+        /// Hears what other processes do with the record.
+        var storeWatch: Task<Void, Never>?
     }
 
     private typealias Resumption = (
@@ -124,7 +126,10 @@ public final class Heimdallr: Sendable {
     }
 
     deinit {
-        state.withLock { $0.alarm?.task.cancel() }
+        state.withLock {
+            $0.alarm?.task.cancel()
+            $0.storeWatch?.cancel()
+        }
         broadcast.finish()
     }
 
@@ -281,6 +286,7 @@ public final class Heimdallr: Sendable {
     public func shutdown() {
         callers?.shutdown()
         apply { life, _ in life.stop() }
+        state.withLock { $0.storeWatch?.cancel() }
         broadcast.finish()
     }
 
@@ -361,83 +367,14 @@ public final class Heimdallr: Sendable {
         apply { $0.tick(now: $1, random: clock.random) }
     }
 
-    // MARK: One fetch
+    /// A fetch has ended, in whatever way.
+    func ended(_ id: UInt64) { state.withLock { $0.fetches[id] = nil } }
 
-    /// The store is held from reading to writing, so that no refresh token is spent twice, by whichever process.
-    private func fetch(_ id: UInt64, _ kind: TokenLifeCycle.FetchKind) async {
-        defer { state.withLock { $0.fetches[id] = nil } }
-        guard (try? await gate.acquire()) != nil else { return }
-        defer { gate.release() }
-        var lease: (any TokenStoreLease)?
-        do {
-            lease = try await store.lease(client: name)
-        } catch let error as TokenStoreError where error.kind == .busy {
-            // Another process may be spending our refresh token: to go on could cost the whole grant.
-            await finish(id, .fault(.store(error), retryAfter: nil))
-            return
-        } catch {
-            // A store that is out of order keeps nobody else out, and the token matters more.
+    /// The one that hears what other processes do with the record.
+    func keep(storeWatch: Task<Void, Never>) {
+        state.withLock { state in
+            state.storeWatch?.cancel()
+            state.storeWatch = storeWatch
         }
-        await fetchHoldingStore(id, kind)
-        await lease?.release()
-    }
-
-    private func fetchHoldingStore(_ id: UInt64, _ kind: TokenLifeCycle.FetchKind) async {
-        switch await whatIsStored(kind) {
-        case .newer(let record):
-            await finish(id, .adopted(record))
-            return
-        case .unknown(let error):
-            await finish(id, .fault(.store(error), retryAfter: nil))
-            return
-        case .nothingNew: break
-        }
-        guard (try? await limiter.acquire()) != nil else { return }
-        let (outcome, report) = await ask(id, kind)
-        limiter.release()
-        guard let outcome else { return }
-        if let report { onTokenRequest?(report) }
-        await finish(id, outcome)
-    }
-
-    private func ask(
-        _ id: UInt64, _ kind: TokenLifeCycle.FetchKind
-    ) async -> (TokenLifeCycle.Outcome?, TokenRequestReport?) {
-        // Says that the request is about to go out, so that reading the secrets counts as part of it.
-        guard apply({ $0.began(id, now: $1) }) else { return (nil, nil) }
-        let prepared: TokenExchange.Prepared
-        do {
-            prepared = try await exchange.prepare(kind)
-        } catch {
-            let outcome = TokenLifeCycle.Outcome.fault(error, retryAfter: nil)
-            return (
-                outcome, report(kind == .grant ? exchange.grant.type : "refresh_token", outcome, since: clock.now())
-            )
-        }
-        let (spent, echoes) = state.withLock { ($0.lifeCycle.spentRefreshToken, $0.lifeCycle.secretsToHide) }
-        if let seed = prepared.seed, seed == spent { return (.seedSpent, nil) }
-        guard apply({ $0.began(id, seed: prepared.seed, now: $1) }) else { return (nil, nil) }
-        let begin = clock.now()
-        let outcome = await exchange.perform(prepared, hiding: echoes, wallClock: clock.wallClock)
-        return (outcome, report(prepared.grantType, outcome, since: begin))
-    }
-
-    func finish(_ id: UInt64, _ outcome: TokenLifeCycle.Outcome) async {
-        let wallClock = clock.wallClock()
-        let record = apply { $0.answered(id, outcome, now: $1, wallClock: wallClock, random: clock.random) }
-        guard let record else { return }
-        let fault = await save(record)
-        apply { $0.saved(id, record, fault: fault, now: $1, random: clock.random) }
-    }
-
-    func report(
-        _ grantType: String, _ outcome: TokenLifeCycle.Outcome, since begin: ContinuousClock.Instant
-    ) -> TokenRequestReport {
-        let now = clock.now()
-        let policy = state.withLock { $0.lifeCycle.settings.policy }
-        return TokenRequestReport(
-            client: name, grantType: grantType,
-            result: TokenRequestReport.Result(outcome, by: policy, askedAt: begin, now: now),
-            duration: begin.duration(to: now))
     }
 }

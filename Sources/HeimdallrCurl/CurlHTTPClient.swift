@@ -88,9 +88,8 @@ extension HeimdallrHTTPClientError {
             case .connectionTimedOut, .connectionLimit, .withheld: self = .timeout
             case .tlsHandshake, .tlsCertificate, .tlsConfiguration:
                 self = .tls(error.message)
-            case .connectionRefused, .connectionFailed, .connectionLost, .responseTruncated, .proxy, .loop,
-                .addressDenied:
-                self = .connect
+            case .connectionRefused, .connectionFailed, .proxy, .loop, .addressDenied: self = .connect
+            case .connectionLost, .responseTruncated: self = .cut
             case .responseMalformed, .aborted, .http2Missing, .internal: self = .other
             }
         }

@@ -63,11 +63,11 @@ import Testing
             TokenEndpointAnswer(body: String(repeating: " ", count: 10_000), manner: .drip(.milliseconds(20))),
             .network(.timeout)),
         Case("silence", .silence, .network(.timeout)),
-        Case("reset", .reset, .network(.connect)),
-        Case("closed without an answer", .close, .network(.connect)),
+        Case("reset", .reset, .network(.cut)),
+        Case("closed without an answer", .close, .network(.cut)),
         Case(
             "cut in the body", TokenEndpointAnswer(body: #"{"access_token":"T1"}"#, manner: .cut(after: 9)),
-            .network(.connect)),
+            .network(.cut)),
     ]
 
     @Test("is named, keeps nothing bad, and is forgotten with the first good answer", arguments: cases)

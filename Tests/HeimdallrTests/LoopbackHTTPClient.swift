@@ -11,8 +11,9 @@ struct LoopbackHTTPClient: HeimdallrHTTPClient {
         var head = "\(request.method) \(rest[slash...]) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\nConnection: close\r\n"
         for header in request.headers { head += "\(header.name): \(header.value)\r\n" }
         head += "Content-Length: \(request.body.count)\r\n\r\n"
+        let client: RawClient
+        do { client = try await RawClient.connect(port: port) } catch { throw HeimdallrHTTPClientError.connect }
         do {
-            let client = try await RawClient.connect(port: port)
             let bytes = Array(head.utf8) + request.body
             // The socket is shut on cancellation, which ends the read.
             return try await withTaskCancellationHandler {
@@ -27,9 +28,9 @@ struct LoopbackHTTPClient: HeimdallrHTTPClient {
                 client.close()
             }
         } catch let failure as TestFailure {
-            throw failure.description.contains("in time") ? HeimdallrHTTPClientError.timeout : .connect
+            throw failure.description.contains("in time") ? HeimdallrHTTPClientError.timeout : .cut
         } catch {
-            throw HeimdallrHTTPClientError.connect
+            throw HeimdallrHTTPClientError.cut
         }
     }
 }

@@ -38,6 +38,7 @@ enum ShortCause {
     private static func text(_ error: HeimdallrHTTPClientError) -> String {
         switch error {
         case .connect: "No connection to the server"
+        case .cut: "The server broke the connection off"
         case .dns: "The server’s name can’t be resolved"
         case .tls: "TLS with the server failed"
         case .timeout: "No answer in time"

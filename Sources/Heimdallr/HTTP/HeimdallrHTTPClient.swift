@@ -15,8 +15,10 @@ public protocol HeimdallrHTTPClient: Sendable {
 /// Why there is no answer. The texts are fixed sentences, safe to show; of the peer's words only those of its
 /// certificate can be in them.
 public enum HeimdallrHTTPClientError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The connection was refused, reset or cut.
+    /// The connection could not be made; nothing was sent.
     case connect
+    /// The connection broke before the answer was whole: the request may have had its effect.
+    case cut
     /// The host's name could not be resolved.
     case dns
     /// TLS failed: why, in the words of the TLS library, or nothing. May quote the peer's certificate.
@@ -30,7 +32,8 @@ public enum HeimdallrHTTPClientError: Error, Sendable, Hashable, CustomStringCon
 
     public var description: String {
         switch self {
-        case .connect: "the connection could not be made, or broke"
+        case .connect: "the connection could not be made"
+        case .cut: "the connection broke before the answer was whole"
         case .dns: "the host name could not be resolved"
         case .tls(""): "the TLS handshake failed: check the certificate, its name and the trust anchors"
         case .tls(let reason): "the TLS handshake failed: \(ServerText.sanitize(reason, hiding: []))"

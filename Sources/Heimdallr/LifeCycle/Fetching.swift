@@ -2,7 +2,7 @@ extension TokenLifeCycle {
     /// One token request, from the moment it is decided on.
     struct Fetch: Sendable {
         let id: FetchID
-        let kind: FetchKind
+        fileprivate(set) var kind: FetchKind
         /// The refresh token that was handed in and is spent with this fetch.
         fileprivate(set) var seed: Secret?
         fileprivate(set) var phase = Phase.inLine
@@ -132,6 +132,13 @@ struct Fetching: Sendable {
         state = .underWay(fetch)
         lastAskedAt = now
         return true
+    }
+
+    /// It is made in another way than was planned.
+    mutating func change(_ id: TokenLifeCycle.FetchID, to kind: TokenLifeCycle.FetchKind) {
+        guard case .underWay(var fetch) = state, fetch.id == id else { return }
+        fetch.kind = kind
+        state = .underWay(fetch)
     }
 
     /// A token request went out that is none of these.

@@ -7,6 +7,8 @@ struct RecordSaving: Sendable {
     private(set) var revision: UInt64 = 0
     /// What is wrong with the store.
     private(set) var fault: String?
+    /// The same, while the store is on another machine that can't be reached.
+    private(set) var away: TokenStoreError?
     /// The newest record, while it is not durable.
     private(set) var unsaved: TokenRecord?
     private var dueAt: Instant?
@@ -24,7 +26,16 @@ struct RecordSaving: Sendable {
     mutating func takeUp(_ revision: UInt64) { self.revision = revision }
 
     /// What reading the store came to.
-    mutating func noteReading(fault: String?) { self.fault = fault }
+    mutating func noteReading(fault: TokenStoreError?) {
+        self.fault = fault?.description
+        away = fault?.kind == .unreachable ? fault : nil
+    }
+
+    /// The store can be reached again. What is wrong with a record stays.
+    mutating func noteReached() {
+        if away != nil, unsaved == nil { fault = nil }
+        away = nil
+    }
 
     /// Saving has ended, the first time or a later one: the record is durable, or `fault` says why it is not. Nothing for
     /// one that is not the newest.

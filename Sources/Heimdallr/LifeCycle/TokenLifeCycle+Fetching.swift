@@ -77,7 +77,7 @@ extension TokenLifeCycle {
         case .fault(let fault, let retryAfter):
             fetching.end()
             setbacks.note(fault, at: now)
-            switch (fetch.kind, verdict(on: fault)) {
+            switch (fetch.kind, Self.verdict(on: fault)) {
             case (.refresh(let spent), .grantGone):
                 return loseRefreshToken(spent, now: now, wallClock: wallClock, random: random)
             case (.refresh, .refused):
@@ -226,9 +226,17 @@ extension TokenLifeCycle {
     /// A server that says to wait longer is asked again after this all the same: nothing stays silent for good.
     static let maxRetryAfter = Duration.seconds(3600)
 
-    /// Nothing but a login helps. Said once, until there is a token again.
+    /// Nothing but a login helps. Said once, until there is a token again. While the store is away, nobody knows that: the
+    /// record says who has signed in.
     mutating func needAuthentication() {
         hasSettled = true
+        if awaitsStore, let away = saving.away {
+            if !fetching.isUnderWay {
+                suspicions.giveUp()
+                resumeAll(.failure(.tokenEndpointUnavailable(.store(away), retryAfter: Self.storePause)))
+            }
+            return
+        }
         if !announcedNeed {
             announcedNeed = true
             act(.emit(.needsAuthentication))
@@ -239,6 +247,9 @@ extension TokenLifeCycle {
         }
     }
 
+    /// A store that is away is asked again after this.
+    static let storePause = Duration.seconds(5)
+
     private enum Verdict {
         case grantGone
         /// What some servers say instead of `invalid_grant`, and others for anything: `invalid_request`, or nothing.
@@ -246,7 +257,10 @@ extension TokenLifeCycle {
         case other
     }
 
-    private func verdict(on fault: TokenEndpointFault) -> Verdict {
+    /// Whether the server may mean that the refresh token is spent, so that another process may have the next one.
+    static func mayMeanSpent(_ fault: TokenEndpointFault) -> Bool { verdict(on: fault) != .other }
+
+    private static func verdict(on fault: TokenEndpointFault) -> Verdict {
         switch fault {
         case .refused(let error) where error.code == .invalidGrant && fault.looksPermanent: .grantGone
         case .refused(let error) where [400, 401].contains(error.status) && error.code != .invalidClient: .refused
@@ -303,6 +317,17 @@ extension TokenLifeCycle {
         record.signIn = grant.signIn
         record.refreshTokenLife = grant.life?.record(now: now, wallClock: wallClock)
         return record
+    }
+
+    /// The record could not be saved: another process has a later one, which becomes ours. What the server has just
+    /// given us may be good or not; what is in the store is what all go by.
+    mutating func superseded(by record: TokenRecord, now: Instant, wallClock: Int64, random: () -> Double) {
+        guard stage == .running else { return }
+        if case .saving = fetch?.phase { fetching.end() } else { cancelFetch() }
+        logins.forget()
+        saving.attemptEnded()
+        adopt(record, now: now, wallClock: wallClock, random: random)
+        tick(now: now, random: random)
     }
 
     /// A background save has ended.

@@ -84,6 +84,51 @@ extension TokenLifeCycle {
         tick(now: now, random: random)
     }
 
+    // MARK: Other processes on one store
+
+    /// The store told that somebody else may have changed the record, and this is what it has now. What is unsaved here
+    /// goes in by itself, or gives way then. To be called while no request of ours is under way.
+    mutating func noticed(_ record: TokenRecord?, now: Instant, wallClock: Int64, random: () -> Double) {
+        guard stage == .running, logins.pending == nil, saving.unsaved == nil else { return }
+        storeIsBack()
+        // A record that went, or that holds nothing, has been forgotten by everybody.
+        guard record.map({ $0.revision != revision }) ?? (revision > 0 && (token != nil || refreshToken != nil)) else {
+            return
+        }
+        cancelFetch()
+        if let record {
+            adopt(record, now: now, wallClock: wallClock, random: random)
+        } else {
+            drop(.discarded)
+            grant.forget()
+            if nextKind == nil { needAuthentication() }
+        }
+        if token == nil, !waiters.isEmpty { wantToken(now: now) }
+        tick(now: now, random: random)
+    }
+
+    /// Another process's record becomes ours as it is: what it does not hold is gone.
+    mutating func adopt(_ record: TokenRecord, now: Instant, wallClock: Int64, random: () -> Double) {
+        succeeded(now: now)
+        saving.giveUp()
+        saving.noteReading(fault: nil)
+        takeUp(record, now: now, wallClock: wallClock, random: random)
+        if token != nil, record.accessToken == nil { drop(.discarded) }
+        if token == nil {
+            if nextKind == nil { needAuthentication() } else if !waiters.isEmpty { wantToken(now: now) }
+        }
+    }
+
+    /// The store is on another machine, and can't be reached.
+    mutating func storeIsAway(_ error: TokenStoreError) { saving.noteReading(fault: error) }
+
+    /// It can be reached again: what was held back for its sake is not any more.
+    mutating func storeIsBack() {
+        guard saving.away != nil else { return }
+        saving.noteReached()
+        if case .unavailable(.store) = failure?.kind { setbacks.forgetFailure() }
+    }
+
     // MARK: The refresh token's own end
 
     /// What an answer says about its refresh token's life. One that only gets shorter is one session's, and its end is

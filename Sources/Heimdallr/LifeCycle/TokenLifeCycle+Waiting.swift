@@ -41,7 +41,11 @@ extension TokenLifeCycle {
         if let rejectedUntil, rejectedUntil > now {
             return .rejectedByResource(retryAfter: now.duration(to: rejectedUntil))
         }
-        return nextKind == nil ? .needsAuthentication : nil
+        guard nextKind == nil else { return nil }
+        if awaitsStore, let away = saving.away {
+            return .tokenEndpointUnavailable(.store(away), retryAfter: Self.storePause)
+        }
+        return .needsAuthentication
     }
 
     func error(for failure: Setbacks.Failure, now: Instant) -> HeimdallrError {

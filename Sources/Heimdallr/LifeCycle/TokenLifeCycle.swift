@@ -206,7 +206,7 @@ struct TokenLifeCycle: Sendable {
 
     /// The store was read. `fault`: it has a record that can't be read, or can't be reached.
     mutating func loaded(
-        _ record: TokenRecord?, fault: String?, now: Instant, wallClock: Int64, random: () -> Double
+        _ record: TokenRecord?, fault: TokenStoreError?, now: Instant, wallClock: Int64, random: () -> Double
     ) {
         guard stage == .loading else { return }
         stage = .running

@@ -240,7 +240,7 @@ extension Heimdallr {
             var lease: (any TokenStoreLease)?
             do {
                 lease = try await store.lease(client: name)
-            } catch let error as TokenStoreError where error.kind == .busy {
+            } catch let error as TokenStoreError where error.kind == .busy || error.kind == .unreachable {
                 return .failure(.endpoint(.store(error)))
             } catch {
                 // A store that is out of order keeps nobody else out.
@@ -342,7 +342,14 @@ extension Heimdallr {
         case .failure(let error): throw .endpoint(.answer(error))
         case .success(nil): throw .stopped
         case .success(let login?):
-            let fault = await save(login.record)
+            let fault: String?
+            switch await save(login.record) {
+            case .done: fault = nil
+            case .failed(let reason): fault = reason
+            case .superseded(let later):
+                takeUp(later)
+                throw .overtaken
+            }
             let isUsed = apply {
                 $0.loginSaved(login.id, login.record, fault: fault, now: $1, random: clock.random)
             }

@@ -20,17 +20,33 @@ public protocol OAuthAccessTokenStore: Sendable {
     /// same refresh token. `nil`, the default: no other process can use this store.
     /// - Throws: `TokenStoreError`, of the kind `.busy` when another process holds the lease too long.
     func lease(client: String) async throws -> (any TokenStoreLease)?
+
+    /// Has something each time another process may have changed the client's record; the client reads it then. Each call
+    /// makes a new stream. `nil`, the default: nobody tells.
+    func changes(client: String) -> AsyncStream<Void>?
 }
 
 extension OAuthAccessTokenStore {
     /// `nil`: no other process can use this store.
     public func lease(client: String) async throws -> (any TokenStoreLease)? { nil }
+
+    /// `nil`: nobody tells.
+    public func changes(client: String) -> AsyncStream<Void>? { nil }
 }
 
 /// The right to work with one client's record, which no other process has at the same time.
 public protocol TokenStoreLease: Sendable {
+    /// Whether it is still ours: a store may take it from a process that was stopped or cut off for too long. Asked just
+    /// before something is sent that can be used only once.
+    func isHeld() async -> Bool
+
     /// Gives the lease back. Called once.
     func release() async
+}
+
+extension TokenStoreLease {
+    /// One that nobody can take away.
+    public func isHeld() async -> Bool { true }
 }
 
 /// Why a record can't be read or written. The text says what to do and never holds what the record holds.
@@ -46,6 +62,11 @@ public struct TokenStoreError: Error, Sendable, Hashable, CustomStringConvertibl
         case busy
         /// It can't work until somebody changes something. A program should not start then.
         case misconfigured
+        /// The store is on another machine and can't be reached, so nobody knows what other processes do. The token in use
+        /// serves, what can be used only once is not sent, and who needs nobody's grant may ask.
+        case unreachable
+        /// Another process has saved a later record, and that one stays. The client takes it up.
+        case superseded
     }
 
     /// What is wrong and what to do, for an operator to read.

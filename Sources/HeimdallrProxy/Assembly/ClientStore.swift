@@ -57,6 +57,8 @@ final class ClientStore: OAuthAccessTokenStore {
         return nil
     }
 
+    func changes(client: String) -> AsyncStream<Void>? { store.changes(client: client) }
+
     /// - Returns: `false`: it is not ours any more.
     private func wait() async -> Bool {
         await withCheckedContinuation { continuation in

@@ -69,6 +69,8 @@ private final class LoggedTokenStore: OAuthAccessTokenStore {
     /// Not watched: what is wrong shows when the record is saved.
     func lease(client: String) async throws -> (any TokenStoreLease)? { try await store.lease(client: client) }
 
+    func changes(client: String) -> AsyncStream<Void>? { store.changes(client: client) }
+
     private func watch<Value>(_ client: String, _ work: () async throws -> Value) async throws -> Value {
         do {
             let value = try await work()

@@ -164,7 +164,7 @@ import Testing
             (LoginServer.Reply(status: 500), LoginError.endpoint(.status(500))),
             (LoginServer.Reply(status: 302, fields: [("Location", "/elsewhere")]), .endpoint(.redirect(302))),
             (.json("<!doctype html>"), .endpoint(.answer(.notJSON))),
-            (LoginServer.Reply(closes: true), .endpoint(.network(.connect))),
+            (LoginServer.Reply(closes: true), .endpoint(.network(.cut))),
             (.json(#"{"access_token":"a\nb","token_type":"Bearer"}"#), .endpoint(.answer(.badAccessToken))),
             (.json(#"{"access_token":"T2"}"#), .endpoint(.answer(.noTokenType))),
             (.json(#"{"access_token":"T2","token_type":"mac"}"#), .endpoint(.answer(.unknownTokenType("mac")))),

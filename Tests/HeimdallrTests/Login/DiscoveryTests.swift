@@ -88,7 +88,7 @@ import Testing
             (.json("[]"), .malformed), (.json("{}"), .malformed), (.json(""), .malformed),
             (.json(#"{"issuer":"a","issuer":"\#(server.issuer)"}"#), .malformed),
             (LoginServer.Reply(status: 302, fields: [("Location", "/elsewhere")]), .status(302)),
-            (LoginServer.Reply(status: 500), .status(500)), (LoginServer.Reply(closes: true), .network(.connect)),
+            (LoginServer.Reply(status: 500), .status(500)), (LoginServer.Reply(closes: true), .network(.cut)),
         ] {
             server[LoginServer.wellKnown] = reply
             var configuration = HeimdallrConfiguration(issuer: server.issuer)

@@ -1,0 +1,131 @@
+// One token request, from the lease of the store to the record in it. In a task of its own.
+extension Heimdallr {
+    /// The store is held from reading to writing, so that no refresh token is spent twice, by whichever process.
+    func fetch(_ id: UInt64, _ planned: TokenLifeCycle.FetchKind) async {
+        defer { ended(id) }
+        guard (try? await gate.acquire()) != nil else { return }
+        defer { gate.release() }
+        var kind = planned
+        var lease: (any TokenStoreLease)?
+        do {
+            lease = try await store.lease(client: name)
+            if look({ $0.storeFault != nil }) { apply { life, _ in life.storeIsBack() } }
+        } catch let error as TokenStoreError where error.kind == .busy {
+            // Another process may be spending our refresh token: to go on could cost the whole grant.
+            await finish(id, .fault(.store(error), retryAfter: nil))
+            return
+        } catch let error as TokenStoreError where error.kind == .unreachable {
+            // The same, for nobody knows. Two that get a token with what is in the configuration harm nobody.
+            apply { life, _ in life.storeIsAway(error) }
+            guard let other = kindWithoutStore() else {
+                await finish(id, .fault(.store(error), retryAfter: nil))
+                return
+            }
+            kind = other
+            apply { life, _ in life.fetching.change(id, to: other) }
+        } catch {
+            // A store that is out of order keeps nobody else out, and the token matters more.
+        }
+        await fetchHoldingStore(id, kind, lease)
+        await lease?.release()
+    }
+
+    private func fetchHoldingStore(
+        _ id: UInt64, _ kind: TokenLifeCycle.FetchKind, _ lease: (any TokenStoreLease)?
+    ) async {
+        if await adoptNewer(id, kind) { return }
+        guard (try? await limiter.acquire()) != nil else { return }
+        var outcome = await ask(id, kind, lease)
+        // The server may have rotated the refresh token already. Whoever asks again gets the answer that was lost, at
+        // servers that allow for it; where others may ask, that is us, at once, before they do.
+        if lease != nil, kind != .grant, outcome?.isAnswerLost == true { outcome = await ask(id, kind, lease) }
+        limiter.release()
+        guard let outcome else { return }
+        // Another process may have got the next refresh token, if the store was taken from us meanwhile.
+        if kind != .grant, case .fault(let fault, _) = outcome, TokenLifeCycle.mayMeanSpent(fault),
+            await adoptNewer(id, kind)
+        {
+            return
+        }
+        await finish(id, outcome)
+    }
+
+    /// - Returns: whether that was it.
+    private func adoptNewer(_ id: UInt64, _ kind: TokenLifeCycle.FetchKind) async -> Bool {
+        switch await whatIsStored(kind) {
+        case .newer(let record): await finish(id, .adopted(record))
+        case .unknown(let error): await finish(id, .fault(.store(error), retryAfter: nil))
+        case .nothingNew: return false
+        }
+        return true
+    }
+
+    /// One token request, and its report.
+    private func ask(
+        _ id: UInt64, _ kind: TokenLifeCycle.FetchKind, _ lease: (any TokenStoreLease)?
+    ) async -> TokenLifeCycle.Outcome? {
+        let (outcome, report) = await request(id, kind, lease)
+        if let report { onTokenRequest?(report) }
+        return outcome
+    }
+
+    private func request(
+        _ id: UInt64, _ kind: TokenLifeCycle.FetchKind, _ lease: (any TokenStoreLease)?
+    ) async -> (TokenLifeCycle.Outcome?, TokenRequestReport?) {
+        // Says that the request is about to go out, so that reading the secrets counts as part of it.
+        guard apply({ $0.began(id, now: $1) }) else { return (nil, nil) }
+        let prepared: TokenExchange.Prepared
+        do {
+            prepared = try await exchange.prepare(kind)
+        } catch {
+            let outcome = TokenLifeCycle.Outcome.fault(error, retryAfter: nil)
+            return (
+                outcome, report(kind == .grant ? exchange.grant.type : "refresh_token", outcome, since: clock.now())
+            )
+        }
+        let (spent, echoes) = look { ($0.spentRefreshToken, $0.secretsToHide) }
+        if let seed = prepared.seed, seed == spent { return (.seedSpent, nil) }
+        if spends(kind), let lease, await !lease.isHeld() {
+            let error = TokenStoreError("the store gave this client to another process meanwhile", kind: .busy)
+            return (.fault(.store(error), retryAfter: nil), nil)
+        }
+        guard apply({ $0.began(id, seed: prepared.seed, now: $1) }) else { return (nil, nil) }
+        let begin = clock.now()
+        let outcome = await exchange.perform(prepared, hiding: echoes, wallClock: clock.wallClock)
+        return (outcome, report(prepared.grantType, outcome, since: begin))
+    }
+
+    func finish(_ id: UInt64, _ outcome: TokenLifeCycle.Outcome) async {
+        let wallClock = clock.wallClock()
+        let record = apply { $0.answered(id, outcome, now: $1, wallClock: wallClock, random: clock.random) }
+        guard let record else { return }
+        let fault: String?
+        switch await save(record) {
+        case .done: fault = nil
+        case .failed(let reason): fault = reason
+        case .superseded(let later): return takeUp(later)
+        }
+        apply { $0.saved(id, record, fault: fault, now: $1, random: clock.random) }
+    }
+
+    func report(
+        _ grantType: String, _ outcome: TokenLifeCycle.Outcome, since begin: ContinuousClock.Instant
+    ) -> TokenRequestReport {
+        let now = clock.now()
+        let policy = look { $0.settings.policy }
+        return TokenRequestReport(
+            client: name, grantType: grantType,
+            result: TokenRequestReport.Result(outcome, by: policy, askedAt: begin, now: now),
+            duration: begin.duration(to: now))
+    }
+}
+
+extension TokenLifeCycle.Outcome {
+    /// The request was sent, most likely, and its answer did not come.
+    fileprivate var isAnswerLost: Bool {
+        switch self {
+        case .fault(.network(.cut), _), .fault(.network(.timeout), _): true
+        default: false
+        }
+    }
+}

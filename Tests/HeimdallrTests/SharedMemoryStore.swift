@@ -1,0 +1,99 @@
+import Heimdallr
+import Synchronization
+
+/// A store that several clients of one name share, as processes on several machines would: leases, news, and what a network
+/// does to them.
+final class SharedMemoryStore: OAuthAccessTokenStore {
+    struct State {
+        var records: [String: TokenRecord] = [:]
+        var holders: [String: Int] = [:]
+        var nextLease = 1
+        var isAway = false
+        var watchers: [(client: String, stream: AsyncStream<Void>.Continuation)] = []
+        var loads = 0
+    }
+
+    let state = Mutex(State())
+
+    static let away = TokenStoreError("the store can't be reached", kind: .unreachable)
+
+    var isAway: Bool {
+        get { state.withLock { $0.isAway } }
+        set {
+            state.withLock { $0.isAway = newValue }
+            guard !newValue else { return }
+            for client in Set(state.withLock({ $0.watchers.map(\.client) })) { tell(client) }
+        }
+    }
+
+    func record(_ client: String = "billing") -> TokenRecord? { state.withLock { $0.records[client] } }
+
+    /// What another process does.
+    func put(_ record: TokenRecord?, _ client: String = "billing", tells: Bool = true) {
+        state.withLock { $0.records[client] = record }
+        if tells { tell(client) }
+    }
+
+    /// Takes the lease from whoever has it.
+    func takeLease(_ client: String = "billing") { state.withLock { $0.holders[client] = nil } }
+
+    func load(client: String) throws -> TokenRecord? {
+        try state.withLock { state in
+            state.loads += 1
+            if state.isAway { throw Self.away }
+            return state.records[client]
+        }
+    }
+
+    func save(_ record: TokenRecord, client: String) throws {
+        try state.withLock { state in
+            if state.isAway { throw Self.away }
+            guard state.records[client].map({ $0.revision < record.revision }) ?? true else {
+                throw TokenStoreError("another process has saved a later record", kind: .superseded)
+            }
+            state.records[client] = record
+        }
+        tell(client)
+    }
+
+    func remove(client: String) throws {
+        try state.withLock { state in
+            if state.isAway { throw Self.away }
+            state.records[client] = nil
+        }
+        tell(client)
+    }
+
+    func lease(client: String) async throws -> (any TokenStoreLease)? {
+        let number = try state.withLock { state -> Int in
+            if state.isAway { throw Self.away }
+            guard state.holders[client] == nil else { throw TokenStoreError("another process has it", kind: .busy) }
+            state.nextLease += 1
+            state.holders[client] = state.nextLease
+            return state.nextLease
+        }
+        return Lease(store: self, client: client, number: number)
+    }
+
+    func changes(client: String) -> AsyncStream<Void>? {
+        let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        state.withLock { $0.watchers.append((client, continuation)) }
+        return stream
+    }
+
+    private func tell(_ client: String) {
+        for watcher in state.withLock({ $0.watchers }) where watcher.client == client { watcher.stream.yield() }
+    }
+
+    private struct Lease: TokenStoreLease {
+        let store: SharedMemoryStore
+        let client: String
+        let number: Int
+
+        func isHeld() -> Bool { store.state.withLock { $0.holders[client] == number } }
+
+        func release() {
+            store.state.withLock { if $0.holders[client] == number { $0.holders[client] = nil } }
+        }
+    }
+}
