@@ -119,9 +119,8 @@ let package = Package(
         .testTarget(
             name: "AdministrationTests",
             dependencies: [
-                "Administration", "HTML", "HTTPMessage", "HTTPServer", "Heimdallr", "HeimdallrProxy", "Reactor",
-                "Reports",
-                "TestSupport", "WireText",
+                "Administration", "Cryptography", "HTML", "HTTPMessage", "HTTPServer", "Heimdallr", "HeimdallrCurl",
+                "HeimdallrProxy", "Reactor", "Reports", "TestSupport", "WireText",
             ],
             swiftSettings: strict),
         .testTarget(name: "PlaygroundTests", dependencies: ["Playground"], swiftSettings: strict),

@@ -8,7 +8,7 @@ final class AdminModel: Sendable {
     var sources: AdministrationSources { state.withLock { $0 } }
     let tokens: TokenMetrics
     let feed = EventFeed()
-    let logins = PendingLogins()
+    let logins: PendingLogins
     let addresses: LoginAddresses
     private let begin = ContinuousClock.now
     private let draining = Atomic(false)
@@ -17,9 +17,11 @@ final class AdminModel: Sendable {
 
     init(
         sources: AdministrationSources, tokens: TokenMetrics,
-        addresses: LoginAddresses = LoginAddresses(host: "127.0.0.1", admission: Admission(hosts: []))
+        addresses: LoginAddresses = LoginAddresses(host: "127.0.0.1", admission: Admission(hosts: [])),
+        pendingLogins: (any PendingLoginStore)? = nil
     ) {
         state = Mutex(sources)
+        logins = PendingLogins(shared: pendingLogins)
         self.addresses = addresses
         self.tokens = tokens
     }

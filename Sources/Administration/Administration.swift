@@ -44,7 +44,8 @@ public final class Administration: Sendable {
         let path = try socketPath(settings, logger)
         let admission = Admission(hosts: settings.hosts)
         let addresses = LoginAddresses(host: settings.host, admission: admission)
-        let model = AdminModel(sources: sources, tokens: tokens, addresses: addresses)
+        let model = AdminModel(
+            sources: sources, tokens: tokens, addresses: addresses, pendingLogins: settings.pendingLogins)
         let forms: FormTokens
         do { forms = try FormTokens() } catch {
             throw .listen(address: settings.shown, reason: "the machine gives no random numbers")

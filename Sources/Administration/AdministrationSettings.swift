@@ -17,6 +17,8 @@ public struct AdministrationSettings: Sendable {
     public var token: (any SecretProvider)?
     /// `$XDG_RUNTIME_DIR`.
     public var runtimeDirectory: String?
+    /// Where the proxies of a fleet find each other's logins; `nil`: a login ends where it began.
+    public var pendingLogins: (any PendingLoginStore)?
 
     public init(host: String, port: UInt16) {
         self.host = host

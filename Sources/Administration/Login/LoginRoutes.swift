@@ -10,7 +10,7 @@ struct LoginRoutes: Sendable {
     /// To be added last: callbacks may have any path that no other route has.
     func add(to router: inout AdminRouter) {
         router.on("GET", "/login/{client}", .page) { request, context in await begin(request, context) }
-        router.on("GET", "/login/{client}/{ticket}", .page) { _, context in device(context) }
+        router.on("GET", "/login/{client}/{ticket}", .page) { _, context in await device(context) }
         addCallbacks(to: &router)
     }
 
@@ -166,7 +166,7 @@ struct LoginRoutes: Sendable {
         }
         let taken: PendingLogins.Taken
         do throws(PendingLogins.Refusal) {
-            taken = try model.logins.take(state: Self.state(in: told), cookies: request.cookies)
+            taken = try await take(state: Self.state(in: told), cookies: request.cookies)
         } catch {
             if error == .unknown, let denial = await denial(told.dropFirst(), request) { return denial }
             if error == .unknown,
@@ -190,6 +190,21 @@ struct LoginRoutes: Sendable {
                 LoginPage.status(of: error), "Not signed in", LoginPage.sentence(error, model.signIn(of: name)),
                 "Nothing was stored.",
                 again: "/login/\(name)", isCallback: true)
+        }
+    }
+
+    /// The attempt, which may have begun at another proxy of a fleet.
+    private func take(
+        state: String, cookies: [String: String]
+    ) async throws(PendingLogins.Refusal) -> PendingLogins.Taken {
+        do throws(PendingLogins.Refusal) {
+            return try model.logins.take(state: state, cookies: cookies)
+        } catch {
+            guard error == .unknown,
+                let taken = await model.logins.takeShared(
+                    state: state, cookies: cookies, clients: model.sources.clients.map(\.heimdallr))
+            else { throw error }
+            return taken
         }
     }
 
@@ -217,9 +232,10 @@ struct LoginRoutes: Sendable {
 
     // MARK: On another device
 
-    private func device(_ context: AdminContext) -> ServerResponse {
+    private func device(_ context: AdminContext) async -> ServerResponse {
         guard let client = model.client(context), let id = context.parameters["ticket"],
-            let ticket = model.logins.ticket(id), ticket.client == client.heimdallr.name, let login = ticket.device
+            let ticket = await deviceTicket(id, client.heimdallr), ticket.client == client.heimdallr.name,
+            let login = ticket.device
         else {
             return LoginPage.failure(
                 404, "This sign-in is over", "It was finished or cancelled, or took too long.",
@@ -235,5 +251,10 @@ struct LoginRoutes: Sendable {
                 again: "/login/\(name)")
         case .waiting: return .page(200, DevicePage(client: name, login: login).html)
         }
+    }
+
+    private func deviceTicket(_ id: String, _ client: Heimdallr) async -> PendingLogins.Ticket? {
+        if let ticket = model.logins.ticket(id) { return ticket }
+        return await model.logins.resumeShared(id, client)
     }
 }

@@ -3,11 +3,13 @@ import Heimdallr
 import Synchronization
 
 /// Logins under way: attempts at browsers by their `state`, and tickets by which the one who began a login asks how it went.
-/// Both tables are bounded, and nothing stays longer than ten minutes, or as long as a device code lives. Any thread.
+/// Both tables are bounded, and nothing stays longer than ten minutes, or as long as a device code lives. Where the proxies
+/// of a fleet share a store, one can end what another has begun. Any thread.
 final class PendingLogins: Sendable {
     /// More at once push the oldest out.
     static let capacity = 64
     static let lifetime = Duration.seconds(600)
+    private static let cookiePrefix = "heimdallr-login-"
 
     /// Who may bring the answer of an attempt.
     private enum Holder {
@@ -86,6 +88,11 @@ final class PendingLogins: Sendable {
 
     private let state = Mutex(State())
     private let clock = ContinuousClock()
+    /// `nil`: no other process can end a login of ours.
+    private let shared: (any PendingLoginStore)?
+
+    /// - Parameter shared: keeps logins where the other proxies of a fleet find them.
+    init(shared: (any PendingLoginStore)? = nil) { self.shared = shared }
 
     // MARK: At a browser
 
@@ -97,11 +104,39 @@ final class PendingLogins: Sendable {
         let cookie: Cookie
         do throws(CryptographyError) {
             cookie = Cookie(
-                name: "heimdallr-login-" + (try RandomBytes.identifier()), value: Secret(try RandomBytes.identifier()))
+                name: Self.cookiePrefix + (try RandomBytes.identifier()), value: Secret(try RandomBytes.identifier()))
         } catch { throw .noRandomness }
         let attempt = try await client.beginLogin(redirectURI: redirectURI)
         keep(attempt, client, .browser(cookie), ticket: ticket)
+        await share(
+            PortableLogin(attempt), key: PortableLogin.key(state: attempt.state, cookie: cookie.value),
+            life: Self.lifetime)
         return (attempt.url, cookie)
+    }
+
+    /// The same for an attempt that began at another proxy of the fleet. Only the browser that began it can name it.
+    /// - Parameter clients: this proxy's.
+    func takeShared(
+        state key: String, cookies: [String: String], clients: [Heimdallr]
+    ) async -> Taken? {
+        guard let shared, !key.isEmpty else { return nil }
+        for (name, value) in cookies.filter({ $0.key.hasPrefix(Self.cookiePrefix) }).prefix(Self.capacity) {
+            let cookie = Cookie(name: name, value: Secret(value))
+            guard let place = PortableLogin.key(state: key, cookie: cookie.value),
+                let content = try? await shared.takePending(key: place),
+                let login = PortableLogin(content, until: clock.now + Self.lifetime),
+                case .browser(let attempt) = login.kind, attempt.state == key,
+                let client = clients.first(where: { $0.name == attempt.client })
+            else { continue }
+            return Taken(attempt: attempt, client: client, ticket: nil, cookie: cookie)
+        }
+        return nil
+    }
+
+    /// Where it can't be kept, it can still be ended here.
+    private func share(_ login: PortableLogin, key: String?, life: Duration) async {
+        guard let shared, let key else { return }
+        try? await shared.putPending(login.content, key: key, life: life)
     }
 
     /// Takes the attempt that `state` belongs to out of the table, so that nobody finishes it twice. One that another
@@ -193,6 +228,12 @@ final class PendingLogins: Sendable {
             } catch { return .failure(error) }
         }.value
         if let ticket = taken.ticket { settle(ticket, outcome) }
+        // Its copy is of no use to anybody any more.
+        if let shared, let cookie = taken.cookie,
+            let key = PortableLogin.key(state: taken.attempt.state, cookie: cookie.value)
+        {
+            _ = try? await shared.takePending(key: key)
+        }
         try outcome.get()
         guard let cookie = taken.cookie else { return }
         let now = clock.now
@@ -271,6 +312,36 @@ final class PendingLogins: Sendable {
         var ticket = Ticket(client: client.name, expiresAt: login.expiresAt + .seconds(60))
         ticket.device = login
         let id = try issue(ticket)
+        poll(login, client, id)
+        await share(
+            PortableLogin(login), key: PortableLogin.key(ticket: id), life: clock.now.duration(to: login.expiresAt))
+        return id
+    }
+
+    /// A device login that began at another proxy of the fleet, which may be gone: this one asks the server, too.
+    /// - Parameter id: as it stands in the page's address.
+    func resumeShared(_ id: String, _ client: Heimdallr) async -> Ticket? {
+        guard let shared, let key = PortableLogin.key(ticket: id),
+            let content = try? await shared.takePending(key: key),
+            let login = PortableLogin(content, until: clock.now + Self.lifetime),
+            case .device(let device) = login.kind, device.client == client.name
+        else { return nil }
+        // There may be a third.
+        await share(login, key: key, life: Self.lifetime)
+        var ticket = Ticket(client: client.name, isDoneWithAnyToken: true, expiresAt: device.expiresAt)
+        ticket.device = device
+        let isNew = state.withLock { state in
+            guard state.tickets[id] == nil else { return false }
+            state.tickets.makeRoom(of: Self.capacity, now: clock.now, end: \.expiresAt)
+            state.tickets[id] = ticket
+            return true
+        }
+        if isNew { poll(device, client, id) }
+        return self.ticket(id)
+    }
+
+    /// Asks the server until the login is over.
+    private func poll(_ login: DeviceLogin, _ client: Heimdallr, _ id: String) {
         let work = Task.detached { [weak self] in
             let outcome: Result<Void, LoginError>
             do throws(LoginError) {
@@ -283,7 +354,6 @@ final class PendingLogins: Sendable {
             return state.tickets[id] != nil
         }
         if !isKept { work.cancel() }
-        return id
     }
 
     // MARK: Passes

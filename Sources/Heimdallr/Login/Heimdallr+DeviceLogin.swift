@@ -44,16 +44,22 @@ extension Heimdallr {
     private func pollUntilDone(_ login: DeviceLogin) async throws(LoginError) {
         var polling = DevicePolling(interval: login.interval)
         var pause = login.interval
+        let begins = !hasAccessToken
         while true {
             let due = min(clock.now() + pause, login.expiresAt)
             do { try await clock.sleep(due) } catch { throw .cancelled }
             try checkRunning()
             guard !Task.isCancelled else { throw .cancelled }
+            // Another process asks, too, where the login goes on at several, and it was faster.
+            if begins, hasAdopted { return }
             guard clock.now() < login.expiresAt else { throw .expired }
             guard let next = try await poll(login, &polling) else { return }
             pause = next
         }
     }
+
+    /// A token came in by the store.
+    private var hasAdopted: Bool { hasAccessToken && look { $0.storedGeneration != nil } }
 
     /// One question.
     /// - Returns: how long to wait before the next; `nil` when there is a token, and it is in use.

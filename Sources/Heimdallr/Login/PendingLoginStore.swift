@@ -1,0 +1,49 @@
+import Synchronization
+
+/// Keeps what a login needs at its end from its beginning, for where the two may be in different processes. Nothing in it
+/// can be used twice.
+public protocol PendingLoginStore: Sendable {
+    /// Keeps `content` under `key`, which nobody else may be able to guess, until it is taken or `life` is over.
+    /// - Throws: `TokenStoreError` when it could not be kept.
+    func putPending(_ content: Secret, key: String, life: Duration) async throws
+
+    /// What is kept under `key`, for one caller, once; `nil`: nothing, or it was taken, or its life is over.
+    /// - Throws: `TokenStoreError` when nobody can say.
+    func takePending(key: String) async throws -> Secret?
+}
+
+/// Keeps pending logins in the memory of this process. Safe on any thread.
+public final class PendingLoginMemoryStore: PendingLoginStore {
+    private struct Entry {
+        var content: Secret
+        var end: ContinuousClock.Instant
+    }
+
+    private let entries = Mutex<[String: Entry]>([:])
+    private let clock: HeimdallrClock
+
+    /// The most that is kept; then those that end first make room.
+    static let limit = 1024
+
+    /// An empty store.
+    public init(clock: HeimdallrClock = .system) { self.clock = clock }
+
+    public func putPending(_ content: Secret, key: String, life: Duration) {
+        let now = clock.now()
+        entries.withLock { entries in
+            if entries.count >= Self.limit {
+                entries = entries.filter { $0.value.end > now }
+                if entries.count >= Self.limit, let first = entries.min(by: { $0.value.end < $1.value.end }) {
+                    entries[first.key] = nil
+                }
+            }
+            entries[key] = Entry(content: content, end: now + life)
+        }
+    }
+
+    public func takePending(key: String) -> Secret? {
+        let now = clock.now()
+        guard let entry = entries.withLock({ $0.removeValue(forKey: key) }), entry.end > now else { return nil }
+        return entry.content
+    }
+}

@@ -1,0 +1,99 @@
+internal import Cryptography
+internal import WireText
+
+/// A login that has begun, in a form that another process of the same configuration can end: state, PKCE verifier, nonce
+/// and what the browser has to bring back; or the device code. For a `PendingLoginStore`; prints as `<redacted>`.
+package struct PortableLogin: Sendable, Redacted {
+    package enum Kind: Sendable {
+        case browser(LoginAttempt)
+        case device(DeviceLogin)
+    }
+
+    package let kind: Kind
+
+    package init(_ attempt: LoginAttempt) { kind = .browser(attempt) }
+
+    package init(_ login: DeviceLogin) { kind = .device(login) }
+
+    // MARK: Where it lies
+
+    /// Only the browser that began can name it: it has the cookie, and the server sends it back with the state.
+    package static func key(state: String, cookie: Secret) -> String? { key("browser", state, cookie.revealed) }
+
+    /// - Parameter ticket: stands in the address of the page that shows the code.
+    package static func key(ticket: String) -> String? { key("device", ticket) }
+
+    /// The store learns neither. `nil`: libcrypto has no memory left.
+    private static func key(_ parts: String...) -> String? {
+        (try? Digest.sha256(Array(parts.joined(separator: "\n").utf8))).map { Base64.encode($0, alphabet: .url) }
+    }
+
+    // MARK: As bytes
+
+    package var content: Secret {
+        let members: [JSON.Member] =
+            switch kind {
+            case .browser(let attempt):
+                [
+                    .init("kind", .string("browser")), .init("client", .string(attempt.client)),
+                    .init("url", .string(attempt.url)), .init("state", .string(attempt.state)),
+                    .init("redirect_uri", .string(attempt.redirectURI)),
+                    .init("method", .string(attempt.expectation.method.rawValue)),
+                    .init("issuer", JSON(attempt.expectation.issuer)),
+                    .init("requires_issuer", .bool(attempt.expectation.requiresIssuer)),
+                    .init("verifier", JSON(attempt.expectation.verifier?.revealed)),
+                    .init("nonce", JSON(attempt.expectation.nonce)),
+                    .init("token_endpoint", .string(attempt.expectation.tokenEndpoint)),
+                ]
+            case .device(let login):
+                [
+                    .init("kind", .string("device")), .init("client", .string(login.client)),
+                    .init("user_code", .string(login.userCode)),
+                    .init("verification_uri", .string(login.verificationURI)),
+                    .init("verification_uri_complete", JSON(login.verificationURIComplete)),
+                    .init("interval", .number(Int(login.interval.components.seconds))),
+                    .init("device_code", .string(login.deviceCode.revealed)),
+                ]
+            }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(4096)
+        JSON.object(members).write(.compact) { bytes.append($0) }
+        defer { SecretBytes.wipe(&bytes) }
+        return Secret(bytes)
+    }
+
+    /// - Parameter end: when it expires here. The store has judged by its own clock that it has not.
+    /// - Returns: `nil` for what is no such login.
+    package init?(_ content: Secret, until end: ContinuousClock.Instant) {
+        guard let value = content.withSpan({ try? JSONParser.parse($0) }), let client = value["client"]?.string else {
+            return nil
+        }
+        switch value["kind"]?.string {
+        case "browser":
+            guard let url = value["url"]?.string, let state = value["state"]?.string,
+                let redirectURI = value["redirect_uri"]?.string, let tokenEndpoint = value["token_endpoint"]?.string,
+                let method = value["method"]?.string.flatMap({ LoginMethod(rawValue: $0) })
+            else { return nil }
+            var expectation = LoginAttempt.Expectation(
+                method: method, issuer: value["issuer"]?.string, tokenEndpoint: tokenEndpoint)
+            expectation.requiresIssuer = value["requires_issuer"] != .bool(false)
+            expectation.verifier = value["verifier"]?.string.map { Secret($0) }
+            expectation.nonce = value["nonce"]?.string
+            kind = .browser(
+                LoginAttempt(
+                    client: client, url: url, state: state, redirectURI: redirectURI, expiresAt: end,
+                    expectation: expectation))
+        case "device":
+            guard let userCode = value["user_code"]?.string, let address = value["verification_uri"]?.string,
+                let deviceCode = value["device_code"]?.string, case .number(let text)? = value["interval"],
+                let interval = Int(text)
+            else { return nil }
+            kind = .device(
+                DeviceLogin(
+                    client: client, userCode: userCode, verificationURI: address,
+                    verificationURIComplete: value["verification_uri_complete"]?.string, expiresAt: end,
+                    interval: .seconds(min(max(1, interval), 3600)), deviceCode: Secret(deviceCode)))
+        default: return nil
+        }
+    }
+}

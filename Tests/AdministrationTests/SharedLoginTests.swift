@@ -1,0 +1,107 @@
+import Cryptography
+import Heimdallr
+import HeimdallrCurl
+import TestSupport
+import Testing
+import WireText
+
+@testable import Administration
+
+/// A login that begins at one proxy of a fleet and ends at another: each table here stands for a proxy of its own.
+@Suite("logins that several proxies share")
+struct SharedLoginTests {
+    private let redirectURI = "http://127.0.0.1:8081/callback"
+    private let shared = PendingLoginMemoryStore()
+
+    private func client(_ endpoint: TokenEndpoint, _ grant: InteractiveGrant = InteractiveGrant()) throws -> Heimdallr {
+        var configuration = HeimdallrConfiguration(tokenEndpoint: endpoint.url)
+        configuration.authorizationEndpoint = "http://127.0.0.1:1/authorize"
+        configuration.deviceAuthorizationEndpoint = endpoint.url.replacing("/token", with: "/device")
+        configuration.allowPlaintext = true
+        return try Heimdallr(
+            name: "api", configuration: configuration, credentials: OAuthClientSecretCredentials(identifier: "c"),
+            grant: grant, httpClient: try CurlHTTPClient())
+    }
+
+    private func state(_ url: String) throws -> String {
+        String(try #require(url.firstMatch(of: /[?&]state=([^&]+)/)?.1))
+    }
+
+    @Test func `a browser that comes back to another proxy is signed in there, once, with the same verifier`()
+        async throws
+    {
+        let endpoint = try TokenEndpoint([.token("T1", refreshToken: "R1")])
+        let (one, other) = (PendingLogins(shared: shared), PendingLogins(shared: shared))
+        let there = try client(endpoint)
+        let (url, cookie) = try await one.beginAtBrowser(try client(endpoint), redirectURI: redirectURI, ticket: nil)
+        let state = try state(url)
+        let cookies = [cookie.name: cookie.value.revealed, "other": "x"]
+        #expect(throws: PendingLogins.Refusal.unknown) { try other.take(state: state, cookies: cookies) }
+        let taken = try #require(await other.takeShared(state: state, cookies: cookies, clients: [there]))
+        #expect(taken.client === there)
+        try await other.finish(taken, redirectedTo: "\(redirectURI)?code=THE-CODE&state=\(state)")
+        #expect(there.hasAccessToken)
+        let asked = try #require(endpoint.requests.first)
+        #expect(asked["code"] == "THE-CODE")
+        #expect(asked["redirect_uri"] == redirectURI)
+        let challenge = try #require(url.firstMatch(of: /code_challenge=([^&]+)/)?.1)
+        #expect(try Digest256.base64URL(asked["code_verifier"] ?? "") == String(challenge))
+        #expect(await other.takeShared(state: state, cookies: cookies, clients: [there]) == nil, "once")
+    }
+
+    @Test func `another browser gets nothing, whatever it sends, and leaves the login as it was`() async throws {
+        let endpoint = try TokenEndpoint([.token("T1")])
+        let (one, other) = (PendingLogins(shared: shared), PendingLogins(shared: shared))
+        let there = try client(endpoint)
+        let (url, cookie) = try await one.beginAtBrowser(try client(endpoint), redirectURI: redirectURI, ticket: nil)
+        let state = try state(url)
+        for cookies in [
+            [:], [cookie.name: "AAAAAAAAAAAAAAAAAAAAAA"], ["other": cookie.value.revealed], [cookie.name: ""],
+        ] {
+            #expect(await other.takeShared(state: state, cookies: cookies, clients: [there]) == nil)
+        }
+        let cookies = [cookie.name: cookie.value.revealed]
+        #expect(await other.takeShared(state: state + "x", cookies: cookies, clients: [there]) == nil)
+        #expect(await other.takeShared(state: "", cookies: cookies, clients: [there]) == nil)
+        #expect(await other.takeShared(state: state, cookies: cookies, clients: [there]) != nil)
+    }
+
+    @Test func `what was ended where it began can't be ended elsewhere`() async throws {
+        let endpoint = try TokenEndpoint([.token("T1")])
+        let (one, other) = (PendingLogins(shared: shared), PendingLogins(shared: shared))
+        let here = try client(endpoint)
+        let (url, cookie) = try await one.beginAtBrowser(here, redirectURI: redirectURI, ticket: nil)
+        let state = try state(url)
+        let cookies = [cookie.name: cookie.value.revealed]
+        try await one.finish(
+            try one.take(state: state, cookies: cookies), redirectedTo: "\(redirectURI)?code=x&state=\(state)")
+        #expect(await other.takeShared(state: state, cookies: cookies, clients: [here]) == nil)
+    }
+
+    @Test func `the code for another device is shown and asked about by another proxy when the first is gone`()
+        async throws
+    {
+        let codes = TokenEndpointAnswer.json(
+            #"{"device_code":"D1","user_code":"ABCD","verification_uri":"http://127.0.0.1:1/go","expires_in":60,"interval":1}"#
+        )
+        let endpoint = try TokenEndpoint { request, _ in
+            request.target == "/device"
+                ? codes : request["device_code"] == "D1" ? .token("T1", refreshToken: "R1") : .error("invalid_grant")
+        }
+        let (one, other) = (PendingLogins(shared: shared), PendingLogins(shared: shared))
+        let there = try client(endpoint, InteractiveGrant(.device))
+        let id = try await one.beginDevice(try client(endpoint, InteractiveGrant(.device)))
+        one.close()
+        let ticket = try #require(await other.resumeShared(id, there))
+        #expect(ticket.device?.userCode == "ABCD")
+        try await eventually("a token", within: .seconds(10)) { there.hasAccessToken }
+        try await eventually("its end") { other.ticket(id)?.progress == .done }
+        #expect(await other.resumeShared("made-up", there) == nil)
+    }
+}
+
+private enum Digest256 {
+    static func base64URL(_ text: String) throws -> String {
+        Base64.encode(try Digest.sha256(Array(text.utf8)), alphabet: .url)
+    }
+}
