@@ -12,6 +12,7 @@ final class AdminModel: Sendable {
     let addresses: LoginAddresses
     private let begin = ContinuousClock.now
     private let draining = Atomic(false)
+    private let quitting = Atomic(false)
     private let statusRendering = SharedRendering<StatusTexts>()
     private let metricsRendering = SharedRendering<String>()
 
@@ -30,6 +31,12 @@ final class AdminModel: Sendable {
     func replace(_ sources: AdministrationSources) { state.withLock { $0 = sources } }
 
     func beginDraining() { draining.store(true, ordering: .relaxed) }
+
+    /// Asks the proxy to stop, as SIGTERM does; only once, for the second signal ends what is under way.
+    func quit() {
+        guard !draining.load(ordering: .relaxed), !quitting.exchange(true, ordering: .relaxed) else { return }
+        sources.quit?()
+    }
 
     /// Whether the proxy's loops turn: a loop that hangs serves nobody, and only a new process helps.
     func isAlive(within limit: Duration = .seconds(3)) async -> Bool {

@@ -104,6 +104,8 @@ public struct AdministrationSources: Sendable {
     public var reload: @Sendable () async -> ReloadAnswer = {
         ReloadAnswer(isGood: false, text: "The proxy has only just started: try again.\n")
     }
+    /// Has the proxy stop, for `POST /quitquitquit`; `nil`: there is no such path.
+    public var quit: (@Sendable () -> Void)?
     /// How often things were read again.
     public var reloads = ReloadCounts()
 

@@ -7,6 +7,7 @@ enum CommandRoutes {
         var router = AdminRouter(door: nil)
         PageRoutes.addProbes(to: &router, model)
         PageRoutes.addReading(to: &router, model)
+        PageRoutes.addQuitting(to: &router, model)
         router.on("GET", "/token/{client}", .data) { _, context in await token(model, context) }
         router.on("POST", "/logout/{client}", .data) { request, context in
             await logout(model, context, isLocal: request.asksFor("local"))

@@ -8,6 +8,7 @@ enum PageRoutes {
         var router = AdminRouter(door: door)
         addProbes(to: &router, model)
         addReading(to: &router, model)
+        addQuitting(to: &router, model)
         OverviewRoutes(model: model, forms: door.gate.forms).add(to: &router)
         addAssets(to: &router, door.gate)
         LoginRoutes(model: model, logger: logger).add(to: &router)
@@ -39,6 +40,15 @@ enum PageRoutes {
             return response.marked(bad: status.isUnwell)
         }
         router.on("GET", "/events", .data) { _, _ in events(model) }
+    }
+
+    /// For who can't send a signal: the program of a job, in a container of its own.
+    static func addQuitting(to router: inout AdminRouter, _ model: AdminModel) {
+        guard model.sources.quit != nil else { return }
+        router.on("POST", "/quitquitquit", .data) { _, _ in
+            model.quit()
+            return .plain(200, "stopping\n")
+        }
     }
 
     /// What every page loads, and the form that asks for the token.

@@ -45,6 +45,7 @@ private struct EnvironmentForm {
         ("HEIMDALLR_CA_FILE", "tls.ca_file"),
         ("HEIMDALLR_ADMIN_LISTEN", "admin.listen"),
         ("HEIMDALLR_ADMIN_SOCKET", "admin.socket"),
+        ("HEIMDALLR_ADMIN_QUITQUITQUIT", "admin.quitquitquit"),
         ("HEIMDALLR_LOG_LEVEL", "log.level"),
         ("HEIMDALLR_LOG_FORMAT", "log.format"),
     ]

@@ -40,6 +40,22 @@ extension Configuration {
         return settings
     }
 
+    /// Where the proxy with this configuration listens to programs, for a program that looks whether it does: nothing
+    /// else is checked.
+    ///
+    /// - Throws: when the file can't be read, or `proxy.listen` is not right.
+    public static func proxyListeners(
+        file: String, environment: [String: String]
+    ) throws(ConfigurationError) -> [ListenAddress] {
+        let diagnostics = Diagnostics(file: file, environment: environment)
+        guard let root = try YAMLDocument.parse(text(of: file), diagnostics), case .mapping(let entries) = root.content
+        else { throw ConfigurationError(problems: diagnostics.problems) }
+        let found = Section(entries, path: "", pattern: "", at: .whole, diagnostics).section("proxy")?
+            .listeners("listen")
+        guard !diagnostics.hasErrors else { throw ConfigurationError(problems: diagnostics.problems) }
+        return (found ?? Listener.defaults).map(\.address)
+    }
+
     /// Whether the file says `playground: true` in a line of its own: a look ahead, so that the playground can be
     /// started before the file is read and its ports put into the environment. False when the file can't be read;
     /// `load` says why.

@@ -77,6 +77,7 @@ extension Section {
             kind: .administration(hasToken: has("token")))
         settings.hosts = list("hosts", Grammar.host) ?? []
         settings.token = secret("token")
+        read("quitquitquit", into: &settings.quits, Grammar.boolean)
         return (settings, listener)
     }
 

@@ -8,5 +8,7 @@ public struct AdminSettings: Sendable, Equatable {
     /// Further hosts that the admin port answers to.
     public var hosts: [Authority.Host] = []
     public var token: SecretSource?
+    /// Whether `POST /quitquitquit` ends the proxy.
+    public var quits = false
     public init() {}
 }

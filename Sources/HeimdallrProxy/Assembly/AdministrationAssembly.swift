@@ -15,12 +15,16 @@ struct AdministrationAssembly {
     private let secrets: SecretShelf
     private let reloads: ReloadCounts
     private let reload: @Sendable () async -> ReloadAnswer
+    private let quit: @Sendable () -> Void
 
-    /// - Parameter reload: reads the configuration again.
+    /// - Parameters:
+    ///   - reload: reads the configuration again.
+    ///   - quit: has the proxy stop.
     init(
         _ configuration: Configuration, clients: [KeptClient], server: ProxyServer, failures: UpstreamFailures,
         secrets: SecretShelf,
-        reloads: ReloadCounts, reload: @escaping @Sendable () async -> ReloadAnswer
+        reloads: ReloadCounts, reload: @escaping @Sendable () async -> ReloadAnswer,
+        quit: @escaping @Sendable () -> Void
     ) {
         self.configuration = configuration
         self.clients = clients
@@ -29,6 +33,7 @@ struct AdministrationAssembly {
         self.secrets = secrets
         self.reloads = reloads
         self.reload = reload
+        self.quit = quit
     }
 
     /// `nil` where nobody would read them.
@@ -75,6 +80,7 @@ struct AdministrationAssembly {
         sources.refusal = { client, error, signIn in TokenRefusal(error, client: client, signIn: signIn) }
         sources.reloads = reloads
         sources.reload = reload
+        sources.quit = configuration.admin?.quits == true ? quit : nil
         sources.users = configuration.proxy.users.keys.sorted()
         sources.rules = UpstreamExamples(configuration, addresses: server.addresses.map { $0.description }).rules
         return sources

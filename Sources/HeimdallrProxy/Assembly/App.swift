@@ -12,6 +12,8 @@ struct App {
     let configuration: Configuration
     let logger: Logger
     let logWriter: LogWriter
+    /// Has it stop, as SIGTERM does.
+    var quit: @Sendable () -> Void = {}
 
     /// Starts everything: the clients' tokens are asked for, the listeners accept.
     /// - Parameter read: reads the configuration again, when that is asked for.
@@ -46,7 +48,7 @@ struct App {
         let door = ReloadDoor()
         let assembly = AdministrationAssembly(
             configuration, clients: clients, server: server, failures: watch.failures, secrets: secrets,
-            reloads: reloads, reload: { await door.reload() })
+            reloads: reloads, reload: { await door.reload() }, quit: quit)
         let administration: Administration?
         do {
             administration = try await assembly.start(tokens: tokens, logger: logger)
@@ -84,7 +86,7 @@ struct App {
             server: server, loops: loops, administration: administration, watch: watch, files: files, store: store,
             tokens: tokens, reloads: reloads, logger: logger, read: read, configuration: configuration,
             clients: clients,
-            door: door)
+            door: door, quit: quit)
         door.set(running)
         return running
     }

@@ -141,7 +141,7 @@ extension RunningApp {
         administration?.change(
             to: AdministrationAssembly(
                 next, clients: clients, server: server, failures: watch.failures, secrets: secrets, reloads: reloads,
-                reload: { [door] in await door.reload() }
+                reload: { [door] in await door.reload() }, quit: quit
             ).sources)
         for client in made { watch.add(client) }
         await withDiscardingTaskGroup { group in

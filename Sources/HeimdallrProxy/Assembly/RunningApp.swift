@@ -30,13 +30,14 @@ final class RunningApp: Sendable {
     let read: @Sendable () throws(ConfigurationError) -> ReadConfiguration
     let door: ReloadDoor
     let loops: [EventLoop]
+    let quit: @Sendable () -> Void
     let current: Mutex<Current>
 
     init(
         server: ProxyServer, loops: [EventLoop], administration: Administration?, watch: Watch, files: FreshFiles,
         store: any OAuthAccessTokenStore, tokens: TokenMetrics?, reloads: ReloadCounts, logger: Logger,
         read: @escaping @Sendable () throws(ConfigurationError) -> ReadConfiguration, configuration: Configuration,
-        clients: [KeptClient], door: ReloadDoor
+        clients: [KeptClient], door: ReloadDoor, quit: @escaping @Sendable () -> Void
     ) {
         self.server = server
         self.loops = loops
@@ -49,6 +50,7 @@ final class RunningApp: Sendable {
         self.logger = logger
         self.read = read
         self.door = door
+        self.quit = quit
         current = Mutex(Current(configuration: configuration, clients: clients))
     }
 

@@ -122,9 +122,8 @@ struct AdminClient {
     }
 
     let path: String
-
-    /// A token request may take this long, and a logout two of them.
-    private static let timeout = 120
+    /// In seconds. A token request may take this long, and a logout two of them.
+    var timeout = 120
     private static let maxAnswer = 16 << 20
 
     /// One request on a connection of its own. Blocks.
@@ -133,7 +132,7 @@ struct AdminClient {
     ) throws(Failure) -> Answer {
         let connection: SocketConnection
         do throws(SystemCallError) {
-            connection = try SocketConnection(path: path, timeout: Self.timeout)
+            connection = try SocketConnection(path: path, timeout: timeout)
         } catch {
             throw error.isNobodyThere ? .nobodyThere : .other(error.sentence)
         }
@@ -146,8 +145,8 @@ struct AdminClient {
         guard connection.send(Array((head + "Connection: close\r\n\r\n").utf8) + body) else {
             throw .other("it closed the connection")
         }
-        guard let bytes = connection.receiveAll(limit: Self.maxAnswer) else {
-            throw .other("it did not answer in \(Self.timeout) s")
+        guard let bytes = connection.receiveAll(limit: Self.maxAnswer, within: .seconds(timeout)) else {
+            throw .other("it did not answer in \(timeout) s")
         }
         guard let answer = Self.parse(bytes) else {
             throw .other(

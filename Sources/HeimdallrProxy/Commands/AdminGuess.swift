@@ -5,18 +5,28 @@ import FileSystem
 /// `listen:` after a line that begins with `admin:`, be it in braces or in lines of its own.
 enum AdminGuess {
     static func sockets(file: String, environment: [String: String]) -> [String] {
-        guard let bytes = try? FileSystem.read(file, limit: 1 << 20) else { return [] }
-        let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
-        guard let begin = lines.firstIndex(where: { $0.hasPrefix("admin:") }) else { return [] }
-        let end = lines[(begin + 1)...].firstIndex { line in line.first.map { $0 != " " && $0 != "#" } ?? false }
-        let section = lines[begin..<(end ?? lines.endIndex)].joined(separator: "\n")
+        guard let section = section(file) else { return [] }
         if let path = value(of: "socket", in: section) {
             guard !path.hasPrefix("/") else { return [path] }
             let folder = file.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
             return [folder.isEmpty ? path : "\(folder)/\(path)"]
         }
-        let port = value(of: "listen", in: section)?.split(separator: ":").last.flatMap { UInt16($0) } ?? 8081
-        return AdminSocket.candidates(port: port, runtimeDirectory: environment["XDG_RUNTIME_DIR"])
+        return AdminSocket.candidates(port: port(section), runtimeDirectory: environment["XDG_RUNTIME_DIR"])
+    }
+
+    /// Of the admin port; `nil`: there is no such section.
+    static func port(file: String) -> UInt16? { section(file).map(port) }
+
+    private static func port(_ section: String) -> UInt16 {
+        value(of: "listen", in: section)?.split(separator: ":").last.flatMap { UInt16($0) } ?? 8081
+    }
+
+    private static func section(_ file: String) -> String? {
+        guard let bytes = try? FileSystem.read(file, limit: 1 << 20) else { return nil }
+        let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+        guard let begin = lines.firstIndex(where: { $0.hasPrefix("admin:") }) else { return nil }
+        let end = lines[(begin + 1)...].firstIndex { line in line.first.map { $0 != " " && $0 != "#" } ?? false }
+        return lines[begin..<(end ?? lines.endIndex)].joined(separator: "\n")
     }
 
     private static func value(of key: String, in section: String) -> String? {

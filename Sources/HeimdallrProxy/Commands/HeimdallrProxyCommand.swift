@@ -25,7 +25,8 @@ struct HeimdallrProxyCommand: ParsableCommand {
             """,
         version: "heimdallr-proxy \(Version.number)",
         subcommands: [
-            ServeCommand.self, CheckCommand.self, StatusCommand.self, ReloadCommand.self, LoginCommand.self,
+            ServeCommand.self, CheckCommand.self, StatusCommand.self, HealthCommand.self, ReloadCommand.self,
+            LoginCommand.self,
             LogoutCommand.self,
             TokenCommand.self, WhyCommand.self, ExecCommand.self, DemoCommand.self, KeygenCommand.self,
         ],
@@ -49,7 +50,8 @@ extension HeimdallrProxyCommand {
     private static let otherNames = [
         "run": "serve", "start": "serve", "up": "serve", "daemon": "serve", "validate": "check", "verify": "check",
         "test": "check", "lint": "check", "config": "check", "info": "status", "state": "status", "ps": "status",
-        "health": "status", "refresh": "reload", "reread": "reload", "hup": "reload",
+        "healthcheck": "health", "probe": "health", "ready": "health", "ping": "health", "refresh": "reload",
+        "reread": "reload", "hup": "reload",
         "signin": "login", "auth": "login", "authorize": "login", "signout": "logout", "revoke": "logout",
         "explain": "why", "route": "why", "env": "exec", "with": "exec", "genkey": "keygen", "key": "keygen",
         "version": "--version", "try": "check --try",

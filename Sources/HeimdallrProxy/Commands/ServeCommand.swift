@@ -31,7 +31,7 @@ struct ServeCommand: AsyncParsableCommand {
         defer { signals.end() }
 
         do {
-            let app = App(configuration: settings, logger: log.logger, logWriter: log.writer)
+            let app = App(configuration: settings, logger: log.logger, logWriter: log.writer, quit: signals.stop)
             try await app.run(
                 until: signals.stops, reloading: signals.reloads,
                 reading: { [environment] () throws(ConfigurationError) in

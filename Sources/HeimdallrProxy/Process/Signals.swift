@@ -61,6 +61,9 @@ final class Signals {
         for number in Self.stopping { SignalPipe.catchSignal(number) }
     }
 
+    /// Does what SIGTERM does.
+    var stop: @Sendable () -> Void { { [stopped] in stopped.yield() } }
+
     /// Hears no more.
     func end() {
         source.cancel()

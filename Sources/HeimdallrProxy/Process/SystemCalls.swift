@@ -183,9 +183,51 @@ struct SocketConnection: ~Copyable {
         guard connected == 0 else { throw SystemCallError(number: errno) }
     }
 
+    /// - Parameters:
+    ///   - host: a numeric address or a name; one that stands for all addresses of the machine is loopback here.
+    ///   - timeout: for connecting, and for each read and write, in whole seconds.
+    /// - Throws: the `errno` of socket(2) or connect(2); `EHOSTUNREACH` where there is no such name.
+    init(host: String, port: UInt16, timeout: Int) throws(SystemCallError) {
+        let local = ["0.0.0.0": "127.0.0.1", "::": "::1"][host] ?? host
+        var hints = unsafe addrinfo()
+        unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        unsafe hints.ai_flags = AI_NUMERICSERV
+        var list: UnsafeMutablePointer<addrinfo>?
+        guard unsafe getaddrinfo(local, "\(port)", &hints, &list) == 0 else {
+            throw SystemCallError(number: EHOSTUNREACH)
+        }
+        defer { unsafe freeaddrinfo(list) }
+        var fault = EHOSTUNREACH
+        var next = unsafe list
+        while let entry = unsafe next {
+            let info = unsafe entry.pointee
+            unsafe next = info.ai_next
+            let number = unsafe socket(info.ai_family, info.ai_socktype | Int32(SOCK_CLOEXEC.rawValue), 0)
+            guard number >= 0 else {
+                fault = errno
+                continue
+            }
+            var limit = timeval(tv_sec: timeout, tv_usec: 0)
+            let size = socklen_t(MemoryLayout<timeval>.size)
+            _ = unsafe setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &limit, size)
+            _ = unsafe setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &limit, size)
+            if unsafe connect(number, info.ai_addr, info.ai_addrlen) == 0 {
+                descriptor = number
+                return
+            }
+            // connect(2) says EINPROGRESS when SO_SNDTIMEO has passed.
+            fault = errno == EINPROGRESS ? ETIMEDOUT : errno
+            close(number)
+        }
+        throw SystemCallError(number: fault)
+    }
+
     deinit {
         if descriptor >= 0 { close(descriptor) }
     }
+
+    /// Nothing more is sent: shutdown(2).
+    borrowing func endSending() { _ = shutdown(descriptor, Int32(SHUT_WR)) }
 
     /// The user who listens, as the kernel saw it when it began to: SO_PEERCRED of unix(7).
     borrowing func peer() -> UInt32? {
@@ -200,8 +242,11 @@ struct SocketConnection: ~Copyable {
     borrowing func send(_ bytes: [UInt8]) -> Bool { OutputDescriptor(number: descriptor).write(bytes) }
 
     /// All that comes until the other side closes, or until there is more than `limit`. recv(2).
-    /// - Returns: `nil` when nothing came in time.
-    borrowing func receiveAll(limit: Int) -> [UInt8]? { InputDescriptor(number: descriptor).readAll(limit: limit) }
+    /// - Parameter time: for all of it, looked at whenever something has come.
+    /// - Returns: `nil` when it did not come in time.
+    borrowing func receiveAll(limit: Int, within time: Duration) -> [UInt8]? {
+        InputDescriptor(number: descriptor).readAll(limit: limit, until: .now + time)
+    }
 }
 
 struct SystemCallError: Error {
@@ -217,7 +262,7 @@ struct SystemCallError: Error {
 private struct InputDescriptor {
     let number: Int32
 
-    func readAll(limit: Int) -> [UInt8]? {
+    func readAll(limit: Int, until end: ContinuousClock.Instant? = nil) -> [UInt8]? {
         var received: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 16 * 1024)
         while received.count < limit {
@@ -226,6 +271,7 @@ private struct InputDescriptor {
             }
             if count > 0 {
                 received += chunk[..<count]
+                if let end, end < .now { return nil }
             } else if count == 0 {
                 return received
             } else if errno != EINTR {

@@ -1,0 +1,100 @@
+import ArgumentParser
+import Configuration
+
+/// Says whether the running proxy is well, for `HEALTHCHECK` of an image and for probes that run a command.
+struct HealthCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "health",
+        abstract: "Say whether the running proxy is ready, by the exit code: 0 or 1.",
+        discussion: """
+            For HEALTHCHECK of a container image, and for probes that run a command. Asks the admin port of the \
+            configuration, or else its socket, and prints one line. The proxy's configuration is found as by serve; the \
+            secrets in it are not read.
+
+            Without an admin section it says whether the proxy accepts connections and its loop turns; with --ready or \
+            --strict it fails then, since nobody can be asked.
+            """)
+
+    @OptionGroup var admin: AdminOptions
+
+    @Flag(exclusivity: .exclusive, help: "What to ask; --ready is the default.")
+    var question: Question?
+
+    @Option(help: ArgumentHelp("How long to wait, 1 to 60.", valueName: "seconds"))
+    var timeout = 4
+
+    /// What the proxy is asked.
+    enum Question: EnumerableFlag {
+        case live, ready, strict
+
+        static func help(for value: Question) -> ArgumentHelp? {
+            switch value {
+            case .live: "Whether its loops turn."
+            case .ready: "Also whether each client that needs nobody to sign in has had its first answer."
+            case .strict: "Also whether nothing is degraded: each client has a token, the store can be written."
+            }
+        }
+
+        var target: String {
+            switch self {
+            case .live: "/livez"
+            case .ready: "/readyz"
+            case .strict: "/readyz?strict"
+            }
+        }
+    }
+
+    func validate() throws {
+        guard (1...60).contains(timeout) else { throw ValidationError("--timeout takes 1 to 60 seconds") }
+    }
+
+    func run() throws {
+        let outcome = outcome()
+        (outcome.isGood ? OutputDescriptor.standardOutput : .standardError).write(outcome.line + "\n")
+        if !outcome.isGood { throw ExitStatus.failure.error }
+    }
+
+    private func outcome() -> HealthOutcome {
+        let probe = HealthProbe(timeout: timeout)
+        if let socket = admin.socket { return probe.ask([.socket(socket)], (question ?? .ready).target) }
+        let environment = ProcessEnvironment.all
+        let source: ConfigurationSource
+        do {
+            source = try ConfigurationSource.choose(named: admin.options.config, environment: environment)
+        } catch {
+            return .bad(
+                "no configuration says where the proxy is: give --config PATH or --socket PATH, or set HEIMDALLR_UPSTREAM"
+            )
+        }
+        switch HealthPlaces(source, environment: environment) {
+        case .unknown(let reason): return .bad(reason)
+        case .administration(let places): return probe.ask(places, (question ?? .ready).target)
+        case .listeners(let addresses):
+            guard question == nil || question == .live else {
+                return .bad("the configuration has no admin section, so nobody can be asked; write admin: {} into it")
+            }
+            return probe.knock(at: addresses)
+        }
+    }
+}
+
+/// What came of it: one line.
+struct HealthOutcome: Equatable {
+    var isGood: Bool
+    var line: String
+
+    static func good(_ text: String) -> HealthOutcome { .init(isGood: true, line: oneLine(text)) }
+    static func bad(_ text: String) -> HealthOutcome { .init(isGood: false, line: oneLine(text)) }
+
+    private static let limit = 400
+
+    /// What others send is shown printable and short.
+    private static func oneLine(_ text: String) -> String {
+        let line = text.split(separator: "\n").joined(separator: "; ")
+        var shown = ""
+        for scalar in line.unicodeScalars.prefix(limit) {
+            shown.unicodeScalars.append(scalar.properties.generalCategory == .control ? "?" : scalar)
+        }
+        return shown.isEmpty ? "the answer is empty" : shown
+    }
+}

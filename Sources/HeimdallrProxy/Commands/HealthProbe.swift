@@ -1,0 +1,96 @@
+import Configuration
+
+/// Asks a running proxy how it is, within a time that a probe has. Blocks.
+struct HealthProbe {
+    /// For all of one question to one place, in seconds.
+    let timeout: Int
+
+    private static let maxAnswer = 64 * 1024
+
+    /// The first place that answers decides.
+    func ask(_ places: [HealthPlaces.Place], _ target: String) -> HealthOutcome {
+        var reasons: [String] = []
+        for place in places {
+            switch send(target, to: place) {
+            case .answer(200, let text): return .good(text)
+            case .answer(503, let text): return .bad(text)
+            case .answer(let status, _): reasons.append("\(place) answers \(status): is it the proxy's admin port?")
+            case .nothing(let reason): reasons.append("\(place): \(reason)")
+            }
+        }
+        return .bad(reasons.isEmpty ? "there is nobody to ask: give --socket PATH" : reasons.joined(separator: "; "))
+    }
+
+    /// Whether somebody serves there: a connection is made, our side is ended, and a proxy whose loop turns ends its own. That
+    /// is no request, so nothing is logged or counted.
+    func knock(at addresses: [ListenAddress]) -> HealthOutcome {
+        var reasons: [String] = []
+        for address in addresses {
+            do throws(SystemCallError) {
+                let connection: SocketConnection
+                switch address {
+                case .tcp(_, port: 0): continue
+                case .tcp(let host, let port):
+                    connection = try SocketConnection(host: host, port: port, timeout: timeout)
+                case .unix(let path, _): connection = try SocketConnection(path: path, timeout: timeout)
+                }
+                connection.endSending()
+                guard connection.receiveAll(limit: Self.maxAnswer, within: .seconds(timeout)) != nil else {
+                    reasons.append("\(address): nobody serves the connection within \(timeout) s")
+                    continue
+                }
+                return .good("the proxy serves \(address); without an admin section that is all that can be said")
+            } catch {
+                reasons.append("\(address): \(error.sentence)")
+            }
+        }
+        return .bad(
+            reasons.isEmpty
+                ? "the kernel chose the listener's port, so it is not known here: write admin: {} into the configuration"
+                : reasons.joined(separator: "; "))
+    }
+
+    private enum Reply {
+        case answer(Int, String)
+        case nothing(String)
+    }
+
+    private func send(_ target: String, to place: HealthPlaces.Place) -> Reply {
+        switch place {
+        case .socket(let path):
+            do throws(AdminClient.Failure) {
+                let answer = try AdminClient(path: path, timeout: timeout).send("GET", target)
+                return .answer(answer.status, String(decoding: answer.body, as: UTF8.self))
+            } catch {
+                switch error {
+                case .nobodyThere: return .nothing("nobody listens")
+                case .stranger(let sentence), .other(let sentence): return .nothing(sentence)
+                }
+            }
+        case .port(let host, let port):
+            do throws(SystemCallError) {
+                let connection = try SocketConnection(host: host, port: port, timeout: timeout)
+                let head = "GET \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+                guard connection.send(Array(head.utf8)),
+                    let bytes = connection.receiveAll(limit: Self.maxAnswer, within: .seconds(timeout))
+                else { return .nothing("no answer within \(timeout) s") }
+                guard let answer = AdminClient.parse(bytes) else {
+                    return .nothing("the answer is cut: is it the proxy's admin port?")
+                }
+                return .answer(answer.status, String(decoding: answer.body, as: UTF8.self))
+            } catch {
+                return .nothing(error.sentence)
+            }
+        }
+    }
+}
+
+extension HealthPlaces.Place: CustomStringConvertible {
+    /// As `ListenAddress` writes it.
+    var description: String {
+        switch self {
+        case .port(let host, let port): "\(ListenAddress.tcp(host: host, port: port))"
+        case .socket(let path): "\(ListenAddress.unix(path: path, mode: nil))"
+        }
+    }
+}
