@@ -63,5 +63,7 @@ struct AdminDoor: Sendable {
             hosts: request.hosts, origins: request.values("Origin"), sites: request.sites, own: request.localAddress)
     }
 
-    private static func answer(_ refusal: Admission.Refusal) -> ServerResponse { .plain(403, refusal.sentence + "\n") }
+    private static func answer(_ refusal: Admission.Refusal) -> ServerResponse {
+        .problem(refusal.problem, refusal.sentence + "\n")
+    }
 }

@@ -33,6 +33,9 @@ struct AdminRouter: Sendable {
     /// Every answer, errors too: kept by nobody, framed by nobody, taken for nothing else.
     func respond(to request: ServerRequest) async -> ServerResponse {
         var response = await answer(request)
+        if request.values("Accept").contains(where: { $0.contains("application/problem+json") }) {
+            response.explainForPrograms()
+        }
         response.set("Cache-Control", "no-store")
         response.set("X-Content-Type-Options", "nosniff")
         // Pages bring their own.
@@ -49,7 +52,7 @@ struct AdminRouter: Sendable {
         }
     }
 
-    private static var nothing: ServerResponse { .plain(404, "There is nothing here.\n") }
+    private static var nothing: ServerResponse { .problem(.nothingHere, "There is nothing here.\n") }
 
     private static let fields = [
         ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),

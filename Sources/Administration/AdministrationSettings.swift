@@ -106,6 +106,8 @@ public struct AdministrationSources: Sendable {
     }
     /// Has the proxy stop, for `POST /quitquitquit`; `nil`: there is no such path.
     public var quit: (@Sendable () -> Void)?
+    /// What somebody may have meant who wrote a name that is none of these.
+    public var nearest: @Sendable (_ written: String, _ known: [String]) -> String? = { _, _ in nil }
     /// How often things were read again.
     public var reloads = ReloadCounts()
 

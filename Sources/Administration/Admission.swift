@@ -13,6 +13,13 @@ struct Admission: Sendable {
         case foreignOrigin
         case foreignSite
 
+        var problem: AdminProblem {
+            switch self {
+            case .noHost, .foreignHost: .foreignHost
+            case .foreignOrigin, .foreignSite: .foreignPage
+            }
+        }
+
         var sentence: String {
             switch self {
             case .noHost: "The request has no Host field, or more than one."

@@ -16,7 +16,7 @@ final class BusyRequests: Sendable {
             return true
         }
         guard isAdmitted else {
-            return .plain(503, "Too many requests are under way. Try again in a moment.\n")
+            return .problem(.busy, "Too many requests are under way. Try again in a moment.\n")
         }
         defer { count.withLock { $0 -= 1 } }
         return await respond()

@@ -12,6 +12,10 @@ enum CommandRoutes {
         router.on("POST", "/logout/{client}", .data) { request, context in
             await logout(model, context, isLocal: request.asksFor("local"))
         }
+        router.on("POST", "/refresh/{client}", .data) { _, context in
+            guard let client = model.client(context) else { return unknownClient(model, context) }
+            return await RefreshText.make(client, model).response
+        }
         LoginCommandRoutes(model: model).add(to: &router)
         router.on("GET", "/why", .data) { request, _ in await why(model, request) }
         router.on("POST", "/reload", .data) { _, _ in
@@ -23,20 +27,20 @@ enum CommandRoutes {
 
     /// The one answer that holds a token: over the socket, for people who try things out.
     private static func token(_ model: AdminModel, _ context: AdminContext) async -> ServerResponse {
-        guard let client = model.client(context) else { return unknownClient(model) }
+        guard let client = model.client(context) else { return unknownClient(model, context) }
         do throws(HeimdallrError) {
             let token = try await client.heimdallr.accessToken(waiting: .seconds(20))
             return ServerResponse.plain(200, token.value.revealed + "\n")
         } catch {
             let advice = Advice.sentence(for: error, signIn: model.signIn(of: client))
-            return ServerResponse.plain(
-                503,
+            return ServerResponse.problem(
+                .noToken,
                 "There is no token: \(error).\nWhat to do: \(Sentence.ended(Sentence.plain(advice)))\n")
         }
     }
 
     private static func logout(_ model: AdminModel, _ context: AdminContext, isLocal: Bool) async -> ServerResponse {
-        guard let client = model.client(context) else { return unknownClient(model) }
+        guard let client = model.client(context) else { return unknownClient(model, context) }
         let report = await client.heimdallr.logOut(locally: isLocal)
         return ServerResponse.plain(
             report.isComplete ? 200 : 502, LogoutText.text(report, client: client.heimdallr.name))
@@ -52,12 +56,13 @@ enum CommandRoutes {
         return ServerResponse.plain(200, why.text(route)).marked(bad: why.isRefused(route))
     }
 
-    static func unknownClient(_ model: AdminModel) -> ServerResponse {
-        let names = model.sources.clients.map(\.heimdallr.name).sorted().joined(separator: ", ")
-        return ServerResponse.plain(
-            404,
-            names.isEmpty
-                ? "The configuration has no clients.\n"
-                : "The configuration has no client of that name. Its clients: \(names).\n")
+    static func unknownClient(_ model: AdminModel, _ context: AdminContext) -> ServerResponse {
+        let names = model.sources.clients.map(\.heimdallr.name).sorted()
+        guard !names.isEmpty else { return .problem(.noClient, "The configuration has no clients.\n") }
+        let near = context.parameters["client"].flatMap { model.sources.nearest($0, names) }
+        let meant = near.map { " Did you mean \($0)?" } ?? ""
+        return .problem(
+            .noClient,
+            "The configuration has no client of that name.\(meant) Its clients: \(names.joined(separator: ", ")).\n")
     }
 }

@@ -66,7 +66,7 @@ enum PageRoutes {
 
     private static func events(_ model: AdminModel) -> ServerResponse {
         guard let frames = model.feed.subscribe() else {
-            return .plain(503, "There are too many readers of /events.\n")
+            return .problem(.busy, "There are too many readers of /events.\n")
         }
         return ServerResponse(status: 200, fields: [("Content-Type", "text/event-stream")], body: .pieces(frames))
     }

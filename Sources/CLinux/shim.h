@@ -54,6 +54,15 @@ static inline char **heimdallr_environment(void) {
     return environ;
 }
 
+// How many rows and columns a terminal shows: TIOCGWINSZ of ioctl_tty(2). -1: it is none.
+static inline int heimdallr_window_size(int terminal, unsigned short *rows, unsigned short *columns) {
+    struct winsize size;
+    if (ioctl(terminal, TIOCGWINSZ, &size) < 0) return -1;
+    *rows = size.ws_row;
+    *columns = size.ws_col;
+    return 0;
+}
+
 // What was written to a socket and the other side has not taken: SIOCOUTQ of tcp(7) and unix(7). -1: not to be had.
 static inline int heimdallr_unacknowledged(int socket) {
     int count = 0;

@@ -109,7 +109,7 @@ struct RouteExplainer {
             else { throw MessageError(detail: "Give a method and an absolute URL: GET http://HOST/PATH.") }
         } catch {
             // Without what becomes of a connection: there is none.
-            throw Problem(error.status, "http_request_error", "malformed-request", "", error.detail)
+            throw Problem(error.status, "http_request_error", .malformedRequest, "", error.detail)
         }
         return head
     }

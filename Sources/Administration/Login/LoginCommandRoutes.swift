@@ -18,7 +18,7 @@ struct LoginCommandRoutes: Sendable {
     }
 
     private func begin(_ request: ServerRequest, _ context: AdminContext) async -> ServerResponse {
-        guard let client = model.client(context) else { return CommandRoutes.unknownClient(model) }
+        guard let client = model.client(context) else { return CommandRoutes.unknownClient(model, context) }
         let name = client.heimdallr.name
         guard let method = client.heimdallr.loginMethod else {
             return .plain(400, "Client \(name) gets its tokens by itself; nobody has to sign in.\n")
@@ -64,7 +64,7 @@ struct LoginCommandRoutes: Sendable {
 
     private func progress(_ context: AdminContext) -> ServerResponse {
         guard let id = context.parameters["ticket"], let ticket = model.logins.ticket(id) else {
-            return .plain(404, "This sign-in is over: it was cancelled, or took too long.\n")
+            return .problem(.signInOver, "This sign-in is over: it was cancelled, or took too long.\n")
         }
         switch ticket.progress {
         case .waiting where ticket.isDoneWithAnyToken && model.client(context)?.heimdallr.hasAccessToken == true:
@@ -79,7 +79,7 @@ struct LoginCommandRoutes: Sendable {
     private func hand(_ request: ServerRequest, _ context: AdminContext) async -> ServerResponse {
         guard let id = context.parameters["ticket"],
             await model.logins.finishForCommand(id, redirectedTo: request.text)
-        else { return .plain(404, "This sign-in is over: it was finished before, or took too long.\n") }
+        else { return .problem(.signInOver, "This sign-in is over: it was finished before, or took too long.\n") }
         return progress(context)
     }
 
@@ -95,6 +95,6 @@ struct LoginCommandRoutes: Sendable {
     }
 
     private static func failure(_ error: LoginError, _ signIn: SignIn) -> ServerResponse {
-        .plain(502, LoginPage.sentence(error, signIn) + "\n")
+        .problem(.signInFailed, LoginPage.sentence(error, signIn) + "\n")
     }
 }

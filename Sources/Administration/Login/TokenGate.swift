@@ -23,8 +23,8 @@ struct TokenGate: Sendable {
             case .right: return nil
             case .wrong: break
             case .tooMany:
-                var response = ServerResponse.plain(
-                    429, "Too many wrong tokens came from your address. Wait a minute, then try again.\n")
+                var response = ServerResponse.problem(
+                    .tooManyGuesses, "Too many wrong tokens came from your address. Wait a minute, then try again.\n")
                 response.set("Retry-After", String(GuessLimit.window.components.seconds))
                 return response
             }
@@ -35,7 +35,8 @@ struct TokenGate: Sendable {
             let query = request.query.map { "?" + $0 } ?? ""
             return form(request, next: request.path + query, wrong: nil, 401)
         }
-        var response = ServerResponse.plain(401, "Send Authorization: Bearer … with the value of admin.token.\n")
+        var response = ServerResponse.problem(
+            .tokenNeeded, "Send Authorization: Bearer … with the value of admin.token.\n")
         response.set("WWW-Authenticate", "Bearer realm=\"heimdallr-proxy\"")
         return response
     }
@@ -45,7 +46,7 @@ struct TokenGate: Sendable {
         guard let token else { return .redirect(to: "/") }
         guard let fields = request.form,
             forms.accepts(fields["csrf"], for: request.cookies[FormTokens.cookie])
-        else { return .page(403, StalePage.html, sendsForms: true) }
+        else { return ServerResponse.page(403, StalePage.html, sendsForms: true).marked(.staleForm) }
         guard let expected = await secret(token) else { return Self.unavailable }
         let next = Self.ownPath(fields["next"])
         let answer = sessions.enter(Secret(fields["token"] ?? ""), expected: expected, from: request.caller) {
@@ -103,7 +104,7 @@ struct TokenGate: Sendable {
     }
 
     private static var unavailable: ServerResponse {
-        .plain(500, "admin.token can't be had; the log says why.\n")
+        .problem(.tokenUnreadable, "admin.token can't be had; the log says why.\n")
     }
 
     /// Never to another host: `//host` and `/\host` are such.

@@ -99,10 +99,14 @@ struct ClientRow {
     }
 
     private var refresh: HTML? {
-        guard client.loginMethod == nil && client.state != .stopped || client.hasRefreshToken else { return nil }
+        guard client.loginMethod == nil || client.hasRefreshToken, client.state != .stopped, client.callers == nil
+        else {
+            return nil
+        }
+        let isUnderWay = client.state == .fetching || client.state == .starting
         return """
             <form method="post" action="/refresh/\(client.client)">\(alreadyHTML: hidden)<button class="button" \
-            id="re-\(client.client)" aria-label="Refresh now: \(client.client)">Refresh now</button></form>
+            id="re-\(client.client)" aria-label="Refresh now: \(client.client)"\(attribute: "disabled", isSet: isUnderWay)>Refresh now</button></form>
             """
     }
 

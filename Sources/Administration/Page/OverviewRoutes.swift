@@ -29,11 +29,10 @@ struct OverviewRoutes: Sendable {
         }
         router.on("POST", "/refresh/{client}", .data) { request, context in
             await change(request, context) { client, _ in
-                client.heimdallr.refreshNow()
+                let refresh = await RefreshText.make(client, model)
                 return Outcome(
-                    isGood: true, headline: "Asked for a new token",
-                    text: "Client \(client.heimdallr.name) asks for a new token. The overview shows what comes of it.\n"
-                )
+                    isGood: refresh.isGood, headline: refresh.isGood ? "A new token" : "No new token",
+                    text: refresh.text)
             }
         }
     }
@@ -62,10 +61,11 @@ struct OverviewRoutes: Sendable {
         let fields = request.form ?? [:]
         guard forms.accepts(fields["csrf"], for: request.cookies[FormTokens.cookie]) else {
             return request.wantsPlainText
-                ? .plain(403, StalePage.sentence) : .page(403, StalePage.html)
+                ? .problem(.staleForm, StalePage.sentence)
+                : ServerResponse.page(403, StalePage.html).marked(.staleForm)
         }
         guard let client = model.client(context) else {
-            return .plain(404, "The configuration has no client of that name.\n")
+            return CommandRoutes.unknownClient(model, context)
         }
         let outcome = await act(client, fields)
         let status: Int = outcome.isGood ? 200 : 502

@@ -130,6 +130,15 @@ extension Heimdallr {
         apply { $0.refreshNow(now: $1, random: clock.random) }
     }
 
+    /// As `refreshNow()`, and waits for what comes of it, for `limit` at the longest. A request that is under way already is
+    /// the one that is waited for.
+    /// - Throws: `HeimdallrError`; a token that was there before is as it was.
+    public func refreshedToken(waiting limit: Duration = .seconds(30)) async throws(HeimdallrError) -> AccessToken {
+        try await waiting { life, id, now in
+            life.waitForRefresh(id, until: now + limit, now: now, random: self.clock.random)
+        }
+    }
+
     /// A request of the client's own to another endpoint than the token endpoint. The client is named in the form even
     /// if it authenticates in the header: these endpoints want that.
     func post(_ form: [FormParameter], to url: String) async throws(LoginError) -> HeimdallrHTTPResponse {

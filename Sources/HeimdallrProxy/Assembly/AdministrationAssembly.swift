@@ -78,6 +78,7 @@ struct AdministrationAssembly {
             },
             route: { [server] method, url in server.explain(method: method, url: url) })
         sources.refusal = { client, error, signIn in TokenRefusal(error, client: client, signIn: signIn) }
+        sources.nearest = { Suggestion.nearest(to: $0, among: $1) }
         sources.reloads = reloads
         sources.reload = reload
         sources.quit = configuration.admin?.quits == true ? quit : nil

@@ -85,7 +85,8 @@ struct AdminOptions: ParsableArguments {
         throw ExitStatus.failure.error
     }
 
-    private func candidates() throws -> [String] {
+    /// Where the running proxy's socket may be, the likeliest first. Prints what is wrong.
+    func candidates() throws -> [String] {
         if let socket { return [socket] }
         let environment = ProcessEnvironment.all
         let source = try ConfigurationSource.choose(named: options.config, environment: environment)

@@ -27,7 +27,7 @@ struct HeimdallrProxyCommand: ParsableCommand {
         subcommands: [
             ServeCommand.self, CheckCommand.self, StatusCommand.self, HealthCommand.self, ReloadCommand.self,
             LoginCommand.self,
-            LogoutCommand.self,
+            LogoutCommand.self, RefreshCommand.self,
             TokenCommand.self, WhyCommand.self, ExecCommand.self, DemoCommand.self, KeygenCommand.self,
         ],
         defaultSubcommand: ServeCommand.self)
@@ -50,7 +50,7 @@ extension HeimdallrProxyCommand {
     private static let otherNames = [
         "run": "serve", "start": "serve", "up": "serve", "daemon": "serve", "validate": "check", "verify": "check",
         "test": "check", "lint": "check", "config": "check", "info": "status", "state": "status", "ps": "status",
-        "healthcheck": "health", "probe": "health", "ready": "health", "ping": "health", "refresh": "reload",
+        "healthcheck": "health", "probe": "health", "ready": "health", "ping": "health", "renew": "refresh",
         "reread": "reload", "hup": "reload",
         "signin": "login", "auth": "login", "authorize": "login", "signout": "logout", "revoke": "logout",
         "explain": "why", "route": "why", "env": "exec", "with": "exec", "genkey": "keygen", "key": "keygen",

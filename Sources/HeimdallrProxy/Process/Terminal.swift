@@ -8,6 +8,7 @@ import Synchronization
 enum Terminal {
     /// isatty(3).
     static var showsErrors: Bool { isatty(STDERR_FILENO) == 1 }
+    static var showsOutput: Bool { isatty(STDOUT_FILENO) == 1 }
     static var givesInput: Bool { isatty(STDIN_FILENO) == 1 }
 
     /// One line of standard input without its end; `nil` at the end of input, or when Ctrl-C came.
@@ -34,6 +35,16 @@ enum Terminal {
         _ = unsafe tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent)
         defer { _ = unsafe tcsetattr(STDIN_FILENO, TCSAFLUSH, &before) }
         return readLine()
+    }
+
+    /// Of the one that standard output goes to; as many as terminals used to have where it does not say.
+    static var size: (rows: Int, columns: Int) {
+        var rows: UInt16 = 0
+        var columns: UInt16 = 0
+        guard unsafe heimdallr_window_size(STDOUT_FILENO, &rows, &columns) == 0, rows > 1, columns > 1 else {
+            return (24, 80)
+        }
+        return (Int(rows), Int(columns))
     }
 
     /// Sleeps; ends early when Ctrl-C comes. nanosleep(2).

@@ -9,20 +9,7 @@ enum ProblemAnswer {
         upstream: String?, requestID: [UInt8]? = nil,
         isHead: Bool, closes: Bool
     ) {
-        var members: [JSON.Member] = [
-            .init("type", .string("urn:heimdallr-proxy:problem:\(problem.slug)")),
-            .init("title", .string(problem.title)), .init("status", .number(problem.status)),
-            .init("detail", .string(problem.detail)),
-        ]
-        if let client { members.append(.init("client", .string(client))) }
-        if let upstream { members.append(.init("upstream", .string(upstream))) }
-        // As in the access log, so that who reads the one finds the other.
-        if let requestID { members.append(.init("request_id", .string(String(decoding: requestID, as: UTF8.self)))) }
-        if let loginURL = problem.loginURL { members.append(.init("login_url", .string(loginURL))) }
-        var body: [UInt8] = []
-        JSON.object(members).write(.compact, escaping: .required) { body.append($0) }
-        body.append(ASCII.lf)
-
+        let body = document(problem, client: client, upstream: upstream, requestID: requestID)
         output.append("HTTP/1.1 ")
         output.append(decimal: UInt64(problem.status))
         output.append(byte: UInt8(ascii: " "))
@@ -50,5 +37,25 @@ enum ProblemAnswer {
         if closes { output.append("\r\nConnection: close") }
         output.append("\r\n\r\n")
         if !isHead { output.append(body) }
+    }
+
+    /// The body: `application/problem+json` (RFC 9457, section 3).
+    static func document(
+        _ problem: Problem, client: String?, upstream: String?, requestID: [UInt8]? = nil
+    ) -> [UInt8] {
+        var members: [JSON.Member] = [
+            .init("type", .string(problem.word.type)),
+            .init("title", .string(problem.title)), .init("status", .number(problem.status)),
+            .init("detail", .string(problem.detail)),
+        ]
+        if let client { members.append(.init("client", .string(client))) }
+        if let upstream { members.append(.init("upstream", .string(upstream))) }
+        // As in the access log, so that who reads the one finds the other.
+        if let requestID { members.append(.init("request_id", .string(String(decoding: requestID, as: UTF8.self)))) }
+        if let loginURL = problem.loginURL { members.append(.init("login_url", .string(loginURL))) }
+        var body: [UInt8] = []
+        JSON.object(members).write(.compact, escaping: .required) { body.append($0) }
+        body.append(ASCII.lf)
+        return body
     }
 }

@@ -17,7 +17,7 @@ extension Forwarder {
         guard waits else { return refuseUser() }
         guard shard.holdGuess(from: place) else {
             current.ledger.status = Problem.userRequired.status
-            current.ledger.refusal = Problem.userRequired.slug
+            current.ledger.refusal = Problem.userRequired.word.rawValue
             current.ledger.error = Problem.userRequired.error
             leave()
             return connection.close()

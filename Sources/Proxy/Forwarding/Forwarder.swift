@@ -230,7 +230,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
             current.exchange.keepsConnection(behind: problem, isRequestComplete: isComplete)
             && !connection.head.upgradeRequested && !connection.mustClose
         current.ledger.status = problem.status
-        current.ledger.refusal = problem.slug
+        current.ledger.refusal = problem.word.rawValue
         current.ledger.cause = problem.cause
         current.ledger.error = problem.error
         let rules = current.admitted.rules

@@ -35,5 +35,14 @@ extension DrivenLifeCycle {
         #expect(loginSaved(login) == true)
     }
 
+    @discardableResult
+    mutating func waitForRefresh(_ seconds: Double = 10) -> UInt64 {
+        let id = nextWaiter
+        nextWaiter += 1
+        life.waitForRefresh(id, until: now + .seconds(seconds), now: now, random: { [chance] in chance })
+        collect()
+        return id
+    }
+
     var status: HeimdallrStatus { life.status(client: "c", grantType: "authorization_code", now: now) }
 }

@@ -250,4 +250,49 @@ import Testing
         person.pass(100)
         #expect(person.fetches.isEmpty)
     }
+
+    @Test("who asks for a new token gets the first outcome: of the request under way, or of one that is begun now")
+    func waitingForTheButton() throws {
+        var cycle = DrivenLifeCycle()
+        cycle.chance = 1
+        cycle.start()
+        let early = cycle.waitForRefresh()
+        #expect(cycle.fetches.count == 1, "the one that is under way is waited for")
+        cycle.answer(DrivenLifeCycle.token("T1"))
+        #expect(try cycle.outcomes[early]?.get().value == Secret("T1"))
+        cycle.pass(5)
+        let fresh = cycle.waitForRefresh()
+        let second = cycle.waitForRefresh()
+        #expect(cycle.fetches.count == 2, "one request for both")
+        cycle.answer(DrivenLifeCycle.token("T2"))
+        for id in [fresh, second] { #expect(try cycle.outcomes[id]?.get().value == Secret("T2")) }
+        let tooSoon = cycle.waitForRefresh()
+        #expect(cycle.fetches.count == 2)
+        cycle.pass(1)
+        #expect(cycle.fetches.count == 3, "at the minimum interval")
+        cycle.answer(DrivenLifeCycle.status(503, retryAfter: .seconds(20)))
+        #expect(throws: HeimdallrError.self) { try cycle.outcomes[tooSoon]?.get() }
+        #expect(cycle.use() == "T2", "the old one serves on")
+        let asked = cycle.waitForRefresh(10)
+        guard case .failure(.tokenEndpointUnavailable(_, let wait)) = cycle.outcomes[asked] else {
+            Issue.record("\(String(describing: cycle.outcomes[asked]))")
+            return
+        }
+        #expect(wait > .seconds(10), "nobody waits for what the server put off for longer")
+        let patient = cycle.waitForRefresh(30)
+        cycle.pass(21)
+        cycle.answer(DrivenLifeCycle.token("T3"))
+        #expect(try cycle.outcomes[patient]?.get().value == Secret("T3"))
+        cycle.pass(2)
+        let slow = cycle.waitForRefresh(5)
+        cycle.pass(6)
+        #expect(throws: HeimdallrError.self) { try cycle.outcomes[slow]?.get() }
+        #expect(cycle.use() == "T3")
+
+        var person = DrivenLifeCycle(needs: .person)
+        person.start()
+        let nobody = person.waitForRefresh()
+        #expect(throws: HeimdallrError.needsAuthentication) { try person.outcomes[nobody]?.get() }
+        #expect(person.fetches.isEmpty)
+    }
 }

@@ -1,0 +1,81 @@
+import HTTPServer
+import WireText
+
+/// Why the administration answers otherwise than it was asked to: the last part of the `type`, and the name of the section
+/// in docs/errors.md. A word that was once published keeps its meaning.
+enum AdminProblem: String, Sendable, CaseIterable {
+    case foreignHost = "admin-foreign-host"
+    case foreignPage = "admin-foreign-page"
+    case tokenNeeded = "admin-token-needed"
+    case tooManyGuesses = "admin-too-many-guesses"
+    case tokenUnreadable = "admin-token-unreadable"
+    case staleForm = "admin-stale-form"
+    case busy = "admin-busy"
+    case nothingHere = "admin-nothing-here"
+    case noClient = "admin-no-client"
+    case noToken = "admin-no-token"
+    case signInOver = "admin-sign-in-over"
+    case signInFailed = "admin-sign-in-failed"
+
+    static let field = "Heimdallr-Problem"
+
+    /// RFC 9457, section 3.1.1.
+    var type: String { "urn:heimdallr-proxy:problem:\(rawValue)" }
+
+    var status: Int {
+        switch self {
+        case .foreignHost, .foreignPage, .staleForm: 403
+        case .tokenNeeded: 401
+        case .tooManyGuesses: 429
+        case .tokenUnreadable: 500
+        case .nothingHere, .noClient, .signInOver: 404
+        case .busy, .noToken: 503
+        case .signInFailed: 502
+        }
+    }
+
+    var title: String {
+        switch self {
+        case .foreignHost: "The administration does not answer to that host"
+        case .foreignPage: "Another site's page may not use the administration"
+        case .tokenNeeded: "The administration wants its token"
+        case .tooManyGuesses: "Too many wrong tokens"
+        case .tokenUnreadable: "admin.token can't be read"
+        case .staleForm: "The form is too old"
+        case .busy: "Too many requests at once"
+        case .nothingHere: "There is nothing here"
+        case .noClient: "No client of that name"
+        case .noToken: "No token to be had"
+        case .signInOver: "The sign-in is over"
+        case .signInFailed: "The sign-in failed"
+        }
+    }
+}
+
+extension ServerResponse {
+    /// A sentence for people; the field `Heimdallr-Problem` tells programs which problem it is.
+    static func problem(_ problem: AdminProblem, _ text: String) -> ServerResponse {
+        ServerResponse.plain(problem.status, text).marked(problem)
+    }
+
+    func marked(_ problem: AdminProblem) -> ServerResponse {
+        var response = self
+        response.set(AdminProblem.field, problem.type)
+        return response
+    }
+
+    /// For who accepts application/problem+json (RFC 9457), a problem is one.
+    mutating func explainForPrograms() {
+        guard let type = value(AdminProblem.field), case .whole(let body) = body,
+            let problem = AdminProblem.allCases.first(where: { $0.type == type }),
+            value("Content-Type")?.hasPrefix("text/plain") == true
+        else { return }
+        let lines = String(decoding: body, as: UTF8.self).split(separator: "\n")
+        let json = JSON.object([
+            .init("type", .string(type)), .init("title", .string(problem.title)), .init("status", .number(status)),
+            .init("detail", .string(lines.joined(separator: " "))),
+        ])
+        set("Content-Type", "application/problem+json")
+        self.body = .whole(Array(json.document.utf8))
+    }
+}

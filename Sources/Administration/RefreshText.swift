@@ -1,0 +1,51 @@
+import HTTPServer
+import Heimdallr
+
+/// Asks for a client's new token now, for the button and the command, and says what came of it; never the token.
+struct RefreshText {
+    let isGood: Bool
+    let text: String
+
+    var response: ServerResponse { isGood ? .plain(200, text) : .problem(.noToken, text) }
+
+    /// Of one who watches.
+    private static let patience = Duration.seconds(30)
+
+    /// Waits for the outcome, a little at least.
+    static func make(_ client: AdministrationSources.Client, _ model: AdminModel) async -> RefreshText {
+        let heimdallr = client.heimdallr
+        guard heimdallr.status().callers == nil else {
+            return RefreshText(
+                isGood: false,
+                text: "Client \(heimdallr.name) exchanges each caller's own token, so there is none to refresh.\n")
+        }
+        do throws(HeimdallrError) {
+            let token = try await heimdallr.refreshedToken(waiting: patience)
+            return RefreshText(isGood: true, text: good(heimdallr.name, token, heimdallr.status()))
+        } catch {
+            return RefreshText(isGood: false, text: bad(error, heimdallr.status(), model.signIn(of: client)))
+        }
+    }
+
+    static func good(_ name: String, _ token: AccessToken, _ status: HeimdallrStatus) -> String {
+        var text = "Client \(name) has a new token: \(token.type)"
+        if let left = status.expiresIn { text += ", good for \(StatusPage.words(left))" }
+        if !token.scope.isEmpty { text += ", scope \(token.scope.joined(separator: " "))" }
+        text += ".\n"
+        if let words = Shortfall(status).scopeWords { text += Sentence.whole(words) + "\n" }
+        if let fault = status.storeFault { text += "It is not in the store: \(fault).\n" }
+        return text
+    }
+
+    static func bad(_ error: HeimdallrError, _ status: HeimdallrStatus, _ signIn: SignIn) -> String {
+        var text = "There is no new token: \(error).\n"
+        if let left = status.expiresIn {
+            text += "The one before stays in use; it expires in \(StatusPage.words(left)).\n"
+        }
+        text += "What to do: \(Sentence.ended(Sentence.plain(Advice.sentence(for: error, signIn: signIn))))\n"
+        if let next = status.nextAttemptIn, next >= .seconds(1) {
+            text += "It is tried again by itself in \(StatusPage.words(next)).\n"
+        }
+        return text
+    }
+}

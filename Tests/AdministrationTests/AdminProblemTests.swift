@@ -1,0 +1,51 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Administration
+
+@Suite("docs/errors.md explains the administration's problems, too", .timeLimit(.minutes(1)))
+struct AdminProblemTests {
+    @Test func `each word has its section with an example, and each section its word`() throws {
+        let page = try String(contentsOfFile: "\(Repository.root)/docs/errors.md", encoding: .utf8)
+        var words: Set<String> = []
+        for part in page.components(separatedBy: "\n### ").dropFirst() {
+            let word = String(part.prefix { $0 != "\n" })
+            guard word.hasPrefix("admin-") else { continue }
+            words.insert(word)
+            let status = try #require(AdminProblem(rawValue: word)).status
+            #expect(part.contains("HTTP/1.1 \(status) "), "\(word)")
+            #expect(part.contains("Heimdallr-Problem: urn:heimdallr-proxy:problem:\(word)\n"))
+            for text in ["**What happened.** ", "**Whose fault.** ", "**What to do.** "] {
+                #expect(part.contains(text), "\(word): \(text)")
+            }
+        }
+        #expect(words == Set(AdminProblem.allCases.map(\.rawValue)))
+    }
+
+    @Test func `answers say which problem it is, and are documents for who wants one`() async throws {
+        let admin = try await AdministeredProxy(admin: "token: {file: FOLDER/admin-token}")
+        let wanted = [("Accept", "application/problem+json")]
+        let good = [("Authorization", "Bearer \(adminToken)")]
+        let cases: [(path: String, host: String, fields: [(String, String)], problem: AdminProblem)] = [
+            ("/status", "evil.example", [], .foreignHost),
+            ("/status", "localhost", [("Origin", "http://evil.example")], .foreignPage),
+            ("/status", "localhost", [], .tokenNeeded), ("/nothing", "localhost", good, .nothingHere),
+        ]
+        for (path, host, fields, problem) in cases {
+            let plain = try await admin.send("GET", path, fields, host: host)
+            #expect(plain.status == problem.status)
+            #expect(plain.field("Heimdallr-Problem") == problem.type, "\(path)")
+            #expect(plain.field("Content-Type") == "text/plain; charset=utf-8")
+            let json = try await admin.send("GET", path, fields + wanted, host: host)
+            #expect(json.field("Content-Type") == "application/problem+json")
+            let object = try JSONSerialization.jsonObject(with: Data(json.body)) as? [String: Any]
+            #expect(object?["type"] as? String == problem.type)
+            #expect(object?["status"] as? Int == problem.status)
+            #expect(
+                object?["detail"] as? String
+                    == plain.text.trimmingCharacters(in: .whitespacesAndNewlines)
+                    .replacingOccurrences(of: "\n", with: " "))
+        }
+    }
+}

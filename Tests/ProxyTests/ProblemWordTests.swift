@@ -1,0 +1,102 @@
+import CurlTransport
+import Foundation
+import HTTPMessage
+import HTTPServer
+import Heimdallr
+import Reports
+import TestSupport
+import Testing
+
+@testable import Proxy
+
+@Suite("docs/errors.md explains every problem")
+struct ProblemWordTests {
+    private static let page = try? String(contentsOfFile: "\(Repository.root)/docs/errors.md", encoding: .utf8)
+
+    /// By the word that stands as its heading, without the administration's.
+    private func sections() throws -> [String: String] {
+        let page = try #require(Self.page)
+        var sections: [String: String] = [:]
+        for part in page.components(separatedBy: "\n### ").dropFirst() {
+            let name = String(part.prefix { $0 != "\n" })
+            guard !name.hasPrefix("admin-") else { continue }
+            #expect(sections[name] == nil, "\(name) twice")
+            sections[name] = part.components(separatedBy: "\n## ").first
+        }
+        return sections
+    }
+
+    /// One of each word.
+    private static let all: [Problem] =
+        [
+            Problem(MessageError(status: 400, detail: "The request line is malformed.")), .slowHead, .bodyCut,
+            .bodyTooLarge,
+            .connectRefused, .tunnelNotListed, .schemeNotSupported, .hostMissing, .unknownHost, .notCovered,
+            .notForCaller, .userRequired, .ambiguousPath, .wholeServer, .foreignHost, .webPage, .ownCredential,
+            .methodOverride, .pathOverride, .destinationNotCovered, .queryNeeded, .bodyNotSignable, .signedChunks,
+            .bytesBeforeUpgrade, .callerTokenNeeded, .callerTokenRefused,
+            Problem(CallerRefusal.tooManyNew(retryAfter: .seconds(5))), .loop, .circle, .noCredential, .draining,
+            .internalError, .unaskedUpgrade, .responseTimeout, .expectationFailed,
+        ] + tokens + transport
+
+    private static let tokens = [
+        HeimdallrError.needsAuthentication, .rejectedByResource(retryAfter: .seconds(4)),
+        .clientRefused(.status(401), retryAfter: .seconds(10)),
+        .tokenEndpointUnavailable(.status(503), retryAfter: .seconds(2)),
+    ].map {
+        Problem($0, client: "items") { _ in
+            SignInHint(advice: "open http://127.0.0.1:8081/login/items", url: "http://127.0.0.1:8081/login/items")
+        }
+    }
+
+    private static let transport = [
+        TransportError.Kind.nameNotResolved, .connectionRefused, .connectionFailed, .connectionTimedOut,
+        .connectionLimit, .addressDenied, .tlsHandshake, .tlsCertificate, .tlsConfiguration, .proxy, .connectionLost,
+        .responseTruncated, .responseMalformed,
+    ].map { Problem(TransportError($0, message: "")) }
+
+    /// As it goes over the wire, but for Date and what is the same in all of them.
+    private static func example(_ problem: Problem) -> String {
+        let isTokens = tokens.contains(problem)
+        let isUpstreams = transport.contains(problem) || isTokens
+        var text = "HTTP/1.1 \(problem.status) \(ReasonPhrase.of(problem.status))\n"
+        text += "Proxy-Status: heimdallr-proxy; error=\(problem.error)\n"
+        if let wait = problem.retryAfter { text += "Retry-After: \(wait.components.seconds)\n" }
+        text += "\n"
+        let body = ProblemAnswer.document(
+            problem, client: isTokens ? "items" : nil, upstream: isUpstreams ? "api.example.com" : nil)
+        return text + String(decoding: body, as: UTF8.self)
+    }
+
+    @Test func `each word has its section, and each section its word`() throws {
+        let sections = try sections()
+        #expect(Set(sections.keys) == Set(ProblemWord.allCases.map(\.rawValue)))
+        #expect(Set(Self.all.map(\.word)) == Set(ProblemWord.allCases))
+        for (word, text) in sections {
+            for part in ["**What happened.** ", "**Whose fault.** ", "**What to do.** "] {
+                #expect(text.contains(part), "\(word): \(part)")
+            }
+        }
+    }
+
+    @Test func `each section shows an answer that the proxy really gives`() throws {
+        let sections = try sections()
+        for problem in Self.all {
+            let example = Self.example(problem)
+            #expect(sections[problem.word.rawValue]?.contains("```\n\(example)```") == true, "\(example)")
+            #expect(example.contains("\"type\":\"urn:heimdallr-proxy:problem:\(problem.word.rawValue)\""))
+        }
+    }
+
+    @Test func `docs/architecture.md lists the same words`() throws {
+        let page = try String(contentsOfFile: "\(Repository.root)/docs/architecture.md", encoding: .utf8)
+        let table = try #require(page.components(separatedBy: "| Word | Status |").last)
+        var words: Set<String> = []
+        for line in table.components(separatedBy: "\n").dropFirst(2) {
+            guard line.hasPrefix("| `") else { break }
+            let cell = line.components(separatedBy: " | ").first ?? ""
+            for match in cell.matches(of: /`([a-z-]+)`/) { words.insert(String(match.1)) }
+        }
+        #expect(words == Set(ProblemWord.allCases.map(\.rawValue)))
+    }
+}
