@@ -1,5 +1,7 @@
 import Cryptography
 import Heimdallr
+import Reactor
+import Reports
 import Synchronization
 
 /// What both listeners answer from: the sources, and what was counted of them.
@@ -15,6 +17,8 @@ final class AdminModel: Sendable {
     private let quitting = Atomic(false)
     private let statusRendering = SharedRendering<StatusTexts>()
     private let metricsRendering = SharedRendering<String>()
+    /// The administration's own.
+    private let loop = Mutex<EventLoop?>(nil)
 
     init(
         sources: AdministrationSources, tokens: TokenMetrics,
@@ -29,6 +33,9 @@ final class AdminModel: Sendable {
 
     /// Another configuration is in use.
     func replace(_ sources: AdministrationSources) { state.withLock { $0 = sources } }
+
+    /// From now on its lag is said.
+    func watch(_ loop: EventLoop) { self.loop.withLock { $0 = loop } }
 
     func beginDraining() { draining.store(true, ordering: .relaxed) }
 
@@ -115,12 +122,30 @@ final class AdminModel: Sendable {
         }
     }
 
+    private var ownLoop: LoopReport? {
+        get async {
+            guard let loop = loop.withLock({ $0 }) else { return nil }
+            let lag = try? await loop.run { loop.lag }
+            return lag.map {
+                LoopReport(
+                    name: loop.name, lag: Histogram(nanoseconds: LoopLag.bounds, counts: $0.counts, sum: $0.nanoseconds)
+                )
+            }
+        }
+    }
+
     func metrics() async -> String {
         await metricsRendering.page { [self] in
-            MetricsPage(
-                traffic: await sources.traffic(), clients: clients.map(\.status), tokens: tokens, now: WallClock.now(),
-                reloads: sources.reloads
-            ).text
+            let sources = sources
+            var traffic = await sources.traffic()
+            if let own = await ownLoop { traffic.loops.append(own) }
+            var page = MetricsPage(
+                traffic: traffic, clients: clients.map(\.status), tokens: tokens, now: WallClock.now(),
+                reloads: sources.reloads)
+            page.version = sources.version
+            page.process = .current
+            page.certificates = sources.certificates()
+            return page.text
         }
     }
 }

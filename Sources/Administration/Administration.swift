@@ -58,6 +58,7 @@ public final class Administration: Sendable {
         let page = PageHolder { PageRoutes.router(model, AdminDoor(admission: admission, gate: gate), logger) }
         let (servers, loop) = try await serve(
             listeners, page: page, command: CommandRoutes.router(model), shown: settings.shown, logger)
+        model.watch(loop)
         let host = settings.host.contains(":") ? "[\(settings.host)]" : settings.host
         return Administration(
             address: "\(host):\(port)", socketPath: path, model: model, servers: servers, loop: loop,

@@ -108,6 +108,8 @@ public struct AdministrationSources: Sendable {
     public var quit: (@Sendable () -> Void)?
     /// What somebody may have meant who wrote a name that is none of these.
     public var nearest: @Sendable (_ written: String, _ known: [String]) -> String? = { _, _ in nil }
+    /// When certificates end, but for those that upstreams show.
+    public var certificates: @Sendable () -> [CertificateEnd] = { [] }
     /// How often things were read again.
     public var reloads = ReloadCounts()
 

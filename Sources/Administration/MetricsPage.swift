@@ -9,17 +9,25 @@ struct MetricsPage {
     /// In seconds since 1970.
     let now: Int64
     var reloads = ReloadCounts()
+    var version = ""
+    var process: ProcessUsage?
+    /// All but what upstreams have shown.
+    var certificates: [CertificateEnd] = []
 
     var text: String {
         var output = PrometheusText()
+        writeProcess(&output)
+        writeLoops(&output)
         writeTraffic(&output)
+        writeConnections(&output)
         writeTokens(&output)
+        writeCertificates(&output)
         writeReloads(&output)
         return output.text
     }
 
     /// One entry for each label value: upstreams of one host may have different clients.
-    private var upstreams: [UpstreamTraffic] {
+    var upstreams: [UpstreamTraffic] {
         var merged: [UpstreamTraffic] = []
         for upstream in traffic.upstreams {
             if let index = merged.firstIndex(where: { $0.name == upstream.name }) {
@@ -95,6 +103,17 @@ struct MetricsPage {
                 output.sample(["client": status.client, "event": name], client.events[name] ?? 0)
             }
         }
+        output.begin(
+            "heimdallr_client_state", .gauge, "1 for the state that the client is in, 0 for all others.")
+        for status in clients {
+            for state in HeimdallrStatus.State.allCases {
+                output.sample(["client": status.client, "state": state.rawValue], status.state == state ? 1 : 0)
+            }
+        }
+        output.begin(
+            "heimdallr_store_good", .gauge,
+            "1 while the client's tokens can be kept in the store, 0 while they are in memory only.")
+        for status in clients { output.sample(["client": status.client], status.storeFault == nil ? 1 : 0) }
         output.begin("heimdallr_token_waiters", .gauge, "Requests that wait for a token.")
         for status in clients { output.sample(["client": status.client], status.waiters) }
         guard clients.contains(where: { $0.callers != nil }) else { return }

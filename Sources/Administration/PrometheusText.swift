@@ -29,6 +29,10 @@ struct PrometheusText {
         line(family, labels, String(value))
     }
 
+    mutating func sample(_ labels: Labels, _ value: Double) {
+        line(family, labels, "\(value)")
+    }
+
     /// Buckets, sum and count of one histogram.
     mutating func histogram(label name: String, _ value: String, _ histogram: Histogram) {
         var below: UInt64 = 0

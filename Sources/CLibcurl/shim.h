@@ -192,6 +192,23 @@ static inline int heimdallr_easy_speaks_http2(CURL *h) {
     return length == 2 && name[0] == 'h' && name[1] == '2';
 }
 
+// When the first certificate ends of the chain that its other side was checked by, in seconds since 1970. 0: there is none,
+// or it has resumed a session, which keeps no chain (SSL_get0_verified_chain(3), X509_get0_notAfter(3)).
+static inline long long heimdallr_easy_certificate_end(CURL *h) {
+    SSL *ssl = heimdallr_easy_tls(h);
+    STACK_OF(X509) *chain = ssl && !SSL_session_reused(ssl) ? SSL_get0_verified_chain(ssl) : NULL;
+    long long first = 0;
+    int index;
+    for (index = 0; chain && index < sk_X509_num(chain); index++) {
+        struct tm parts;
+        long long end;
+        if (ASN1_TIME_to_tm(X509_get0_notAfter(sk_X509_value(chain, index)), &parts) != 1) continue;
+        end = (long long)timegm(&parts);
+        if (first == 0 || end < first) first = end;
+    }
+    return first;
+}
+
 static inline CURLcode heimdallr_easy_get_long(CURL *h, CURLINFO i, long *v) { return curl_easy_getinfo(h, i, v); }
 static inline CURLcode heimdallr_easy_get_offset(CURL *h, CURLINFO i, curl_off_t *v) { return curl_easy_getinfo(h, i, v); }
 static inline CURLcode heimdallr_easy_get_pointer(CURL *h, CURLINFO i, void **v) { return curl_easy_getinfo(h, i, v); }

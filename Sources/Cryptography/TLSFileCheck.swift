@@ -38,6 +38,21 @@ public enum TLSFileCheck {
         }
     }
 
+    /// When its certificates end, in their order and in seconds since 1970; those that can't be read, and what else the
+    /// file holds, are left out. X509_get0_notAfter(3).
+    public static func ends(of pem: SecretBytes) -> [Int64] {
+        var ends: [Int64] = []
+        _ = unsafe withBIO(pem) { bio in
+            defer { ERR_clear_error() }
+            while let certificate = unsafe PEM_read_bio_X509(bio, nil, refusePassphrase, nil) {
+                defer { unsafe X509_free(certificate) }
+                if let end = unsafe X509Certificate.seconds(X509_get0_notAfter(certificate)) { ends.append(end) }
+            }
+            return nil
+        }
+        return ends
+    }
+
     private static func withBIO(_ pem: SecretBytes, _ body: (OpaquePointer) -> String?) -> String? {
         pem.withSpan { span in
             unsafe span.withUnsafeBufferPointer { buffer in

@@ -90,7 +90,13 @@ import Reactor
     }
 
     /// Exchanges under way and waiting.
-    public var load: Int { running.count + waiting.count }
+    public var load: Int { running.count + waitingCount }
+    /// Connections, those that are being made included.
+    public var open: Int { sockets.open }
+    /// Connections that no exchange is on: each has one of its own.
+    public var idleConnections: Int { max(0, open - running.count) }
+    /// Exchanges that wait for a place.
+    public var waitingCount: Int { waiting.count }
 
     // MARK: For Transfer
 

@@ -39,6 +39,8 @@ public struct PoolOptions: Sendable, Equatable {
     /// What answers hold is wiped from libcurl's and OpenSSL's buffers, which are small for it.
     var wipesAnswers = false
     public var addressPolicy = AddressPolicy()
+    /// Counts the connections; pools of the same loop may share it.
+    public var counts: ConnectionCounts?
     /// Looks names up.
     public var names = NameResolver.shared
     /// An exchange is over as soon as its connection stands: see `Dialer`.

@@ -126,10 +126,19 @@ extension Transfer {
     fileprivate func maySend() -> Bool {
         sends += 1
         guard sends == 1, !isCancelled, let delegate else { return false }
+        if let counts = pool.options.counts { count(in: counts) }
         lacksHTTP2 = unsafe pool.options.http2 && heimdallr_easy_speaks_http2(easy.pointer) == 0
         guard !lacksHTTP2 else { return false }
         isWithheld = !delegate.transferWillSend(self)
         return !isWithheld
+    }
+
+    /// The connection that it will be sent on.
+    private func count(in counts: ConnectionCounts) {
+        guard !wasReused else { return counts.countReused() }
+        counts.countOpened()
+        guard origin?.scheme == .https else { return }
+        counts.noteCertificate(end: unsafe heimdallr_easy_certificate_end(easy.pointer))
     }
 
     fileprivate func open(_ address: SocketAddress?) -> Int32 {

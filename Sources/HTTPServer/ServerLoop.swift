@@ -20,6 +20,8 @@ public final class ServerLoop {
     /// Some that there were are no more.
     private var hasClosed = false
     private var connections: [ObjectIdentifier: ServerConnection] = [:]
+    /// Clients that are connected.
+    public var count: Int { connections.count }
     private var room = Room()
     /// Nobody is accepted.
     private var isFull = false

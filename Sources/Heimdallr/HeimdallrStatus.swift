@@ -1,7 +1,7 @@
 /// How a client is doing at one moment, to be shown to people. Holds no secret.
 public struct HeimdallrStatus: Sendable, Equatable {
     /// Whether the client has a token, and what it does about it.
-    public enum State: String, Sendable, Hashable {
+    public enum State: String, Sendable, Hashable, CaseIterable {
         /// Nobody has asked yet, or the store is being read.
         case starting
         /// There is a token that may be used.

@@ -164,6 +164,9 @@ extension ProxyServer {
                 shard.loop.execute { continuation.resume(returning: shard.value.traffic) }
             }
             traffic.inFlight += part.inFlight
+            traffic.clients.open += part.clients.open
+            traffic.clients.limit += part.clients.limit
+            traffic.loops += part.loops
             for upstream in part.upstreams {
                 // Another loop may have other rules already.
                 guard let index = traffic.upstreams.firstIndex(where: { $0.isOf(upstream) }) else { continue }

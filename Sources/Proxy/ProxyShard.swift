@@ -123,6 +123,17 @@ final class ProxyShard {
             report.upstreams[index].add(part)
         }
         report.inFlight = ([rules] + retiring).reduce(0) { $0 + $1.metrics.inFlight }
+        rules.addCounts(to: &report)
+        var counted: Set<ObjectIdentifier> = []
+        for rules in [rules] + retiring { rules.addConnections(to: &report, counted: &counted) }
+        if let server {
+            report.clients = ClientConnections(open: server.count, limit: server.settings.maxConnections)
+        }
+        report.loops = [
+            LoopReport(
+                name: loop.name,
+                lag: Histogram(nanoseconds: LoopLag.bounds, counts: loop.lag.counts, sum: loop.lag.nanoseconds))
+        ]
         return report
     }
 

@@ -21,6 +21,8 @@ final class RuleSet {
     let layout: MetricsLayout
     private let roles: [Int: ListenerRole]
     private let trustAnchors: String?
+    /// What is counted of connections, by the layout's places; goes on in whoever takes its place.
+    private let connections: [ConnectionCounts]
     private var underWay = 0
     /// Set once another has taken its place: told when the last request is over.
     private var whenOver: (() -> Void)?
@@ -39,6 +41,9 @@ final class RuleSet {
         layout = plan.layout
         metrics = ProxyMetrics(slots: plan.layout.slots)
         trustAnchors = configuration.trustAnchorsFile
+        connections = plan.layout.empty.map { part in
+            former?.layout.empty.firstIndex { $0.isOf(part) }.flatMap { former?.connections[$0] } ?? ConnectionCounts()
+        }
         var roles: [Int: ListenerRole] = [:]
         for listener in plan.listeners { roles[listener.number] = ListenerRole(listener, configuration) }
         self.roles = roles
@@ -56,6 +61,7 @@ final class RuleSet {
             let kept = keepsAnchors && former?.settings.privateNetworks == settings.privateNetworks
             unmatched = Upstream(
                 unmatched: settings, trustAnchors: trustAnchors, own: own, rack: rack,
+                counts: connections[layout.places[layout.unmatched]],
                 material: plan.material(TLSSettings(), trustAnchors), former: kept ? former?.unmatched : nil)
         }
         for rules in gate.upstreams {
@@ -66,7 +72,7 @@ final class RuleSet {
             upstreams.append(
                 try Upstream(
                     rules, client: client, fixed: plan.fixed[upstreams.count], trustAnchors: trustAnchors, own: own,
-                    rack: rack,
+                    rack: rack, counts: connections[layout.places[upstreams.count]],
                     material: plan.material(rules.settings.tls, trustAnchors), former: kept))
         }
         timer = LoopTimer(on: loop) { [unowned self] in lookWhetherOver() }
@@ -103,6 +109,37 @@ final class RuleSet {
         var traffic = layout.empty
         for (slot, place) in layout.places.enumerated() { metrics.add(slot, to: &traffic[place]) }
         return traffic
+    }
+
+    /// Adds the connections that it has made or taken over, as they are now.
+    /// - Parameter counted: pools that were added already.
+    func addConnections(to report: inout TrafficReport, counted: inout Set<ObjectIdentifier>) {
+        for (upstream, slot) in upstreamSlots {
+            let part = layout.empty[layout.places[slot]]
+            guard let index = report.upstreams.firstIndex(where: { $0.isOf(part) }) else { continue }
+            var use = report.upstreams[index].connections ?? ConnectionUse()
+            upstream.addConnections(to: &use, counted: &counted)
+            report.upstreams[index].connections = use
+        }
+    }
+
+    /// Adds what was counted of connections, and how many there may be; of the rules in use only.
+    func addCounts(to report: inout TrafficReport) {
+        for (upstream, slot) in upstreamSlots {
+            let place = layout.places[slot]
+            var use = report.upstreams[place].connections ?? ConnectionUse()
+            use.limit += upstream.rules.settings.maxConnections
+            // Upstreams of one place count together.
+            use.opened = connections[place].opened
+            use.reused = connections[place].reused
+            use.certificateEnd = connections[place].certificateEnd
+            report.upstreams[place].connections = use
+        }
+    }
+
+    private var upstreamSlots: [(upstream: Upstream, slot: Int)] {
+        let named = upstreams.enumerated().map { (upstream: $1, slot: $0) }
+        return named + [unmatched].compactMap { $0.map { (upstream: $0, slot: layout.unmatched) } }
     }
 
     // MARK: The end

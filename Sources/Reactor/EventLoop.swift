@@ -55,6 +55,8 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         var generation: UInt32 = 0
     }
 
+    /// As its thread is called.
+    public let name: String
     private let epoll: Int32
     private let wakeUp: Int32
     private let inbox = Mutex(Inbox())
@@ -69,9 +71,12 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     private var woken = LoopTime.current()
     /// The moment at which the loop woke up last.
     public var now: LoopTime { woken }
+    /// How late it has come to what was due.
+    public private(set) var lag = LoopLag()
 
     /// - Throws: `SystemError` when the kernel refuses a descriptor.
-    public init() throws(SystemError) {
+    public init(name: String = "") throws(SystemError) {
+        self.name = name
         epoll = try check("epoll_create1", epoll_create1(heimdallr_epoll_cloexec))
         wakeUp = try check("eventfd", eventfd(0, heimdallr_eventfd_flags))
         try control(EPOLL_CTL_ADD, wakeUp, generation: 0)
@@ -84,7 +89,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
 
     /// Starts the loop on a thread of its own, which holds the loop until `stop`.
     public static func start(name: String) throws(SystemError) -> EventLoop {
-        let loop = try EventLoop()
+        let loop = try EventLoop(name: name)
         var thread = pthread_t()
         let context = unsafe Unmanaged.passRetained(loop).toOpaque()
         let result = unsafe pthread_create(
@@ -197,6 +202,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
             if stopped { break }
             let count = unsafe epoll_wait(epoll, events, Int32(capacity), waitMilliseconds())
             woken = .current()
+            lag.woke(at: woken, hasEvents: count > 0)
             for index in 0..<max(0, Int(count)) {
                 let event = unsafe events[index]
                 dispatch(unsafe event.data.u64, Readiness(rawValue: unsafe event.events))
@@ -293,7 +299,8 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
 
     private func waitMilliseconds() -> Int32 {
         if !nextTurn.isEmpty || !turnEnd.isEmpty || inbox.withLock({ !$0.jobs.isEmpty || $0.isStopped }) { return 0 }
-        guard let next = timers.next else { return -1 }
+        let next = min(timers.next ?? lag.due, lag.due)
+        guard next.nanoseconds != .max else { return -1 }
         // The clock moved on while handlers ran; being a little early costs one more turn, late costs accuracy.
         return Int32(next.since(now).wholeMilliseconds)
     }

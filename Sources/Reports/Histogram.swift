@@ -12,6 +12,16 @@ public struct Histogram: Sendable, Equatable {
         counts = Array(repeating: 0, count: bounds.count + 1)
     }
 
+    /// What was counted elsewhere, in nanoseconds.
+    /// - Parameters:
+    ///   - counts: one more than bounds; each value in one bucket only.
+    ///   - sum: of all values.
+    public init(nanoseconds bounds: [UInt64], counts: [UInt64], sum: UInt64) {
+        self.init(bounds: bounds.map { Double($0) / 1e9 })
+        for (bucket, count) in counts.enumerated() where bucket < self.counts.count { add(count, bucket: bucket) }
+        add(seconds: Double(sum) / 1e9)
+    }
+
     public mutating func record(_ duration: Duration) {
         let seconds = max(0, duration.inSeconds)
         counts[bounds.firstIndex { seconds <= $0 } ?? bounds.count] += 1

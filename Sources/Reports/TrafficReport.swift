@@ -3,6 +3,9 @@ public struct TrafficReport: Sendable {
     /// Upstreams that share host and client are one.
     public var upstreams: [UpstreamTraffic]
     public var inFlight: Int
+    public var clients = ClientConnections()
+    /// The proxy's event loops.
+    public var loops: [LoopReport] = []
 
     public init(upstreams: [UpstreamTraffic], inFlight: Int = 0) {
         self.upstreams = upstreams
@@ -28,6 +31,8 @@ public struct UpstreamTraffic: Sendable {
     public var bytesReceived: UInt64 = 0
     /// What became of requests that wanted a token; of those without a client there are none.
     public var injections: [InjectionResult: UInt64] = [:]
+    /// `nil`: it has none of its own.
+    public var connections: ConnectionUse?
     /// Why the last request that failed on the way did so, printable; and how long ago.
     public var lastFailure: (cause: String, ago: Duration)?
 
@@ -52,6 +57,10 @@ public struct UpstreamTraffic: Sendable {
         bytesSent &+= other.bytesSent
         bytesReceived &+= other.bytesReceived
         injections.merge(other.injections, uniquingKeysWith: &+)
+        guard let others = other.connections else { return }
+        var sum = connections ?? ConnectionUse()
+        sum.add(others)
+        connections = sum
     }
 }
 

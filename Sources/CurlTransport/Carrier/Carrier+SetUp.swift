@@ -58,6 +58,11 @@ extension Carrier {
         return descriptor
     }
 
+    /// Of the origin itself; 0: nothing is known.
+    var certificateEnd: Int64 {
+        origin.scheme == .https ? unsafe heimdallr_easy_certificate_end(easy.pointer) : 0
+    }
+
     /// Why no connection was made.
     func error(for code: CURLcode) -> TransportError {
         var systemError = 0

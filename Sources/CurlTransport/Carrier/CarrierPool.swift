@@ -5,6 +5,7 @@ import Reactor
 public final class CarrierPool {
     public let options: PoolOptions
     private let loop: EventLoop
+    private let counts: ConnectionCounts?
     /// `maxConnectionAge` in nanoseconds.
     private let maxAge: UInt64
     /// libcurl's side, once there is something to dial.
@@ -25,6 +26,7 @@ public final class CarrierPool {
     public init(options: PoolOptions, loop: EventLoop) {
         self.options = options
         self.loop = loop
+        counts = options.counts
         maxAge = UInt64(max(0, options.maxConnectionAge.wholeNanoseconds))
         queueTimer = LoopTimer(on: loop) { [unowned self] in expireQueue() }
         ageTimer = LoopTimer(on: loop) { [unowned self] in closeAged() }
@@ -93,6 +95,7 @@ public final class CarrierPool {
         while let carrier = shelf.idle.popLast() {
             if isYoung(carrier) {
                 carrier.hasServed = true
+                counts?.countReused()
                 return carrier
             }
             close(carrier)
@@ -203,6 +206,10 @@ public final class CarrierPool {
             } else {
                 error = TransportError(.internal, message: "no descriptor for the connection")
             }
+        }
+        if error == nil, let counts {
+            counts.countOpened()
+            counts.noteCertificate(end: carrier.certificateEnd)
         }
         let owner = request.finish()
         if let error {

@@ -1,5 +1,7 @@
 import Administration
 import Configuration
+import Cryptography
+import CurlTransport
 import Heimdallr
 import Logging
 import Proxy
@@ -13,6 +15,7 @@ struct AdministrationAssembly {
     private let server: ProxyServer
     private let failures: UpstreamFailures
     private let secrets: SecretShelf
+    private let tls: TLSShelf
     private let reloads: ReloadCounts
     private let reload: @Sendable () async -> ReloadAnswer
     private let quit: @Sendable () -> Void
@@ -22,7 +25,7 @@ struct AdministrationAssembly {
     ///   - quit: has the proxy stop.
     init(
         _ configuration: Configuration, clients: [KeptClient], server: ProxyServer, failures: UpstreamFailures,
-        secrets: SecretShelf,
+        secrets: SecretShelf, tls: TLSShelf,
         reloads: ReloadCounts, reload: @escaping @Sendable () async -> ReloadAnswer,
         quit: @escaping @Sendable () -> Void
     ) {
@@ -31,6 +34,7 @@ struct AdministrationAssembly {
         self.server = server
         self.failures = failures
         self.secrets = secrets
+        self.tls = tls
         self.reloads = reloads
         self.reload = reload
         self.quit = quit
@@ -79,6 +83,14 @@ struct AdministrationAssembly {
             route: { [server] method, url in server.explain(method: method, url: url) })
         sources.refusal = { client, error, signIn in TokenRefusal(error, client: client, signIn: signIn) }
         sources.nearest = { Suggestion.nearest(to: $0, among: $1) }
+        sources.certificates = { [tls, clients] in
+            tls.certificateEnds(at: WallClock.now())
+                + clients.compactMap { client in
+                    client.connections.certificateEnd.map {
+                        CertificateEnd(.authorizationServer, client.settings.name, at: $0)
+                    }
+                }
+        }
         sources.reloads = reloads
         sources.reload = reload
         sources.quit = configuration.admin?.quits == true ? quit : nil

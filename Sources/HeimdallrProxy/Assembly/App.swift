@@ -48,7 +48,7 @@ struct App {
         let door = ReloadDoor()
         let assembly = AdministrationAssembly(
             configuration, clients: clients, server: server, failures: watch.failures, secrets: secrets,
-            reloads: reloads, reload: { await door.reload() }, quit: quit)
+            tls: tls, reloads: reloads, reload: { await door.reload() }, quit: quit)
         let administration: Administration?
         do {
             administration = try await assembly.start(tokens: tokens, logger: logger)

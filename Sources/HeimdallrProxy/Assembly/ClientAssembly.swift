@@ -11,11 +11,14 @@ struct ClientAssembly {
     private let trustAnchors: String?
     private let secrets: SecretShelf
     private let material: TLSMaterial?
+    private let counts: ConnectionCounts?
 
     init(
-        _ settings: ClientSettings, _ configuration: Configuration, _ secrets: SecretShelf, material: TLSMaterial? = nil
+        _ settings: ClientSettings, _ configuration: Configuration, _ secrets: SecretShelf,
+        material: TLSMaterial? = nil, counts: ConnectionCounts? = nil
     ) {
         self.material = material
+        self.counts = counts
         self.settings = settings
         self.secrets = secrets
         trustAnchors = configuration.trustAnchorsFile
@@ -180,6 +183,7 @@ struct ClientAssembly {
         options.certificateFile = settings.tls.certFile
         options.keyFile = settings.tls.keyFile
         options.material = material
+        options.counts = counts
         return options
     }
 }

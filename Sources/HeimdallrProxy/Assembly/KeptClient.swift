@@ -1,4 +1,5 @@
 import Configuration
+import CurlTransport
 import Heimdallr
 import Reactor
 
@@ -8,6 +9,8 @@ struct KeptClient: Sendable {
     let trustAnchors: String?
     let heimdallr: Heimdallr
     let notes: TokenRequestNotes
+    /// To its authorization server.
+    let connections: ConnectionCounts
     let store: ClientStore
 
     /// Nothing is sent yet.
@@ -20,9 +23,11 @@ struct KeptClient: Sendable {
         self.settings = settings
         trustAnchors = configuration.trustAnchorsFile
         notes = TokenRequestNotes()
+        connections = ConnectionCounts()
         self.store = ClientStore(store, isHeld: isHeld, mayFetch: settings.grantType == .clientCredentials)
         heimdallr = try ClientAssembly(
-            settings, configuration, secrets, material: tls.material(settings.tls, extra: trustAnchors)
+            settings, configuration, secrets, material: tls.material(settings.tls, extra: trustAnchors),
+            counts: connections
         ).make(
             on: loop, store: self.store, last: notes, onTokenRequest: onTokenRequest)
     }

@@ -140,7 +140,8 @@ extension RunningApp {
         tokens?.change(to: next.clients.map { (name: $0.name, grantType: $0.grantType.description) })
         administration?.change(
             to: AdministrationAssembly(
-                next, clients: clients, server: server, failures: watch.failures, secrets: secrets, reloads: reloads,
+                next, clients: clients, server: server, failures: watch.failures, secrets: secrets,
+                tls: files.tls, reloads: reloads,
                 reload: { [door] in await door.reload() }, quit: quit
             ).sources)
         for client in made { watch.add(client) }

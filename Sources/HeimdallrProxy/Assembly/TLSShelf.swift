@@ -4,6 +4,7 @@ import Cryptography
 import CurlTransport
 import Logging
 import Reactor
+import Reports
 import Synchronization
 
 /// The PEM files of the configuration, as they were when they were good last; one object for each group of files that
@@ -16,6 +17,14 @@ final class TLSShelf: Sendable {
     private let faults = Mutex<[String: String]>([:])
     /// Certificate and anchors.
     private let last = Mutex<[TLSMaterial.Files: [SecretBytes?]]>([:])
+
+    /// By file: when its certificates end.
+    private let ends = Mutex<[CertificateFile: [Int64]]>([:])
+
+    private struct CertificateFile: Hashable {
+        let kind: CertificateEnd.Kind
+        let path: String
+    }
 
     private static let limit = 4 << 20
 
@@ -42,11 +51,22 @@ final class TLSShelf: Sendable {
         let wanted = Self.files(of: configuration)
         materials.withLock { materials in materials = materials.filter { wanted.contains($0.key) } }
         last.withLock { last in last = last.filter { wanted.contains($0.key) } }
+        let named = Set(wanted.flatMap(\.all))
+        ends.withLock { ends in ends = ends.filter { named.contains($0.key.path) } }
     }
 
     /// - Parameter extra: trust anchors beside the system's.
     func material(_ tls: TLSSettings, extra: String?) -> TLSMaterial? {
         materials.withLock { $0[TLSMaterial.Files(tls, extra: extra)] }
+    }
+
+    /// Of each file as it was when it was good last: when a certificate of it ends first. Of trust anchors, of which some
+    /// may have ended that nothing depends on, it is the one that ends next.
+    func certificateEnds(at now: Int64) -> [CertificateEnd] {
+        ends.withLock { $0 }.compactMap { file, ends in
+            let first = file.kind == .trustAnchors ? ends.filter { $0 > now }.min() ?? ends.max() : ends.min()
+            return first.map { CertificateEnd(file.kind, file.path, at: $0) }
+        }.sorted { ($0.kind.rawValue, $0.name) < ($1.kind.rawValue, $1.name) }
     }
 
     var files: Set<String> { Set(materials.withLock { $0.keys.flatMap(\.all) }) }
@@ -61,7 +81,11 @@ final class TLSShelf: Sendable {
         let extra = configuration.trustAnchorsFile
         let all =
             configuration.clients.map(\.tls) + configuration.upstreams.map(\.tls) + [TLSSettings()]
-        return Set(all.map { TLSMaterial.Files($0, extra: extra) }.filter { !$0.all.isEmpty })
+        // The certificate of a key that signs is sent by its digest alone, and ends as any other.
+        let named = configuration.clients.compactMap { client in
+            client.clientCertificate.map { TLSMaterial.Files(certificate: $0) }
+        }
+        return Set(all.map { TLSMaterial.Files($0, extra: extra) }.filter { !$0.all.isEmpty } + named)
     }
 
     private func read(_ material: TLSMaterial, isFirst: Bool) {
@@ -80,6 +104,8 @@ final class TLSShelf: Sendable {
             }
             // Another key that fits the same certificate is the same key.
             let next = [certificate, anchors]
+            note(certificate, .clientCertificate, files.certificate)
+            note(anchors, .trustAnchors, files.anchors)
             guard !isSame(next, as: files) else { return recovered(files) }
             try Self.fill(material, [certificate, key, anchors])
             last.withLock { $0[files] = next }
@@ -98,6 +124,12 @@ final class TLSShelf: Sendable {
                     ? "a file of TLS can't be used" : "a file of TLS can't be used; what it held last stays in use",
                 metadata: ["file": "\(error.file)", "reason": "\(error.reason)"])
         }
+    }
+
+    private func note(_ pem: SecretBytes?, _ kind: CertificateEnd.Kind, _ path: String?) {
+        guard let pem, let path else { return }
+        let found = TLSFileCheck.ends(of: pem)
+        ends.withLock { $0[CertificateFile(kind: kind, path: path)] = found }
     }
 
     /// The old content is there again.

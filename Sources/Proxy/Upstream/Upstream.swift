@@ -4,6 +4,7 @@ import HTTPMessage
 import HTTPServer
 import Heimdallr
 import Reactor
+import Reports
 import SigV4
 
 /// One upstream as one loop sees it: its rules, its connections, its client's token in the form it goes out in.
@@ -41,11 +42,13 @@ final class Upstream {
     /// - Parameters:
     ///   - client: keeps the token of `settings.client`; `nil` where that is `nil`.
     ///   - fixed: what else is injected, by the entries of `inject`; started already.
+    ///   - counts: of its connections; the former one's, where there is one.
     ///   - former: one of the same settings, whose connections go on.
     /// - Throws: `TransportError` when libcurl lacks memory.
     init(
         _ rules: UpstreamRules, client: Heimdallr?, fixed: [FixedCredential?], trustAnchors: String?,
-        own: OwnListeners, rack: ExchangeRack, material: TLSMaterial? = nil, former: Upstream? = nil
+        own: OwnListeners, rack: ExchangeRack, counts: ConnectionCounts, material: TLSMaterial? = nil,
+        former: Upstream? = nil
     ) throws(TransportError) {
         self.rules = rules
         let settings = rules.settings
@@ -63,6 +66,7 @@ final class Upstream {
         options.keyFile = settings.tls.keyFile
         options.material = material
         options.addressPolicy.own = own
+        options.counts = counts
         self.rack = rack
         carriers = former?.carriers ?? CarrierPool(options: options, loop: rack.loop)
         options.http2 = true
@@ -93,7 +97,7 @@ final class Upstream {
     /// For hosts that the configuration does not name (`unmatched: forward`): unsigned, plain http, public addresses.
     init(
         unmatched proxy: ProxySettings, trustAnchors: String?, own: OwnListeners, rack: ExchangeRack,
-        material: TLSMaterial? = nil, former: Upstream? = nil
+        counts: ConnectionCounts, material: TLSMaterial? = nil, former: Upstream? = nil
     ) {
         rules = .unmatched
         let settings = rules.settings
@@ -107,6 +111,7 @@ final class Upstream {
         var options = PoolOptions()
         options.trustAnchors = .init(own: nil, extra: trustAnchors)
         options.addressPolicy.own = own
+        options.counts = counts
         options.material = material
         options.addressPolicy.publicOnly = true
         options.addressPolicy.exceptions = proxy.privateNetworks.map { AddressPolicy.Block($0) }
@@ -118,6 +123,19 @@ final class Upstream {
 
     /// Nothing uses its connections that does not know its successor.
     var isQuiet: Bool { hasSuccessor || carriers.isQuiet && (transfers?.load ?? 0) == 0 }
+
+    /// Adds its connections as they are now, each pool's once, whoever else goes on with it.
+    func addConnections(to use: inout ConnectionUse, counted: inout Set<ObjectIdentifier>) {
+        if counted.insert(ObjectIdentifier(carriers)).inserted {
+            use.open += carriers.open
+            use.idle += carriers.idle
+            use.waiting += carriers.waiting
+        }
+        guard let transfers, counted.insert(ObjectIdentifier(transfers)).inserted else { return }
+        use.open += transfers.open
+        use.idle += transfers.idleConnections
+        use.waiting += transfers.waitingCount
+    }
 
     /// Begins to ask for something. `began` is given what goes on before `delegate` is told anything.
     /// - Throws: `TransportError`; then it never began.

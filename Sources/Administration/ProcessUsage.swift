@@ -1,0 +1,108 @@
+import FileSystem
+import Glibc
+import Reactor
+import Reports
+
+/// What this process takes of the machine. `nil` where the system does not say: without /proc most of it. proc(5).
+struct ProcessUsage: Sendable, Equatable {
+    /// User and system time of all threads.
+    var cpuSeconds: Double?
+    var residentBytes: Int?
+    var virtualBytes: Int?
+    var threads: Int?
+    var openDescriptors: Int?
+    /// `nil`: there is no limit.
+    var descriptorLimit: Int?
+    /// In seconds since 1970.
+    var startTime: Double?
+
+    /// Blocks for as long as reading /proc takes.
+    static var current: ProcessUsage {
+        let text = try? FileSystem.read("/proc/self/stat", limit: 4096)
+        var usage = ProcessUsage(
+            stat: String(decoding: text ?? [], as: UTF8.self), pageSize: sysconf(Int32(_SC_PAGESIZE)))
+        // CPU time of the process in microseconds, finer than the ticks of /proc. clock(3).
+        let time = clock()
+        if time >= 0 { usage.cpuSeconds = Double(time) / 1e6 }
+        let descriptors = FileSystem.names(in: "/proc/self/fd").count
+        // The folder itself is open while it is read.
+        if descriptors > 0 { usage.openDescriptors = descriptors - 1 }
+        if DescriptorLimit.current != .max { usage.descriptorLimit = DescriptorLimit.current }
+        usage.startTime = begin
+        return usage
+    }
+
+    /// - Parameters:
+    ///   - stat: the line of /proc/self/stat. The name in it may hold anything.
+    ///   - pageSize: in bytes.
+    init(stat: String, pageSize: Int) {
+        guard let end = stat.lastIndex(of: ")") else { return }
+        // The first behind the name is field 3 of proc(5).
+        let fields = stat[stat.index(after: end)...].split { $0 == " " || $0 == "\n" }
+        func field(_ number: Int) -> Int? { number - 3 < fields.count ? Int(fields[number - 3]) : nil }
+        threads = field(20)
+        startTicks = field(22)
+        virtualBytes = field(23)
+        residentBytes = field(24).flatMap {
+            $0.multipliedReportingOverflow(by: pageSize).overflow ? nil : $0 * pageSize
+        }
+    }
+
+    /// Since the machine was started.
+    private var startTicks: Int?
+
+    /// Asked once: the wall clock may be set, and the moment stays the same.
+    private static let begin: Double? = {
+        let text = try? FileSystem.read("/proc/self/stat", limit: 4096)
+        let usage = ProcessUsage(stat: String(decoding: text ?? [], as: UTF8.self), pageSize: 1)
+        let ticks = sysconf(Int32(_SC_CLK_TCK))
+        guard let start = usage.startTicks, ticks > 0 else { return nil }
+        let age = Double(LoopTime.current().nanoseconds) / 1e9 - Double(start) / Double(ticks)
+        let now = WallTime.now
+        return Double(now.seconds) + Double(now.nanoseconds) / 1e9 - age
+    }()
+}
+
+extension MetricsPage {
+    func writeProcess(_ output: inout PrometheusText) {
+        output.begin("heimdallr_build_info", .gauge, "Always 1; says which version runs.")
+        output.sample(["version": version], 1)
+        guard let process else { return }
+        output.optional(
+            "process_cpu_seconds_total", .counter, "User and system CPU time of the process.", process.cpuSeconds)
+        output.optional(
+            "process_resident_memory_bytes", .gauge, "Memory that the process has in RAM.", process.residentBytes)
+        output.optional(
+            "process_virtual_memory_bytes", .gauge, "Addresses that the process has taken.", process.virtualBytes)
+        output.optional(
+            "process_open_fds", .gauge, "Files and sockets that the process has open.", process.openDescriptors)
+        output.optional(
+            "process_max_fds", .gauge, "Files and sockets that the process may have open.", process.descriptorLimit)
+        output.optional("process_threads", .gauge, "Threads of the process.", process.threads)
+        output.optional(
+            "process_start_time_seconds", .gauge, "When the process was started, in seconds since 1970.",
+            process.startTime)
+    }
+
+    func writeLoops(_ output: inout PrometheusText) {
+        output.begin(
+            "heimdallr_loop_lag_seconds", .histogram,
+            "How late an event loop came to what was due, ten times a second while it has something to do.")
+        for loop in traffic.loops { output.histogram(label: "loop", loop.name, loop.lag) }
+    }
+}
+
+extension PrometheusText {
+    /// A family of one sample, or nothing.
+    fileprivate mutating func optional(_ name: String, _ kind: Kind, _ help: String, _ value: Double?) {
+        guard let value else { return }
+        begin(name, kind, help)
+        sample([:], value)
+    }
+
+    fileprivate mutating func optional(_ name: String, _ kind: Kind, _ help: String, _ value: Int?) {
+        guard let value else { return }
+        begin(name, kind, help)
+        sample([:], value)
+    }
+}
