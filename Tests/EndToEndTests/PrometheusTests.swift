@@ -64,7 +64,7 @@ struct PrometheusTests {
         defer { traffic.cancel() }
         // What grows is seen to grow only once it has been seen.
         try await eventually("both are scraped") { try await prometheus.query("heimdallr_build_info").count == 2 }
-        try await ill.suffer()
+        try await ill.suffer(seenBy: prometheus)
         let alerts = try await prometheus.alerts()
         #expect(alerts.count > 15)
         let expected = [
@@ -121,10 +121,13 @@ struct PrometheusTests {
     }
 }
 
-/// Names of the families on a page of metrics.
+/// Names of the families on a page of metrics that have a sample.
 private struct PrometheusNames {
     let families: [String]
-    init(_ text: String) { families = text.matches(of: #/# TYPE ([a-z_]+) /#).map { String($0.1) } }
+    init(_ text: String) {
+        families = text.matches(of: #/# TYPE ([a-z_]+) /#).map { String($0.1) }
+            .filter { name in ["{", " ", "_bucket{"].contains { text.contains("\n\(name)\($0)") } }
+    }
 }
 
 /// A proxy whose upstream and token endpoint are served over TLS; tokens last for seconds, so that there are requests
@@ -218,9 +221,13 @@ private final class IllProxy: Sendable {
 
     var adminPort: UInt16 { get async throws { try await proxy.administration().port } }
 
-    func suffer() async throws {
+    func suffer(seenBy prometheus: Prometheus) async throws {
         #expect(try await proxy.get("http://secure.test/").status == 200)
-        #expect(try await proxy.get("http://short.test/").status == 502)
+        // A counter that begins with its first error grows with the next one.
+        try await eventually("errors that grow") {
+            #expect(try await self.proxy.get("http://short.test/").status == 502)
+            return try await prometheus.query("rate(heimdallr_requests_total{code=\"502\"}[1m]) > 0").count == 1
+        }
         // No store any more, but a file in its place.
         let store = proxy.directory.path(of: "store")
         try FileManager.default.removeItem(atPath: store)
