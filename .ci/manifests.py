@@ -1,0 +1,110 @@
+"""Whether deploy/kubernetes and deploy/compose.yaml are what Kubernetes and Compose take: `.venv/bin/python .ci/manifests.py`.
+
+`kubectl kustomize` builds each folder; what comes out is checked against the schemas of the Kubernetes API, of the oldest
+version that is promised and of the newest that is known, unknown keys included. The configurations in them are checked by
+the proxy, where one is given: `.ci/manifests.py EXECUTABLE`.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import kubernetes_validate
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+HERE = ROOT / "deploy/kubernetes"
+BIN = pathlib.Path(sys.executable).parent
+# Native sidecars are on since 1.29; the other job is for what was before.
+OLDEST = {"job-before-1.29": "1.25"}
+# The API itself does not know these: their schema is the operator's.
+ELSEWHERE = {"PodMonitor"}
+faults = 0
+
+
+def check(condition, what, detail=""):
+    global faults
+    faults += not condition
+    print(f"{'ok' if condition else 'FAULT'}: {what}" + ("" if condition else f"\n{detail}"))
+
+
+def built(folder):
+    done = subprocess.run([BIN / "kubectl", "kustomize", folder], capture_output=True, text=True)
+    check(done.returncode == 0, f"kubectl kustomize {os.path.relpath(folder, ROOT)}", done.stderr)
+    return [document for document in yaml.safe_load_all(done.stdout) if document]
+
+
+def validate(document, version):
+    what = f"{document['kind']} {document['metadata']['name']}, Kubernetes {version}"
+    try:
+        kubernetes_validate.validate(document, version, strict=True)
+        check(True, what)
+    except (kubernetes_validate.ValidationError, kubernetes_validate.SchemaNotFoundError) as error:
+        check(False, what, error)
+
+
+def pods(documents):
+    return [document["spec"]["template"]["spec"] for document in documents if "template" in document.get("spec", {})]
+
+
+def kubernetes(folders):
+    configurations = []
+    for folder in folders:
+        documents = built(folder)
+        for version in (OLDEST.get(folder.name, "1.29"), kubernetes_validate.latest_version()):
+            for document in documents:
+                if document["kind"] not in ELSEWHERE:
+                    validate(document, version)
+        maps = {document["metadata"]["name"]: document for document in documents if document["kind"] == "ConfigMap"}
+        for pod in pods(documents):
+            names = [volume["configMap"]["name"] for volume in pod["volumes"] if "configMap" in volume]
+            check(names and set(names) <= set(maps), f"{folder.name}: the pod's configuration is there", names)
+            for container in pod["containers"] + pod.get("initContainers", []):
+                context = container["securityContext"]
+                check(
+                    context["readOnlyRootFilesystem"] and context["runAsNonRoot"]
+                    and context["capabilities"] == {"drop": ["ALL"]} and not context["allowPrivilegeEscalation"]
+                    and context["seccompProfile"] == {"type": "RuntimeDefault"} and "resources" in container,
+                    f"{folder.name}: {container['name']} has no rights", context)
+            sidecars = [container for container in pod.get("initContainers", []) if container.get("restartPolicy") == "Always"]
+            check(bool(sidecars) == (folder.name not in OLDEST), f"{folder.name}: native sidecar or none", sidecars)
+        if folder.name == "monitored":
+            check(any(document["kind"] == "PodMonitor" for document in documents), "monitored: a PodMonitor")
+        configurations += [document["data"]["config.yaml"] for document in maps.values()]
+    return configurations
+
+
+def compose():
+    file = ROOT / "deploy/compose.yaml"
+    done = subprocess.run(
+        [BIN / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", file], capture_output=True, text=True)
+    check(done.returncode == 0, "deploy/compose.yaml", done.stdout + done.stderr)
+    content = yaml.safe_load(file.read_text())["configs"]["proxy"]["content"]
+    return content.replace("$$", "$")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        # Components are no kustomizations by themselves.
+        (folder / "monitored").mkdir()
+        relative = os.path.relpath(HERE, (folder / "monitored").resolve())
+        (folder / "monitored/kustomization.yaml").write_text(
+            f"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [{relative}]\n"
+            f"components: [{relative}/monitoring]\n")
+        texts = kubernetes([HERE, HERE / "job", HERE / "job-before-1.29", folder / "monitored"]) + [compose()]
+        for index, text in enumerate(sorted(set(texts))) if len(sys.argv) > 1 else ():
+            for name in ("items", "admin-token"):
+                (folder / name).write_text("0123456789abcdef")
+                (folder / name).chmod(0o600)
+            file = folder / f"{index}.yaml"
+            file.write_text(text.replace("/run/secrets/heimdallr-proxy", str(folder)))
+            done = subprocess.run([sys.argv[1], "check", "--config", file], capture_output=True, text=True)
+            check(done.returncode == 0 and "api.example.com" in done.stdout, f"configuration {index}", done.stdout + done.stderr)
+    print(f"{faults} faults")
+    sys.exit(bool(faults))
+
+
+main()
