@@ -72,6 +72,8 @@ def kubernetes(folders):
             check(bool(sidecars) == (folder.name not in OLDEST), f"{folder.name}: native sidecar or none", sidecars)
         if folder.name == "monitored":
             check(any(document["kind"] == "PodMonitor" for document in documents), "monitored: a PodMonitor")
+            images = [container["image"] for pod in pods(documents) for container in pod["initContainers"]]
+            check(images == ["images.example.com/heimdallr-proxy:0.1.0"], "monitored: its image", images)
         configurations += [document["data"]["config.yaml"] for document in maps.values()]
     return configurations
 
@@ -91,9 +93,12 @@ def main():
         # Components are no kustomizations by themselves.
         (folder / "monitored").mkdir()
         relative = os.path.relpath(HERE, (folder / "monitored").resolve())
-        (folder / "monitored/kustomization.yaml").write_text(
-            f"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [{relative}]\n"
-            f"components: [{relative}/monitoring]\n")
+        # What README.md has for pods of one's own.
+        text = (HERE / "README.md").read_text().split("# kustomization.yaml\n")[1].split("```")[0]
+        text = text.replace("../heimdallr-proxy/deploy/kubernetes", relative)
+        (folder / "monitored/kustomization.yaml").write_text(text)
+        (folder / "monitored/deployment.yaml").write_text((HERE / "program.yaml").read_text())
+        (folder / "monitored/config.yaml").write_text((HERE / "configuration/config.yaml").read_text())
         texts = kubernetes([HERE, HERE / "job", HERE / "job-before-1.29", folder / "monitored"]) + [compose()]
         for index, text in enumerate(sorted(set(texts))) if len(sys.argv) > 1 else ():
             for name in ("items", "admin-token"):
