@@ -24,6 +24,8 @@ extension ServerSettings {
 struct AdminListeners: Sendable {
     let port: ListeningSocket
     let command: ListeningSocket
+    /// Where another process may listen at the port, too.
+    let group: PortGroup?
 
     /// Longer bodies get 413.
     static let maxBodyBytes = 64 * 1024
@@ -35,14 +37,16 @@ struct AdminListeners: Sendable {
     /// - Throws: `AdministrationError`. Where both are taken it is about the port: that is what one can do something
     ///   about, since the socket's name is made of it.
     init(_ settings: AdministrationSettings, socketPath: String) throws(AdministrationError) {
-        let port = try Self.open(settings)
+        var passed = settings.passed
+        let port = try Self.open(settings, &passed)
         do throws(AdministrationError) {
-            command = try Self.open(socketPath)
+            command = try Self.open(socketPath, settings, &passed)
         } catch {
             port.close()
             throw error
         }
         self.port = port
+        group = settings.sharesWithOthers ? PortGroup([port]) : nil
     }
 
     /// Ours, and root's, who can be anybody anyway, whatever the mode of the socket's file says.
@@ -56,7 +60,9 @@ struct AdminListeners: Sendable {
         command.close()
     }
 
-    private static func open(_ settings: AdministrationSettings) throws(AdministrationError) -> ListeningSocket {
+    private static func open(
+        _ settings: AdministrationSettings, _ passed: inout PassedSockets
+    ) throws(AdministrationError) -> ListeningSocket {
         func failure(_ reason: String) -> AdministrationError { .listen(address: settings.shown, reason: reason) }
         var address = SocketAddress(numericHost: settings.host, port: settings.port)
         if address == nil {
@@ -66,17 +72,25 @@ struct AdminListeners: Sendable {
         }
         guard let address else { throw failure("\(settings.host) has no address") }
         do throws(SystemError) {
-            return try ListeningSocket.open(address, sharesPort: false, backlog: backlog)
+            if let socket = passed.claim(address, name: settings.passedNames.port) {
+                return try socket.listeningSocket()
+            }
+            return try ListeningSocket.open(address, sharesPort: settings.sharesWithOthers, backlog: backlog)
         } catch { throw failure(SystemErrorText.text(of: error.code)) }
     }
 
-    private static func open(_ path: String) throws(AdministrationError) -> ListeningSocket {
+    private static func open(
+        _ path: String, _ settings: AdministrationSettings, _ passed: inout PassedSockets
+    ) throws(AdministrationError) -> ListeningSocket {
         func failure(_ reason: String) -> AdministrationError { .socket(path: path, reason: reason) }
         guard path.utf8.count <= AdminSocket.maxPathLength else {
             throw failure("its path has more than \(AdminSocket.maxPathLength) bytes")
         }
         do throws(SystemError) {
-            return try ListeningSocket.open(path: path, mode: 0o600)
+            if let socket = passed.claim(SocketAddress(.unix(path: path)), name: settings.passedNames.socket) {
+                return try socket.listeningSocket()
+            }
+            return try ListeningSocket.open(path: path, mode: 0o600, takesOver: settings.sharesWithOthers)
         } catch {
             switch error.code {
             case EADDRINUSE: throw failure("another process listens on it")

@@ -17,12 +17,14 @@ public final class Administration: Sendable {
     private let loop: EventLoop
     private let helpers: Mutex<[Task<Void, Never>]>
     private let page: PageHolder
+    private let group: PortGroup?
     private let stopping = Mutex<Task<Void, Never>?>(nil)
 
     private init(
         address: String, socketPath: String, model: AdminModel, servers: [HTTPServer], loop: EventLoop,
-        helpers: [Task<Void, Never>], page: PageHolder
+        helpers: [Task<Void, Never>], page: PageHolder, group: PortGroup?
     ) {
+        self.group = group
         self.address = address
         self.socketPath = socketPath
         self.model = model
@@ -61,8 +63,9 @@ public final class Administration: Sendable {
         model.watch(loop)
         let host = settings.host.contains(":") ? "[\(settings.host)]" : settings.host
         return Administration(
-            address: "\(host):\(port)", socketPath: path, model: model, servers: servers, loop: loop,
-            helpers: watchers(model, streams) + [heart(model)], page: page)
+            address: "\(host):\(port)", socketPath: listeners.command.address.host, model: model, servers: servers,
+            loop: loop,
+            helpers: watchers(model, streams) + [heart(model)], page: page, group: listeners.group)
     }
 
     /// A server for each listener: what one is full of is not the other's.
@@ -111,8 +114,11 @@ public final class Administration: Sendable {
         helpers.withLock { $0 += watchers }
     }
 
-    /// Readiness says no from now on; everything still answers.
-    public func beginDraining() { model.beginDraining() }
+    /// Readiness says no from now on; everything still answers. Where another process listens too, it is asked instead.
+    public func beginDraining() {
+        model.beginDraining()
+        _ = group?.steerAway()
+    }
 
     /// Closes both listeners and removes the socket's file; answers have a second to end. May be called more than once.
     public func stop() async {

@@ -1,5 +1,6 @@
 public import HTTPMessage
 public import Heimdallr
+public import Reactor
 public import Reports
 
 /// Where the administration listens, and whom it answers.
@@ -19,6 +20,12 @@ public struct AdministrationSettings: Sendable {
     public var runtimeDirectory: String?
     /// Where the proxies of a fleet find each other's logins; `nil`: a login ends where it began.
     public var pendingLogins: (any PendingLoginStore)?
+    /// Another process of the same user may listen at both places, to take over.
+    public var sharesWithOthers = false
+    /// Listening sockets that the process was started with.
+    public var passed = PassedSockets()
+    /// What they are called that may be anywhere: the port's, and the socket's.
+    public var passedNames = (port: "admin", socket: "admin-socket")
 
     public init(host: String, port: UInt16) {
         self.host = host

@@ -6,6 +6,8 @@ struct ConnectionDeadline {
         case none
         /// Another request.
         case idle
+        /// A last request, while the server stops.
+        case farewell
         /// The rest of a head.
         case head
         /// What the handler waits for.

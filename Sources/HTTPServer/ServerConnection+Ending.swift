@@ -63,9 +63,20 @@ extension ServerConnection {
         if wasBusy { handler?.clientLeft(self, leaving) }
     }
 
-    /// The server, or its listener, stops: an idle connection closes now, a busy one after its answer.
+    /// The server, or its listener, stops: an idle connection closes once it was idle for long enough, a busy one after its
+    /// answer.
     func drain() {
-        if phase == .readingHead, reader.input.isEmpty, output.isEmpty { close() }
+        guard phase == .readingHead, reader.input.isEmpty, output.isEmpty, deadline.kind != .farewell else { return }
+        let left = server.settings.farewell - (idleSince.map { now.since($0) } ?? .zero)
+        left > .zero ? setDeadline(.farewell, after: Timeout(left)) : closeIdle()
+    }
+
+    /// Ends it between two requests. What has come by now is answered first.
+    func closeIdle() {
+        guard phase == .readingHead, reader.input.isEmpty else { return close() }
+        _ = reader.input.note(.readable)
+        guard reader.lookForInput(at: socket) else { return leave() }
+        if reader.input.isEmpty { close() } else { readHeads() }
     }
 
     /// The server has stopped waiting.

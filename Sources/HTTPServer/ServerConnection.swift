@@ -147,7 +147,7 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
                 }
                 return
             case .nothing:
-                if server.isEnding(listener) { closeBehindOutput() } else { waitForRequest() }
+                if server.isEnding(listener) { drain() } else { waitForRequest() }
                 return
             case .ended: return closeBehindOutput()
             case .failed: return leave()
@@ -258,7 +258,8 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
         clearDeadline()
         switch kind {
         case .none: break
-        case .idle, .linger: close()
+        case .idle, .farewell: closeIdle()
+        case .linger: close()
         case .head:
             reader.giveUp(maxBytes: server.settings.maxHeaderBytes)
             refuse(MessageError(status: 408, detail: "The head of the request did not arrive in time."))

@@ -10,8 +10,15 @@ public final class ServerLoop {
     /// Memory for what clients send and are sent.
     let spares = SpareBuffers()
     var date = DateField()
-    private var drains = false
-    public var isDraining: Bool { drains }
+    private enum Life {
+        case serving
+        /// Whoever comes is served, and sent away with the answer.
+        case leaving
+        case draining
+    }
+
+    private var life = Life.serving
+    public var isDraining: Bool { life == .draining }
     private let makeHandler: (ServerConnection) -> any ConnectionHandler
     private let admits: ((PeerCredentials?) -> Bool)?
     private let acceptFailed: (SystemError) -> Void
@@ -61,15 +68,16 @@ public final class ServerLoop {
         if isFull { acceptor.pause() }
     }
 
-    /// Nobody is accepted there any more. Its idle connections close now, busy ones after their answer.
+    /// Nobody is accepted there any more. Its idle connections close once they were idle for `farewell`, busy ones after
+    /// their answer.
     public func stopListening(_ listener: Int) {
-        listeners.removeValue(forKey: listener)?.close()
+        listeners.removeValue(forKey: listener)?.finish()
         hasClosed = true
         for connection in connections.values where connection.listener == listener { connection.drain() }
     }
 
     /// Whether a connection that came in at `listener` ends behind its answer.
-    func isEnding(_ listener: Int) -> Bool { isDraining || hasClosed && listeners[listener] == nil }
+    func isEnding(_ listener: Int) -> Bool { life != .serving || hasClosed && listeners[listener] == nil }
 
     /// From now on; what is under way keeps its deadlines.
     public func update(_ settings: ServerSettings) {
@@ -182,11 +190,17 @@ public final class ServerLoop {
 
     // MARK: Stopping
 
-    /// Stops accepting, lets requests finish; `done` is called when the last client is gone, perhaps at once.
+    /// Goes on as before, but each answer is its connection's last: who comes again may be served elsewhere.
+    public func leave() {
+        if life == .serving { life = .leaving }
+    }
+
+    /// Stops accepting, lets requests finish; `done` is called when the last client is gone, perhaps at once. Who has
+    /// connected by now is served.
     public func drain(_ done: @escaping () -> Void) {
-        drains = true
+        for acceptor in acceptors { acceptor.finish() }
+        life = .draining
         whenEmpty = done
-        for acceptor in acceptors { acceptor.close() }
         listeners = [:]
         for connection in connections.values { connection.drain() }
         if connections.isEmpty { finishDraining() }

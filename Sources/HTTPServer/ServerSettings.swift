@@ -16,6 +16,9 @@ public struct ServerSettings: Sendable {
     /// A connection that had no request for so long may be ended for another one.
     public var shortIdle = Duration.seconds(1)
     public var whenFull = WhenFull.wait
+    /// How long a connection must have had no request before a server that stops closes it: until then its next request may
+    /// be on its way, and is answered.
+    public var farewell = Duration.zero
 
     // What follows is for servers of `async` handlers only.
 

@@ -24,24 +24,30 @@ struct ListenerChange: Sendable {
     /// - Throws: `ListenError`; then nothing was opened.
     init(
         from former: [ProxyPlan.Listener], of before: Configuration = Configuration(), to configuration: Configuration,
-        lastNumber: Int, loops: Int
+        lastNumber: Int, _ way: ListenWay
     ) throws(ProxyServer.ListenError) {
         self.lastNumber = lastNumber
         var left = former
+        var passed = PassedSockets(way.passed)
         do throws(ProxyServer.ListenError) {
-            for (address, upstream) in Self.wanted(configuration) {
+            for (address, upstream) in configuration.listenAddresses {
                 let kept = left.filter { $0.isKept(at: address, upstream, before, configuration) }
                 guard kept.isEmpty else {
                     // A name can stand for several addresses, one listener each; the kernel's choice of a port is one.
                     let mine = address.isChosenByKernel ? Array(kept.prefix(1)) : kept
                     left.removeAll { one in mine.contains { $0.number == one.number } }
-                    for listener in mine { keep(listener, at: address, upstream) }
+                    for listener in mine {
+                        let isPassed = passed.claim(listener.bound, name: "") != nil
+                        keep(listener, at: address, upstream, isPassed: isPassed)
+                    }
                     continue
                 }
-                for sockets in try ProxyServer.open(address, loops: loops) {
+                let name = configuration.passedName(upstream: upstream)
+                for sockets in try ProxyServer.open(address, name: name, &passed, way) {
                     self.lastNumber += 1
                     let listener = ProxyPlan.Listener(
-                        number: self.lastNumber, address: address, bound: sockets[0].address, upstream: upstream)
+                        number: self.lastNumber, address: address, bound: sockets[0].address, upstream: upstream,
+                        group: way.sharesWithOthers ? PortGroup(sockets) : nil)
                     listeners.append(listener)
                     opened.append(Opened(listener: listener, sockets: sockets))
                 }
@@ -53,12 +59,16 @@ struct ListenerChange: Sendable {
         closed = left
     }
 
-    private mutating func keep(_ listener: ProxyPlan.Listener, at address: ListenAddress, _ upstream: Int?) {
-        if case .unix(let path, let mode) = address, address != listener.address {
+    private mutating func keep(
+        _ listener: ProxyPlan.Listener, at address: ListenAddress, _ upstream: Int?, isPassed: Bool
+    ) {
+        if case .unix(let path, let mode) = address, address != listener.address, !isPassed {
             modes.append((path, mode ?? ProxyServer.defaultMode))
         }
         listeners.append(
-            ProxyPlan.Listener(number: listener.number, address: address, bound: listener.bound, upstream: upstream))
+            ProxyPlan.Listener(
+                number: listener.number, address: address, bound: listener.bound, upstream: upstream,
+                group: listener.group))
     }
 
     /// Closes what was opened.
@@ -66,13 +76,6 @@ struct ListenerChange: Sendable {
 
     /// Of kept Unix sockets, as the configuration has them now.
     func setModes() { for (path, mode) in modes { _ = FileSystem.setMode(path, UInt32(mode)) } }
-
-    private static func wanted(_ configuration: Configuration) -> [(ListenAddress, Int?)] {
-        configuration.proxy.listen.map { ($0, nil) }
-            + configuration.upstreams.enumerated().compactMap { index, upstream in
-                upstream.listen.map { ($0, index) }
-            }
-    }
 }
 
 extension ProxyPlan.Listener {

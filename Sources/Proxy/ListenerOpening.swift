@@ -2,21 +2,40 @@ import Configuration
 import Glibc
 import Reactor
 
+/// How addresses are listened at.
+struct ListenWay {
+    let loops: Int
+    /// Another process may listen there, too.
+    let sharesWithOthers: Bool
+    /// What this process was started with.
+    let passed: [PassedSocket]
+}
+
 extension ProxyServer {
     /// Who may use a Unix socket whose mode is not configured: the user that the proxy runs as.
     static let defaultMode: UInt16 = 0o600
 
-    /// Binds an address once for each loop.
+    /// Binds an address once for each loop, or takes the socket that was passed for it.
     ///
+    /// - Parameters:
+    ///   - name: what a passed socket is called that may be anywhere.
+    ///   - passed: those that are left.
     /// - Returns: for each address that the name stands for, a socket per loop.
     /// - Throws: `ListenError`; then nothing is left bound.
-    static func open(_ address: ListenAddress, loops: Int) throws(ListenError) -> [[ListeningSocket]] {
+    static func open(
+        _ address: ListenAddress, name: String, _ passed: inout PassedSockets, _ way: ListenWay
+    ) throws(ListenError) -> [[ListeningSocket]] {
         var opened: [[ListeningSocket]] = []
         do throws(ListenError) {
-            switch address {
-            case .unix(let path, let mode): opened.append(try open(path: path, mode: mode ?? defaultMode, loops))
-            case .tcp(let host, let port):
-                for resolved in try resolve(host: host, port: port) { opened.append(try open(resolved, loops)) }
+            for resolved in try resolve(address) {
+                if let socket = passed.claim(resolved, name: name) {
+                    opened.append(
+                        try collect(way.loops, resolved) { _ throws(SystemError) in try socket.listeningSocket() })
+                } else if case .unix(let path, let mode) = address {
+                    opened.append(try open(path: path, mode: mode ?? defaultMode, way))
+                } else {
+                    opened.append(try open(resolved, way))
+                }
             }
         } catch {
             for socket in opened.joined() { socket.close() }
@@ -26,16 +45,19 @@ extension ProxyServer {
     }
 
     /// The other loops share the port that the kernel chose for the first.
-    private static func open(_ address: SocketAddress, _ loops: Int) throws(ListenError) -> [ListeningSocket] {
-        try collect(loops, address) { earlier throws(SystemError) in
-            try ListeningSocket.open(earlier.first?.address ?? address, sharesPort: loops > 1)
+    private static func open(_ address: SocketAddress, _ way: ListenWay) throws(ListenError) -> [ListeningSocket] {
+        try collect(way.loops, address) { earlier throws(SystemError) in
+            try ListeningSocket.open(
+                earlier.first?.address ?? address, sharesPort: way.loops > 1 || way.sharesWithOthers)
         }
     }
 
     /// A path is bound once: the other loops accept from the same socket.
-    private static func open(path: String, mode: UInt16, _ loops: Int) throws(ListenError) -> [ListeningSocket] {
-        try collect(loops, SocketAddress(.unix(path: path))) { earlier throws(SystemError) in
-            guard let first = earlier.first else { return try ListeningSocket.open(path: path, mode: mode) }
+    private static func open(path: String, mode: UInt16, _ way: ListenWay) throws(ListenError) -> [ListeningSocket] {
+        try collect(way.loops, SocketAddress(.unix(path: path))) { earlier throws(SystemError) in
+            guard let first = earlier.first else {
+                return try ListeningSocket.open(path: path, mode: mode, takesOver: way.sharesWithOthers)
+            }
             return try first.duplicate()
         }
     }
@@ -73,7 +95,13 @@ extension ProxyServer {
         }
     }
 
-    private static func resolve(host: String, port: UInt16) throws(ListenError) -> [SocketAddress] {
+    /// Where it is; a name stands for all its addresses.
+    public static func resolve(_ address: ListenAddress) throws(ListenError) -> [SocketAddress] {
+        let (host, port): (String, UInt16)
+        switch address {
+        case .unix(let path, _): return [SocketAddress(.unix(path: path))]
+        case .tcp(let name, let number): (host, port) = (name, number)
+        }
         if let numeric = SocketAddress(numericHost: host, port: port) { return [numeric] }
         do throws(ResolutionError) {
             return try SocketAddress.resolve(host: host, port: port)

@@ -15,6 +15,8 @@ struct ProxyPlan: Sendable {
         let bound: SocketAddress
         /// Index of the upstream whose own `listen` it is.
         var upstream: Int?
+        /// Where another process may listen, too.
+        var group: PortGroup?
     }
     let configuration: Configuration
     let clients: [String: Heimdallr]
@@ -71,6 +73,8 @@ public final class ProxyServer: Sendable {
     public let loops: [EventLoop]
     private let material: TLSLookUp
     private let credentials: CredentialSources
+    private let passed: [PassedSocket]
+    let leaving = Mutex(Leaving.notYet)
     /// What is dialled there comes back (508): `addresses`, and the process's other listeners once they are added.
     public let own: OwnListeners
     private let state: Mutex<Current>
@@ -92,18 +96,21 @@ public final class ProxyServer: Sendable {
     ///   - loops: already running, one per `proxy.threads`.
     ///   - users: the secrets of `proxy.users`, all of them.
     ///   - credentials: where what is injected besides tokens comes from.
+    ///   - passed: listening sockets that the process was started with.
     /// - Throws: `ListenError`, or what libcurl says when it lacks memory.
     public init(
         _ configuration: Configuration, clients: [String: Heimdallr], loops: [EventLoop], observer: ProxyObserver,
         users: [String: any SecretProvider] = [:], credentials: CredentialSources = .none,
-        material: @escaping TLSLookUp = { _, _ in nil }
+        material: @escaping TLSLookUp = { _, _ in nil }, passed: [PassedSocket] = []
     ) async throws {
         self.material = material
+        self.passed = passed
         self.credentials = credentials
         let fixed = await Self.fixed(configuration, credentials, observer, on: loops)
         let directory = try await Self.directory(configuration, users, observer)
         self.loops = loops
-        let change = try ListenerChange(from: [], to: configuration, lastNumber: 0, loops: loops.count)
+        let way = ListenWay(loops: loops.count, sharesWithOthers: configuration.proxy.reusePort, passed: passed)
+        let change = try ListenerChange(from: [], to: configuration, lastNumber: 0, way)
         own = OwnListeners(change.listeners.map(\.bound))
         // Read before the first request, not by it.
         _ = InterfaceAddresses.shared
@@ -142,7 +149,8 @@ public final class ProxyServer: Sendable {
             hasSameUsers ? former.plan.users : try await Self.directory(configuration, users, observer)
         let change = try ListenerChange(
             from: former.plan.listeners, of: former.plan.configuration, to: configuration,
-            lastNumber: former.lastNumber, loops: loops.count)
+            lastNumber: former.lastNumber,
+            ListenWay(loops: loops.count, sharesWithOthers: configuration.proxy.reusePort, passed: passed))
         let plan = ProxyPlan(
             configuration, clients: clients, observer: observer, own: own, users: directory, fixed: fixed,
             material: material,
@@ -201,31 +209,6 @@ public final class ProxyServer: Sendable {
 
     private func forgetCredentials() {
         for shard in currentShards { shard.loop.execute { shard.value.forgetCredentials() } }
-    }
-
-    /// Stops accepting, lets requests finish for `drain_timeout`, then ends the rest. Idle connections close at once.
-    public func drain(within limit: Duration) async {
-        let shards = currentShards
-        await withTaskGroup(of: Void.self) { group in
-            for shard in shards {
-                group.addTask {
-                    await withCheckedContinuation { continuation in
-                        shard.loop.execute { shard.value.drain { continuation.resume() } }
-                    }
-                }
-            }
-            let timer = Task {
-                try await Task.sleep(for: limit)
-                for shard in shards { shard.loop.execute { shard.value.stop() } }
-            }
-            await group.waitForAll()
-            timer.cancel()
-        }
-    }
-
-    /// Ends what is under way, in the middle of it: what was cut can't look whole.
-    public func end() {
-        for shard in currentShards { shard.loop.execute { shard.value.stop() } }
     }
 
     /// - Throws: `ListenError` when a user's secret is missing: nobody may come in by mistake.

@@ -139,6 +139,9 @@ final class ProxyShard {
 
     // MARK: Stopping
 
+    /// Answers are their connections' last.
+    func leave() { server?.leave() }
+
     /// Stops accepting, lets requests finish; `done` is called when the last client is gone.
     func drain(_ done: @escaping () -> Void) {
         guard let server else { return done() }
@@ -155,6 +158,7 @@ extension ServerSettings {
         headerTimeout = Timeout(settings.headerTimeout)
         idleTimeout = Timeout(settings.idleTimeout)
         maxHeaderBytes = settings.maxHeaderBytes
+        farewell = ProxyServer.farewell
         maxConnections = max(1, ProxyServer.clientLimit(settings) / max(1, settings.threads))
     }
 }

@@ -8,6 +8,10 @@ public struct ListeningSocket: Sendable {
     public let address: SocketAddress
     /// The socket file that goes when this is closed.
     var file: UnixSocketFile?
+    /// Other loops accept from the same socket.
+    var isShared = false
+    /// Somebody else has it too, and has it accepted from when we are gone: what waits in its queue is theirs.
+    public internal(set) var isPassed = false
 
     /// Binds and listens.
     ///
@@ -43,20 +47,30 @@ public struct ListeningSocket: Sendable {
     /// The same socket for another loop, where the kernel does not share an address between two (unix(7)).
     public func duplicate() throws(SystemError) -> ListeningSocket {
         let copy = try check("fcntl", fcntl(descriptor, F_DUPFD_CLOEXEC, 0))
-        return ListeningSocket(descriptor: copy, address: address)
+        var socket = ListeningSocket(descriptor: copy, address: address)
+        socket.isShared = true
+        socket.isPassed = isPassed
+        return socket
     }
 
     /// Binds and listens on a Unix socket. A socket file that nobody listens behind any more is replaced; `close` takes
     /// ours away.
     ///
-    /// - Parameter mode: of the file: who may connect.
+    /// - Parameters:
+    ///   - mode: of the file: who may connect.
+    ///   - takesOver: also replaces the file of one that somebody listens behind, at once: nobody who connects finds none.
     /// - Throws: `SystemError`: EADDRINUSE when somebody listens there, EEXIST when there is a file of another kind.
-    public static func open(path: String, mode: UInt16) throws(SystemError) -> ListeningSocket {
+    public static func open(path: String, mode: UInt16, takesOver: Bool = false) throws(SystemError) -> ListeningSocket
+    {
         let address = SocketAddress(.unix(path: path))
         let descriptor = try check("socket", socket(AF_UNIX, heimdallr_stream_flags, 0))
         let lock = FolderLock(of: path)
         defer { _ = lock }
         do throws(SystemError) {
+            if takesOver, try UnixSocketFile.isAwaited(path) {
+                let file = try UnixSocketFile.replace(path, by: descriptor, mode: mode)
+                return ListeningSocket(descriptor: descriptor, address: address, file: file)
+            }
             try UnixSocketFile.bind(descriptor, address, path: path, mode: mode)
             let file = UnixSocketFile(at: path)
             do throws(SystemError) {
@@ -84,6 +98,10 @@ public struct ListeningSocket: Sendable {
 public final class Acceptor: ReadinessHandler {
     /// How many are accepted before other events get their turn.
     private static let batch = 64
+    /// The same, where other loops accept from the same socket and are to have their share.
+    private static let sharedBatch = 2
+    /// What is taken from the queue of a socket that closes: more than any queue of ours holds.
+    private static let lastBatch = 8192
 
     private let socket: ListeningSocket
     private let loop: EventLoop
@@ -125,6 +143,16 @@ public final class Acceptor: ReadinessHandler {
         retry?.schedule(at: loop.now)
     }
 
+    /// Accepts who is in the kernel's queue, whom it would reset, and closes. Where somebody else has the socket too they
+    /// are left to them.
+    public func finish() {
+        guard !isClosed else { return }
+        if !socket.isPassed, !isPaused {
+            for _ in 0..<Self.lastBatch { guard acceptOne() == .taken else { break } }
+        }
+        close()
+    }
+
     public func close() {
         guard !isClosed else { return }
         isClosed = true
@@ -136,27 +164,42 @@ public final class Acceptor: ReadinessHandler {
     public func ready(_ readiness: Readiness) { acceptAll() }
 
     private func acceptAll() {
-        for _ in 0..<Self.batch {
+        for _ in 0..<(socket.isShared ? Self.sharedBatch : Self.batch) {
             guard !isPaused, !isClosed else { return }
-            let descriptor = accept4(socket.descriptor, nil, nil, heimdallr_accept_flags)
-            guard descriptor >= 0 else {
-                switch errno {
-                case EAGAIN: return
-                // The peer was gone before we came (accept(2)).
-                case EINTR, ECONNABORTED, EPROTO, ENETDOWN, EHOSTDOWN, ENETUNREACH, EHOSTUNREACH: continue
-                default:
-                    failed(SystemError("accept4"))
-                    retry?.schedule(after: .milliseconds(100))
-                    return
-                }
+            switch acceptOne() {
+            case .taken: continue
+            case .nobody: return
+            case .failed(let error):
+                failed(error)
+                retry?.schedule(after: .milliseconds(100))
+                return
             }
-            if socket.address.family != AF_UNIX {
-                var one: Int32 = 1
-                _ = unsafe setsockopt(
-                    descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
-            }
-            accepted(StreamSocket(descriptor: descriptor, loop: loop))
         }
         retry?.schedule(at: loop.now)
+    }
+
+    private enum Step: Equatable {
+        case taken
+        case nobody
+        case failed(SystemError)
+    }
+
+    private func acceptOne() -> Step {
+        let descriptor = accept4(socket.descriptor, nil, nil, heimdallr_accept_flags)
+        guard descriptor >= 0 else {
+            switch errno {
+            case EAGAIN: return .nobody
+            // The peer was gone before we came (accept(2)).
+            case EINTR, ECONNABORTED, EPROTO, ENETDOWN, EHOSTDOWN, ENETUNREACH, EHOSTUNREACH: return .taken
+            default: return .failed(SystemError("accept4"))
+            }
+        }
+        if socket.address.family != AF_UNIX {
+            var one: Int32 = 1
+            _ = unsafe setsockopt(
+                descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
+        }
+        accepted(StreamSocket(descriptor: descriptor, loop: loop))
+        return .taken
     }
 }

@@ -49,7 +49,7 @@ struct AdministrationAssembly {
 
     /// - Returns: `nil` when the configuration has no admin port.
     /// - Throws: `AdministrationError`
-    func start(tokens: TokenMetrics?, logger: Logger) async throws -> Administration? {
+    func start(tokens: TokenMetrics?, passed: [PassedSocket], logger: Logger) async throws -> Administration? {
         guard let admin = configuration.admin, let tokens, case .tcp(let host, let port) = admin.listen else {
             return nil
         }
@@ -57,6 +57,9 @@ struct AdministrationAssembly {
         settings.socket = admin.socket
         settings.hosts = admin.hosts
         settings.token = admin.token.map { AdminTokenRule.guarding(secrets.door($0)) }
+        settings.sharesWithOthers = configuration.proxy.reusePort
+        settings.passed = PassedSockets(passed)
+        settings.passedNames = (Configuration.adminName, Configuration.adminSocketName)
         settings.runtimeDirectory = ProcessEnvironment.value(of: "XDG_RUNTIME_DIR")
         return try await Administration.start(settings, sources: sources, tokens: tokens, logger: logger)
     }

@@ -14,6 +14,8 @@ struct App {
     let logWriter: LogWriter
     /// Has it stop, as SIGTERM does.
     var quit: @Sendable () -> Void = {}
+    /// Who started the process, and what they gave it.
+    var manager = ServiceManager.none
 
     /// Starts everything: the clients' tokens are asked for, the listeners accept.
     /// - Parameter read: reads the configuration again, when that is asked for.
@@ -44,14 +46,14 @@ struct App {
             configuration, clients: clients.byName, loops: loops, observer: watch.observer(configuration),
             users: configuration.proxy.users.mapValues { secrets.door($0) },
             credentials: CredentialSources { secrets.secret($0) },
-            material: { [tls] in tls.material($0, extra: $1) })
+            material: { [tls] in tls.material($0, extra: $1) }, passed: manager.passed)
         let door = ReloadDoor()
         let assembly = AdministrationAssembly(
             configuration, clients: clients, server: server, failures: watch.failures, secrets: secrets,
             tls: tls, reloads: reloads, reload: { await door.reload() }, quit: quit)
         let administration: Administration?
         do {
-            administration = try await assembly.start(tokens: tokens, logger: logger)
+            administration = try await assembly.start(tokens: tokens, passed: manager.passed, logger: logger)
         } catch {
             await server.drain(within: .zero)
             for loop in loops { loop.stop() }
@@ -75,6 +77,10 @@ struct App {
                 ])
         }
         for address in server.addresses { logger.info("listening", metadata: ["address": "\(address)"]) }
+        if server.isShared {
+            logger.info(
+                "another process listens at the same addresses, too: requests come to both until it is stopped")
+        }
         if let administration {
             logger.info(
                 "administration",
@@ -105,13 +111,17 @@ struct App {
     ) async throws {
         let running = try await start(reading: read)
         onListening(running)
+        manager.isReady(at: running.addresses)
+        let watchdog = manager.watch { [server = running.server] in await server.pulse() }
         let settling = Task {
             try await Task.sleep(for: Self.settleTime)
             StartPages.release()
         }
         let reloading = Task { for await _ in reloads { _ = await running.reload() } }
+        running.door.set(manager)
         // What came while the proxy started has waited.
         for await _ in stops { break }
+        manager.isStopping()
         settling.cancel()
         reloading.cancel()
         let again = Task {
@@ -120,8 +130,10 @@ struct App {
                 for client in running.clients { client.heimdallr.shutdown() }
             }
         }
-        await running.stop(drainTimeout: running.configuration.proxy.drainTimeout)
+        let proxy = running.configuration.proxy
+        await running.stop(drainTimeout: proxy.drainTimeout, delay: proxy.drainDelay)
         again.cancel()
+        watchdog?.cancel()
         SecretCommand.endAll()
         logger.info("stopped")
     }

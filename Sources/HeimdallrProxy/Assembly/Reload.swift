@@ -15,19 +15,26 @@ final class ReloadDoor: Sendable {
         weak var running: RunningApp?
         var isClosed = false
         var last: Task<ReloadAnswer, Never>?
+        var manager = ServiceManager.none
     }
 
     private let state = Mutex(State())
 
     func set(_ running: RunningApp) { state.withLock { $0.running = running } }
 
+    /// Who is told of each reading.
+    func set(_ manager: ServiceManager) { state.withLock { $0.manager = manager } }
+
     /// - Returns: when it is in use, or refused.
     func reload() async -> ReloadAnswer {
         let task = state.withLock { state -> Task<ReloadAnswer, Never>? in
             guard let running = state.running, !state.isClosed else { return nil }
-            let task = Task { [last = state.last] in
+            let task = Task { [last = state.last, manager = state.manager] in
                 _ = await last?.value
-                return await running.readAgain()
+                manager.isReloading()
+                let answer = await running.readAgain()
+                manager.isReady(at: running.addresses, isGood: answer.isGood)
+                return answer
             }
             state.last = task
             return task
@@ -227,6 +234,7 @@ enum ReloadLimits {
     static func faults(from former: Configuration, to next: Configuration) -> [String] {
         var keys: [String] = []
         if former.proxy.threads != next.proxy.threads { keys.append("proxy.threads") }
+        if former.proxy.reusePort != next.proxy.reusePort { keys.append("proxy.reuse_port") }
         if former.admin != next.admin { keys.append("admin") }
         if former.store != next.store { keys.append("store") }
         if former.log.format != next.log.format { keys.append("log.format") }

@@ -64,15 +64,15 @@ final class RunningApp: Sendable {
     /// Reads the configuration again; one after the other, whoever asks.
     func reload() async -> ReloadAnswer { await door.reload() }
 
-    /// Lets requests finish for so long, then ends everything.
-    func stop(drainTimeout: Duration = .seconds(1)) async {
+    /// Serves on for `delay`, no longer ready; lets requests finish for so long, then ends everything.
+    func stop(drainTimeout: Duration = .seconds(1), delay: Duration = .zero) async {
         let begin = ContinuousClock.now
         administration?.beginDraining()
         await door.close()
+        await server.drain(within: drainTimeout, after: delay)
         files.end()
-        await server.drain(within: drainTimeout)
         // Nobody waits for these any more, but a refresh token that is on its way must not be lost.
-        let left = max(.seconds(1), drainTimeout - (ContinuousClock.now - begin))
+        let left = max(.seconds(1), drainTimeout + delay - (ContinuousClock.now - begin))
         let clients = clients
         await withDiscardingTaskGroup { group in
             for client in clients { group.addTask { await client.heimdallr.drain(within: left) } }

@@ -30,7 +30,7 @@ struct CheckCommand: AsyncParsableCommand {
         let playground: Playground? =
             source.wantsPlayground && tries ? try await PlaygroundVariables.start(addingTo: &environment) : nil
         if source.wantsPlayground, !tries { PlaygroundVariables.addPlaceholders(to: &environment) }
-        let settings = try source.load(environment: environment)
+        let settings = try source.load(environment: environment, passed: try ServiceManager.take().passed)
         let keys = KeyCheck(settings, environment: environment)
         OutputDescriptor.standardOutput.write(Self.report(settings, source: source, keys: keys.lines))
         guard tries else { return }

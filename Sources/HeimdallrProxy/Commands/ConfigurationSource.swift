@@ -2,6 +2,8 @@ import ArgumentParser
 import Configuration
 import FileSystem
 import Heimdallr
+import Proxy
+import Reactor
 
 /// Where the configuration comes from: the file that was named, else `config.yaml` of the current folder, else the
 /// environment.
@@ -38,16 +40,20 @@ enum ConfigurationSource: Sendable, Equatable {
     }
 
     /// Reads and checks the configuration; prints what is wrong with it, and its warnings, to standard error.
-    /// - Parameter logs: whether it is for a proxy that is about to run: then a JSON log has the warnings, too.
+    /// - Parameters:
+    ///   - passed: listening sockets that the process was started with.
+    ///   - logs: whether it is for a proxy that is about to run: then a JSON log has the warnings, too.
     /// - Throws: `ExitStatus.badConfiguration`, after every problem was printed.
-    func load(environment: [String: String], logs: Bool = false) throws -> Configuration {
+    func load(
+        environment: [String: String], passed: [PassedSocket] = [], logs: Bool = false
+    ) throws -> Configuration {
         var report = ConfigurationReport.plain
         do throws(ConfigurationError) {
             let (configuration, warnings) = try read(environment)
             if logs { report = ConfigurationReport(configuration.log) }
             let keys = KeyCheck(configuration, environment: environment)
             for warning in warnings + keys.warnings { report.warn(warning) }
-            try judge(configuration, keys, environment)
+            try judge(configuration, keys, environment, passed)
             return configuration
         } catch {
             report.fail(error.problems)
@@ -57,17 +63,22 @@ enum ConfigurationSource: Sendable, Equatable {
 
     /// Reads and checks it, and says nothing.
     /// - Throws: every problem at once.
-    func readAgain(environment: [String: String]) throws(ConfigurationError) -> ReadConfiguration {
+    func readAgain(
+        environment: [String: String], passed: [PassedSocket]
+    ) throws(ConfigurationError) -> ReadConfiguration {
         let (configuration, warnings) = try read(environment)
         let keys = KeyCheck(configuration, environment: environment)
-        try judge(configuration, keys, environment)
+        try judge(configuration, keys, environment, passed)
         return (configuration, warnings + keys.warnings)
     }
 
     private func judge(
-        _ configuration: Configuration, _ keys: KeyCheck, _ environment: [String: String]
+        _ configuration: Configuration, _ keys: KeyCheck, _ environment: [String: String], _ passed: [PassedSocket]
     ) throws(ConfigurationError) {
-        guard keys.problems.isEmpty else { throw ConfigurationError(problems: keys.problems) }
+        let problems =
+            keys.problems
+            + configuration.faults(ofPassed: passed).map { .init(file: ServiceManager.socketsVariable, message: $0) }
+        guard problems.isEmpty else { throw ConfigurationError(problems: problems) }
         guard let fault = AdminTokenRule.fault(configuration.admin?.token, environment: environment) else { return }
         throw ConfigurationError(problems: [.init(file: name, message: fault)])
     }

@@ -19,23 +19,26 @@ struct ServeCommand: AsyncParsableCommand {
     @OptionGroup var options: ConfigurationOptions
 
     func run() async throws {
+        // Before anything is opened that could have the number of a socket.
+        let manager = try ServiceManager.take()
         Signals.catchStrays()
         var environment = ProcessEnvironment.all
         let source = try ConfigurationSource.choose(named: options.config, environment: environment)
         let playground: Playground? =
             source.wantsPlayground ? try await PlaygroundVariables.start(addingTo: &environment) : nil
-        let settings = try source.load(environment: environment, logs: true)
+        let settings = try source.load(environment: environment, passed: manager.passed, logs: true)
         let log = LogSetUp.bootstrap(settings.log)
         defer { log.writer.flush() }
         let signals = Signals(logger: log.logger)
         defer { signals.end() }
 
         do {
-            let app = App(configuration: settings, logger: log.logger, logWriter: log.writer, quit: signals.stop)
+            let app = App(
+                configuration: settings, logger: log.logger, logWriter: log.writer, quit: signals.stop, manager: manager)
             try await app.run(
                 until: signals.stops, reloading: signals.reloads,
                 reading: { [environment] () throws(ConfigurationError) in
-                    try source.readAgain(environment: environment)
+                    try source.readAgain(environment: environment, passed: manager.passed)
                 }
             ) { running in
                 guard let playground, let address = running.addresses.first(where: { !$0.hasPrefix("unix:") }),

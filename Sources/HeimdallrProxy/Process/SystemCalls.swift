@@ -109,6 +109,9 @@ enum ProcessEnvironment {
         _ = unsafe setenv(name, value, 1)
     }
 
+    /// To be called before the first thread is started, too.
+    static func remove(_ name: String) { _ = unsafe unsetenv(name) }
+
     /// Nobody sets any once there are threads, so that reading needs no lock.
     static func value(of name: String) -> String? {
         unsafe getenv(name).map { unsafe String(cString: $0) }

@@ -1,0 +1,96 @@
+import CLinux
+import Glibc
+
+/// A listening socket that this process was started with. sd_listen_fds(3).
+public struct PassedSocket: Sendable, Equatable {
+    public let descriptor: Int32
+    /// `FileDescriptorName=` of systemd.socket(5).
+    public let name: String
+    /// Where it listens.
+    public let address: SocketAddress
+    /// Permissions of the Unix socket's file; `nil` for TCP, and where there is no such file to be seen from here.
+    public let mode: UInt16?
+
+    /// Why a descriptor is of no use; to stand behind what it is.
+    public struct Fault: Error, Sendable, Equatable, CustomStringConvertible {
+        public let description: String
+        init(_ description: String) { self.description = description }
+    }
+
+    /// Looks at a descriptor, and makes it one that no child gets and no call waits for.
+    public init(_ descriptor: Int32, name: String) throws(Fault) {
+        guard fcntl(descriptor, F_SETFD, FD_CLOEXEC) >= 0 else { throw Fault("it is not open") }
+        guard let type = Self.option(SO_TYPE, of: descriptor) else { throw Fault("it is no socket") }
+        let domain = Self.option(SO_DOMAIN, of: descriptor)
+        guard domain == AF_INET || domain == AF_INET6 || domain == AF_UNIX else {
+            throw Fault("it is no socket of TCP, and no Unix socket")
+        }
+        guard type == Int32(SOCK_STREAM.rawValue) else {
+            throw Fault("it is no stream socket: write ListenStream= instead of ListenDatagram= and its like")
+        }
+        guard Self.option(SO_ACCEPTCONN, of: descriptor) == 1 else {
+            throw Fault("it does not listen: with systemd, Accept=no belongs into the socket unit")
+        }
+        let flags = fcntl(descriptor, F_GETFL)
+        guard flags >= 0, fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) >= 0 else { throw Fault("it is not open") }
+        self.descriptor = descriptor
+        self.name = name
+        if domain == AF_UNIX {
+            let path = try Self.path(of: descriptor)
+            address = SocketAddress(.unix(path: path))
+            mode = UnixSocketFile.mode(path)
+        } else {
+            guard let address = SocketAddress(own: descriptor) else { throw Fault("its address can't be told") }
+            self.address = address
+            mode = nil
+        }
+    }
+
+    /// The same socket for one loop; ours stays, so that no change of the configuration lets go of it.
+    /// - Throws: `SystemError` when there is no descriptor left.
+    public func listeningSocket() throws(SystemError) -> ListeningSocket {
+        var own = ListeningSocket(descriptor: descriptor, address: address)
+        own.isPassed = true
+        return try own.duplicate()
+    }
+
+    private static func option(_ name: Int32, of descriptor: Int32) -> Int32? {
+        var value: Int32 = 0
+        var length = socklen_t(MemoryLayout<Int32>.size)
+        return unsafe getsockopt(descriptor, SOL_SOCKET, name, &value, &length) == 0 ? value : nil
+    }
+
+    /// unix(7).
+    private static func path(of descriptor: Int32) throws(Fault) -> String {
+        var address = sockaddr_un()
+        var length = socklen_t(MemoryLayout<sockaddr_un>.size)
+        let asked = unsafe withUnsafeMutablePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe getsockname(descriptor, $0, &length)
+            }
+        }
+        let count = Int(length) - MemoryLayout<sa_family_t>.size
+        let bytes = unsafe withUnsafeBytes(of: &address.sun_path) { bytes in
+            unsafe Array(bytes.prefix(max(0, min(count, bytes.count))))
+        }
+        guard asked == 0, let first = bytes.first else { throw Fault("it has no address") }
+        guard first != 0 else {
+            throw Fault("it is an abstract Unix socket, which everybody may use: write a path into ListenStream=")
+        }
+        return String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+    }
+}
+
+extension PassedSocket: CustomStringConvertible {
+    /// `127.0.0.1:8080 (descriptor 3, FileDescriptorName=proxy)`
+    public var description: String { "\(address) (descriptor \(descriptor), FileDescriptorName=\(name))" }
+}
+
+extension UnixSocketFile {
+    /// Permissions of the socket file at `path`.
+    static func mode(_ path: String) -> UInt16? {
+        var status = stat()
+        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return nil }
+        return UInt16(status.st_mode & 0o777)
+    }
+}

@@ -1,0 +1,163 @@
+import Glibc
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Reactor
+
+@Suite("listening sockets that several loops or processes have", .timeLimit(.minutes(1)))
+struct SharedListenerTests {
+    private static let loopback = SocketAddress(.ipv4(address: 0x7f00_0001, port: 0))
+
+    private final class Counter: Sendable {
+        let loop: EventLoop
+        let accepted = Atomic<Int>(0)
+        private let acceptor = Mutex<LoopBound<Acceptor>?>(nil)
+
+        init(_ socket: ListeningSocket) async throws {
+            let loop = try EventLoop.start(name: "counter")
+            self.loop = loop
+            let made = try await loop.run { [self] in
+                let acceptor = try Acceptor(
+                    socket, on: loop,
+                    accepted: { socket in
+                        socket.close()
+                        _ = self.accepted.wrappingAdd(1, ordering: .relaxed)
+                    }, failed: { _ in })
+                return LoopBound(acceptor, on: loop)
+            }
+            acceptor.withLock { $0 = made }
+        }
+
+        func finish() async throws {
+            guard let acceptor = acceptor.withLock({ $0 }) else { return }
+            try await loop.run { acceptor.value.finish() }
+        }
+
+        var count: Int { accepted.load(ordering: .relaxed) }
+    }
+
+    @Test func `a passed socket's connections spread over the loops, and it outlives them`() async throws {
+        let mine = try ListeningSocket.open(Self.loopback, sharesPort: false)
+        let passed = try PassedSocket(mine.descriptor, name: "proxy")
+        #expect(passed.address == mine.address)
+        var counters: [Counter] = []
+        for _ in 0..<3 { counters.append(try await Counter(try passed.listeningSocket())) }
+        for _ in 0..<300 {
+            let client = try await RawClient.connect(port: mine.address.port)
+            _ = try await client.readToEnd()
+        }
+        #expect(counters.reduce(0) { $0 + $1.count } == 300)
+        #expect(counters.allSatisfy { $0.count >= 20 }, "\(counters.map(\.count))")
+        for counter in counters {
+            try await counter.finish()
+            counter.loop.stop()
+        }
+        // Nobody accepts, and nobody is refused: the next one does.
+        let waiting = try await RawClient.connect(port: mine.address.port)
+        let next = try await Counter(try passed.listeningSocket())
+        _ = try await waiting.readToEnd()
+        #expect(next.count == 1)
+        next.loop.stop()
+        mine.close()
+    }
+
+    @Test func `who waits in the queue when a listener closes is accepted`() async throws {
+        let socket = try ListeningSocket.open(Self.loopback, sharesPort: false)
+        let counter = try await Counter(socket)
+        // The loop is busy while they come.
+        let (busy, free) = (Gate(), Gate())
+        counter.loop.execute {
+            busy.open()
+            free.wait()
+        }
+        try await offPool { busy.wait() }
+        var clients: [RawClient] = []
+        for _ in 0..<100 { clients.append(try await RawClient.connect(port: socket.address.port)) }
+        async let finished: Void = counter.finish()
+        free.open()
+        try await finished
+        #expect(counter.count == 100)
+        for client in clients { #expect(try await client.readToEnd().isEmpty) }
+        counter.loop.stop()
+    }
+
+    @Test(arguments: [
+        SocketAddress(.ipv4(address: 0x7f00_0001, port: 0)), SocketAddress(.ipv6(high: 0, low: 1, scope: 0, port: 0)),
+    ])
+    func `new connections go to the younger one, from which they go to the next`(wanted: SocketAddress) throws {
+        var address = wanted
+        func open(_ count: Int) throws -> ([ListeningSocket], PortGroup) {
+            let sockets = try (0..<count).map { _ in
+                let socket = try ListeningSocket.open(address, sharesPort: true)
+                address = socket.address
+                return socket
+            }
+            return (sockets, try #require(PortGroup(sockets)))
+        }
+        func accept(_ sockets: [ListeningSocket]) -> Int {
+            var count = 0
+            for socket in sockets {
+                while case let descriptor = Glibc.accept(socket.descriptor, nil, nil), descriptor >= 0 {
+                    Glibc.close(descriptor)
+                    count += 1
+                }
+            }
+            return count
+        }
+        func connect(_ count: Int) throws {
+            for _ in 0..<count {
+                let descriptor = Glibc.socket(address.family, Int32(SOCK_STREAM.rawValue), 0)
+                #expect(try unsafe address.withKernelForm { unsafe Glibc.connect(descriptor, $0, $1) } == 0)
+                Glibc.close(descriptor)
+            }
+        }
+        let (first, firstGroup) = try open(2)
+        #expect(!firstGroup.isShared)
+        #expect(!firstGroup.steerAway())
+        let (second, secondGroup) = try open(3)
+        #expect(firstGroup.isShared)
+        #expect(secondGroup.isShared)
+        try connect(60)
+        #expect(accept(first) > 0)
+        #expect(accept(second) > 0)
+        // The elder one leaves.
+        #expect(firstGroup.steerAway())
+        try connect(60)
+        #expect(accept(first) == 0)
+        #expect(accept(second) == 60)
+        for socket in first { socket.close() }
+        try connect(60)
+        #expect(accept(second) == 60)
+        // The younger one leaves again: back to the one that was there first.
+        let (third, thirdGroup) = try open(1)
+        #expect(thirdGroup.steerAway())
+        try connect(60)
+        #expect(accept(third) == 0)
+        #expect(accept(second) == 60)
+        for socket in third + second { socket.close() }
+    }
+
+    @Test func `whose numbers can't be told are not steered to`() {
+        #expect(PortGroup.target(own: [1, 2], elder: [], others: []) == nil)
+        #expect(PortGroup.target(own: [1, 2], elder: [9], others: [7, 8, 5])! == (2, 3))
+        #expect(PortGroup.target(own: [1], elder: [8, 9], others: [8, 9])! == (0, 2))
+        #expect(PortGroup.target(own: [1], elder: [8, 9], others: [9]) == nil)
+        #expect(PortGroup.target(own: [1], elder: [8], others: [8, 3]) == nil)
+    }
+
+    @Test func `a socket file is taken over in one step, and not taken away by the one before`() throws {
+        let folder = try TemporaryDirectory()
+        let path = "\(folder.path)/x.sock"
+        let old = try ListeningSocket.open(path: path, mode: 0o600, takesOver: true)
+        #expect(throws: SystemError.self) { try ListeningSocket.open(path: path, mode: 0o600) }
+        let new = try ListeningSocket.open(path: path, mode: 0o660, takesOver: true)
+        #expect(UnixSocketFile.mode(path) == 0o660)
+        old.close()
+        #expect(UnixSocketFile.mode(path) == 0o660)
+        new.close()
+        #expect(UnixSocketFile.mode(path) == nil)
+        try folder.write("text", to: "x.sock")
+        #expect(throws: SystemError.self) { try ListeningSocket.open(path: path, mode: 0o600, takesOver: true) }
+    }
+}
