@@ -224,7 +224,7 @@ public final class AsyncExchange: ConnectionHandler, NextTurnHandler {
     private func finish() {
         state = .idle
         isPipelined = connection.hasInput
-        connection.finish(keepsOpen: keepsOpen && !connection.mustClose)
+        connection.finish(keepsOpen: keepsOpen)
     }
 
     public func clientLeft(_ connection: ServerConnection, _ leaving: ClientLeaving) {

@@ -61,11 +61,12 @@ extension ServerConnection {
         scheduleFlush()
     }
 
-    /// The answer stands in the output. Goes on with the next request, or closes behind it.
+    /// The answer stands in the output. Goes on with the next request, or closes behind it. What the answer did not say is not
+    /// done: where the server began to stop in the middle of it, there is one more.
     public func finish(keepsOpen: Bool) {
         guard phase == .busy else { return }
         let isComplete = reader.finish()
-        phase = keepsOpen && isComplete && !server.isEnding(listener) ? .readingHead : .closing
+        phase = keepsOpen && isComplete ? .readingHead : .closing
         waits = Waits()
         clearDeadline()
         scheduleFlush()

@@ -76,6 +76,33 @@ struct HandOverTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
     }
 
+    @Test func `an answer that began before the stop does not say that it is the last, and is not`() async throws {
+        let gate = Gate()
+        defer { gate.open() }
+        let origin = try RecordingOrigin { exchange in
+            try exchange.startChunked()
+            try exchange.chunk("first")
+            if exchange.head.target == "/slow" { gate.wait() }
+            try exchange.lastChunk()
+        }
+        let proxy = try await RunningProxy(to: origin, proxy: "drain_timeout: 20s")
+        let client = try await RawClient.connect(port: proxy.port)
+        let message = "GET http://api.test/slow HTTP/1.1\r\nHost: api.test\r\n\r\n"
+        try await client.send(message)
+        #expect(try await !client.read(until: "first").contains("Connection: close"))
+        proxy.process.signal(SIGTERM)
+        let port = proxy.port
+        try await eventually("it accepts nobody") { (try? await RawClient.connect(port: port)) == nil }
+        gate.open()
+        _ = try await client.read(until: "0\r\n\r\n")
+        try await client.send(message)
+        let last = try await client.response()
+        #expect(last.status == 200)
+        #expect(last.field("Connection") == "close")
+        #expect(try await client.readToEnd().isEmpty)
+        #expect(try await proxy.process.ended() == .exited(0))
+    }
+
     @Test func `without reuse_port a second start is an error`() async throws {
         let origin = try RecordingOrigin { try $0.respond(body: "ok") }
         let first = try await RunningProxy(to: origin)

@@ -118,7 +118,7 @@ struct SocketActivationTests {
 
     /// What is of no use, and why.
     @Test(arguments: [
-        ("udp", "it is no stream socket"), ("pipe", "it is no socket"), ("closed", "it is not open"),
+        ("udp", "it is no stream socket"), ("pipe", "it is no socket"), ("closed", "it is no"),
         ("connected", "it does not listen"), ("abstract", "it is an abstract Unix socket"),
     ])
     func `are looked at`(what: String, reason: String) async throws {
