@@ -64,6 +64,10 @@ struct BadProxyValueTests {
             "listen: ::1:8080",
             "2:11: proxy.listen: write host:port, such as 127.0.0.1:8080 or [::1]:8080, not \"::1:8080\""
         ),
+        (
+            "listen: \"127.0.0.1::8080\"",
+            "2:11: proxy.listen: write host:port, such as 127.0.0.1:8080 or [::1]:8080, not \"127.0.0.1::8080\""
+        ),
         ("listen: []", "2:11: proxy.listen: write at least one address, such as 127.0.0.1:8080"),
         ("listen: [localhost:1, ~]", "2:25: proxy.listen: write a single value, not nothing"),
         (

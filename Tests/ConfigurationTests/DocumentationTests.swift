@@ -47,6 +47,29 @@ struct DocumentationTests {
         }
     }
 
+    @Test("an editor marks no configuration in any of our pages and examples")
+    func schema() throws {
+        let tracked = FileManager.default.enumerator(atPath: Self.root.path)?.compactMap { $0 as? String } ?? []
+        let files = tracked.filter {
+            ($0.hasPrefix("docs/") || $0.hasPrefix("deploy/") || !$0.contains("/"))
+                && ($0.hasSuffix(".md") || $0.hasSuffix(".yaml"))
+        }
+        var count = 0
+        for file in files.sorted() {
+            let text = try String(contentsOf: Self.root.appendingPathComponent(file), encoding: .utf8)
+            let blocks =
+                file.hasSuffix(".yaml")
+                ? [text]
+                : text.components(separatedBy: "```yaml\n").dropFirst().map { $0.components(separatedBy: "\n```")[0] }
+            // Other programs' files have other keys at the top.
+            for block in blocks where block.contains(/(?m)^(upstreams|clients|proxy|admin|log|store|hooks|tls):/) {
+                #expect(EditorSchema.problems(block) == [], "\(file): \(block)")
+                count += 1
+            }
+        }
+        #expect(count > 40)
+    }
+
     @Test("docs/configuration.md names every key that is refused for now")
     func later() throws {
         let text = try String(contentsOf: Self.root.appendingPathComponent("docs/configuration.md"), encoding: .utf8)

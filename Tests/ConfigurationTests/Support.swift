@@ -3,9 +3,12 @@ import Foundation
 import Testing
 
 /// Every problem of a text, as it is printed.
-func problems(_ yaml: String, environment: [String: String] = ["SECRET": "s3cr3t"]) -> [String] {
+func problems(
+    _ yaml: String, environment: [String: String] = ["SECRET": "s3cr3t"], _ location: SourceLocation = #_sourceLocation
+) -> [String] {
     do {
         _ = try Configuration.parse(yaml: yaml, file: "c.yaml", environment: environment)
+        EditorSchema.agrees(yaml, location)
         return []
     } catch {
         return error.problems.map(\.description)
@@ -19,6 +22,7 @@ func good(
 ) throws -> (configuration: Configuration, warnings: [String]) {
     do {
         let (configuration, warnings) = try Configuration.parse(yaml: yaml, file: file, environment: environment)
+        EditorSchema.agrees(yaml, location)
         return (configuration, warnings.map(\.description))
     } catch {
         Issue.record("\(error)", sourceLocation: location)

@@ -10,14 +10,16 @@ extension Grammar {
             if !text.utf8.allSatisfy({ $0 < 0x80 }) {
                 throw Misfit("write internationalised names as punycode (xn--…)")
             }
-            throw Misfit("write a host such as api.example.com or api.example.com:8443")
+            throw Misfit("write a host such as api.example.com or api.example.com:8443", fits: hosts)
         }
     }
+
+    private static let hosts = ValueKind.text(matching: #"^[^*/\s]+$"#)
 
     /// A host without a port.
     static func host(_ text: String) throws(Misfit) -> Authority.Host {
         guard let authority = try? Authority(parsing: text), authority.port == nil else {
-            throw Misfit("write a host name such as api.example.com, without a port")
+            throw Misfit("write a host name such as api.example.com, without a port", fits: hosts)
         }
         return authority.host
     }
@@ -32,8 +34,12 @@ extension Grammar {
         }
         if text.contains("/") { throw Misfit("write \(hostOnly(text[...])) here, and the path under `paths`") }
         guard text.contains("*") else {
-            let authority = try authority(text)
-            return .init(wildcard: false, host: authority.host, port: authority.port)
+            do throws(Misfit) {
+                let authority = try authority(text)
+                return .init(wildcard: false, host: authority.host, port: authority.port)
+            } catch {
+                throw error.fitting(.text(matching: #"^(\*\.)?[^*/\s]+$"#))
+            }
         }
         let advice = Misfit("write * as the whole first label only, as in \"*.example.com\"")
         guard text.hasPrefix("*."), !text.dropFirst(2).contains("*") else { throw advice }
@@ -53,7 +59,9 @@ extension Grammar {
             guard text.dropFirst(5).hasPrefix("/") else { throw Misfit("write unix: and an absolute path") }
             return .unix(path: try socketPath(text.dropFirst(5)), mode: nil)
         }
-        let advice = Misfit("write host:port, such as 127.0.0.1:8080 or [::1]:8080")
+        let advice = Misfit(
+            "write host:port, such as 127.0.0.1:8080 or [::1]:8080",
+            fits: .text(matching: #"^(unix:/.+|(\[[^\]]+\]|[^*:/\[\]][^:/\[\]]*):[0-9]+)$"#))
         guard let colon = text.lastIndex(of: ":") else { throw advice }
         let portText = text[colon...].dropFirst()
         guard let number = digits(portText) else { throw advice }
@@ -62,13 +70,16 @@ extension Grammar {
         if hostText.isEmpty || hostText == "*" {
             throw Misfit("write 127.0.0.1:\(port) for this machine only, or 0.0.0.0:\(port) for every address")
         }
-        guard let authority = try? Authority(parsing: String(hostText)), authority.port == nil else { throw advice }
+        // An authority may end in a colon without a port.
+        guard !hostText.hasSuffix(":"), let authority = try? Authority(parsing: String(hostText)), authority.port == nil
+        else { throw advice }
         return .tcp(host: bare(authority.host), port: port)
     }
 
     /// `10.0.0.0/8` or `fd00::/8`
     static func addressBlock(_ text: String) throws(Misfit) -> AddressBlock {
-        let advice = Misfit("write an address block such as 10.0.0.0/8 or fd00::/8")
+        let advice = Misfit(
+            "write an address block such as 10.0.0.0/8 or fd00::/8", fits: .text(matching: "^[^/]+/[0-9]+$"))
         guard let slash = text.lastIndex(of: "/"), let length = digits(text[slash...].dropFirst()) else { throw advice }
         let address = String(text[..<slash])
         let inBrackets = address.contains(":") ? "[\(address)]" : address
@@ -85,7 +96,9 @@ extension Grammar {
     static func tunnel(_ text: String) throws(Misfit) -> TunnelRule {
         if text == "*" { return .any }
         guard let authority = try? Authority(parsing: text), authority.port != nil else {
-            throw Misfit("write HOST:PORT such as github.com:443, or \"*\" for any")
+            throw Misfit(
+                "write HOST:PORT such as github.com:443, or \"*\" for any",
+                fits: .text(matching: #"^(\*|[^*/]+:[0-9]+)$"#))
         }
         return .place(authority)
     }

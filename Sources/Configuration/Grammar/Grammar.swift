@@ -18,7 +18,7 @@ enum Grammar {
         switch text {
         case "true", "True", "TRUE": true
         case "false", "False", "FALSE": false
-        default: throw Misfit("write true or false")
+        default: throw Misfit("write true or false", fits: .boolean)
         }
     }
 
@@ -32,15 +32,16 @@ enum Grammar {
 
     static func unknownWord(_ text: String, among words: [String]) -> Misfit {
         if let near = Suggestion.nearest(to: text, among: words) {
-            return Misfit("write \(near)")
+            return Misfit("write \(near)", fits: .words(words))
         }
-        return Misfit("write one of \(words.joined(separator: ", "))")
+        return Misfit("write one of \(words.joined(separator: ", "))", fits: .words(words))
     }
 
     static func integer(_ range: ClosedRange<Int>) -> (String) throws(Misfit) -> Int {
         { text throws(Misfit) in
             guard let value = digits(text), range.contains(value) else {
-                throw Misfit("write a whole number from \(range.lowerBound) to \(range.upperBound)")
+                throw Misfit(
+                    "write a whole number from \(range.lowerBound) to \(range.upperBound)", fits: .integer(range))
             }
             return value
         }
@@ -58,7 +59,7 @@ enum Grammar {
     static func duration(_ range: ClosedRange<Duration>) -> (String) throws(Misfit) -> Duration {
         { text throws(Misfit) in
             guard let value = milliseconds(text) else {
-                throw Misfit("write a duration such as 500ms, 30s, 5m or 1h")
+                throw Misfit("write a duration such as 500ms, 30s, 5m or 1h", fits: .duration(range))
             }
             guard range.contains(value) else {
                 throw Misfit("write a duration from \(show(range.lowerBound)) to \(show(range.upperBound))")
@@ -72,7 +73,8 @@ enum Grammar {
         { text throws(Misfit) in
             if isOff(text) { return nil }
             guard let value = milliseconds(text) else {
-                throw Misfit("write a duration such as 500ms, 30s, 5m or 1h, or off")
+                throw Misfit(
+                    "write a duration such as 500ms, 30s, 5m or 1h, or off", fits: .duration(range, orOff: true))
             }
             guard range.contains(value) else {
                 throw Misfit("write a duration from \(show(range.lowerBound)) to \(show(range.upperBound)), or off")
@@ -103,7 +105,9 @@ enum Grammar {
     /// `64KiB`, `1MiB`, `2GiB`, `512B` or a bare number of bytes.
     static func size(_ range: ClosedRange<Int>) -> (String) throws(Misfit) -> Int {
         { text throws(Misfit) in
-            guard let value = bytes(text) else { throw Misfit("write a size such as 64KiB or 1MiB") }
+            guard let value = bytes(text) else {
+                throw Misfit("write a size such as 64KiB or 1MiB", fits: .size(range))
+            }
             guard range.contains(value) else {
                 throw Misfit("write a size from \(show(bytes: range.lowerBound)) to \(show(bytes: range.upperBound))")
             }
@@ -116,7 +120,7 @@ enum Grammar {
         { text throws(Misfit) in
             if isOff(text) { return nil }
             guard let value = bytes(text), range.contains(value) else {
-                throw Misfit("write a size such as 64KiB or 1MiB, or off")
+                throw Misfit("write a size such as 64KiB or 1MiB, or off", fits: .size(range, orOff: true))
             }
             return value
         }
@@ -137,7 +141,7 @@ enum Grammar {
         return overflow ? nil : value
     }
 
-    private static func show(bytes: Int) -> String {
+    static func show(bytes: Int) -> String {
         for (shift, unit) in [(30, "GiB"), (20, "MiB"), (10, "KiB")] where bytes >= 1 << shift {
             return "\(bytes >> shift)\(unit)"
         }
@@ -150,7 +154,9 @@ enum Grammar {
     // MARK: HTTP
 
     static func method(_ text: String) throws(Misfit) -> String {
-        guard ASCII.isToken(text) else { throw Misfit("write an HTTP method such as GET") }
+        guard ASCII.isToken(text) else {
+            throw Misfit("write an HTTP method such as GET", fits: .text(matching: "^[!#$%&'*+.^_`|~0-9A-Z-]+$"))
+        }
         guard text.utf8.allSatisfy({ !(0x61...0x7A).contains($0) }) else {
             throw Misfit("methods are case-sensitive: write \(text.uppercased())")
         }
@@ -161,7 +167,10 @@ enum Grammar {
     }
 
     static func headerName(_ text: String) throws(Misfit) -> String {
-        guard ASCII.isToken(text) else { throw Misfit("write a header name such as X-Api-Key") }
+        guard ASCII.isToken(text) else {
+            throw Misfit(
+                "write a header name such as X-Api-Key", fits: .text(matching: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"))
+        }
         return text
     }
 
@@ -187,7 +196,9 @@ enum Grammar {
     static func scopes(_ text: String) throws(Misfit) -> [String] {
         let tokens = text.split(separator: " ").map(String.init)
         guard !tokens.isEmpty, tokens.allSatisfy(scopeToken) else {
-            throw Misfit("write scopes as in [read, write] or \"read write\", without \" and \\")
+            throw Misfit(
+                "write scopes as in [read, write] or \"read write\", without \" and \\",
+                fits: .text(matching: #"^[^"\\]+$"#))
         }
         return tokens
     }
@@ -195,7 +206,7 @@ enum Grammar {
     /// RFC 6749, appendix A: client_id and what else is printable ASCII with spaces.
     static func printable(_ text: String) throws(Misfit) -> String {
         guard !text.isEmpty, text.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else {
-            throw Misfit("write printable ASCII characters")
+            throw Misfit("write printable ASCII characters", fits: .text(matching: "^[ -~]+$"))
         }
         return text
     }
@@ -206,9 +217,14 @@ enum Grammar {
             && text.utf8.allSatisfy { ASCII.isAlphanumeric($0) || $0 == 0x2D || $0 == 0x2E || $0 == 0x5F }
     }
 
+    /// The same, for the schema.
+    static let nameKind = ValueKind.text(matching: "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+
     /// A Prometheus label name.
     static func labelName(_ text: String) throws(Misfit) -> String {
-        guard Substitution.isName(text) else { throw Misfit("write a label name of letters, digits and _") }
+        guard Substitution.isName(text) else {
+            throw Misfit("write a label name of letters, digits and _", fits: Substitution.nameKind)
+        }
         return text
     }
 }

@@ -11,7 +11,8 @@ struct URLParts {
     var fragment: Substring?
 
     init(_ text: String, example: String) throws(Misfit) {
-        let advice = Misfit("write an absolute URL such as \(example)")
+        let advice = Misfit(
+            "write an absolute URL such as \(example)", fits: .text(matching: #"^[Hh][Tt][Tt][Pp][Ss]?://\S+$"#))
         guard Grammar.isVisible(text), !text.utf8.contains(where: { "\"<>\\^`{|}".utf8.contains($0) }) else {
             throw advice
         }
@@ -80,7 +81,11 @@ extension Grammar {
         case "environment": return .environment
         default:
             // Not quoted in messages: it may hold a password.
-            let advice = Misfit("write http://host:port, environment or none", quotes: false)
+            let advice = Misfit(
+                "write http://host:port, environment or none", quotes: false,
+                fits: .any([
+                    .words(["none", "environment"]), .text(matching: #"^[Hh][Tt][Tt][Pp][Ss]?://\S+:[0-9]+/?$"#),
+                ]))
             guard let parts = try? URLParts(text, example: ""), parts.scheme == "http" || parts.scheme == "https" else {
                 throw advice
             }
@@ -97,7 +102,9 @@ extension Grammar {
     /// RFC 8707, section 2: an absolute URI without a fragment.
     static func resource(_ text: String) throws(Misfit) -> String {
         guard isAbsoluteURI(text), !text.utf8.contains(0x23) else {
-            throw Misfit("write an absolute URI without a fragment, such as https://api.example.com")
+            throw Misfit(
+                "write an absolute URI without a fragment, such as https://api.example.com",
+                fits: .text(matching: #"^[A-Za-z][A-Za-z0-9+.-]*:[^#\s]+$"#))
         }
         return text
     }
@@ -113,9 +120,12 @@ extension Grammar {
             && scheme.utf8.allSatisfy { ASCII.isAlphanumeric($0) || "+-.".utf8.contains($0) }
     }
 
+    /// The same, for the schema.
+    static let absoluteURIs = ValueKind.text(matching: #"^[A-Za-z][A-Za-z0-9+.-]*:\S+$"#)
+
     /// A path prefix of whole segments.
     static func pathPrefix(_ text: String) throws(Misfit) -> String {
-        guard text.hasPrefix("/") else { throw Misfit("write a path that starts with /") }
+        guard text.hasPrefix("/") else { throw Misfit("write a path that starts with /", fits: .text(matching: "^/")) }
         guard !text.utf8.contains(where: { $0 == 0x3F || $0 == 0x23 }) else {
             throw Misfit("write the path without ? and #; queries are not matched")
         }

@@ -10,9 +10,10 @@ extension ClientReader {
         settings.clientAssertion = section.secret("client_assertion")
         if let certificate = section.section("client_certificate") {
             settings.clientCertificate = certificate.readableFile("file")
-            if !certificate.has("file") { section.error("client_certificate", "write {file: PATH}") }
+            certificate.need("file", saying: "\(certificate.path): write {file: PATH}")
             certificate.finish()
         }
+        section.tell("client_assertion_audience", usually: "token_endpoint")
         if let audience = section.value("client_assertion_audience", Grammar.printable) {
             settings.clientAssertionAudience = .init(audience)
         }
@@ -25,12 +26,11 @@ extension ClientReader {
     }
 
     /// Each method has what it needs, and each key a method that uses it.
-    func checkAuthentication() {
-        let method = settings.authMethod
+    func checkAuthentication(_ method: ClientSettings.AuthMethod) {
         let place = "token_endpoint_auth_method"
-        func need(_ key: String) {
-            guard !section.has(key) else { return }
-            section.error(place, "\(method.rawValue) needs `\(key)`")
+        func need(_ key: String) { section.need(key, for: place, saying: "\(method.rawValue) needs `\(key)`") }
+        func refuseSecret() {
+            section.refuse(["client_secret"], saying: "\(method.rawValue) sends no secret: leave this out")
         }
         var unused = [
             "client_key", "client_assertion", "client_key_id", "client_certificate", "client_assertion_audience",
@@ -48,24 +48,19 @@ extension ClientReader {
         case .privateKeyJWT:
             checkKey()
             unused = []
-            if section.has("client_secret") {
-                section.error("client_secret", "private_key_jwt sends no secret: leave this out")
-            }
+            refuseSecret()
         case .tlsClientAuth, .selfSignedTLSClientAuth:
-            if !showsCertificate {
-                section.error(place, "\(method.rawValue) needs `tls: {cert_file: PATH, key_file: PATH}`")
-            }
-            if section.has("client_secret") {
-                section.error("client_secret", "\(method.rawValue) sends no secret: leave this out")
-            }
+            let advice = "\(method.rawValue) needs `tls: {cert_file: PATH, key_file: PATH}`"
+            section.need("tls", for: place, saying: advice)
+            if section.has("tls"), !showsCertificate { section.error(place, advice) }
+            refuseSecret()
         case .none:
-            if section.has("client_secret") {
-                section.error(place, "none sends no secret: leave out `client_secret`, or write client_secret_basic")
-            }
+            section.refuse(
+                ["client_secret"], for: place,
+                saying: "none sends no secret: leave out `client_secret`, or write client_secret_basic")
         }
-        for key in unused where section.has(key) {
-            section.error(key, "\(method.rawValue) does not use this: leave it out, or write another `\(place)`")
-        }
+        section.refuse(
+            unused, saying: "\(method.rawValue) does not use this: leave it out, or write another `\(place)`")
         if section.has("certificate_bound"), settings.certificateBound, !showsCertificate {
             section.error(
                 "certificate_bound",
@@ -77,13 +72,11 @@ extension ClientReader {
     }
 
     private func checkKey() {
+        section.need(
+            "client_key", "client_assertion", for: "token_endpoint_auth_method",
+            saying: "private_key_jwt needs `client_key`, or `client_assertion` made elsewhere")
         let assertion = section.has("client_assertion")
-        guard assertion || section.has("client_key") else {
-            section.error(
-                "token_endpoint_auth_method", "private_key_jwt needs `client_key`, or `client_assertion` made elsewhere"
-            )
-            return
-        }
+        guard assertion || section.has("client_key") else { return }
         if assertion {
             let ours = [
                 "client_key", "client_key_id", "client_certificate", "client_assertion_audience",

@@ -1,6 +1,8 @@
 /// `dpop`: RFC 9449.
 extension ClientReader {
     mutating func readDPoP() {
+        section.tell("dpop", .any([.value(.boolean), .section { _ = Self.readOwnKey($0) }]))
+        section.tell("dpop", usually: false)
         guard let node = section.node("dpop") else { return }
         guard case .mapping = node.content else {
             let isOn = section.value(of: node, "dpop") { text throws(Misfit) in
@@ -12,23 +14,22 @@ extension ClientReader {
             if isOn == true { settings.dpop = .ownKey }
             return
         }
-        guard let own = section.section("dpop") else { return }
+        guard let own = section.section("dpop"), let (key, algorithm) = Self.readOwnKey(own) else { return }
+        settings.dpop = .key(key, algorithm: algorithm)
+        own.note(.signing(key, algorithm: algorithm?.rawValue, certificate: nil), at: "key")
+    }
+
+    private static func readOwnKey(_ own: Section) -> (key: SecretSource, algorithm: ClientSettings.KeyAlgorithm?)? {
         defer { own.finish() }
         let algorithm = own.value("algorithm") { text throws(Misfit) in
             guard let algorithm = ClientSettings.KeyAlgorithm(rawValue: text) else {
                 let names = ClientSettings.KeyAlgorithm.allCases.map(\.rawValue)
-                throw Misfit("write one of \(names.joined(separator: ", "))")
+                throw Misfit("write one of \(names.joined(separator: ", "))", fits: .words(names))
             }
             return algorithm
         }
-        guard own.has("key") else {
-            section.diagnostics.error(
-                own.position, "\(own.path): write `key`, or `dpop: true` for a key that is made here")
-            return
-        }
-        if let key = own.secret("key") {
-            settings.dpop = .key(key, algorithm: algorithm)
-            own.note(.signing(key, algorithm: algorithm?.rawValue, certificate: nil), at: "key")
-        }
+        let key = own.secret("key")
+        own.need("key", saying: "\(own.path): write `key`, or `dpop: true` for a key that is made here")
+        return key.map { ($0, algorithm) }
     }
 }

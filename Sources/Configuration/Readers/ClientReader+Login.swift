@@ -41,10 +41,9 @@ extension ClientReader {
     }
 
     private func needEndpoint(_ key: String, _ purpose: String) {
-        guard !section.has(key), !section.has("issuer") else { return }
-        section.diagnostics.error(
-            section.position,
-            "\(section.name(of: key)) is missing: write the URL to \(purpose), or `issuer`")
+        section.need(
+            key, "issuer",
+            saying: "\(section.name(of: key)) is missing: write the URL to \(purpose), or `issuer`")
     }
 
     /// Both in the configuration, or both typed in by a person.
@@ -88,7 +87,7 @@ extension ClientReader {
     /// RFC 8252, section 7: https, http on loopback, or a private scheme.
     static func redirectURI(_ text: String) throws(Misfit) -> String {
         guard Grammar.isAbsoluteURI(text), let colon = text.firstIndex(of: ":") else {
-            throw Misfit("write an absolute URI such as http://127.0.0.1:8081/callback")
+            throw Misfit("write an absolute URI such as http://127.0.0.1:8081/callback", fits: Grammar.absoluteURIs)
         }
         guard !text.contains("#") else { throw Misfit("write the URI without a fragment (from # on)") }
         let scheme = text[..<colon]

@@ -24,7 +24,8 @@ extension ClientReader {
         settings.githubApp = readGitHubApp(grant)
         let subject = readSubject()
         let types = ["subject_token_type", "actor_token_type"].map { key in
-            section.value(key, Self.tokenTypeURI) ?? Self.typeURN + "access_token"
+            section.tell(key, usually: "access_token")
+            return section.value(key, Self.tokenTypeURI) ?? Self.typeURN + "access_token"
         }
         let actor = section.secret("actor_token")
         let requested = section.value("requested_token_type", Self.tokenTypeURI)
@@ -38,22 +39,28 @@ extension ClientReader {
     // MARK: RFC 7523
 
     private func readAssertion() -> AssertionSettings? {
+        section.tell(
+            "assertion",
+            .any([Section.secretShape, .section { _ = readSigned($0) }]))
         guard let node = section.node("assertion"), case .mapping(let entries) = node.content,
             !entries.contains(where: { ["file", "env", "command"].contains($0.key) }),
             let inner = section.section("assertion")
         else { return section.secret("assertion").map { .secret($0) } }
+        return readSigned(inner)
+    }
+
+    private func readSigned(_ inner: Section) -> AssertionSettings? {
         defer { inner.finish() }
         let key = inner.secret("key")
-        if !inner.has("key") {
-            inner.diagnostics.error(
-                inner.position, "\(inner.path): write {file: PATH}, or `key` for an assertion that is signed here")
-        }
+        inner.need(
+            "key", saying: "\(inner.path): write {file: PATH}, or `key` for an assertion that is signed here")
         // The other keys are looked at all the same.
         var settings = SignedAssertionSettings(key: key ?? .environment(name: ""))
         settings.keyID = inner.value("key_id", Grammar.nonempty)
         settings.algorithm = inner.value("algorithm") { text throws(Misfit) in try Grammar.word(text) }
         settings.issuer = inner.value("issuer", Grammar.nonempty)
         settings.subject = inner.value("subject", Grammar.nonempty)
+        inner.tell("audience", usually: "token_endpoint")
         inner.read("audience", into: &settings.audience) { text throws(Misfit) in
             ClientSettings.AssertionAudience(try Grammar.nonempty(text))
         }
@@ -72,6 +79,7 @@ extension ClientReader {
     ]
 
     private func readClaims(_ inner: Section) -> [String: JSONValue] {
+        inner.tell("claims", .open(Outline()))
         guard let node = inner.node("claims") else { return [:] }
         guard case .mapping(let entries) = node.content else {
             inner.error("claims", "write a mapping of `name: value` lines, not \(node.kind)")
@@ -104,11 +112,14 @@ extension ClientReader {
         let key = section.secret("key")
         let installation = section.value("installation") { text throws(Misfit) in
             guard !text.isEmpty, text.utf8.count <= 20, Grammar.digits(text) != nil else {
-                throw Misfit("write the installation's number, which stands at the end of its settings' address")
+                throw Misfit(
+                    "write the installation's number, which stands at the end of its settings' address",
+                    fits: .text(matching: "^[0-9]{1,20}$"))
             }
             return text
         }
         let api = section.value("api", Grammar.endpoint)
+        section.tell("api", usually: GitHubAppSettings.usualAPI)
         let repositories = section.list("repositories", Grammar.nonempty) ?? []
         let permissions = section.pairs("permissions", name: Grammar.nonempty, value: Grammar.nonempty)
         guard grant == .githubApp, let key, let installation else { return nil }
@@ -126,15 +137,13 @@ extension ClientReader {
             return
         }
         require(["key", "installation"], "grant_type: github_app")
-        for key in ["token_endpoint", "issuer"] where section.has(key) {
-            section.error(key, "the endpoint follows from `api` and `installation`: leave it out")
-        }
-        for name in [
-            "client_secret", "token_endpoint_auth_method", "scope", "resource", "audience", "authorization_details",
-            "params", "revocation_endpoint", "dpop",
-        ] where section.has(name) {
-            section.error(name, "GitHub asks an app for its key alone: leave it out")
-        }
+        section.refuse(
+            ["token_endpoint", "issuer"], saying: "the endpoint follows from `api` and `installation`: leave it out")
+        section.refuse(
+            [
+                "client_secret", "token_endpoint_auth_method", "scope", "resource", "audience", "authorization_details",
+                "params", "revocation_endpoint", "dpop",
+            ], saying: "GitHub asks an app for its key alone: leave it out")
         for repository in settings.githubApp?.repositories ?? [] where repository.contains("/") {
             section.error("repositories", "write the names of repositories without their owner")
         }
@@ -175,26 +184,31 @@ extension ClientReader {
         }
     }
 
-    private func require(_ keys: [String], _ grant: String) {
-        for key in keys where !section.has(key) {
-            section.diagnostics.error(section.position, "\(section.path): `\(grant)` needs `\(key)`")
-        }
-    }
-
     /// RFC 8693, section 3: a short name, or any URI.
     private static func tokenTypeURI(_ text: String) throws(Misfit) -> String {
         if typeNames.contains(text) { return typeURN + text }
         guard !Grammar.isAbsoluteURI(text) else { return text }
         if let near = Suggestion.nearest(to: text, among: typeNames) { throw Misfit("write \(near)") }
-        throw Misfit("write one of \(typeNames.joined(separator: ", ")), or a URI")
+        throw Misfit(
+            "write one of \(typeNames.joined(separator: ", ")), or a URI",
+            fits: .any([.words(typeNames), Grammar.absoluteURIs]))
     }
 
     // MARK: RFC 9396
 
     private static let maxDetails = 16 * 1024
 
+    private static var detail: Outline {
+        let outline = Outline()
+        outline.add(
+            "type", .value(.text(ValueKind.Text(isEmptyTaken: false, isNumberTaken: false, isBooleanTaken: false))))
+        outline.need(["type"])
+        return outline
+    }
+
     func readAuthorizationDetails() -> [JSONValue] {
         let key = "authorization_details"
+        section.tell(key, .oneOrMore(.open(Self.detail)))
         guard let node = section.node(key) else { return [] }
         var nodes = [node]
         if case .sequence(let elements) = node.content { nodes = elements }

@@ -15,49 +15,54 @@ struct ClientReader {
         reader.readLifetime()
         reader.readDPoP()
         section.finish()
-        if let grant { reader.checkGrant(grant) }
-        reader.checkEndpoints()
+        section.check(by: "grant_type", grant, among: shortGrants, usual: .clientCredentials) { grant in
+            reader.settings.grantType = grant
+            reader.checkNeeds()
+            reader.checkGrant(grant)
+        }
+        if grant == nil { reader.checkNeeds() }
+        reader.checkPlaintext()
         return reader.settings
     }
 
     // MARK: Grant
 
     private static let urn = "urn:ietf:params:oauth:grant-type:"
-    private static let shortNames = [
-        "client_credentials", "password", "refresh_token", "authorization_code", "implicit", "device_code",
-        "jwt-bearer", "saml2-bearer", "token-exchange", "github_app",
+    private static let grants: [(name: String, grant: ClientSettings.GrantType)] = [
+        ("client_credentials", .clientCredentials), ("password", .password), ("refresh_token", .refreshToken),
+        ("authorization_code", .authorizationCode), ("implicit", .implicit), ("device_code", .deviceCode),
+        ("jwt-bearer", .jwtBearer), ("saml2-bearer", .saml2Bearer), ("token-exchange", .tokenExchange),
+        ("github_app", .githubApp),
     ]
+    private static let shortNames = grants.map(\.name)
+    /// With how each may be written.
+    private static let shortGrants = grants.map { name, grant in
+        (case: grant, words: grant == .githubApp ? [name] : [name, urn + name])
+    }
+
+    private static let deprecatedNames = ["password", "implicit"]
 
     /// The grant; `nil` when it was refused already.
     private mutating func readGrant() -> ClientSettings.GrantType? {
         section.read("allow_deprecated", into: &settings.allowDeprecated, Grammar.boolean)
-        guard let node = section.node("grant_type") else {
-            return section.has("grant_type") ? nil : .clientCredentials
-        }
-        let name = section.value(of: node, "grant_type") { text throws(Misfit) in
+        section.tell("grant_type", usually: "client_credentials")
+        let name = section.value("grant_type") { text throws(Misfit) in
             if text == "github_app" { return text }
             for short in Self.shortNames where text == short || text == Self.urn + short { return short }
             guard !Grammar.isAbsoluteURI(text) else { return text }
             if let near = Suggestion.nearest(to: text, among: Self.shortNames) { throw Misfit("write \(near)") }
             throw Misfit(
                 "write client_credentials, authorization_code, device_code, password, refresh_token, jwt-bearer, "
-                    + "saml2-bearer, token-exchange, github_app or an extension grant's URI")
+                    + "saml2-bearer, token-exchange, github_app or an extension grant's URI",
+                fits: .any([
+                    .words(
+                        Self.shortNames.filter { !Self.deprecatedNames.contains($0) }, deprecated: Self.deprecatedNames),
+                    Grammar.absoluteURIs,
+                ]))
         }
+        guard section.has("grant_type") else { return .clientCredentials }
         guard let name, !section.refusesYet("grant_type", value: name) else { return nil }
-        let grant: ClientSettings.GrantType =
-            switch name {
-            case "client_credentials": .clientCredentials
-            case "password": .password
-            case "refresh_token": .refreshToken
-            case "authorization_code": .authorizationCode
-            case "implicit": .implicit
-            case "device_code": .deviceCode
-            case "jwt-bearer": .jwtBearer
-            case "saml2-bearer": .saml2Bearer
-            case "token-exchange": .tokenExchange
-            case "github_app": .githubApp
-            default: .extension(name)
-            }
+        let grant = Self.grants.first { $0.name == name }?.grant ?? .extension(name)
         settings.grantType = grant
         return grant
     }
@@ -65,30 +70,25 @@ struct ClientReader {
     private func checkGrant(_ grant: ClientSettings.GrantType) {
         checkLogin(grant)
         require(["refresh_token"], when: grant == .refreshToken, "grant_type: refresh_token")
-        if grant == .password, !settings.allowDeprecated {
-            section.error(
-                "grant_type",
-                "the password grant is deprecated (RFC 9700): use another one, or write `allow_deprecated: true`")
-        }
-        if grant == .implicit, !settings.allowDeprecated {
-            section.error(
-                "grant_type",
-                "the implicit grant is deprecated (RFC 9700): use another one, or write `allow_deprecated: true`")
+        if grant == .password || grant == .implicit {
+            let advice =
+                "the \(grant) grant is deprecated (RFC 9700): use another one, or write `allow_deprecated: true`"
+            section.need("allow_deprecated", for: "grant_type", saying: advice)
+            if section.has("allow_deprecated"), !settings.allowDeprecated { section.error("grant_type", advice) }
         }
         checkShown(grant)
     }
 
     private func require(_ keys: [String], when needed: Bool, _ grant: String) {
-        for key in keys where needed && !section.has(key) {
-            section.diagnostics.error(section.position, "\(section.path): `\(grant)` needs `\(key)`")
-        }
-        if !needed { refuse(keys, belongingTo: "`\(grant)`") }
+        if needed { require(keys, grant) } else { refuse(keys, belongingTo: "`\(grant)`") }
+    }
+
+    func require(_ keys: [String], _ grant: String) {
+        for key in keys { section.need(key, saying: "\(section.path): `\(grant)` needs `\(key)`") }
     }
 
     func refuse(_ keys: [String], belongingTo grants: String) {
-        for key in keys where section.has(key) {
-            section.error(key, "this belongs to \(grants): leave it out, or change `grant_type`")
-        }
+        section.refuse(keys, saying: "this belongs to \(grants): leave it out, or change `grant_type`")
     }
 
     // MARK: Endpoints
@@ -106,15 +106,25 @@ struct ClientReader {
         settings.redirectURI = section.value("redirect_uri", Self.redirectURI)
     }
 
-    private func checkEndpoints() {
-        if !section.has("token_endpoint"), !section.has("issuer"), settings.grantType != .implicit,
-            settings.grantType != .githubApp
-        {
-            let other = section.diagnostics.variables.isEmpty ? "`issuer`" : section.name(of: "issuer")
-            section.diagnostics.error(
-                section.position,
-                "\(section.name(of: "token_endpoint")) is missing: write the URL that issues tokens, or \(other)")
+    /// What a client of this grant can't do without.
+    private func checkNeeds() {
+        if !saysWhoItIs {
+            section.need(
+                "client_id",
+                saying:
+                    "\(section.name(of: "client_id")) is missing: write the identifier that the authorization server "
+                    + "issued")
         }
+        if settings.grantType != .implicit, settings.grantType != .githubApp {
+            let other = section.diagnostics.variables.isEmpty ? "`issuer`" : section.name(of: "issuer")
+            section.need(
+                "token_endpoint", "issuer",
+                saying:
+                    "\(section.name(of: "token_endpoint")) is missing: write the URL that issues tokens, or \(other)")
+        }
+    }
+
+    private func checkPlaintext() {
         guard !settings.allowPlaintext else { return }
         let endpoints = [
             ("issuer", settings.issuer), ("token_endpoint", settings.tokenEndpoint),
@@ -135,14 +145,7 @@ struct ClientReader {
     // MARK: Client authentication
 
     private mutating func readAuthentication() {
-        if let id = section.value("client_id", Grammar.printable) {
-            settings.clientID = id
-        } else if !section.has("client_id"), !saysWhoItIs {
-            section.diagnostics.error(
-                section.position,
-                "\(section.name(of: "client_id")) is missing: write the identifier that the authorization server issued"
-            )
-        }
+        section.read("client_id", into: &settings.clientID, Grammar.printable)
         settings.clientSecret = section.secret("client_secret")
         section.read("basic_encoding", into: &settings.basicEncoding) { text throws(Misfit) in try Grammar.word(text) }
         readProof()
@@ -155,7 +158,10 @@ struct ClientReader {
             try Grammar.word(text, ClientSettings.AuthMethod.self)
         }
         settings.authMethod = method ?? usualMethod
-        if method != nil || !section.has(key) { checkAuthentication() }
+        section.check(
+            by: key, method != nil || !section.has(key) ? settings.authMethod : nil,
+            among: ClientSettings.AuthMethod.allCases.map { ($0, [$0.rawValue]) }
+        ) { checkAuthentication($0) }
     }
 
     // MARK: What a token request carries
@@ -186,6 +192,7 @@ struct ClientReader {
         settings.headers = section.pairs("headers", name: Self.headerName, value: Grammar.headerValue)
         settings.username = section.value("username", Grammar.nonempty)
         settings.password = section.secret("password")
+        section.deprecate("username", "password")
         settings.refreshToken = section.secret("refresh_token")
         settings.treatAsBearer = section.list("treat_as_bearer", Self.tokenType) ?? []
         settings.labels = section.pairs("labels", name: Grammar.labelName, value: Grammar.any)

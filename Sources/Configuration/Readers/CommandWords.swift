@@ -2,6 +2,7 @@ extension Section {
     /// A program and its arguments. Arguments may be equal, and empty.
     /// - Parameter isSearched: a bare name has to be found in `PATH` now, and not only when the time comes.
     func command(_ key: String, isSearched: Bool = false) -> [String] {
+        tell(key, .list(.value(of: Grammar.any), 1...Int.max))
         guard let node = node(key) else { return [] }
         guard case .sequence(let elements) = node.content, !elements.isEmpty else {
             error(key, "write a list: [program, argument, …]; no shell reads it")

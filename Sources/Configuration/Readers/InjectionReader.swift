@@ -20,6 +20,9 @@ struct InjectionReader {
     private static let key = "inject"
 
     func read() -> [Injection] {
+        section.tell(
+            Self.key,
+            .oneOrMore(.section { _ = read($0) }, 1...Self.maxEntries))
         guard section.has(Self.key) else {
             return hasClient ? [.header(name: "Authorization", scheme: "Bearer")] : []
         }
@@ -71,6 +74,8 @@ struct InjectionReader {
 
     private func read(_ entry: Section) -> Injection? {
         defer { entry.finish() }
+        entry.tell("basic", .section { _ = readBasic($0) })
+        entry.tell("sigv4", .section { _ = SigV4Reader.read($0) })
         guard let kind = ["basic", "sigv4"].first(where: entry.has) else { return readPlace(entry) }
         for key in ["header", "scheme", "query", "value"] + (kind == "basic" ? ["sigv4"] : []) {
             if entry.has(key) {
@@ -79,14 +84,15 @@ struct InjectionReader {
             _ = entry.node(key)
         }
         if kind == "sigv4" { return entry.section("sigv4").flatMap { SigV4Reader.read($0) }.map { .sigv4($0) } }
-        guard let basic = entry.section("basic") else { return nil }
+        return entry.section("basic").flatMap(readBasic)
+    }
+
+    private func readBasic(_ basic: Section) -> Injection? {
         defer { basic.finish() }
-        guard basic.has("username") || basic.has("password") else {
-            section.diagnostics.error(basic.position, "\(basic.path): write `username`, `password` or both")
-            return nil
-        }
         let username = basic.textOrSecret("username")
         let password = basic.secret("password")
+        basic.need("username", "password", saying: "\(basic.path): write `username`, `password` or both")
+        guard basic.has("username") || basic.has("password") else { return nil }
         basic.check(username, "username", InjectedValue.username)
         basic.check(password, "password", InjectedValue.password)
         guard !basic.has("username") || username != nil, !basic.has("password") || password != nil else { return nil }
@@ -97,13 +103,18 @@ struct InjectionReader {
         let header = entry.value("header", Self.header)
         let scheme = entry.value("scheme") { text throws(Misfit) in
             guard text.isEmpty || ASCII.isToken(text) else {
-                throw Misfit("write a scheme such as Bearer, or \"\" for the bare token")
+                throw Misfit(
+                    "write a scheme such as Bearer, or \"\" for the bare token",
+                    fits: .text(matching: "^[!#$%&'*+.^_`|~0-9A-Za-z-]*$"))
             }
             return text
         }
         let query = entry.value("query") { text throws(Misfit) in
             guard !text.isEmpty, text.utf8.allSatisfy({ ASCII.isAlphanumeric($0) || "-._~".utf8.contains($0) })
-            else { throw Misfit("write a parameter name such as access_token") }
+            else {
+                throw Misfit(
+                    "write a parameter name such as access_token", fits: .text(matching: "^[A-Za-z0-9._~-]+$"))
+            }
             return text
         }
         let value = entry.secret("value")
@@ -158,7 +169,9 @@ struct InjectionReader {
     /// What a program can put wherever a password goes.
     static func placeholder(_ text: String) throws(Misfit) -> String {
         guard Grammar.isVisible(text), text.utf8.count <= 256 else {
-            throw Misfit("write up to 256 visible ASCII characters without spaces, such as PLACEHOLDER")
+            throw Misfit(
+                "write up to 256 visible ASCII characters without spaces, such as PLACEHOLDER",
+                fits: .text(matching: "^[!-~]{1,256}$"))
         }
         return text
     }

@@ -2,6 +2,7 @@
 extension Section {
     /// One listener or a list of them, each as text or as `{unix: PATH, mode: "0660"}`, with their places.
     func listeners(_ key: String) -> [Listener]? {
+        tell(key, .oneOrMore(Self.listenerShape, 1...Int.max))
         guard let node = node(key) else { return nil }
         var nodes = [node]
         if case .sequence(let elements) = node.content { nodes = elements }
@@ -19,6 +20,7 @@ extension Section {
 
     /// A single listener.
     func listener(_ key: String) -> Listener? {
+        tell(key, Self.listenerShape)
         guard let node = node(key), let address = listenAddress(node, key) else { return nil }
         return .init(address: address, position: node.position, name: label(key, node))
     }
@@ -27,21 +29,28 @@ extension Section {
         guard case .mapping(let entries) = node.content else { return value(of: node, key, Grammar.listener) }
         let inner = Section(entries, path: name(of: key), pattern: "listener", at: node.position, diagnostics)
         defer { inner.finish() }
-        let path = inner.value("unix") { text throws(Misfit) in try Grammar.socketPath(text) }
-        let mode = inner.value("mode", Grammar.fileMode)
-        guard inner.has("unix") else {
-            diagnostics.error(node.position, label(key, node) + "write host:port, or {unix: PATH, mode: \"0660\"}")
-            return nil
-        }
+        let (path, mode) = inner.socket(saying: label(key, node))
         guard let path, mode != nil || !inner.has("mode") else { return nil }
         return .unix(path: path, mode: mode)
+    }
+
+    private static var listenerShape: Shape {
+        .named(
+            "listener", .any([.value(of: Grammar.listener), .section { _ = $0.socket(saying: "") }]))
+    }
+
+    private func socket(saying label: String) -> (path: String?, mode: UInt16?) {
+        let path = value("unix") { text throws(Misfit) in try Grammar.socketPath(text) }
+        let mode = value("mode", Grammar.fileMode)
+        need("unix", saying: label + "write host:port, or {unix: PATH, mode: \"0660\"}")
+        return (path, mode)
     }
 }
 
 extension Grammar {
     /// Of a Unix socket: sockaddr_un of unix(7) holds 108 bytes, one of them zero.
     static func socketPath(_ text: some StringProtocol) throws(Misfit) -> String {
-        guard text.hasPrefix("/") else { throw Misfit("write an absolute path") }
+        guard text.hasPrefix("/") else { throw Misfit("write an absolute path", fits: .text(matching: "^/")) }
         guard text.utf8.count <= 107, !text.utf8.contains(0) else { throw Misfit("write a path of at most 107 bytes") }
         return String(text)
     }
@@ -52,7 +61,12 @@ extension Grammar {
         if digits.hasPrefix("0o") { digits = digits.dropFirst(2) }
         guard (3...4).contains(digits.utf8.count), let mode = UInt16(digits, radix: 8), mode <= 0o777,
             mode & 0o600 == 0o600
-        else { throw Misfit("write permissions in octal such as \"0600\", \"0660\" or \"0666\"") }
+        else {
+            // Who reads YAML by its types takes 0660 for 660, 0o660 for 432.
+            throw Misfit(
+                "write permissions in octal such as \"0600\", \"0660\" or \"0666\"",
+                fits: .any([.text(matching: "^(0o)?[0-7]{3,4}$"), .integer(0o600...777)]))
+        }
         return mode
     }
 }

@@ -33,6 +33,28 @@ struct Loader {
         }
         configuration.variables = VariableNames.inside(root)
         let section = Section(entries, path: "", pattern: "", at: .whole, diagnostics)
+        readSections(section)
+        // Who has them gets the same credentials.
+        if upstreams.contains(where: { $0.settings.usesContainerCredentials }) {
+            configuration.variables.formUnion(SigV4Reader.variables)
+        }
+        section.finish()
+        checkListeners()
+        checkClients(section)
+        checkCallers()
+        checkTies()
+        checkLoops(section)
+        bindCertificates()
+        configuration.keyUses = diagnostics.keyUses
+    }
+
+    /// What can be written at the top of a file.
+    static func outline(_ section: Section) {
+        var loader = Loader(diagnostics: section.diagnostics)
+        loader.readSections(section)
+    }
+
+    private mutating func readSections(_ section: Section) {
         if let proxy = section.section("proxy") {
             (configuration.proxy, listeners) = proxy.proxySettings()
         } else {
@@ -50,23 +72,12 @@ struct Loader {
         section.read("playground", into: &configuration.playground, Grammar.boolean)
         readClients(section)
         readUpstreams(section)
-        // Who has them gets the same credentials.
-        if upstreams.contains(where: { $0.settings.usesContainerCredentials }) {
-            configuration.variables.formUnion(SigV4Reader.variables)
-        }
-        section.finish()
-        checkListeners()
-        checkClients(section)
-        checkCallers()
-        checkTies()
-        checkLoops(section)
-        bindCertificates()
-        configuration.keyUses = diagnostics.keyUses
     }
 
     // MARK: Lists
 
     private mutating func readClients(_ section: Section) {
+        section.tell("clients", .names(Grammar.nameKind, .section { _ = ClientReader.read("", $0) }))
         guard let node = section.node("clients") else { return }
         guard case .mapping(let entries) = node.content else {
             section.error("clients", "write a mapping of client names to their settings, not \(node.kind)")
@@ -94,6 +105,7 @@ struct Loader {
     }
 
     private mutating func readUpstreams(_ section: Section) {
+        section.tell("upstreams", .list(.section { _ = UpstreamReader.read($0) }, 0...Int.max))
         guard let node = section.node("upstreams") else {
             if !section.has("upstreams"), configuration.proxy.unmatched == .reject {
                 diagnostics.warn(.whole, "there are no `upstreams`: every request will be refused")

@@ -7,6 +7,7 @@ extension Section {
         defer { finish() }
         var settings = ProxySettings()
         var listeners: [Listener] = []
+        tell("listen", usually: settings.listen.map(\.description).joined(separator: ", "))
         if let found = self.listeners("listen") {
             listeners = found
             if isEmptyList("listen") {
@@ -19,12 +20,8 @@ extension Section {
         read("threads", into: &settings.threads, Grammar.integer(1...256))
         read("open", into: &settings.open, Grammar.boolean)
         settings.users = users()
-        if let word: Unmatched = value("unmatched", { text throws(Misfit) in try Grammar.word(text) }) {
-            settings.unmatched = word == .forward ? .forward : .reject
-        }
-        if let word: Connect = value("connect", { text throws(Misfit) in try Grammar.word(text) }) {
-            settings.connect = word == .tunnel ? .tunnel : .reject
-        }
+        read("unmatched", into: &settings.unmatched) { text throws(Misfit) in try Grammar.word(text) }
+        read("connect", into: &settings.connect) { text throws(Misfit) in try Grammar.word(text) }
         tunnels(into: &settings)
         if let blocks = list("private_networks", Grammar.addressBlock) {
             settings.privateNetworks = blocks
@@ -59,9 +56,6 @@ extension Section {
         }
     }
 
-    private enum Unmatched: String, CaseIterable { case reject, forward }
-    private enum Connect: String, CaseIterable { case reject, tunnel }
-
     func logSettings() -> LogSettings {
         defer { finish() }
         var settings = LogSettings()
@@ -86,6 +80,7 @@ extension Section {
     /// Where the administration is, and nothing else of it: all that the command line needs to find it.
     func adminAddresses() -> AdminSettings {
         var settings = AdminSettings()
+        tell("listen", usually: settings.listen.description)
         if let address = value("listen", Self.adminAddress) { settings.listen = address }
         settings.socket = value("socket", Self.socketPath).map(diagnostics.resolve)
         return settings
@@ -110,7 +105,7 @@ extension Section {
         let kind = value("kind") { text throws(Misfit) in try Grammar.word(text, StoreKind.self) }
         let directory = value("directory", Grammar.nonempty).map(diagnostics.resolve)
         let key = secret("key")
-        if !has("kind") { diagnostics.error(position, "\(path): write `kind: memory` or `kind: file`") }
+        need("kind", saying: "\(path): write `kind: memory` or `kind: file`")
         guard let kind else { return .memory }
         switch kind {
         case .memory:
@@ -163,6 +158,7 @@ extension Section {
 
     /// The proxy of one leg.
     func nextProxy(_ key: String, into target: inout NextProxy) {
+        tell(key, usually: "none")
         read(key, into: &target, Grammar.nextProxy)
         guard case .url(let url) = target, let userinfo = (try? URLParts(url, example: ""))?.userinfo else { return }
         if userinfo.contains(":"), !isSubstituted(key) {

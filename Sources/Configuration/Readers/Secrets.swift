@@ -1,6 +1,7 @@
 extension Section {
     /// A secret: `{file: PATH}`, `{env: NAME}`, `{command: [PROGRAM, …]}`, `${NAME}`, or (with a warning) the value itself.
     func secret(_ key: String) -> SecretSource? {
+        tell(key, Self.secretShape)
         guard let node = node(key) else { return nil }
         switch node.content {
         case .sequence:
@@ -26,19 +27,13 @@ extension Section {
 
     private func secret(_ key: String, _ entries: [Node.Entry], at position: Position) -> SecretSource? {
         let inner = Section(entries, path: name(of: key), pattern: "secret", at: position, diagnostics)
-        let kinds = ["file", "env", "command"].filter(inner.has)
+        let kinds = Self.secretKinds.filter(inner.has)
         guard !kinds.isEmpty else {
             error(key, "write {file: PATH} or {env: NAME}")
             return nil
         }
         defer { inner.finish() }
-        let file = inner.value("file", Grammar.nonempty)
-        let variable = inner.value("env") { text throws(Misfit) in
-            guard Substitution.isName(text) else { throw Misfit("write the name of an environment variable") }
-            return text
-        }
-        let words = inner.command("command", isSearched: true)
-        let refresh = inner.value("refresh", Grammar.duration(.seconds(1)...Self.day))
+        let (file, variable, words, refresh) = inner.secretParts()
         guard kinds.count == 1 else {
             error(
                 key,
@@ -48,10 +43,38 @@ extension Section {
         if inner.has("refresh"), !inner.has("command") {
             inner.error("refresh", "this belongs to `command`: a file and a variable need none")
         }
-        if !words.isEmpty { return .command(words, refresh: refresh ?? .seconds(300)) }
+        if !words.isEmpty { return .command(words, refresh: refresh) }
         if let file { return fileSecret(file, label: label(key), at: inner.position(of: "file")) }
         if let variable { return environmentSecret(variable, label: label(key), at: inner.position(of: "env")) }
         return nil
+    }
+
+    private static let secretKinds = ["file", "env", "command"]
+
+    static var secretShape: Shape {
+        .named(
+            "secret",
+            .any([
+                .value(of: Grammar.nonempty),
+                .section { section in
+                    section.tellOnlyOne(of: secretKinds)
+                    _ = section.secretParts()
+                },
+            ]))
+    }
+
+    private func secretParts() -> (file: String?, variable: String?, words: [String], refresh: Duration) {
+        let file = value("file", Grammar.nonempty)
+        let variable = value("env") { text throws(Misfit) in
+            guard Substitution.isName(text) else {
+                throw Misfit("write the name of an environment variable", fits: Substitution.nameKind)
+            }
+            return text
+        }
+        let words = command("command", isSearched: true)
+        var refresh = Duration.seconds(300)
+        read("refresh", into: &refresh, Grammar.duration(.seconds(1)...Self.day))
+        return (file, variable, words, refresh)
     }
 
     private func environmentSecret(_ name: String, label: String, at position: Position) -> SecretSource? {
@@ -92,6 +115,7 @@ extension Section {
 
     /// A text that need not be hidden, such as a user name; or a secret, for services that take their key there.
     func textOrSecret(_ key: String) -> SecretSource? {
+        tell(key, Self.secretShape)
         guard let node = node(key), case .scalar(let scalar) = node.content, !scalar.verbatim,
             Substitution.soleName(in: scalar.text) == nil
         else { return secret(key) }

@@ -1,5 +1,10 @@
+import WireText
+
 /// Reads one mapping, key by key: every key that is asked for is known, `finish` reports the others.
 /// What does not fit is reported and comes back as `nil`, so that the reader goes on.
+///
+/// The same calls make the schema: a section with an `outline` holds nothing, and writes down which keys it is asked for
+/// and what would fit them.
 final class Section {
     /// As messages name it: `clients.billing`.
     let path: String
@@ -9,6 +14,7 @@ final class Section {
     private let pattern: String
     private let entries: [Node.Entry]
     private var known: [String] = []
+    private let outline: Outline?
 
     init(_ entries: [Node.Entry], path: String, pattern: String, at position: Position, _ diagnostics: Diagnostics) {
         self.entries = entries
@@ -16,6 +22,14 @@ final class Section {
         self.pattern = pattern
         self.position = position
         self.diagnostics = diagnostics
+        outline = nil
+    }
+
+    /// Nothing is read: the outline tells afterwards what would have been.
+    init(_ outline: Outline) {
+        self.outline = outline
+        (entries, path, pattern, position) = ([], "", "", .whole)
+        diagnostics = Diagnostics(file: "", environment: [:])
     }
 
     /// `nil` (and a problem) when the node is not a mapping.
@@ -71,6 +85,7 @@ final class Section {
     /// The value of a key; `nil` when it is absent, empty or not supported yet.
     func node(_ key: String) -> Node? {
         known.append(key)
+        outline?.add(key)
         guard let entry = entries.first(where: { $0.key == key }) else { return nil }
         if let advice = NotSupportedYet.advice(for: pattern.isEmpty ? key : pattern + "." + key) {
             diagnostics.error(entry.keyPosition, "\(name(of: key)) is not supported yet: \(advice)")
@@ -139,6 +154,7 @@ final class Section {
     private func leavesDollars(_ key: String) -> Bool { ["hooks", "secret"].contains(pattern) && key == "command" }
 
     func value<T>(_ key: String, _ parse: (String) throws(Misfit) -> T) -> T? {
+        tell(key, .value(of: parse))
         guard let node = node(key) else { return nil }
         return value(of: node, key, parse)
     }
@@ -155,6 +171,7 @@ final class Section {
 
     /// Replaces the default when the key is there and fits.
     func read<T>(_ key: String, into target: inout T, _ parse: (String) throws(Misfit) -> T) {
+        tell(key, .value(of: parse), usual: target)
         if let value = value(key, parse) { target = value }
     }
 
@@ -167,6 +184,7 @@ final class Section {
     func located<T: Equatable>(_ key: String, _ parse: (String) throws(Misfit) -> T) -> [(
         value: T, position: Position
     )]? {
+        tell(key, .oneOrMore(.value(of: parse)))
         guard let node = node(key) else { return nil }
         var nodes = [node]
         if case .sequence(let elements) = node.content { nodes = elements }
@@ -183,6 +201,11 @@ final class Section {
     }
 
     func section(_ key: String) -> Section? {
+        if let outline {
+            let inner = Outline()
+            outline.add(key, .section(inner))
+            return Section(inner)
+        }
         guard let node = node(key) else { return nil }
         return Section(
             node, path: path.isEmpty ? key : path + "." + key, pattern: pattern.isEmpty ? key : pattern + "." + key,
@@ -193,6 +216,7 @@ final class Section {
     func pairs(
         _ key: String, name: (String) throws(Misfit) -> String, value: (String) throws(Misfit) -> String
     ) -> [NameValue] {
+        tell(key, .names(ValueKind(of: name), .value(of: value)))
         guard let node = node(key) else { return [] }
         guard case .mapping(let entries) = node.content else {
             diagnostics.error(node.position, label(key) + "write a mapping of `name: value` lines, not \(node.kind)")
@@ -212,6 +236,63 @@ final class Section {
             }
         }
         return pairs
+    }
+
+    // MARK: What the schema is told
+
+    /// What fits a key that is read in a way of its own. Who does not say it has a key that takes anything.
+    func tell(_ key: String, _ shape: @autoclosure () -> Shape) {
+        outline?.add(key, shape())
+    }
+
+    private func tell<T>(_ key: String, _ shape: @autoclosure () -> Shape, usual: T) {
+        guard let outline else { return }
+        let shape = shape()
+        outline.add(key, shape, usual: shape.json(usual))
+    }
+
+    /// What holds when the key is not there, where `read(_:into:_:)` can't know it.
+    func tell(_ key: String, usually text: String) { outline?.add(key, usual: .string(text)) }
+    func tell(_ key: String, usually flag: Bool) { outline?.add(key, usual: .bool(flag)) }
+
+    /// Keys that nobody should write any more.
+    func deprecate(_ keys: String...) {
+        for key in keys { outline?.deprecate(key) }
+    }
+
+    /// Exactly one of these keys has to be there; the reader says so itself.
+    func tellOnlyOne(of keys: [String]) { outline?.needOnlyOne(of: keys) }
+
+    // MARK: Keys that belong together
+
+    /// Reports that none of these keys is there: at the section, or at the key that wants it.
+    func need(_ keys: String..., for place: String? = nil, saying message: @autoclosure () -> String) {
+        outline?.need(keys)
+        guard outline == nil, !keys.contains(where: has) else { return }
+        if let place { error(place, message()) } else { diagnostics.error(position, message()) }
+    }
+
+    /// Reports each of these keys that is there: at itself, or at the key that does not go with it.
+    func refuse(_ keys: [String], for place: String? = nil, saying message: @autoclosure () -> String) {
+        outline?.refuse(keys)
+        for key in keys where has(key) { error(place ?? key, message()) }
+    }
+
+    /// Checks what depends on the word that a key has: for the schema in each case, else in the one that there is.
+    /// - Parameters:
+    ///   - words: every case, and how it may be written.
+    ///   - usual: what holds when the key is not there, where that is always the same.
+    func check<Case: Equatable>(
+        by key: String, _ found: Case?, among words: [(case: Case, words: [String])], usual: Case? = nil,
+        _ check: (Case) -> Void
+    ) {
+        guard let outline else {
+            if let found { check(found) }
+            return
+        }
+        for (value, words) in words {
+            outline.inCase(key, words, isUsual: value == usual) { check(value) }
+        }
     }
 
     // MARK: Messages

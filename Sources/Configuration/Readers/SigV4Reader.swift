@@ -10,8 +10,8 @@ enum SigV4Reader {
         defer { section.finish() }
         let region = section.value("region") { text throws(Misfit) in try word(text, "eu-central-1") }
         let service = section.value("service") { text throws(Misfit) in try word(text, "execute-api or s3") }
-        for (key, example) in [("region", "eu-central-1"), ("service", "execute-api or s3")] where !section.has(key) {
-            section.diagnostics.error(section.position, "\(section.path): `\(key)` is missing: write \(example)")
+        for (key, example) in [("region", "eu-central-1"), ("service", "execute-api or s3")] {
+            section.need(key, saying: "\(section.path): `\(key)` is missing: write \(example)")
         }
         guard let credentials = credentials(section), let region, let service else { return nil }
         return SigV4Settings(region: region, service: service, credentials: credentials)
@@ -21,12 +21,16 @@ enum SigV4Reader {
     private static func word(_ text: String, _ example: String) throws(Misfit) -> String {
         guard !text.isEmpty, text.utf8.count <= 64,
             text.utf8.allSatisfy({ ASCII.isDigit($0) || (0x61...0x7A).contains($0) || "-._".utf8.contains($0) })
-        else { throw Misfit("write a name in small letters such as \(example)") }
+        else {
+            throw Misfit(
+                "write a name in small letters such as \(example)", fits: .text(matching: "^[a-z0-9._-]{1,64}$"))
+        }
         return text
     }
 
     /// The keys stand beside region and service, or under `credentials`.
     private static func credentials(_ section: Section) -> SigV4Settings.Credentials? {
+        section.tell("credentials", .any([.value(.words(["container"])), .section { _ = keys($0) }]))
         guard section.has("credentials") else { return keys(section) }
         for key in keyNames where section.has(key) {
             section.error(key, "write either the keys or `credentials`, not both")

@@ -73,6 +73,8 @@ enum Substitution {
         return isName(name) ? String(name) : nil
     }
 
+    static let nameKind = ValueKind.text(matching: "^[A-Za-z_][A-Za-z0-9_]*$")
+
     static func isName(_ name: some StringProtocol) -> Bool {
         guard let first = name.utf8.first, !ASCII.isDigit(first) else { return false }
         return name.utf8.allSatisfy { $0 == 0x5F || ASCII.isAlphanumeric($0) }

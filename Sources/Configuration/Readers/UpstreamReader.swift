@@ -20,9 +20,7 @@ struct UpstreamReader {
     /// `nil` when there is no usable host: then nothing else can be said about the entry as a whole.
     static func read(_ section: Section) -> Result? {
         let host = section.value("host", Grammar.hostPattern)
-        if !section.has("host") {
-            section.diagnostics.error(section.position, "\(section.path): `host` is missing: write api.example.com")
-        }
+        section.need("host", saying: "\(section.path): `host` is missing: write api.example.com")
         let stand = HostPattern(wildcard: false, host: .name("invalid"), port: nil)
         var reader = UpstreamReader(section: section, settings: UpstreamSettings(host: host ?? stand))
         let listener = reader.readMatching()
@@ -105,6 +103,8 @@ struct UpstreamReader {
 
     /// `true`, `false`, or `{host: keep}`.
     private mutating func readRewriting() {
+        section.tell("rewrite", .any([.value(of: Grammar.boolean), .section { _ = Self.keepsHost($0) }]))
+        section.tell("rewrite", usually: true)
         guard let node = section.node("rewrite") else { return }
         guard case .mapping = node.content else {
             settings.rewrite =
@@ -116,16 +116,20 @@ struct UpstreamReader {
             return
         }
         guard let rewrite = section.section("rewrite") else { return }
-        var host = HostField.upstream
-        rewrite.read("host", into: &host) { text throws(Misfit) in try Grammar.word(text) }
-        settings.keepsHost = host == .keep
-        rewrite.finish()
+        settings.keepsHost = Self.keepsHost(rewrite)
         if settings.keepsHost, settings.url?.scheme == .http, case .url = settings.proxy {
             rewrite.error(
                 "host",
                 "a proxy in between is asked for the whole http:// URL, and Host has to say the same: write an https:// "
                     + "`url`, or leave `proxy` or this out")
         }
+    }
+
+    private static func keepsHost(_ rewrite: Section) -> Bool {
+        defer { rewrite.finish() }
+        var host = HostField.upstream
+        rewrite.read("host", into: &host) { text throws(Misfit) in try Grammar.word(text) }
+        return host == .keep
     }
 
     private enum HostField: String, CaseIterable { case upstream, keep }

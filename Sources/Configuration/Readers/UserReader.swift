@@ -2,6 +2,7 @@
 extension Section {
     /// Names and their secrets.
     func users() -> [String: SecretSource] {
+        tell("users", .names(Grammar.userNameKind, Self.secretShape))
         guard let node = node("users") else { return [:] }
         guard case .mapping(let entries) = node.content else {
             error("users", "write a mapping of names to secrets, not \(node.kind)")
@@ -31,9 +32,9 @@ extension Section {
         callers.uids = (list("uids", Grammar.integer(0...0xFFFF_FFFE)) ?? []).map { UInt32($0) }
         callers.listeners = (listeners("listeners") ?? []).map(\.address)
         let keys = ["users", "uids", "listeners"]
-        if !keys.contains(where: has) {
-            diagnostics.error(position, "\(path): write `users`, `uids` or `listeners`, or leave it out for everybody")
-        }
+        need(
+            "users", "uids", "listeners",
+            saying: "\(path): write `users`, `uids` or `listeners`, or leave it out for everybody")
         for key in keys where isEmptyList(key) { error(key, "nobody would fit: write at least one") }
         return callers
     }
@@ -41,6 +42,8 @@ extension Section {
 
 extension Grammar {
     /// What can stand in front of the colon of Basic credentials (RFC 7617, section 2).
+    static let userNameKind = ValueKind.text(matching: #"^[^:\u0000-\u001f\u007f]+$"#)
+
     static func isUserName(_ text: String) -> Bool {
         !text.isEmpty && text.unicodeScalars.allSatisfy { $0 != ":" && $0.value >= 0x20 && $0.value != 0x7F }
     }

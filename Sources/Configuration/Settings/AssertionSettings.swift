@@ -30,9 +30,11 @@ public struct GitHubAppSettings: Sendable, Equatable {
     /// Its number.
     public var installation: String
     /// Where GitHub's API is.
-    public var api = "https://api.github.com"
+    public var api = usualAPI
     public var repositories: [String] = []
     public var permissions: [NameValue] = []
+
+    static let usualAPI = "https://api.github.com"
 
     public init(key: SecretSource, installation: String) {
         self.key = key

@@ -23,9 +23,8 @@ extension Section {
                 "an http:// URL would tell the network which client is in trouble: write https://, or "
                     + "\(spelling(of: "allow_plaintext", as: "true")) if that is meant")
         }
-        if !has("webhook"), !has("command") {
-            diagnostics.error(position, "\(path): write `webhook`, `command` or both, or leave the section out")
-        }
+        need(
+            "webhook", "command", saying: "\(path): write `webhook`, `command` or both, or leave the section out")
         return settings
     }
 }

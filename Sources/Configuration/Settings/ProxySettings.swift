@@ -1,7 +1,7 @@
 /// The listeners for programs, and the limits on what they send.
 public struct ProxySettings: Sendable, Equatable {
-    public enum Unmatched: Sendable, Equatable { case reject, forward }
-    public enum Connect: Sendable, Equatable { case reject, tunnel }
+    public enum Unmatched: String, Sendable, Equatable, CaseIterable { case reject, forward }
+    public enum Connect: String, Sendable, Equatable, CaseIterable { case reject, tunnel }
 
     public var listen: [ListenAddress] = [.tcp(host: "127.0.0.1", port: 8080)]
     public var threads = 1

@@ -29,6 +29,7 @@ struct HeimdallrProxyCommand: ParsableCommand {
             LoginCommand.self,
             LogoutCommand.self, RefreshCommand.self,
             TokenCommand.self, WhyCommand.self, ExecCommand.self, DemoCommand.self, KeygenCommand.self,
+            ConfigCommand.self,
         ],
         defaultSubcommand: ServeCommand.self)
 
@@ -49,12 +50,12 @@ extension HeimdallrProxyCommand {
     /// What other programs call what ours do.
     private static let otherNames = [
         "run": "serve", "start": "serve", "up": "serve", "daemon": "serve", "validate": "check", "verify": "check",
-        "test": "check", "lint": "check", "config": "check", "info": "status", "state": "status", "ps": "status",
+        "test": "check", "lint": "check", "conf": "check", "info": "status", "state": "status", "ps": "status",
         "healthcheck": "health", "probe": "health", "ready": "health", "ping": "health", "renew": "refresh",
         "reread": "reload", "hup": "reload",
         "signin": "login", "auth": "login", "authorize": "login", "signout": "logout", "revoke": "logout",
         "explain": "why", "route": "why", "env": "exec", "with": "exec", "genkey": "keygen", "key": "keygen",
-        "version": "--version", "try": "check --try",
+        "schema": "config schema", "version": "--version", "try": "check --try",
     ]
 
     /// By its letters, by its beginning, or because it is called so elsewhere.
