@@ -5,6 +5,12 @@ import ArgumentParser
 enum Main {
     static func main() async {
         ProcessHygiene.apply()
+        // Swift reads the arguments from /proc/self/cmdline. Without any, `check` would be taken for `serve`.
+        guard !CommandLine.arguments.isEmpty else {
+            OutputDescriptor.standardError.write(
+                "error: the command line can't be read, for /proc is not mounted here: mount -t proc proc /proc\n")
+            HeimdallrProxyCommand.exit(withError: ExitStatus.failure.error)
+        }
         do {
             var command = try HeimdallrProxyCommand.parseAsRoot()
             if var command = command as? any AsyncParsableCommand {

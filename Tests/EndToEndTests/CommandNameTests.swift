@@ -1,3 +1,4 @@
+import Glibc
 import TestSupport
 import Testing
 
@@ -14,6 +15,17 @@ struct CommandNameTests {
         let run = try await RunningProxy.run([word])
         #expect(run.ending == .exited(2))
         #expect(run.errors.contains("there is no command \"\(word)\"; did you mean \"\(meant)\"?"), "\(run.errors)")
+    }
+
+    @Test(.enabled(if: getuid() == 0, "mounting wants root"), arguments: ["--version", "check", "health"])
+    func `is not made of one that there is: without /proc, where the arguments are read, it says so`(word: String)
+        async throws
+    {
+        let hidden = #"mount -t tmpfs tmpfs /proc && exec "$@""#
+        let run = try await ChildProcess.run(
+            ["unshare", "--mount", "sh", "-c", hidden, "sh", try Repository.executable(), word])
+        #expect(run.ending == .exited(1))
+        #expect(run.errors.contains("/proc is not mounted"), "\(run.transcript)")
     }
 
     @Test(arguments: ["xyzzy", "q"])
