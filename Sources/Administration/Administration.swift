@@ -87,16 +87,31 @@ public final class Administration: Sendable {
             let port = try await HTTPServer(
                 [listeners.port], on: loop, settings: .administration, maxBodyBytes: AdminListeners.maxBodyBytes,
                 acceptFailed: acceptFailed
-            ) { await page.router.respond(to: $0) }
+            ) { await note($0, at: "port", logger) { await page.router.respond(to: $0) } }
             let socket = try await HTTPServer(
                 [listeners.command], on: loop, settings: .administration, maxBodyBytes: AdminListeners.maxBodyBytes,
                 admits: AdminListeners.admits, acceptFailed: acceptFailed
-            ) { await command.respond(to: $0) }
+            ) { await note($0, at: "socket", logger) { await command.respond(to: $0) } }
             return ([port, socket], loop)
         } catch {
             loop.stop()
             throw .listen(address: shown, reason: "\(error)")
         }
+    }
+
+    /// The path says what was wanted; a query may hold a code.
+    private static func note(
+        _ request: ServerRequest, at listener: String, _ logger: Logger,
+        _ answer: (ServerRequest) async -> ServerResponse
+    ) async -> ServerResponse {
+        let response = await answer(request)
+        logger.debug(
+            "administration was asked",
+            metadata: [
+                "listener": "\(listener)", "method": "\(request.method)", "path": "\(request.path)",
+                "status": .stringConvertible(response.status),
+            ])
+        return response
     }
 
     /// How somebody signs `client` in, for logs and answers.

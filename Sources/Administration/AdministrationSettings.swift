@@ -117,6 +117,11 @@ public struct AdministrationSources: Sendable {
     public var nearest: @Sendable (_ written: String, _ known: [String]) -> String? = { _, _ in nil }
     /// When certificates end, but for those that upstreams show.
     public var certificates: @Sendable () -> [CertificateEnd] = { [] }
+    /// Changes the log's level for a while, or shows it (`nil`), for the command of that name: what to say, and whether it
+    /// was done.
+    public var logLevel: @Sendable (_ wanted: (level: String, time: String?)?) -> (isGood: Bool, text: String) = { _ in
+        (false, "error: this proxy's log has no level\n")
+    }
     /// How often things were read again.
     public var reloads = ReloadCounts()
 

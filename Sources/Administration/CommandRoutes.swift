@@ -22,7 +22,16 @@ enum CommandRoutes {
             let answer = await model.sources.reload()
             return ServerResponse.plain(answer.isGood ? 200 : 422, answer.text)
         }
+        router.on("GET", "/log-level", .data) { _, _ in logLevel(model, nil) }
+        router.on("POST", "/log-level", .data) { request, _ in
+            logLevel(model, (request.parameter("level") ?? "", request.parameter("for")))
+        }
         return router
+    }
+
+    private static func logLevel(_ model: AdminModel, _ wanted: (level: String, time: String?)?) -> ServerResponse {
+        let answer = model.sources.logLevel(wanted)
+        return ServerResponse.plain(answer.isGood ? 200 : 400, answer.text)
     }
 
     /// The one answer that holds a token: over the socket, for people who try things out.

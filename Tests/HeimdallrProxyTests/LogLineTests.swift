@@ -77,4 +77,19 @@ import WireText
     @Test func `nested fields become dotted names in text`() {
         #expect(text("m", ["a": ["b": "c", "d": ["e": "f"]]]).hasSuffix(" m a.b=c a.d.e=f\n"))
     }
+
+    @Test func `colours are those of a terminal, and no value brings its own`() {
+        func line(_ level: Logger.Level) -> String {
+            String(
+                decoding: LogLine.bytes(
+                    .colored, time: time, level: level, message: "m\u{1B}[31m", fields: ["a": "x\u{1B}[31my"]),
+                as: UTF8.self)
+        }
+        let faint = "\u{1B}[2m"
+        let off = "\u{1B}[0m"
+        let rest = #"m\u{1b}[31m \#(faint)a=\#(off)"x\u{1b}[31my""# + "\n"
+        #expect(line(.error) == "\(faint)2026-03-01T09:05:07.012Z\(off) \u{1B}[1;31merror\(off) \(rest)")
+        let levels: [Logger.Level] = [.error, .warning, .notice, .info, .debug]
+        #expect(Set(levels.map { line($0).replacing($0.rawValue, with: "") }).count == levels.count)
+    }
 }

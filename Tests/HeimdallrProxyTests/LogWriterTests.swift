@@ -1,3 +1,4 @@
+import Configuration
 import Dispatch
 import Foundation
 import Logging
@@ -109,7 +110,7 @@ import Testing
     @Test func `what is logged becomes a line with all its metadata`() throws {
         let reader = Reader()
         let writer = LogWriter(format: .text, output: reader.output)
-        var logger = Logger(label: "test") { _ in LineLogHandler(writer: writer, level: .info) }
+        var logger = Logger(label: "test") { _ in LineLogHandler(writer: writer, level: LogLevel(.info)) }
         logger[metadataKey: "client"] = "billing"
         logger.debug("not shown")
         logger.warning("token request failed", metadata: ["reason": "timed out"])

@@ -17,6 +17,7 @@ struct AdministrationAssembly {
     private let secrets: SecretShelf
     private let tls: TLSShelf
     private let reloads: ReloadCounts
+    private let logLevel: LogLevelDesk
     private let reload: @Sendable () async -> ReloadAnswer
     private let quit: @Sendable () -> Void
 
@@ -26,7 +27,7 @@ struct AdministrationAssembly {
     init(
         _ configuration: Configuration, clients: [KeptClient], server: ProxyServer, failures: UpstreamFailures,
         secrets: SecretShelf, tls: TLSShelf,
-        reloads: ReloadCounts, reload: @escaping @Sendable () async -> ReloadAnswer,
+        reloads: ReloadCounts, logLevel: LogLevelDesk, reload: @escaping @Sendable () async -> ReloadAnswer,
         quit: @escaping @Sendable () -> Void
     ) {
         self.configuration = configuration
@@ -36,6 +37,7 @@ struct AdministrationAssembly {
         self.secrets = secrets
         self.tls = tls
         self.reloads = reloads
+        self.logLevel = logLevel
         self.reload = reload
         self.quit = quit
     }
@@ -97,6 +99,7 @@ struct AdministrationAssembly {
         sources.reloads = reloads
         sources.reload = reload
         sources.quit = configuration.admin?.quits == true ? quit : nil
+        sources.logLevel = { [logLevel] in logLevel.answer($0) }
         sources.users = configuration.proxy.users.keys.sorted()
         sources.rules = UpstreamExamples(configuration, addresses: server.addresses.map { $0.description }).rules
         return sources

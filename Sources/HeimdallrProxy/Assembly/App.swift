@@ -12,6 +12,7 @@ struct App {
     let configuration: Configuration
     let logger: Logger
     let logWriter: LogWriter
+    let logLevel: LogLevel
     /// Has it stop, as SIGTERM does.
     var quit: @Sendable () -> Void = {}
     /// Who started the process, and what they gave it.
@@ -37,7 +38,10 @@ struct App {
         let clients = try configuration.clients.map { settings throws(HeimdallrConfigurationError) in
             try KeptClient(
                 settings, configuration, secrets, tls, on: loops[0], store: store, isHeld: false,
-                onTokenRequest: { tokens?.record($0) })
+                onTokenRequest: { [logger] report in
+                    tokens?.record(report)
+                    EventLog.write(report, to: logger)
+                })
         }
         // One secret that takes its time holds up nobody else's requests, and no probe.
         await waitBriefly(atMost: .seconds(1)) { await secrets.prime() }
@@ -50,7 +54,8 @@ struct App {
         let door = ReloadDoor()
         let assembly = AdministrationAssembly(
             configuration, clients: clients, server: server, failures: watch.failures, secrets: secrets,
-            tls: tls, reloads: reloads, reload: { await door.reload() }, quit: quit)
+            tls: tls, reloads: reloads, logLevel: LogLevelDesk(level: logLevel, logger: logger),
+            reload: { await door.reload() }, quit: quit)
         let administration: Administration?
         do {
             administration = try await assembly.start(tokens: tokens, passed: manager.passed, logger: logger)
@@ -90,7 +95,8 @@ struct App {
         files.update()
         let running = RunningApp(
             server: server, loops: loops, administration: administration, watch: watch, files: files, store: store,
-            tokens: tokens, reloads: reloads, logger: logger, read: read, configuration: configuration,
+            tokens: tokens, reloads: reloads, logger: logger, logLevel: logLevel, read: read,
+            configuration: configuration,
             clients: clients,
             door: door, quit: quit)
         door.set(running)

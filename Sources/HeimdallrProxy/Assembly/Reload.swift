@@ -117,7 +117,10 @@ extension RunningApp {
                     try KeptClient(
                         settings, next, secrets, files.tls, on: loops[0], store: store,
                         isHeld: former != nil || before.departed[settings.name] != nil,
-                        onTokenRequest: { [tokens] in tokens?.record($0) }))
+                        onTokenRequest: { [tokens, logger] report in
+                            tokens?.record(report)
+                            EventLog.write(report, to: logger)
+                        }))
             } catch {
                 throw ConfigurationError(problems: [.init(file: "clients.\(settings.name)", message: "\(error)")])
             }
@@ -141,6 +144,7 @@ extension RunningApp {
             for client in gone { current.departed[client.settings.name] = client.settings }
             for client in clients { current.departed[client.settings.name] = nil }
         }
+        logLevel.configure(next.log.level)
         files.tls.keep(next)
         files.update()
         watch.setHooks(next, on: loops[0])
@@ -149,6 +153,7 @@ extension RunningApp {
             to: AdministrationAssembly(
                 next, clients: clients, server: server, failures: watch.failures, secrets: secrets,
                 tls: files.tls, reloads: reloads,
+                logLevel: LogLevelDesk(level: logLevel, logger: logger),
                 reload: { [door] in await door.reload() }, quit: quit
             ).sources)
         for client in made { watch.add(client) }
@@ -163,7 +168,9 @@ extension RunningApp {
         Task { await self.release(gone, after: over) }
         return ReloadSummary(
             kept: clients.count - made.count, made: made.count, gone: gone.count, upstreams: next.upstreams.count,
-            before: addresses, after: Set(server.addresses.map(\.description)))
+            before: addresses, after: Set(server.addresses.map(\.description)),
+            logLevel: logLevel.current == next.log.level && before.configuration.log.level == next.log.level
+                ? nil : logLevel.sentence)
     }
 
     /// How long the former one has to save what it was sent.
@@ -207,6 +214,8 @@ private struct ReloadSummary {
     var upstreams: Int
     var before: Set<String>
     var after: Set<String>
+    /// Where it is another one than before, or not the configuration's.
+    var logLevel: String?
 
     var text: String {
         var text =
@@ -214,6 +223,7 @@ private struct ReloadSummary {
         text += "\(made) made, \(gone) gone.\n"
         for address in after.subtracting(before).sorted() { text += "Listening on \(address).\n" }
         for address in before.subtracting(after).sorted() { text += "No longer listening on \(address).\n" }
+        if let logLevel { text += "The log's level is \(logLevel).\n" }
         return text
     }
 
@@ -224,6 +234,7 @@ private struct ReloadSummary {
         ]
         let (opened, closed) = (after.subtracting(before), before.subtracting(after))
         if !opened.isEmpty { fields["listening"] = "\(opened.sorted().joined(separator: " "))" }
+        if let logLevel { fields["log_level"] = "\(logLevel)" }
         if !closed.isEmpty { fields["closed"] = "\(closed.sorted().joined(separator: " "))" }
         return fields
     }
@@ -238,7 +249,6 @@ enum ReloadLimits {
         if former.admin != next.admin { keys.append("admin") }
         if former.store != next.store { keys.append("store") }
         if former.log.format != next.log.format { keys.append("log.format") }
-        if former.log.level != next.log.level { keys.append("log.level") }
         if former.playground != next.playground { keys.append("playground") }
         return keys.map { "\($0) can't change while the proxy runs: write it as it was, or restart the proxy" }
     }

@@ -27,6 +27,7 @@ final class RunningApp: Sendable {
     let tokens: TokenMetrics?
     let reloads: ReloadCounts
     let logger: Logger
+    let logLevel: LogLevel
     let read: @Sendable () throws(ConfigurationError) -> ReadConfiguration
     let door: ReloadDoor
     let loops: [EventLoop]
@@ -36,6 +37,7 @@ final class RunningApp: Sendable {
     init(
         server: ProxyServer, loops: [EventLoop], administration: Administration?, watch: Watch, files: FreshFiles,
         store: any OAuthAccessTokenStore, tokens: TokenMetrics?, reloads: ReloadCounts, logger: Logger,
+        logLevel: LogLevel,
         read: @escaping @Sendable () throws(ConfigurationError) -> ReadConfiguration, configuration: Configuration,
         clients: [KeptClient], door: ReloadDoor, quit: @escaping @Sendable () -> Void
     ) {
@@ -48,6 +50,7 @@ final class RunningApp: Sendable {
         self.tokens = tokens
         self.reloads = reloads
         self.logger = logger
+        self.logLevel = logLevel
         self.read = read
         self.door = door
         self.quit = quit

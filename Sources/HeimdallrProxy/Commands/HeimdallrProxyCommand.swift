@@ -27,7 +27,7 @@ struct HeimdallrProxyCommand: ParsableCommand {
         subcommands: [
             ServeCommand.self, CheckCommand.self, StatusCommand.self, HealthCommand.self, ReloadCommand.self,
             LoginCommand.self,
-            LogoutCommand.self, RefreshCommand.self,
+            LogoutCommand.self, RefreshCommand.self, LogLevelCommand.self,
             TokenCommand.self, WhyCommand.self, ExecCommand.self, DemoCommand.self, KeygenCommand.self,
             ConfigCommand.self,
         ],
@@ -55,6 +55,7 @@ extension HeimdallrProxyCommand {
         "reread": "reload", "hup": "reload",
         "signin": "login", "auth": "login", "authorize": "login", "signout": "logout", "revoke": "logout",
         "explain": "why", "route": "why", "env": "exec", "with": "exec", "genkey": "keygen", "key": "keygen",
+        "loglevel": "log-level", "level": "log-level", "verbose": "log-level", "debug": "log-level",
         "schema": "config schema", "version": "--version", "try": "check --try",
     ]
 

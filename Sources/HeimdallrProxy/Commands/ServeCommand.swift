@@ -34,7 +34,8 @@ struct ServeCommand: AsyncParsableCommand {
 
         do {
             let app = App(
-                configuration: settings, logger: log.logger, logWriter: log.writer, quit: signals.stop, manager: manager)
+                configuration: settings, logger: log.logger, logWriter: log.writer, logLevel: log.level,
+                quit: signals.stop, manager: manager)
             try await app.run(
                 until: signals.stops, reloading: signals.reloads,
                 reading: { [environment] () throws(ConfigurationError) in

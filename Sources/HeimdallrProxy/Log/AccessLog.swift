@@ -49,24 +49,24 @@ struct AccessLog: Sendable {
 
     private static func text(_ key: String, _ value: [UInt8], _ line: inout [UInt8], _ format: LogLine.Format) {
         name(key, &line, format)
-        if format == .text, Escaping.isPlainWord(value) {
+        if format != .json, Escaping.isPlainWord(value) {
             line += value
             return
         }
         line.append(UInt8(ascii: "\""))
-        Escaping.append(value, to: &line, style: format == .text ? .quotedText : .json)
+        Escaping.append(value, to: &line, style: format == .json ? .json : .quotedText)
         line.append(UInt8(ascii: "\""))
     }
 
     private static func text(_ key: String, _ value: String?, _ line: inout [UInt8], _ format: LogLine.Format) {
         guard let value else { return }
         name(key, &line, format)
-        if format == .text, Escaping.isPlainWord(value.utf8) {
+        if format != .json, Escaping.isPlainWord(value.utf8) {
             line += value.utf8
             return
         }
         line.append(UInt8(ascii: "\""))
-        Escaping.append(value, to: &line, style: format == .text ? .quotedText : .json)
+        Escaping.append(value, to: &line, style: format == .json ? .json : .quotedText)
         line.append(UInt8(ascii: "\""))
     }
 
@@ -89,6 +89,12 @@ struct AccessLog: Sendable {
             line.append(UInt8(ascii: " "))
             line += name.utf8
             line.append(UInt8(ascii: "="))
+        case .colored:
+            line.append(UInt8(ascii: " "))
+            line += LogLine.Color.faint.utf8
+            line += name.utf8
+            line.append(UInt8(ascii: "="))
+            line += LogLine.Color.off.utf8
         case .json:
             line += ",\"".utf8
             line += name.utf8

@@ -2,6 +2,7 @@ import Administration
 import Heimdallr
 import Logging
 import Proxy
+import Reactor
 import Reports
 
 /// The life of tokens in the log, and what fails: one line an event, no secret in any. What failed has the same names
@@ -15,6 +16,17 @@ enum EventLog {
         ]
         if let client = failure.client { fields["client"] = "\(client)" }
         logger.warning("upstream failed", metadata: fields)
+    }
+
+    /// Each request to a token endpoint, for who looks closely.
+    static func write(_ report: TokenRequestReport, to logger: Logger) {
+        logger.debug(
+            "token request",
+            metadata: [
+                "client": "\(report.client)", "grant_type": "\(report.grantType)",
+                "result": "\(report.result.rawValue)",
+                "duration_ms": .stringConvertible(report.duration.wholeMilliseconds),
+            ])
     }
 
     /// - Parameters:

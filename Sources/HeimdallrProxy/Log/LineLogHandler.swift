@@ -4,13 +4,25 @@ import Reactor
 /// Sends what is logged to a `LogWriter`, a line each.
 struct LineLogHandler: LogHandler {
     let writer: LogWriter
-    var logLevel: Logger.Level
+    /// That of the process, but for loggers that were told one of their own.
+    var logLevel: Logger.Level {
+        get { own ?? max(lowest, Logger.Level(level.current)) }
+        set { own = newValue }
+    }
+    private let level: LogLevel
+    private let lowest: Logger.Level
+    private var own: Logger.Level?
     var metadata: Logger.Metadata = [:]
     var metadataProvider: Logger.MetadataProvider?
 
-    init(writer: LogWriter, level: Logger.Level, metadataProvider: Logger.MetadataProvider? = nil) {
+    /// - Parameter lowest: nothing below it is written, whatever the process's level is.
+    init(
+        writer: LogWriter, level: LogLevel, atLeast lowest: Logger.Level = .trace,
+        metadataProvider: Logger.MetadataProvider? = nil
+    ) {
         self.writer = writer
-        self.logLevel = level
+        self.level = level
+        self.lowest = lowest
         self.metadataProvider = metadataProvider
     }
 

@@ -7,8 +7,14 @@ import WireText
 /// Text is `2026-03-01T09:05:07.012Z info listening address=127.0.0.1:8080`: a value with a space, a quote or anything
 /// unprintable stands in quotes with escapes, so that no value can begin a line or a field of its own. JSON (RFC 8259)
 /// has the members `time`, `level` and `message`, then the fields.
+///
+/// At a terminal the level has a colour, and time and names stand back. No value can bring a colour of its own.
 enum LogLine {
-    enum Format: Sendable { case text, json }
+    enum Format: Sendable {
+        case text, json
+        /// Text with colours, for a terminal.
+        case colored
+    }
 
     static func bytes(
         _ format: Format, time: WallTime, level: Logger.Level, message: String, fields: Logger.Metadata
@@ -18,8 +24,8 @@ enum LogLine {
         begin(&line, format, time: time, level: level.rawValue, message: message)
         let ordered = fields.sorted { $0.key < $1.key }
         switch format {
-        case .text:
-            for (name, value) in ordered { appendText(name, value, to: &line) }
+        case .text, .colored:
+            for (name, value) in ordered { appendText(name, value, format, to: &line) }
         case .json:
             for (name, value) in ordered {
                 line.append(UInt8(ascii: ","))
@@ -40,6 +46,16 @@ enum LogLine {
             line += level.utf8
             line.append(UInt8(ascii: " "))
             Escaping.append(message, to: &line, style: .text)
+        case .colored:
+            line += Color.faint.utf8
+            RFC3339.append(time.seconds, milliseconds: time.nanoseconds / 1_000_000, to: &line)
+            line += Color.off.utf8
+            line.append(UInt8(ascii: " "))
+            line += Color.of(level: level).utf8
+            line += level.utf8
+            line += Color.off.utf8
+            line.append(UInt8(ascii: " "))
+            Escaping.append(message, to: &line, style: .text)
         case .json:
             line += "{\"time\":\"".utf8
             RFC3339.append(time.seconds, milliseconds: time.nanoseconds / 1_000_000, to: &line)
@@ -55,16 +71,20 @@ enum LogLine {
         line.append(UInt8(ascii: "\n"))
     }
 
-    private static func appendText(_ name: String, _ value: Logger.MetadataValue, to line: inout [UInt8]) {
+    private static func appendText(
+        _ name: String, _ value: Logger.MetadataValue, _ format: Format, to line: inout [UInt8]
+    ) {
         if case .dictionary(let members) = value {
             for (inner, value) in members.sorted(by: { $0.key < $1.key }) {
-                appendText("\(name).\(inner)", value, to: &line)
+                appendText("\(name).\(inner)", value, format, to: &line)
             }
             return
         }
         line.append(UInt8(ascii: " "))
+        if format == .colored { line += Color.faint.utf8 }
         appendTextWord(name, to: &line)
         line.append(UInt8(ascii: "="))
+        if format == .colored { line += Color.off.utf8 }
         appendTextWord(value.description, to: &line)
     }
 
@@ -91,6 +111,22 @@ enum LogLine {
         case .array(let values): .array(values.map { json($0) })
         case .dictionary(let members):
             .object(members.sorted { $0.key < $1.key }.map { JSON.Member($0.key, json($0.value)) })
+        }
+    }
+
+    /// SGR sequences (ECMA-48, section 8.3.117): the eight colours that each terminal has, as its owner likes them.
+    enum Color {
+        static let off = "\u{1B}[0m"
+        static let faint = "\u{1B}[2m"
+
+        static func of(level: String) -> String {
+            switch level {
+            case "error", "critical": "\u{1B}[1;31m"
+            case "warning": "\u{1B}[33m"
+            case "notice": "\u{1B}[36m"
+            case "info": "\u{1B}[32m"
+            default: faint
+            }
         }
     }
 

@@ -5,21 +5,34 @@ import Logging
 struct LogSetUp {
     let writer: LogWriter
     let logger: Logger
+    let level: LogLevel
 
     private static let label = "heimdallr-proxy"
 
     /// Every library's log goes the same way, but only from warnings on: what they tell of themselves below that shows
     /// our objects from the inside. Once a process.
     static func bootstrap(_ settings: LogSettings) -> LogSetUp {
-        let writer = LogWriter(format: settings.format == .json ? .json : .text)
-        let level = Logger.Level(settings.level)
+        let writer = LogWriter(format: format(settings.format))
+        let level = LogLevel(settings.level)
         LoggingSystem.bootstrap(
             { label, provider in
-                let level = label == Self.label ? level : max(level, .warning)
-                return LineLogHandler(writer: writer, level: level, metadataProvider: provider)
+                LineLogHandler(
+                    writer: writer, level: level, atLeast: label == Self.label ? .trace : .warning,
+                    metadataProvider: provider)
             },
             metadataProvider: nil)
-        return LogSetUp(writer: writer, logger: Logger(label: label))
+        return LogSetUp(writer: writer, logger: Logger(label: label), level: level)
+    }
+
+    /// Colours are for people at a terminal who have not said that they want none (https://no-color.org).
+    private static func format(_ format: LogSettings.Format) -> LogLine.Format {
+        switch format {
+        case .json: return .json
+        case .text:
+            let wantsNone = ProcessEnvironment.value(of: "NO_COLOR").map { !$0.isEmpty } ?? false
+            let isDumb = ProcessEnvironment.value(of: "TERM") == "dumb"
+            return Terminal.showsErrors && !wantsNone && !isDumb ? .colored : .text
+        }
     }
 }
 

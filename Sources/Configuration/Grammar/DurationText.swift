@@ -1,0 +1,18 @@
+/// Durations as the configuration writes them, for what is written elsewhere.
+package enum DurationText {
+    /// What to write instead.
+    package struct Fault: Error, Equatable { package let sentence: String }
+
+    /// `500ms`, `30s`, `5m`, `1h`.
+    package static func read(_ text: String, _ range: ClosedRange<Duration>) throws(Fault) -> Duration {
+        do throws(Misfit) { return try Grammar.duration(range)(text) } catch { throw Fault(sentence: error.message) }
+    }
+
+    /// For people: `9m 58s`, whole seconds, rounded up.
+    package static func show(_ duration: Duration) -> String {
+        let (whole, rest) = duration.components
+        let seconds = max(0, whole + (rest > 0 ? 1 : 0))
+        let parts = [(seconds / 3600, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")].filter { $0.0 > 0 }
+        return parts.isEmpty ? "0s" : parts.map { "\($0.0)\($0.1)" }.joined(separator: " ")
+    }
+}

@@ -1,0 +1,47 @@
+import ArgumentParser
+import Configuration
+import WireText
+
+/// Shows or changes the log's level of the running proxy.
+struct LogLevelCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "log-level",
+        abstract: "Show the running proxy's log level, or change it for a while.",
+        discussion: """
+            Without a level it says which one counts. With one, that one counts for the time given, and then the \
+            configuration's again, by itself: nobody has to think of it, and no restart is needed. The configuration's own \
+            level ends it at once. A reload changes what counts afterwards, not what was asked for here.
+
+              heimdallr-proxy log-level debug --for 30m
+
+            The lines of requests (log.access) are written at every level.
+            """)
+
+    @OptionGroup var options: AdminOptions
+
+    @Argument(
+        help: "trace, debug, info, notice, warning or error.",
+        completion: .list(LogSettings.Level.allCases.map(\.rawValue)))
+    var level: String?
+
+    @Option(
+        name: .customLong("for"),
+        help: ArgumentHelp("For how long, from 1s to 24h; 10m if not given.", valueName: "time"))
+    var time: String?
+
+    func validate() throws {
+        guard let level else {
+            guard time == nil else { throw ValidationError("--for wants a level: log-level debug --for 10m") }
+            return
+        }
+        do throws(LogLevelDesk.Fault) { _ = try LogLevelDesk.read(level, for: time) } catch {
+            throw ValidationError(error.sentence)
+        }
+    }
+
+    func run() throws {
+        guard let level else { return try options.perform("GET", "/log-level") }
+        let time = time.map { "&for=\(PercentEncoding.uri.encode($0))" } ?? ""
+        try options.perform("POST", "/log-level?level=\(PercentEncoding.uri.encode(level))\(time)")
+    }
+}

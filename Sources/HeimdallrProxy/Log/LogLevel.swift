@@ -1,0 +1,95 @@
+import Configuration
+import Logging
+import Synchronization
+
+/// From which level on the process logs: what the configuration says, or for a while what somebody asked for. Any thread.
+///
+/// Each logger of the process looks here, so a change counts for the next line.
+final class LogLevel: Sendable {
+    /// Another level than the configuration's.
+    struct Change: Sendable, Equatable {
+        var level: LogSettings.Level
+        var time: Duration
+    }
+
+    private struct State {
+        var configured: LogSettings.Level
+        var other: (level: LogSettings.Level, end: ContinuousClock.Instant)?
+        /// Ends `other`.
+        var timer: Task<Void, Never>?
+    }
+
+    private let state: Mutex<State>
+    /// The place of what counts in `LogSettings.Level.allCases`.
+    private let place: Atomic<Int>
+
+    init(_ configured: LogSettings.Level) {
+        state = Mutex(State(configured: configured))
+        place = Atomic(Self.place(of: configured))
+    }
+
+    /// What counts now.
+    var current: LogSettings.Level { LogSettings.Level.allCases[place.load(ordering: .relaxed)] }
+
+    private static func place(of level: LogSettings.Level) -> Int {
+        LogSettings.Level.allCases.firstIndex(of: level) ?? 0
+    }
+
+    /// Another configuration is in use. What was asked for goes on until its time is over, and this counts then.
+    func configure(_ level: LogSettings.Level) {
+        state.withLock { state in
+            state.configured = level
+            guard state.other == nil else { return }
+            place.store(Self.place(of: level), ordering: .relaxed)
+        }
+    }
+
+    /// In place of any change before it.
+    /// - Parameter ended: called when its time is over and nothing else was asked for; the level that counts then.
+    func set(_ change: Change, ended: @escaping @Sendable (LogSettings.Level) -> Void = { _ in }) {
+        let end = ContinuousClock.now + change.time
+        let timer = Task { [weak self] in
+            guard (try? await Task.sleep(until: end, clock: .continuous)) != nil, let level = self?.fallBack(at: end)
+            else { return }
+            ended(level)
+        }
+        state.withLock { state in
+            state.timer?.cancel()
+            state.timer = timer
+            state.other = (change.level, end)
+            place.store(Self.place(of: change.level), ordering: .relaxed)
+        }
+    }
+
+    /// What was asked for counts no more.
+    func reset() {
+        state.withLock { state in
+            state.timer?.cancel()
+            state.timer = nil
+            state.other = nil
+            place.store(Self.place(of: state.configured), ordering: .relaxed)
+        }
+    }
+
+    /// - Returns: `nil` when something else was asked for meanwhile.
+    private func fallBack(at end: ContinuousClock.Instant) -> LogSettings.Level? {
+        state.withLock { state in
+            guard state.other?.end == end else { return nil }
+            state.timer = nil
+            state.other = nil
+            place.store(Self.place(of: state.configured), ordering: .relaxed)
+            return state.configured
+        }
+    }
+
+    var configured: LogSettings.Level { state.withLock { $0.configured } }
+
+    /// `info, as the configuration says`, or `debug for another 9m 58s, then info`.
+    var sentence: String {
+        state.withLock { state in
+            guard let (level, end) = state.other else { return "\(state.configured), as the configuration says" }
+            return "\(level) for another \(DurationText.show(ContinuousClock.now.duration(to: end))), "
+                + "then \(state.configured)"
+        }
+    }
+}

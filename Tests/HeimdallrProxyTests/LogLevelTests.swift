@@ -1,0 +1,84 @@
+import Configuration
+import Logging
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import HeimdallrProxy
+
+@Suite struct LogLevelTests {
+    private func desk(_ configured: LogSettings.Level = .info) -> (LogLevel, LogLevelDesk) {
+        let level = LogLevel(configured)
+        return (level, LogLevelDesk(level: level, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }))
+    }
+
+    @Test func `a level that was asked for counts for its time, and then the configuration's`() async throws {
+        let (level, _) = desk()
+        let ended = Mutex<[LogSettings.Level]>([])
+        level.set(.init(level: .debug, time: .milliseconds(50))) { level in ended.withLock { $0.append(level) } }
+        #expect(level.current == .debug)
+        try await eventually("it is over") { level.current == .info }
+        try await eventually("and said") { ended.withLock { $0 } == [.info] }
+    }
+
+    @Test func `the last one that was asked for counts`() async throws {
+        let (level, _) = desk()
+        let ended = Mutex(0)
+        level.set(.init(level: .debug, time: .milliseconds(50))) { _ in ended.withLock { $0 += 1 } }
+        level.set(.init(level: .error, time: .seconds(60))) { _ in ended.withLock { $0 += 1 } }
+        try await Task.sleep(for: .milliseconds(150))
+        #expect(level.current == .error)
+        level.reset()
+        #expect(level.current == .info)
+        #expect(ended.withLock { $0 } == 0)
+    }
+
+    @Test func `another configuration's level waits for its turn`() async throws {
+        let (level, desk) = desk()
+        level.set(.init(level: .debug, time: .milliseconds(200)))
+        level.configure(.warning)
+        #expect(level.current == .debug)
+        #expect(desk.answer(nil).text == "debug for another 1s, then warning\n")
+        try await eventually("it is over") { level.current == .warning }
+        level.configure(.error)
+        #expect(desk.answer(nil).text == "error, as the configuration says\n")
+    }
+
+    @Test func `what was asked for is said`() {
+        let (level, desk) = desk()
+        #expect(desk.answer(("debug", "90m")) == (true, "The log's level is debug for another 1h 30m, then info.\n"))
+        #expect(level.current == .debug)
+        #expect(desk.answer(("DEBUG", nil)) == (true, "The log's level is debug for another 10m, then info.\n"))
+        #expect(desk.answer(("info", "5m")) == (true, "The log's level is info, as the configuration says.\n"))
+        #expect(level.current == .info)
+    }
+
+    @Test(arguments: [
+        ("debgu", nil, "did you mean \"debug\"?"), ("", nil, "The levels: trace, debug"),
+        ("debug", "10", "write a duration such as 500ms, 30s, 5m or 1h"),
+        ("debug", "25h", "write a duration from 1s to 24h"), ("debug", "0s", "write a duration from 1s to 24h"),
+        ("debug", "-1m", "write a duration such as"), ("debug", "", "write a duration such as"),
+    ])
+    func `nonsense changes nothing, and is told what to write`(word: String, time: String?, sentence: String) {
+        let (level, desk) = desk()
+        let answer = desk.answer((word, time))
+        #expect(!answer.isGood)
+        #expect(answer.text.contains(sentence), "\(answer.text)")
+        #expect(level.current == .info)
+    }
+
+    @Test func `every logger goes by it, those of libraries from warnings on`() {
+        let writer = LogWriter(format: .text)
+        defer { writer.close() }
+        let level = LogLevel(.info)
+        let ours = LineLogHandler(writer: writer, level: level)
+        let library = LineLogHandler(writer: writer, level: level, atLeast: .warning)
+        var own = ours
+        own.logLevel = .error
+        #expect([ours, library, own].map(\.logLevel) == [.info, .warning, .error])
+        level.configure(.trace)
+        #expect([ours, library, own].map(\.logLevel) == [.trace, .warning, .error])
+        level.configure(.error)
+        #expect([ours, library, own].map(\.logLevel) == [.error, .error, .error])
+    }
+}
