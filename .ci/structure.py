@@ -57,6 +57,7 @@ BRIDGE = "HeimdallrFoundation"
 MAY_BE_UNSAFE = {"CLinux", "Reactor", "CurlTransport", "Cryptography", "FileSystem", "QRCode"}
 UNSAFE_FILES = {
     "HeimdallrProxy/SystemCalls.swift", "HeimdallrProxy/Terminal.swift", "HeimdallrProxy/ChildProgram.swift",
+    "HeimdallrProxy/AppendedFile.swift",
     "Configuration/YAMLEvents.swift",
 }
 UNSAFE = re.compile(

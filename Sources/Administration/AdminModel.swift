@@ -145,6 +145,7 @@ final class AdminModel: Sendable {
             page.version = sources.version
             page.process = .current
             page.certificates = sources.certificates()
+            page.audit = sources.audit()
             return page.text
         }
     }

@@ -122,6 +122,8 @@ public struct AdministrationSources: Sendable {
     public var logLevel: @Sendable (_ wanted: (level: String, time: String?)?) -> (isGood: Bool, text: String) = { _ in
         (false, "error: this proxy's log has no level\n")
     }
+    /// Lines of the audit stream; `nil`: there is none.
+    public var audit: @Sendable () -> AuditCounts? = { nil }
     /// How often things were read again.
     public var reloads = ReloadCounts()
 

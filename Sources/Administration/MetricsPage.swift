@@ -13,6 +13,7 @@ struct MetricsPage {
     var process: ProcessUsage?
     /// All but what upstreams have shown.
     var certificates: [CertificateEnd] = []
+    var audit: AuditCounts?
 
     var text: String {
         var output = PrometheusText()
@@ -23,6 +24,7 @@ struct MetricsPage {
         writeTokens(&output)
         writeCertificates(&output)
         writeReloads(&output)
+        writeAudit(&output)
         return output.text
     }
 

@@ -5,6 +5,8 @@ public import Reports
 public struct ProxyObserver: Sendable {
     /// `nil`: no access log.
     public var accessLog: (@Sendable (AccessRecord) -> Void)?
+    /// A request was given a credential, or denied one. `nil`: nobody wants to know.
+    public var audit: (@Sendable (AuditRecord) -> Void)?
     /// An exchange with an upstream failed, or a tunnel's dialling.
     public var upstreamFailed: @Sendable (UpstreamFailure) -> Void = { _ in }
     /// A connection could not be accepted, out of descriptors most likely.

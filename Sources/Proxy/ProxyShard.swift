@@ -103,6 +103,7 @@ final class ProxyShard {
     func requestEnded(_ request: Forwarder) {
         request.rules.requestEnded(request.result(at: loop.now), slot: slot(of: request))
         if let accessLog = observer.accessLog { accessLog(request.accessRecord) }
+        if let audit = observer.audit, let record = request.auditRecord { audit(record) }
     }
 
     private func slot(of request: Forwarder) -> Int {

@@ -20,6 +20,7 @@ final class RuleSet {
     var metrics: ProxyMetrics
     let layout: MetricsLayout
     private let roles: [Int: ListenerRole]
+    private let addresses: [Int: SocketAddress]
     private let trustAnchors: String?
     /// What is counted of connections, by the layout's places; goes on in whoever takes its place.
     private let connections: [ConnectionCounts]
@@ -47,6 +48,7 @@ final class RuleSet {
         var roles: [Int: ListenerRole] = [:]
         for listener in plan.listeners { roles[listener.number] = ListenerRole(listener, configuration) }
         self.roles = roles
+        addresses = plan.listeners.reduce(into: [:]) { $0[$1.number] = $1.bound }
         gate = Gate(
             configuration, routes: plan.routes, users: plan.users,
             baseURLs: plan.listeners.compactMap { roles[$0.number]?.baseURL })
@@ -84,6 +86,9 @@ final class RuleSet {
 
     /// What requests mean that come in there; `nil`: it listens no more.
     func role(of listener: Int) -> ListenerRole? { roles[listener] }
+
+    /// Where that one really is; `nil`: it listens no more.
+    func address(of listener: Int) -> SocketAddress? { addresses[listener] }
 
     // MARK: Requests
 

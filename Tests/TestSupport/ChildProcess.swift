@@ -54,7 +54,10 @@ public final class ChildProcess: Sendable {
         Thread.detachNewThread { state.reap(pid) }
     }
 
-    deinit { kill() }
+    deinit {
+        kill()
+        Evidence.ended(self)
+    }
 
     public var output: String { state.streams.withLock { String(decoding: $0.output, as: UTF8.self) } }
     public var outputBytes: [UInt8] { state.streams.withLock { $0.output } }

@@ -29,6 +29,7 @@ public final class OriginExchange {
         self.head = head
         self.reader = reader
         isBodyRead = head.isComplete
+        Evidence.received(fields)
         index = record.state.withLock {
             $0.requests.append(head)
             return $0.requests.count - 1

@@ -54,7 +54,9 @@ public final class RawClient: Sendable {
             let deadline = Deadline.after(limit)
             var message = MessageReader(socket: socket, buffered: buffer.withLock { $0 }, deadline: deadline)
             defer { buffer.withLock { $0 = message.buffered } }
-            return try RawResponse(from: &message, method: method)
+            let response = try RawResponse(from: &message, method: method)
+            Evidence.answered(response)
+            return response
         }
     }
 

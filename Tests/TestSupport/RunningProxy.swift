@@ -85,6 +85,7 @@ public final class RunningProxy: Sendable {
         let directory = try TemporaryDirectory()
         self.directory = directory
         for (name, text) in files { try directory.write(text, to: name) }
+        let configuration = Evidence.prepared(configuration, files: files, environment: environment)
         let file = try directory.write(configuration.replacing("FOLDER", with: directory.path), to: "config.yaml")
         let process = try ChildProcess(
             wrapper + [try Repository.executable(), "serve", "--config", file],

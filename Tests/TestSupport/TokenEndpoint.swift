@@ -79,6 +79,7 @@ public struct TokenEndpointRequest: Sendable {
             let cut = pair.firstIndex(of: "=") ?? pair.endIndex
             return (Self.decode(pair[..<cut]), Self.decode(pair[cut...].dropFirst()))
         }
+        Evidence.received(form: form)
     }
 
     private static func decode(_ text: Substring) -> String {

@@ -93,6 +93,7 @@ public struct TokenEndpointAnswer: Sendable {
     }
 
     func give(_ exchange: OriginExchange) throws {
+        Evidence.gave(body)
         if delay > .zero { exchange.pause(delay) }
         let lines = fields.map { "\($0.0): \($0.1)\r\n" }.joined()
         let head = "HTTP/1.1 \(status) Answer\r\n\(lines)Content-Length: "

@@ -69,6 +69,7 @@ struct Loader {
         if let tls = section.section("tls") { configuration.trustAnchorsFile = tls.trustAnchors() }
         if let store = section.section("store") { configuration.store = store.storeSettings() }
         if let hooks = section.section("hooks") { configuration.hooks = hooks.hooksSettings() }
+        configuration.audit = section.auditSettings()
         section.read("playground", into: &configuration.playground, Grammar.boolean)
         readClients(section)
         readUpstreams(section)

@@ -10,6 +10,8 @@ public struct Configuration: Sendable, Equatable {
     public var store = StoreSettings.memory
     /// `nil`: nobody is told.
     public var hooks: HooksSettings?
+    /// `nil`: it is not written who was given which credential.
+    public var audit: AuditSettings?
     /// In the order of the file.
     public var clients: [ClientSettings] = []
     /// In the order of the file.

@@ -18,6 +18,7 @@ struct AdministrationAssembly {
     private let tls: TLSShelf
     private let reloads: ReloadCounts
     private let logLevel: LogLevelDesk
+    private let audit: @Sendable () -> AuditCounts?
     private let reload: @Sendable () async -> ReloadAnswer
     private let quit: @Sendable () -> Void
 
@@ -27,7 +28,8 @@ struct AdministrationAssembly {
     init(
         _ configuration: Configuration, clients: [KeptClient], server: ProxyServer, failures: UpstreamFailures,
         secrets: SecretShelf, tls: TLSShelf,
-        reloads: ReloadCounts, logLevel: LogLevelDesk, reload: @escaping @Sendable () async -> ReloadAnswer,
+        reloads: ReloadCounts, logLevel: LogLevelDesk, audit: @escaping @Sendable () -> AuditCounts?,
+        reload: @escaping @Sendable () async -> ReloadAnswer,
         quit: @escaping @Sendable () -> Void
     ) {
         self.configuration = configuration
@@ -38,6 +40,7 @@ struct AdministrationAssembly {
         self.tls = tls
         self.reloads = reloads
         self.logLevel = logLevel
+        self.audit = audit
         self.reload = reload
         self.quit = quit
     }
@@ -98,6 +101,7 @@ struct AdministrationAssembly {
         }
         sources.reloads = reloads
         sources.reload = reload
+        sources.audit = audit
         sources.quit = configuration.admin?.quits == true ? quit : nil
         sources.logLevel = { [logLevel] in logLevel.answer($0) }
         sources.users = configuration.proxy.users.keys.sorted()

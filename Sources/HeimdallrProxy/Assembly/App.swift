@@ -46,8 +46,14 @@ struct App {
         // One secret that takes its time holds up nobody else's requests, and no probe.
         await waitBriefly(atMost: .seconds(1)) { await secrets.prime() }
         let watch = Watch(logger: logger, logWriter: logWriter)
+        let audit = AuditTrail(logger: logger)
+        let stream = try await BlockingWork.run { [configuration] in
+            Result { () throws(AuditFault) in try audit.prepare(configuration.audit) }
+        }.get()
+        audit.install(stream)
         let server = try await ProxyServer(
-            configuration, clients: clients.byName, loops: loops, observer: watch.observer(configuration),
+            configuration, clients: clients.byName, loops: loops,
+            observer: watch.observer(configuration, audit: stream),
             users: configuration.proxy.users.mapValues { secrets.door($0) },
             credentials: CredentialSources { secrets.secret($0) },
             material: { [tls] in tls.material($0, extra: $1) }, passed: manager.passed)
@@ -55,7 +61,7 @@ struct App {
         let assembly = AdministrationAssembly(
             configuration, clients: clients, server: server, failures: watch.failures, secrets: secrets,
             tls: tls, reloads: reloads, logLevel: LogLevelDesk(level: logLevel, logger: logger),
-            reload: { await door.reload() }, quit: quit)
+            audit: { audit.counts }, reload: { await door.reload() }, quit: quit)
         let administration: Administration?
         do {
             administration = try await assembly.start(tokens: tokens, passed: manager.passed, logger: logger)
@@ -94,7 +100,8 @@ struct App {
         let files = FreshFiles(secrets: secrets, tls: tls, logger: logger)
         files.update()
         let running = RunningApp(
-            server: server, loops: loops, administration: administration, watch: watch, files: files, store: store,
+            server: server, loops: loops, administration: administration, watch: watch, audit: audit, files: files,
+            store: store,
             tokens: tokens, reloads: reloads, logger: logger, logLevel: logLevel, read: read,
             configuration: configuration,
             clients: clients,

@@ -57,8 +57,10 @@ final class ReloadDoor: Sendable {
 extension RunningApp {
     fileprivate func readAgain() async -> ReloadAnswer {
         // Files are read, and a name may be looked up: nobody else's thread.
-        let reading = await BlockingWork.run { [read] in
-            Result { () throws(ConfigurationError) in try read() }
+        let reading = await BlockingWork.run { [read, audit] in
+            // Whoever moved it away wants a new one, whatever becomes of the configuration.
+            audit.reopen()
+            return Result { () throws(ConfigurationError) in try read() }
         }
         do {
             let (configuration, warnings) = try reading.get()
@@ -130,9 +132,17 @@ extension RunningApp {
             throw ConfigurationError(problems: [.init(file: "configuration", message: "the proxy stops")])
         }
         let addresses = Set(server.addresses.map(\.description))
-        let over = try await server.change(
-            to: next, clients: clients.byName, observer: watch.observer(next),
-            users: next.proxy.users.mapValues { [secrets] in secrets.door($0) })
+        let stream = try await prepareAudit(next.audit)
+        let over: Task<Void, Never>
+        do {
+            over = try await server.change(
+                to: next, clients: clients.byName, observer: watch.observer(next, audit: stream),
+                users: next.proxy.users.mapValues { [secrets] in secrets.door($0) })
+        } catch {
+            await BlockingWork.run { [audit] in audit.discard(stream) }
+            throw error
+        }
+        await BlockingWork.run { [audit] in audit.install(stream) }
 
         // From here on it is in use.
         let made = clients.filter { client in !before.clients.contains { $0.heimdallr === client.heimdallr } }
@@ -154,7 +164,7 @@ extension RunningApp {
                 next, clients: clients, server: server, failures: watch.failures, secrets: secrets,
                 tls: files.tls, reloads: reloads,
                 logLevel: LogLevelDesk(level: logLevel, logger: logger),
-                reload: { [door] in await door.reload() }, quit: quit
+                audit: { [audit] in audit.counts }, reload: { [door] in await door.reload() }, quit: quit
             ).sources)
         for client in made { watch.add(client) }
         await withDiscardingTaskGroup { group in
@@ -171,6 +181,15 @@ extension RunningApp {
             before: addresses, after: Set(server.addresses.map(\.description)),
             logLevel: logLevel.current == next.log.level && before.configuration.log.level == next.log.level
                 ? nil : logLevel.sentence)
+    }
+
+    private func prepareAudit(_ settings: AuditSettings?) async throws(ConfigurationError) -> AuditStream? {
+        let opening = await BlockingWork.run { [audit] in
+            Result { () throws(AuditFault) in try audit.prepare(settings) }
+        }
+        do throws(AuditFault) { return try opening.get() } catch {
+            throw ConfigurationError(problems: [.init(file: "configuration", message: "\(error)")])
+        }
     }
 
     /// How long the former one has to save what it was sent.

@@ -21,6 +21,7 @@ final class RunningApp: Sendable {
     let server: ProxyServer
     let administration: Administration?
     let watch: Watch
+    let audit: AuditTrail
     let files: FreshFiles
     var secrets: SecretShelf { files.secrets }
     let store: any OAuthAccessTokenStore
@@ -35,7 +36,8 @@ final class RunningApp: Sendable {
     let current: Mutex<Current>
 
     init(
-        server: ProxyServer, loops: [EventLoop], administration: Administration?, watch: Watch, files: FreshFiles,
+        server: ProxyServer, loops: [EventLoop], administration: Administration?, watch: Watch,
+        audit: AuditTrail, files: FreshFiles,
         store: any OAuthAccessTokenStore, tokens: TokenMetrics?, reloads: ReloadCounts, logger: Logger,
         logLevel: LogLevel,
         read: @escaping @Sendable () throws(ConfigurationError) -> ReadConfiguration, configuration: Configuration,
@@ -45,6 +47,7 @@ final class RunningApp: Sendable {
         self.loops = loops
         self.administration = administration
         self.watch = watch
+        self.audit = audit
         self.files = files
         self.store = store
         self.tokens = tokens
@@ -83,6 +86,7 @@ final class RunningApp: Sendable {
         await administration?.stop()
         for client in clients { client.heimdallr.shutdown() }
         await watch.end()
+        await BlockingWork.run { [audit] in audit.close() }
         for loop in loops { loop.stop() }
     }
 }

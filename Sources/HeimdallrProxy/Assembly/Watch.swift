@@ -26,10 +26,12 @@ final class Watch: Sendable {
         self.logWriter = logWriter
     }
 
-    func observer(_ configuration: Configuration) -> ProxyObserver {
+    /// - Parameter audit: what `configuration.audit` wants.
+    func observer(_ configuration: Configuration, audit: AuditStream?) -> ProxyObserver {
         var observer = ProxyObserver()
         observer.signIn = { [signIns] in signIns.hint(for: $0) }
         if configuration.log.access { observer.accessLog = AccessLog(writer: logWriter).sink }
+        if let audit { observer.audit = { audit.write($0) } }
         observer.upstreamFailed = { [logger, failures] failure in
             failures.note(failure)
             EventLog.write(failure, to: logger)

@@ -12,15 +12,26 @@ import Synchronization
 final class LogWriter: Sendable {
     private struct State: ~Copyable {
         var pending: [UInt8] = []
+        /// Those that no line has told of yet.
         var dropped = 0
+        var counts = Counts()
         /// The thread sleeps until the next line; the one who adds it wakes the thread.
         var isIdle = true
         var isClosing = false
         var flushes: [DispatchSemaphore] = []
     }
 
+    /// Lines since the start.
+    struct Counts: Sendable, Equatable {
+        /// Written, or about to be.
+        var taken: UInt64 = 0
+        /// Not taken, or taken and never written.
+        var lost: UInt64 = 0
+    }
+
     let format: LogLine.Format
-    private let output: OutputDescriptor
+    private let output: any LineOutput
+    private let notice: @Sendable (_ dropped: Int) -> [UInt8]
     private let capacity: Int
     private let state = Mutex(State())
     private let wake = DispatchSemaphore(value: 0)
@@ -29,8 +40,13 @@ final class LogWriter: Sendable {
     ///   - format: of the line that tells of dropped ones; `LogHandler`s take it from here too.
     ///   - output: not closed by the writer.
     ///   - capacity: of the buffer, in bytes.
-    init(format: LogLine.Format, output: OutputDescriptor = .standardError, capacity: Int = 1 << 20) {
+    ///   - notice: a line that tells of so many dropped ones; `nil`: one of the log.
+    init(
+        format: LogLine.Format, output: any LineOutput = OutputDescriptor.standardError, capacity: Int = 1 << 20,
+        notice: (@Sendable (_ dropped: Int) -> [UInt8])? = nil
+    ) {
         self.format = format
+        self.notice = notice ?? { Self.notice(of: $0, format) }
         self.output = output
         self.capacity = capacity
         DispatchQueue(label: "log").async { self.work() }
@@ -42,8 +58,10 @@ final class LogWriter: Sendable {
         let wakes = state.withLock { state in
             guard !state.isClosing, state.pending.count + line.count < capacity else {
                 state.dropped += 1
+                state.counts.lost += 1
                 return false
             }
+            state.counts.taken += 1
             state.pending += line
             if line.last != UInt8(ascii: "\n") { state.pending.append(UInt8(ascii: "\n")) }
             defer { state.isIdle = false }
@@ -51,6 +69,8 @@ final class LogWriter: Sendable {
         }
         if wakes { wake.signal() }
     }
+
+    var counts: Counts { state.withLock { $0.counts } }
 
     /// Blocks until everything taken so far is written, but no longer than `limit` when nobody reads it. Before exit.
     func flush(limit: DispatchTimeInterval = .seconds(2)) {
@@ -73,6 +93,8 @@ final class LogWriter: Sendable {
     }
 
     private static let pause = DispatchTimeInterval.milliseconds(20)
+    /// A full disk is not asked more often.
+    private static let pauseAfterFailure = DispatchTimeInterval.seconds(1)
     /// A buffer that grew larger than this in a burst is given back.
     private static let keptCapacity = 64 * 1024
 
@@ -84,13 +106,22 @@ final class LogWriter: Sendable {
                 defer { state.dropped = 0 }
                 return state.dropped
             }
-            if dropped > 0 { batch += notice(of: dropped) }
+            if dropped > 0 { batch += notice(dropped) }
             let wrote = !batch.isEmpty
-            if wrote { output.write(batch) }
+            let rest = wrote ? batch[output.take(batch)...] : []
+            let hasFailed = !rest.isEmpty
+            // The line that would have told of those before is not there either, and is not one of those that count.
+            let told = hasFailed ? dropped : 0
+            let lost = rest.count(where: { $0 == UInt8(ascii: "\n") }) - (told > 0 ? 1 : 0)
             if batch.capacity > Self.keptCapacity { batch = [] } else { batch.removeAll(keepingCapacity: true) }
 
             let (isClosing, isIdle, flushes) = state.withLock { state in
-                let isDone = state.pending.isEmpty && state.dropped == 0
+                if hasFailed {
+                    state.dropped += told + lost
+                    state.counts.lost += UInt64(max(0, lost))
+                    state.counts.taken -= UInt64(max(0, lost))
+                }
+                let isDone = state.pending.isEmpty && (state.dropped == 0 || hasFailed)
                 // A whole pause without a line: now the next one wakes the thread.
                 state.isIdle = isDone && !wrote
                 defer { if isDone { state.flushes = [] } }
@@ -98,11 +129,15 @@ final class LogWriter: Sendable {
             }
             for flush in flushes { flush.signal() }
             if isClosing { return }
-            if isIdle { wake.wait() } else { _ = wake.wait(timeout: .now() + Self.pause) }
+            if isIdle {
+                wake.wait()
+            } else {
+                _ = wake.wait(timeout: .now() + (hasFailed ? Self.pauseAfterFailure : Self.pause))
+            }
         }
     }
 
-    private func notice(of dropped: Int) -> [UInt8] {
+    private static func notice(of dropped: Int, _ format: LogLine.Format) -> [UInt8] {
         LogLine.bytes(
             format, time: .now, level: .warning, message: "log lines dropped: the reader of the log is too slow",
             fields: ["count": .stringConvertible(dropped)])

@@ -22,7 +22,10 @@ extension Forwarder: UpstreamExchangeDelegate {
         return .changed
     }
 
-    func upstreamConnected(isReused: Bool) { current.ledger.times.connect(connection.now, isReused: isReused) }
+    func upstreamConnected(isReused: Bool) {
+        current.ledger.times.connect(connection.now, isReused: isReused)
+        if !current.admitted.entries.isEmpty { current.ledger.gaveCredential = true }
+    }
 
     func writeHead(_ form: HeadForm, to output: inout ByteBuffer) -> HeadStep {
         guard let upstream = current.upstream, let destination = current.admitted.destination,

@@ -44,7 +44,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
     let connection: ServerConnection
     /// Who calls, as far as the connection says.
     private var caller = Caller()
-    /// Who calls by TCP, for the access log.
+    /// Who calls by TCP, for the access log and the audit stream.
     let address: SocketAddress?
     var current: Current
     /// Tells the end of an earlier wait from that of the current one.
@@ -59,7 +59,8 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         self.shard = shard
         rules = shard.rules
         caller.uid = connection.peer?.user
-        let isLogged = shard.observer.accessLog != nil && connection.peer == nil
+        let observer = shard.observer
+        let isLogged = (observer.accessLog != nil || observer.audit != nil) && connection.peer == nil
         address = isLogged ? connection.peerAddress : nil
         current = Current(caller, started: connection.now)
         takeRole()

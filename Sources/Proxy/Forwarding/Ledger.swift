@@ -17,6 +17,8 @@ struct Ledger {
     /// What became of it as a Proxy Error Type (RFC 9209, section 2.3), where it failed.
     var error: String?
     var times = ExchangeTimes()
+    /// What its rule puts on has left for the upstream.
+    var gaveCredential = false
     /// The upstream was asked more than once.
     var wasReplayed = false
     /// It was handed on to its destination.

@@ -70,7 +70,6 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
     private func begin(_ carrier: Carrier) {
         guard let delegate else { return carrier.close() }
         self.carrier = carrier
-        delegate.upstreamConnected(isReused: carrier.isReused)
         machine.begin(isHead: request.isHead, upload: request.upload, expectsContinue: request.expectsContinue)
         isPumping = true
         var head = ByteBuffer()
@@ -78,7 +77,12 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         head.isSecret = true
         let step = delegate.writeHead(HeadForm(isAbsolute: carrier.needsAbsoluteForm), to: &head)
         let goesOn = self.carrier != nil && step == .send
-        if goesOn { frame(&head, carrier) } else { head.removeAll() }
+        if goesOn {
+            delegate.upstreamConnected(isReused: carrier.isReused)
+            frame(&head, carrier)
+        } else {
+            head.removeAll()
+        }
         // The body behind it is not wiped.
         head.isSecret = false
         swap(&head, &output)

@@ -103,9 +103,10 @@ final class TransferredExchange: UpstreamExchange {
 extension TransferredExchange: TransferDelegate {
     func transferWillSend(_ transfer: Transfer) -> Bool {
         guard let delegate else { return false }
-        delegate.upstreamConnected(isReused: transfer.wasReused)
         switch delegate.lastLook() {
-        case .unchanged: return true
+        case .unchanged:
+            delegate.upstreamConnected(isReused: transfer.wasReused)
+            return true
         case .withhold: return false
         case .changed: break
         }
@@ -121,6 +122,7 @@ extension TransferredExchange: TransferDelegate {
         } catch {
             return false
         }
+        delegate.upstreamConnected(isReused: transfer.wasReused)
         return true
     }
 

@@ -60,7 +60,7 @@ enum BodyTaking: Equatable {
 /// What an exchange tells and asks its owner, on the loop's thread. It may cancel this exchange or begin others from
 /// within each call, never block.
 protocol UpstreamExchangeDelegate: AnyObject {
-    /// There is a connection, and the request is about to be sent on it.
+    /// There is a connection, and the request's head, as it stands, is about to be sent on it.
     /// - Parameter isReused: it has served others.
     func upstreamConnected(isReused: Bool)
     /// For an exchange whose head was written before its connection was there: now it is.

@@ -1,0 +1,69 @@
+import Administration
+import Configuration
+import Logging
+import Proxy
+import Reactor
+
+/// Where the lines of the audit stream go. Whoever has one never waits: they are written elsewhere than on the loops,
+/// what can't be written is dropped and counted, and a line says how many as soon as one can be written. Any thread.
+final class AuditStream: Sendable {
+    let settings: AuditSettings
+    private let writer: LogWriter
+    private let file: AppendedFile?
+
+    /// - Throws: `AuditFault` when the file can't be opened.
+    init(_ settings: AuditSettings, logger: Logger) throws(AuditFault) {
+        self.settings = settings
+        let output: any LineOutput
+        switch settings {
+        case .standardError:
+            file = nil
+            output = OutputDescriptor.standardError
+        case .file(let path):
+            do throws(SystemCallError) {
+                let opened = try AppendedFile(path: path) { Self.note($0, path, logger) }
+                file = opened
+                output = opened
+            } catch {
+                throw AuditFault(path: path, error: error)
+            }
+        }
+        writer = LogWriter(format: .json, output: output) { AuditLine.bytes(dropped: $0, .now) }
+    }
+
+    func write(_ record: AuditRecord) { writer.write(AuditLine.bytes(record)) }
+
+    var counts: AuditCounts { AuditCounts(written: writer.counts.taken, dropped: writer.counts.lost) }
+
+    /// The file may have been moved away. Blocks.
+    /// - Throws: `AuditFault`; then the one that is open stays.
+    func reopen() throws(AuditFault) {
+        guard let file else { return }
+        // What was taken before belongs into the one before.
+        writer.flush()
+        do throws(SystemCallError) { try file.reopen() } catch { throw AuditFault(path: file.path, error: error) }
+    }
+
+    /// Writes what it has, for a short time at most. Blocks.
+    func close() { writer.close() }
+
+    private static func note(_ failure: SystemCallError?, _ path: String, _ logger: Logger) {
+        guard let failure else {
+            return logger.notice("the audit file can be written again", metadata: ["file": "\(path)"])
+        }
+        logger.error(
+            "the audit file can't be written: lines are dropped and counted, and requests go on",
+            metadata: ["file": "\(path)", "reason": "\(failure.sentence)", "what_to_do": "see to the disk"])
+    }
+}
+
+/// A file that can't be opened for the audit stream.
+struct AuditFault: Error, CustomStringConvertible {
+    let description: String
+
+    init(path: String, error: SystemCallError) {
+        description =
+            "audit.file: \(path) can't be opened: \(error.sentence). Name a file that the proxy's user may write to, in a "
+            + "folder that is there; no symbolic link, pipe or device"
+    }
+}

@@ -1,0 +1,101 @@
+// A file's own calls, all in this file: each takes a pointer, which strict memory safety wants marked. Every pointer here
+// lives for the one call it is passed to.
+import Glibc
+import Synchronization
+
+/// What takes finished lines.
+protocol LineOutput: Sendable {
+    /// Blocks until all is written, or can't be.
+    /// - Returns: how many of the bytes are done with; the others can be given again, as far as they are whole lines.
+    func take(_ bytes: [UInt8]) -> Int
+}
+
+extension OutputDescriptor: LineOutput {
+    /// Several write to standard error, each in whole lines.
+    private static let turn = Mutex(())
+
+    /// What nobody reads any more is done with.
+    func take(_ bytes: [UInt8]) -> Int {
+        Self.turn.withLock { _ in _ = write(bytes) }
+        return bytes.count
+    }
+}
+
+/// A file that lines are appended to, and that somebody else may move away meanwhile. Any thread.
+final class AppendedFile: LineOutput {
+    private struct State {
+        var descriptor: Int32
+        /// It ends within a line.
+        var isTorn = false
+        var isFailing = false
+    }
+
+    let path: String
+    private let state: Mutex<State>
+    private let changed: @Sendable (SystemCallError?) -> Void
+
+    /// - Parameter changed: told when it can't be written any more, and (`nil`) when it can again.
+    /// - Throws: the `errno` of open(2).
+    init(path: String, changed: @escaping @Sendable (SystemCallError?) -> Void) throws(SystemCallError) {
+        self.path = path
+        self.changed = changed
+        state = Mutex(State(descriptor: try Self.open(path)))
+    }
+
+    deinit { _ = Glibc.close(state.withLock { $0.descriptor }) }
+
+    /// Through no symbolic link, and nothing that open(2) or write(2) would wait for: a pipe without a reader, a device.
+    private static func open(_ path: String) throws(SystemCallError) -> Int32 {
+        let flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
+        let descriptor = unsafe Glibc.open(path, flags, 0o600)
+        guard descriptor >= 0 else { throw SystemCallError(number: errno) }
+        var status = stat()
+        guard unsafe fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            _ = Glibc.close(descriptor)
+            throw SystemCallError(number: EINVAL)
+        }
+        return descriptor
+    }
+
+    /// From now on what is at the path is written to.
+    func reopen() throws(SystemCallError) {
+        let next = try Self.open(path)
+        let before = state.withLock { state in
+            defer { state = State(descriptor: next, isFailing: state.isFailing) }
+            return state.descriptor
+        }
+        _ = Glibc.close(before)
+    }
+
+    func take(_ bytes: [UInt8]) -> Int {
+        let (count, news) = state.withLock { state -> (Int, SystemCallError??) in
+            var failure: SystemCallError?
+            if state.isTorn, Self.write([UInt8(ascii: "\n")], state.descriptor, &failure) == 1 { state.isTorn = false }
+            var count = 0
+            if failure == nil { count = Self.write(bytes, state.descriptor, &failure) }
+            if count > 0, bytes[count - 1] != UInt8(ascii: "\n") { state.isTorn = true }
+            let isNews = (failure != nil) != state.isFailing
+            state.isFailing = failure != nil
+            return (count, isNews ? .some(failure) : nil)
+        }
+        if let news { changed(news) }
+        return count
+    }
+
+    /// - Returns: how many bytes were written before the first failure.
+    private static func write(_ bytes: [UInt8], _ descriptor: Int32, _ failure: inout SystemCallError?) -> Int {
+        var start = 0
+        while start < bytes.count {
+            let written = unsafe bytes.withUnsafeBytes { buffer in
+                unsafe Glibc.write(descriptor, buffer.baseAddress?.advanced(by: start), buffer.count - start)
+            }
+            if written >= 0 {
+                start += written
+            } else if errno != EINTR {
+                failure = SystemCallError(number: errno)
+                return start
+            }
+        }
+        return start
+    }
+}

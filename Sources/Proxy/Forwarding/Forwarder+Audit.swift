@@ -1,0 +1,34 @@
+import Configuration
+import HTTPServer
+import Reactor
+
+// Who was given which credential.
+extension Forwarder {
+    /// `nil`: the request was neither given a credential nor denied one.
+    var auditRecord: AuditRecord? {
+        let (admitted, ledger) = (current.admitted, current.ledger)
+        guard ledger.gaveCredential || isDenied else { return nil }
+        var record = AuditRecord()
+        record.time = .now
+        record.result = ledger.gaveCredential ? .given : .denied
+        record.status = ledger.wasCut ? 0 : ledger.status != 0 ? ledger.status : 499
+        record.reason = ledger.refusal
+        if let upstream = admitted.rules {
+            record.upstream = upstream.name
+            record.rule = upstream.index
+            record.client = upstream.settings.client
+            if record.client == nil, upstream.settings.injects { record.injection = upstream.settings.injectionText }
+        }
+        record.user = admitted.caller.user
+        record.uid = connection.peer?.user
+        record.listener = rules.address(of: connection.listener)
+        if connection.peer == nil { record.address = address ?? connection.peerAddress }
+        return record
+    }
+
+    /// The proxy would have put one on, or let nobody as far as that.
+    private var isDenied: Bool {
+        guard let error = current.ledger.error, current.ledger.refusal != nil else { return false }
+        return !current.admitted.entries.isEmpty || error == "http_request_denied"
+    }
+}
