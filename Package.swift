@@ -47,6 +47,7 @@ let package = Package(
         .target(name: "SigV4", dependencies: ["Cryptography", "WireText"], swiftSettings: strict),
         .target(name: "FileSystem", swiftSettings: strict),
         .target(name: "Reports", swiftSettings: strict),
+        .target(name: "Tracing", dependencies: ["WireText"], swiftSettings: strict),
         .target(
             name: "Configuration", dependencies: ["FileSystem", "HTTPMessage", "WireText", "CLibyaml"],
             swiftSettings: strict),
@@ -55,7 +56,7 @@ let package = Package(
             name: "Proxy",
             dependencies: [
                 "FileSystem", "HTTPServer", "Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration",
-                "Reports", "SigV4", "WireText",
+                "Reports", "SigV4", "Tracing", "WireText",
             ],
             swiftSettings: strict),
         .target(
@@ -75,7 +76,8 @@ let package = Package(
             name: "HeimdallrProxy",
             dependencies: [
                 "Proxy", "Administration", "Playground", "Configuration", "Cryptography", "Heimdallr", "HeimdallrCurl",
-                "CLinux", "CurlTransport", "FileSystem", "HTTPMessage", "QRCode", "Reactor", "Reports", "WireText",
+                "CLinux", "CurlTransport", "FileSystem", "HTTPMessage", "QRCode", "Reactor", "Reports", "Tracing",
+                "WireText",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -83,6 +85,7 @@ let package = Package(
         .target(name: "TestSupport", path: "Tests/TestSupport", exclude: ["Fixtures"], swiftSettings: strict),
         .testTarget(name: "FileSystemTests", dependencies: ["FileSystem", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "SigV4Tests", dependencies: ["SigV4", "TestSupport", "WireText"], swiftSettings: strict),
+        .testTarget(name: "TracingTests", dependencies: ["Tracing", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "HTMLTests", dependencies: ["HTML"], swiftSettings: strict),
         .testTarget(name: "WireTextTests", dependencies: ["WireText"], swiftSettings: strict),
         .testTarget(name: "HTTPMessageTests", dependencies: ["HTTPMessage", "WireText"], swiftSettings: strict),
@@ -114,7 +117,7 @@ let package = Package(
             name: "ProxyTests",
             dependencies: [
                 "Proxy", "HTTPMessage", "HTTPServer", "Configuration", "CurlTransport", "Heimdallr", "HeimdallrCurl",
-                "Reactor", "SigV4", "Reports", "TestSupport", "WireText",
+                "Reactor", "SigV4", "Reports", "TestSupport", "Tracing", "WireText",
             ], swiftSettings: strict),
         .testTarget(
             name: "AdministrationTests",

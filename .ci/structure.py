@@ -33,10 +33,11 @@ MAY_IMPORT = {
     "SigV4": {"Cryptography", "WireText"},
     "FileSystem": set(),
     "Reports": set(),
+    "Tracing": {"WireText"},
     "HTTPServer": {"Reactor", "HTTPMessage", "WireText"},
     "Proxy": {
         "FileSystem", "HTTPServer", "Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration", "Reports",
-        "SigV4", "WireText",
+        "SigV4", "Tracing", "WireText",
     },
     "Administration": {
         "Cryptography", "HTML", "FileSystem", "HTTPMessage", "HTTPServer", "Heimdallr", "QRCode", "Reactor", "Reports",
@@ -45,7 +46,8 @@ MAY_IMPORT = {
     "Playground": {"Cryptography", "HTML", "HTTPServer", "Reactor", "WireText"},
     "HeimdallrProxy": {
         "CLinux", "Cryptography", "Heimdallr", "HeimdallrCurl", "Reactor", "CurlTransport", "Configuration", "HTTPMessage",
-        "Proxy", "Administration", "Playground", "QRCode", "FileSystem", "Reports", "WireText", "ArgumentParser", "Logging",
+        "Proxy", "Administration", "Playground", "QRCode", "FileSystem", "Reports", "Tracing", "WireText", "ArgumentParser",
+        "Logging",
     },
 }
 SYSTEM = {"Glibc", "Musl", "Synchronization", "Dispatch", "Swift"}

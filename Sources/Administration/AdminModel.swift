@@ -146,6 +146,7 @@ final class AdminModel: Sendable {
             page.process = .current
             page.certificates = sources.certificates()
             page.audit = sources.audit()
+            page.spans = sources.spans()
             return page.text
         }
     }

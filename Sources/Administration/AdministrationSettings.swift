@@ -126,6 +126,8 @@ public struct AdministrationSources: Sendable {
     public var audit: @Sendable () -> AuditCounts? = { nil }
     /// How often things were read again.
     public var reloads = ReloadCounts()
+    /// What became of spans; `nil`: there are none.
+    public var spans: @Sendable () -> SpanReport? = { nil }
 
     public init(
         version: String, clients: [Client], pulse: @escaping @Sendable () async -> Void,

@@ -14,6 +14,8 @@ struct MetricsPage {
     /// All but what upstreams have shown.
     var certificates: [CertificateEnd] = []
     var audit: AuditCounts?
+    /// `nil`: none are made.
+    var spans: SpanReport?
 
     var text: String {
         var output = PrometheusText()
@@ -25,6 +27,7 @@ struct MetricsPage {
         writeCertificates(&output)
         writeReloads(&output)
         writeAudit(&output)
+        writeSpans(&output)
         return output.text
     }
 
@@ -74,6 +77,16 @@ struct MetricsPage {
                 let count = upstreams.reduce(UInt64(0)) { $0 + ($1.injections[result] ?? 0) }
                 output.sample(["client": client.client, "result": result.name], count)
             }
+        }
+    }
+
+    private func writeSpans(_ output: inout PrometheusText) {
+        guard let spans else { return }
+        output.begin("heimdallr_spans_exported_total", .counter, "Spans that the collector has taken.")
+        output.sample([:], spans.exported)
+        output.begin("heimdallr_spans_dropped_total", .counter, "Spans that were lost, by why.")
+        for loss in SpanReport.Loss.allCases {
+            output.sample(["reason": loss.rawValue], spans.dropped[loss] ?? 0)
         }
     }
 

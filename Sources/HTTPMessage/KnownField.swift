@@ -42,6 +42,7 @@ public enum KnownField: UInt8, Sendable, Equatable, CaseIterable {
     case destination
     case requestID
     case traceparent
+    case tracestate
 
     /// The name in lower case; empty for `other`.
     public var name: String {
@@ -86,6 +87,7 @@ public enum KnownField: UInt8, Sendable, Equatable, CaseIterable {
         case .destination: "destination"
         case .requestID: "x-request-id"
         case .traceparent: "traceparent"
+        case .tracestate: "tracestate"
         }
     }
 }
@@ -148,6 +150,9 @@ extension KnownField {
                 return .other
             case 0x7573_6572_2D61_6765:
                 if ASCII.folded(bytes, start + 8, 2) == 0x6E74 { return .userAgent }
+                return .other
+            case 0x7472_6163_6573_7461:
+                if ASCII.folded(bytes, start + 8, 2) == 0x7465 { return .tracestate }
                 return .other
             case 0x7365_742D_636F_6F6B:
                 if ASCII.folded(bytes, start + 8, 2) == 0x6965 { return .setCookie }

@@ -52,7 +52,7 @@ public final class CurlHTTPClient: HeimdallrHTTPClient {
     }
 
     /// Takes an absolute http or https URL apart (RFC 3986); `nil` for anything else, or with user information.
-    static func split(_ url: String) -> (Origin, target: String)? {
+    package static func split(_ url: String) -> (Origin, target: String)? {
         guard let colon = url.firstRange(of: "://") else { return nil }
         guard let scheme = Origin.Scheme(rawValue: url[..<colon.lowerBound].lowercased()) else { return nil }
         let rest = url[colon.upperBound...].prefix { $0 != "#" }

@@ -5,11 +5,16 @@ import HTTPServer
 import Heimdallr
 import Reactor
 import Reports
+import Tracing
 
 /// Everything of the proxy that lives on one loop: its clients, and the rules of today.
 final class ProxyShard {
     let loop: EventLoop
     private(set) var observer: ProxyObserver
+    /// `nil`: no spans are made.
+    private(set) var sampler: TraceSampler?
+    /// Which traces are recorded.
+    var lots = LotDrawing()
     /// What requests that begin now go by.
     private(set) var rules: RuleSet
     private let rack: ExchangeRack
@@ -28,6 +33,7 @@ final class ProxyShard {
     init(_ plan: ProxyPlan, sockets: [ListeningSocket], loop: EventLoop) throws {
         self.loop = loop
         observer = plan.observer
+        sampler = plan.observer.spans?.sampler
         rack = ExchangeRack(loop: loop)
         rules = try RuleSet(plan, former: nil, rack: rack, loop: loop)
         let server = ServerLoop(
@@ -60,6 +66,7 @@ final class ProxyShard {
         let former = rules
         rules = next
         observer = plan.observer
+        sampler = plan.observer.spans?.sampler
         server?.update(ServerSettings(next.settings))
         for (number, socket) in opened {
             do throws(SystemError) { try server?.listen(socket, listener: number) } catch {
@@ -102,8 +109,12 @@ final class ProxyShard {
 
     func requestEnded(_ request: Forwarder) {
         request.rules.requestEnded(request.result(at: loop.now), slot: slot(of: request))
-        if let accessLog = observer.accessLog { accessLog(request.accessRecord) }
         if let audit = observer.audit, let record = request.auditRecord { audit(record) }
+        let mark = request.current.mark
+        guard observer.accessLog != nil || mark != nil else { return }
+        let record = request.accessRecord
+        observer.accessLog?(record)
+        if let mark, let spans = observer.spans { spans.ended(request.exchangeSpan(mark, record)) }
     }
 
     private func slot(of request: Forwarder) -> Int {

@@ -1,4 +1,5 @@
 import HTTPMessage
+import Tracing
 import WireText
 
 /// By what name a request is found in logs: the program's own (`X-Request-Id`, else `traceparent` of W3C Trace Context),
@@ -14,7 +15,7 @@ enum RequestID {
         }
         for field in fields where field.known == .traceparent {
             let value = bytes[field.value]
-            if isTraceparent(value) { return [UInt8](copying: value) }
+            if TraceParent(value) != nil, isPlain(value) { return [UInt8](copying: value) }
         }
         return nil
     }
@@ -47,24 +48,5 @@ enum RequestID {
             }
         }
         return true
-    }
-
-    /// `version "-" trace-id "-" parent-id "-" flags`, in small hexadecimal digits; later versions may say more.
-    private static func isTraceparent(_ value: Span<UInt8>) -> Bool {
-        guard value.count >= 55, value.count <= maxLength, value.count == 55 || value[55] == UInt8(ascii: "-") else {
-            return false
-        }
-        var isZero = true
-        for index in 0..<value.count {
-            let byte = value[index]
-            switch index {
-            case 2, 35, 52: guard byte == UInt8(ascii: "-") else { return false }
-            case 55...: guard byte > 0x20, byte < 0x7F, byte != UInt8(ascii: "\"") else { return false }
-            default:
-                guard byte &- 48 < 10 || byte &- 97 < 6 else { return false }
-                if index > 2, index < 35, byte != 48 { isZero = false }
-            }
-        }
-        return !isZero && isPlain(value)
     }
 }

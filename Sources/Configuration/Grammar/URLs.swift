@@ -151,7 +151,7 @@ extension Grammar {
     }
 
     /// Every % begins a percent-encoded octet.
-    private static func checkEscapes(_ path: Substring) throws(Misfit) {
+    static func checkEscapes(_ path: Substring) throws(Misfit) {
         var rest = path.utf8
         while let percent = rest.firstIndex(of: 0x25) {
             rest = rest[percent...].dropFirst()

@@ -70,6 +70,7 @@ struct Loader {
         if let store = section.section("store") { configuration.store = store.storeSettings() }
         if let hooks = section.section("hooks") { configuration.hooks = hooks.hooksSettings() }
         configuration.audit = section.auditSettings()
+        if let tracing = section.section("tracing") { configuration.tracing = tracing.tracingSettings() }
         section.read("playground", into: &configuration.playground, Grammar.boolean)
         readClients(section)
         readUpstreams(section)
@@ -329,6 +330,12 @@ struct Loader {
         }
         for upstream in upstreams {
             checkLoop(upstream.settings.proxy, upstream.path, upstream.position)
+        }
+        if let tracing = configuration.tracing, let listener = answering(url: tracing.endpoint) {
+            diagnostics.error(
+                section.position(of: "tracing"),
+                "tracing: `otlp` leads back to this proxy, which listens on \(listener.text): write the address of the "
+                    + "collector")
         }
         for client in configuration.clients {
             let position = clientPositions[client.name] ?? .whole

@@ -12,6 +12,8 @@ public struct Configuration: Sendable, Equatable {
     public var hooks: HooksSettings?
     /// `nil`: it is not written who was given which credential.
     public var audit: AuditSettings?
+    /// `nil`: no spans are made.
+    public var tracing: TracingSettings?
     /// In the order of the file.
     public var clients: [ClientSettings] = []
     /// In the order of the file.

@@ -1,9 +1,9 @@
 internal import WireText
 
 /// The Retry-After field, RFC 9110 section 10.2.3.
-enum RetryAfter {
+package enum RetryAfter {
     /// Seconds, or an HTTP date seen from the answer's own Date, else from our wall clock. Never negative.
-    static func duration(in response: HeimdallrHTTPResponse, wallClock: Int64) -> Duration? {
+    package static func duration(in response: HeimdallrHTTPResponse, wallClock: Int64) -> Duration? {
         guard let text = response.header("Retry-After") else { return nil }
         let bytes = [UInt8](copying: Array(text.utf8).span.trimmed)
         if !bytes.isEmpty, bytes.allSatisfy({ ASCII.isDigit($0) }) {

@@ -1,10 +1,10 @@
 /// Text that a server sent, made fit to be shown.
-enum ServerText {
+package enum ServerText {
     static let maxCharacters = 256
 
     /// Live secrets (in the spellings a server could echo) become `<redacted>`, what does not print becomes `?`, and
     /// the rest is cut at 256 characters.
-    static func sanitize(_ text: String, hiding secrets: [Secret]) -> String {
+    package static func sanitize(_ text: String, hiding secrets: [Secret]) -> String {
         let bytes = SecretSpelling.replacing(
             secrets, in: Array(text.utf8.prefix(16 * 1024)), by: mark, enough: 4 * (maxCharacters + 1))
         var output = ""

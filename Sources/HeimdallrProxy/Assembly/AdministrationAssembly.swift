@@ -19,16 +19,19 @@ struct AdministrationAssembly {
     private let reloads: ReloadCounts
     private let logLevel: LogLevelDesk
     private let audit: @Sendable () -> AuditCounts?
+    private let spans: @Sendable () -> SpanReport?
     private let reload: @Sendable () async -> ReloadAnswer
     private let quit: @Sendable () -> Void
 
     /// - Parameters:
+    ///   - spans: what became of them, if there are any.
     ///   - reload: reads the configuration again.
     ///   - quit: has the proxy stop.
     init(
         _ configuration: Configuration, clients: [KeptClient], server: ProxyServer, failures: UpstreamFailures,
         secrets: SecretShelf, tls: TLSShelf,
         reloads: ReloadCounts, logLevel: LogLevelDesk, audit: @escaping @Sendable () -> AuditCounts?,
+        spans: @escaping @Sendable () -> SpanReport?,
         reload: @escaping @Sendable () async -> ReloadAnswer,
         quit: @escaping @Sendable () -> Void
     ) {
@@ -41,6 +44,7 @@ struct AdministrationAssembly {
         self.reloads = reloads
         self.logLevel = logLevel
         self.audit = audit
+        self.spans = spans
         self.reload = reload
         self.quit = quit
     }
@@ -104,6 +108,7 @@ struct AdministrationAssembly {
         sources.audit = audit
         sources.quit = configuration.admin?.quits == true ? quit : nil
         sources.logLevel = { [logLevel] in logLevel.answer($0) }
+        sources.spans = spans
         sources.users = configuration.proxy.users.keys.sorted()
         sources.rules = UpstreamExamples(configuration, addresses: server.addresses.map { $0.description }).rules
         return sources

@@ -34,10 +34,14 @@ struct App {
         let tls = TLSShelf(counts: reloads, logger: logger)
         await tls.add(configuration)
         let store = try await StoreAssembly(settings: configuration.store, secrets: secrets, logger: logger).make()
+        let traces = Traces(secrets: secrets, tls: tls, logger: logger)
+        let tracing = try traces.prepare(configuration)
+        traces.use(tracing)
         let tokens = AdministrationAssembly.tokenMetrics(configuration)
         let clients = try configuration.clients.map { settings throws(HeimdallrConfigurationError) in
             try KeptClient(
                 settings, configuration, secrets, tls, on: loops[0], store: store, isHeld: false,
+                traces: traces,
                 onTokenRequest: { [logger] report in
                     tokens?.record(report)
                     EventLog.write(report, to: logger)
@@ -51,9 +55,10 @@ struct App {
             Result { () throws(AuditFault) in try audit.prepare(configuration.audit) }
         }.get()
         audit.install(stream)
+        var observer = watch.observer(configuration, audit: stream)
+        observer.spans = traces.spans(tracing)
         let server = try await ProxyServer(
-            configuration, clients: clients.byName, loops: loops,
-            observer: watch.observer(configuration, audit: stream),
+            configuration, clients: clients.byName, loops: loops, observer: observer,
             users: configuration.proxy.users.mapValues { secrets.door($0) },
             credentials: CredentialSources { secrets.secret($0) },
             material: { [tls] in tls.material($0, extra: $1) }, passed: manager.passed)
@@ -61,7 +66,7 @@ struct App {
         let assembly = AdministrationAssembly(
             configuration, clients: clients, server: server, failures: watch.failures, secrets: secrets,
             tls: tls, reloads: reloads, logLevel: LogLevelDesk(level: logLevel, logger: logger),
-            audit: { audit.counts }, reload: { await door.reload() }, quit: quit)
+            audit: { audit.counts }, spans: { traces.report }, reload: { await door.reload() }, quit: quit)
         let administration: Administration?
         do {
             administration = try await assembly.start(tokens: tokens, passed: manager.passed, logger: logger)
@@ -100,10 +105,9 @@ struct App {
         let files = FreshFiles(secrets: secrets, tls: tls, logger: logger)
         files.update()
         let running = RunningApp(
-            server: server, loops: loops, administration: administration, watch: watch, audit: audit, files: files,
-            store: store,
-            tokens: tokens, reloads: reloads, logger: logger, logLevel: logLevel, read: read,
-            configuration: configuration,
+            server: server, loops: loops, administration: administration, watch: watch, audit: audit,
+            traces: traces, files: files, store: store, tokens: tokens, reloads: reloads, logger: logger,
+            logLevel: logLevel, read: read, configuration: configuration,
             clients: clients,
             door: door, quit: quit)
         door.set(running)
@@ -140,6 +144,7 @@ struct App {
         let again = Task {
             for await _ in stops {
                 running.server.end()
+                running.traces.abandon()
                 for client in running.clients { client.heimdallr.shutdown() }
             }
         }

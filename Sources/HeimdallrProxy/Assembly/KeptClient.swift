@@ -18,7 +18,8 @@ struct KeptClient: Sendable {
     init(
         _ settings: ClientSettings, _ configuration: Configuration, _ secrets: SecretShelf, _ tls: TLSShelf,
         on loop: EventLoop,
-        store: any OAuthAccessTokenStore, isHeld: Bool, onTokenRequest: @escaping @Sendable (TokenRequestReport) -> Void
+        store: any OAuthAccessTokenStore, isHeld: Bool, traces: Traces,
+        onTokenRequest: @escaping @Sendable (TokenRequestReport) -> Void
     ) throws(HeimdallrConfigurationError) {
         self.settings = settings
         trustAnchors = configuration.trustAnchorsFile
@@ -29,7 +30,11 @@ struct KeptClient: Sendable {
             settings, configuration, secrets, material: tls.material(settings.tls, extra: trustAnchors),
             counts: connections
         ).make(
-            on: loop, store: self.store, last: notes, onTokenRequest: onTokenRequest)
+            on: loop, store: self.store, last: notes,
+            onTokenRequest: { [notes] report in
+                onTokenRequest(report)
+                traces.tokenRequested(report, notes)
+            })
     }
 
     /// Another configuration wants the same.

@@ -118,7 +118,7 @@ extension RunningApp {
                 clients.append(
                     try KeptClient(
                         settings, next, secrets, files.tls, on: loops[0], store: store,
-                        isHeld: former != nil || before.departed[settings.name] != nil,
+                        isHeld: former != nil || before.departed[settings.name] != nil, traces: traces,
                         onTokenRequest: { [tokens, logger] report in
                             tokens?.record(report)
                             EventLog.write(report, to: logger)
@@ -133,12 +133,20 @@ extension RunningApp {
         }
         let addresses = Set(server.addresses.map(\.description))
         let stream = try await prepareAudit(next.audit)
+        let tracing: Traces.Plan
+        do { tracing = try traces.prepare(next) } catch {
+            await BlockingWork.run { [audit] in audit.discard(stream) }
+            throw error
+        }
+        var observer = watch.observer(next, audit: stream)
+        observer.spans = traces.spans(tracing)
         let over: Task<Void, Never>
         do {
             over = try await server.change(
-                to: next, clients: clients.byName, observer: watch.observer(next, audit: stream),
+                to: next, clients: clients.byName, observer: observer,
                 users: next.proxy.users.mapValues { [secrets] in secrets.door($0) })
         } catch {
+            traces.discard(tracing)
             await BlockingWork.run { [audit] in audit.discard(stream) }
             throw error
         }
@@ -158,13 +166,15 @@ extension RunningApp {
         files.tls.keep(next)
         files.update()
         watch.setHooks(next, on: loops[0])
+        traces.use(tracing)
         tokens?.change(to: next.clients.map { (name: $0.name, grantType: $0.grantType.description) })
         administration?.change(
             to: AdministrationAssembly(
                 next, clients: clients, server: server, failures: watch.failures, secrets: secrets,
                 tls: files.tls, reloads: reloads,
                 logLevel: LogLevelDesk(level: logLevel, logger: logger),
-                audit: { [audit] in audit.counts }, reload: { [door] in await door.reload() }, quit: quit
+                audit: { [audit] in audit.counts }, spans: { [traces] in traces.report },
+                reload: { [door] in await door.reload() }, quit: quit
             ).sources)
         for client in made { watch.add(client) }
         await withDiscardingTaskGroup { group in

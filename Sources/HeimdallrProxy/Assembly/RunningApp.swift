@@ -22,6 +22,7 @@ final class RunningApp: Sendable {
     let administration: Administration?
     let watch: Watch
     let audit: AuditTrail
+    let traces: Traces
     let files: FreshFiles
     var secrets: SecretShelf { files.secrets }
     let store: any OAuthAccessTokenStore
@@ -37,7 +38,7 @@ final class RunningApp: Sendable {
 
     init(
         server: ProxyServer, loops: [EventLoop], administration: Administration?, watch: Watch,
-        audit: AuditTrail, files: FreshFiles,
+        audit: AuditTrail, traces: Traces, files: FreshFiles,
         store: any OAuthAccessTokenStore, tokens: TokenMetrics?, reloads: ReloadCounts, logger: Logger,
         logLevel: LogLevel,
         read: @escaping @Sendable () throws(ConfigurationError) -> ReadConfiguration, configuration: Configuration,
@@ -48,6 +49,7 @@ final class RunningApp: Sendable {
         self.administration = administration
         self.watch = watch
         self.audit = audit
+        self.traces = traces
         self.files = files
         self.store = store
         self.tokens = tokens
@@ -70,6 +72,9 @@ final class RunningApp: Sendable {
     /// Reads the configuration again; one after the other, whoever asks.
     func reload() async -> ReloadAnswer { await door.reload() }
 
+    /// How long spans may take to leave at the end.
+    private static let lastSpans = Duration.seconds(3)
+
     /// Serves on for `delay`, no longer ready; lets requests finish for so long, then ends everything.
     func stop(drainTimeout: Duration = .seconds(1), delay: Duration = .zero) async {
         let begin = ContinuousClock.now
@@ -83,6 +88,7 @@ final class RunningApp: Sendable {
         await withDiscardingTaskGroup { group in
             for client in clients { group.addTask { await client.heimdallr.drain(within: left) } }
         }
+        await traces.end(within: min(Self.lastSpans, max(.seconds(1), drainTimeout - (ContinuousClock.now - begin))))
         await administration?.stop()
         for client in clients { client.heimdallr.shutdown() }
         await watch.end()

@@ -81,6 +81,7 @@ final class TLSShelf: Sendable {
         let extra = configuration.trustAnchorsFile
         let all =
             configuration.clients.map(\.tls) + configuration.upstreams.map(\.tls) + [TLSSettings()]
+            + [configuration.tracing?.tls].compactMap(\.self)
         // The certificate of a key that signs is sent by its digest alone, and ends as any other.
         let named = configuration.clients.compactMap { client in
             client.clientCertificate.map { TLSMaterial.Files(certificate: $0) }

@@ -6,11 +6,15 @@ import Synchronization
 /// Where one client's last request went, and why it failed where it did: what the log, `status` and the page say of a
 /// token that did not come. Stays until the next one has ended. Any thread.
 final class TokenRequestNotes: Sendable {
-    private let state = Mutex((ended: LastTokenRequest(), cause: String?.none))
+    private let state = Mutex((ended: LastTokenRequest(), cause: String?.none, status: Int?.none))
     var current: LastTokenRequest { state.withLock { $0.ended } }
+    /// Of its answer.
+    var status: Int? { state.withLock { $0.status } }
 
-    fileprivate func ended(_ url: String, withAnswer: Bool) {
+    fileprivate func ended(_ url: String, status: Int?) {
+        let withAnswer = status != nil
         state.withLock {
+            $0.status = status
             $0.ended = LastTokenRequest(
                 url: String(url.prefix { $0 != "?" && $0 != "#" }), cause: withAnswer ? nil : $0.cause)
             $0.cause = nil
@@ -29,10 +33,10 @@ struct NotingHTTPClient: HeimdallrHTTPClient {
     func send(_ request: HeimdallrHTTPRequest) async throws -> HeimdallrHTTPResponse {
         do {
             let response = try await client.send(request)
-            last.ended(request.url, withAnswer: true)
+            last.ended(request.url, status: response.status)
             return response
         } catch {
-            last.ended(request.url, withAnswer: false)
+            last.ended(request.url, status: nil)
             throw error
         }
     }

@@ -12,6 +12,7 @@ struct ExchangeTimes {
     private var connected = Self.never
     private var answered = Self.never
     private var waitBegan = Self.never
+    private var waitEnded = Self.never
     private var waited: UInt64 = 0
     private var hasWaited = false
     /// The last try's connection had served others; `nil`: it had none.
@@ -26,6 +27,7 @@ struct ExchangeTimes {
 
     mutating func tokenCame(_ now: LoopTime) {
         waited += tokenWaitUnderWay(now)
+        waitEnded = now
         waitBegan = Self.never
     }
 
@@ -63,6 +65,11 @@ struct ExchangeTimes {
         guard let isReused, !isReused || connected != asked else { return nil }
         return connected.since(asked)
     }
+
+    // For events of a span.
+    var tokenCameAt: LoopTime? { waitEnded == Self.never ? nil : waitEnded }
+    var connectedAt: LoopTime? { connected == Self.never ? nil : connected }
+    var answeredAt: LoopTime? { answered == Self.never ? nil : answered }
 
     /// From when there was a connection.
     var firstByte: Duration? { answered == Self.never ? nil : answered.since(connected) }

@@ -5,6 +5,7 @@ import HTTPServer
 import Heimdallr
 import Reactor
 import SigV4
+import Tracing
 
 // What goes to the upstream: the request's head with the token in its place, and its body.
 extension Forwarder: UpstreamExchangeDelegate {
@@ -43,7 +44,9 @@ extension Forwarder: UpstreamExchangeDelegate {
             output.append(" HTTP/1.1\r\nHost: ")
             output.append(hostField(upstream, destination))
             output.append("\r\n")
-            writeFields(head, bytes, upstream.rules.injection.fields(entries), to: &output)
+            let dropped = upstream.rules.injection.fields(entries)
+            writeFields(head, bytes, dropped, to: &output)
+            if let mark = current.mark { writeMark(mark, dropped, to: &output) }
         }
         writeCredentials(entries, upstream, to: &output)
         var isSigned = true
@@ -122,7 +125,9 @@ extension Forwarder: UpstreamExchangeDelegate {
     ) {
         let expectsContinue = current.exchange.request.expectsContinue
         let dropsAuthorization = current.upstream?.exchangesCallers ?? false
+        let mark = current.mark
         for field in head.fields {
+            if let mark, Self.replaces(field, mark) { continue }
             if field.isHopByHop || field.known == .host { continue }
             if dropped.contains(bytes[field.name]) { continue }
             if dropsAuthorization, field.known == .authorization { continue }

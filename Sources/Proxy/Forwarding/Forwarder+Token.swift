@@ -22,6 +22,7 @@ extension Forwarder {
         if refused == nil, client.currentToken() != nil { patience = min(patience, Self.suspectWait) }
         let limit = ContinuousClock.now + patience
         let resource = upstream.resource
+        let waited = traceWait(at: upstream)
         Task {
             let result: Result<AccessToken, HeimdallrError>
             do throws(HeimdallrError) {
@@ -29,6 +30,7 @@ extension Forwarder {
             } catch {
                 result = .failure(error)
             }
+            waited?()
             me.loop.execute { me.value.tokenArrived(result, number) }
         }
     }

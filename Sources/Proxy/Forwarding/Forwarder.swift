@@ -5,6 +5,7 @@ import HTTPServer
 import Heimdallr
 import Reactor
 import Reports
+import Tracing
 
 /// Answers the requests of one client's connection by asking upstreams: does what `Gate` and `Exchange` decide, and has
 /// no rules of its own. One for each connection, used for all of its requests. Loop's thread only.
@@ -27,6 +28,8 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         /// The upstream waits until the client has taken what it was sent.
         var isPaused = false
         var dialAttempt: DialAttempt?
+        /// Its span; `nil`: it is not recorded.
+        var mark: TraceMark?
         var tunnel: Tunnel?
 
         init(_ caller: Caller, started: LoopTime) {
@@ -92,6 +95,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         var next = Current(caller, started: connection.now)
         next.exchange.request = connection.withHead { head, _ in Exchange.Request(head) }
         swap(&current, &next)
+        if let sampler = shard.sampler { takeMark(sampler) }
         rules.requestStarted()
     }
 
@@ -185,7 +189,10 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         current.ledger.isSent = true
         keepTime()
         do throws(TransportError) {
-            try upstream.begin(request, for: self) { current.outbound = $0 }
+            try upstream.begin(request, for: self) {
+                current.outbound = $0
+                if current.mark != nil { current.ledger.isHTTP2 = $0.isHTTP2 }
+            }
         } catch {
             current.outbound = nil
             report(error)

@@ -21,6 +21,8 @@ struct Ledger {
     var gaveCredential = false
     /// The upstream was asked more than once.
     var wasReplayed = false
+    /// The last try went over HTTP/2.
+    var isHTTP2 = false
     /// It was handed on to its destination.
     var isSent = false
     /// Bytes of the answer, its head included.

@@ -5,6 +5,7 @@ import Reactor
 /// A request in HTTP/1.1 on a carrier: the thin shell around `HTTP1Exchange`. Used again and again: see `ExchangeRack`.
 /// Loop's thread only.
 final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
+    var isHTTP2: Bool { false }
     /// Of an answer, so much is read in one turn: a peer may send as fast as we read.
     private static let share = 256 * 1024
     /// In one piece: what is read at once is written at once, and each time costs acknowledgements and wake-ups.

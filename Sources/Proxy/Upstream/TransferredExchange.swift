@@ -5,6 +5,7 @@ import WireText
 
 /// A request that libcurl's own engine carries, over HTTP/2. Loop's thread only.
 final class TransferredExchange: UpstreamExchange {
+    var isHTTP2: Bool { true }
     private static let maxTrailerBytes = 16 * 1024
 
     private let transfer: Transfer

@@ -4,6 +4,7 @@ import Reactor
 
 /// One request under way to an upstream, whatever carries it. Loop's thread only.
 protocol UpstreamExchange: AnyObject {
+    var isHTTP2: Bool { get }
     /// Ends it; the delegate is told nothing more.
     func cancel()
     /// After `BodyTaking.partly`.

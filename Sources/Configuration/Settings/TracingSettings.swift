@@ -1,0 +1,131 @@
+import HTTPMessage
+
+/// Where spans go, and of how many requests there are some.
+public struct TracingSettings: Sendable, Equatable {
+    /// A field of each request to the collector.
+    public struct Header: Sendable, Equatable {
+        public var name: String
+        public var value: SecretSource
+
+        public init(name: String, value: SecretSource) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    /// The whole URL that they are sent to.
+    public var endpoint: String
+    /// Of the traces that begin here; from 0, none, to 1, all.
+    public var sample = 0.01
+    public var headers: [Header] = []
+    /// What the collector calls us.
+    public var serviceName = "heimdallr-proxy"
+    public var tls = TLSSettings()
+    /// Headers may go over http://.
+    public var allowPlaintext = false
+
+    public init(endpoint: String) { self.endpoint = endpoint }
+}
+
+extension Section {
+    func tracingSettings() -> TracingSettings? {
+        defer { finish() }
+        let endpoint = value("otlp", Grammar.collector)
+        var settings = TracingSettings(endpoint: endpoint ?? "")
+        read("sample", into: &settings.sample, Grammar.share)
+        read("service_name", into: &settings.serviceName, Grammar.printable)
+        settings.headers = collectorHeaders()
+        if let tls = section("tls") {
+            settings.tls = tls.tlsSettings(serverName: false)
+            if endpoint?.hasPrefix("http:") == true { warn("tls", "this has no effect on an http:// URL") }
+        }
+        read("allow_plaintext", into: &settings.allowPlaintext, Grammar.boolean)
+        if !has("otlp") {
+            diagnostics.error(position, "\(path): write `otlp`, the URL of a collector such as http://127.0.0.1:4318")
+        }
+        if endpoint?.hasPrefix("http:") == true, !settings.headers.isEmpty, !settings.allowPlaintext {
+            error(
+                "otlp",
+                "an http:// URL would show `headers` to the network: write https://, or "
+                    + "\(spelling(of: "allow_plaintext", as: "true")) if that is meant")
+        }
+        return endpoint == nil ? nil : settings
+    }
+
+    /// Names and their secrets.
+    private func collectorHeaders() -> [TracingSettings.Header] {
+        guard let node = node("headers") else { return [] }
+        guard case .mapping(let entries) = node.content else {
+            error("headers", "write a mapping of names to secrets, not \(node.kind)")
+            return []
+        }
+        let inner = Section(
+            entries, path: name(of: "headers"), pattern: "tracing.headers", at: node.position, diagnostics)
+        var headers: [TracingSettings.Header] = []
+        for entry in entries {
+            do throws(Misfit) {
+                let name = try Grammar.collectorHeader(entry.key)
+                guard !headers.contains(where: { $0.name.lowercased() == name.lowercased() }) else {
+                    throw Misfit("this name stands here twice")
+                }
+                guard let value = inner.secret(entry.key) else { continue }
+                inner.check(value, entry.key, InjectedValue.fieldValue)
+                headers.append(TracingSettings.Header(name: name, value: value))
+            } catch {
+                let shown = error.quotes ? ", not \"\(Self.shown(entry.key))\"" : ""
+                diagnostics.error(entry.keyPosition, "\(inner.path): \(error.message)\(shown)")
+            }
+        }
+        return headers
+    }
+}
+
+extension Grammar {
+    /// The part of OTLP/HTTP's URLs that says that spans are sent.
+    private static let tracesPath = "/v1/traces"
+
+    /// Where a collector takes spans. Its base URL gets the path behind it that OTLP/HTTP has for spans.
+    static func collector(_ text: String) throws(Misfit) -> String {
+        let parts = try URLParts(text, example: "http://127.0.0.1:4318")
+        guard parts.scheme == "https" || parts.scheme == "http" else {
+            throw Misfit("write an http:// or https:// URL: spans go by OTLP/HTTP, not by gRPC")
+        }
+        guard parts.userinfo == nil else {
+            throw Misfit(
+                "write the URL without a user name; what the collector wants to see goes into `headers`", quotes: false)
+        }
+        guard parts.query == nil else {
+            throw Misfit(
+                "write the URL without a query (from ? on); what the collector wants to see goes into `headers`",
+                quotes: false)
+        }
+        guard parts.fragment == nil else { throw Misfit("write the URL without a fragment (from # on)") }
+        try checkEscapes(parts.path)
+        var path = parts.path
+        while path.hasSuffix("/") { path.removeLast() }
+        let whole = path.hasSuffix(tracesPath) ? String(path) : path + tracesPath
+        return "\(parts.scheme)://\(parts.authority)\(whole)"
+    }
+
+    /// A part of a whole.
+    static func share(_ text: String) throws(Misfit) -> Double {
+        let isPlain = text.utf8.count <= 24 && text.utf8.allSatisfy { (0x30...0x39).contains($0) || $0 == 0x2E }
+        guard isPlain, let share = Double(text), (0...1).contains(share) else {
+            throw Misfit("write a number from 0 to 1, such as 0.01 for one in a hundred")
+        }
+        return share
+    }
+
+    private static let ownHeaders: Set<String> = [
+        "connection", "content-encoding", "content-length", "content-type", "expect", "host", "keep-alive",
+        "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "user-agent",
+    ]
+
+    static func collectorHeader(_ text: String) throws(Misfit) -> String {
+        let name = try headerName(text)
+        guard !ownHeaders.contains(name.lowercased()) else {
+            throw Misfit("\"\(name)\" is set by the proxy itself: leave it out", quotes: false)
+        }
+        return name
+    }
+}

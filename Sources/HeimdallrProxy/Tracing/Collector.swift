@@ -1,0 +1,83 @@
+import Configuration
+import CurlTransport
+import Heimdallr
+import HeimdallrCurl
+import Proxy
+import Reactor
+import Tracing
+
+/// Where spans go: one request after the other, by OTLP/HTTP. Never follows a redirect.
+struct Collector: Sendable {
+    struct Answer: Sendable {
+        var outcome: ExportPatience.Outcome
+        /// So many of the batch it did not take.
+        var rejected = 0
+        /// For the log: what is wrong, printable and without secrets.
+        var reason = ""
+    }
+
+    let endpoint: String
+    private let headers: [(name: String, secret: LiveSecret)]
+    private let client: any HeimdallrHTTPClient
+
+    /// For one batch, from connect to the last byte of the answer.
+    static let timeout = Duration.seconds(10)
+    private static let connectTimeout = Duration.seconds(5)
+    /// An answer holds a number and a sentence.
+    private static let longestAnswer = 64 * 1024
+
+    init(_ settings: TracingSettings, trustAnchors: String?, secrets: SecretShelf, tls: TLSShelf, on loop: EventLoop) {
+        endpoint = settings.endpoint
+        headers = settings.headers.map { ($0.name, secrets.secret($0.value)) }
+        var options = PoolOptions()
+        options.connectTimeout = Self.connectTimeout
+        options.maxConnections = 1
+        options.trustAnchors = PoolOptions.TrustAnchors(own: settings.tls.caFile, extra: trustAnchors)
+        options.certificateFile = settings.tls.certFile
+        options.keyFile = settings.tls.keyFile
+        options.material = tls.material(settings.tls, extra: trustAnchors)
+        client = CurlHTTPClient(BufferedClient(options: options, loop: loop))
+    }
+
+    func send(_ body: [UInt8]) async -> Answer {
+        var fields = [
+            HeimdallrHTTPField(name: "Content-Type", value: "application/x-protobuf"),
+            HeimdallrHTTPField(name: "User-Agent", value: "heimdallr-proxy"),
+        ]
+        var shown: [Secret] = []
+        do {
+            for (name, secret) in headers {
+                let value = try await secret.secret()
+                shown.append(value)
+                fields.append(HeimdallrHTTPField(name: name, secret: value))
+            }
+        } catch {
+            let reason = (error as? SecretProviderError)?.description ?? "a secret of `headers` can't be had"
+            return Answer(outcome: .unreachable, reason: reason)
+        }
+        let request = HeimdallrHTTPRequest(
+            method: "POST", url: endpoint, headers: fields, body: body, timeout: Self.timeout,
+            maxBodyBytes: Self.longestAnswer)
+        do {
+            return Self.read(try await client.send(request), hiding: shown)
+        } catch {
+            let failure = error as? HeimdallrHTTPClientError ?? .other
+            return Answer(
+                outcome: failure == .bodyTooLarge ? .unusable : .unreachable, reason: failure.description)
+        }
+    }
+
+    private static func read(_ response: HeimdallrHTTPResponse, hiding secrets: [Secret]) -> Answer {
+        let wait = RetryAfter.duration(in: response, wallClock: Int64(WallTime.now.seconds))
+        var answer = Answer(outcome: .answered(status: response.status, retryAfter: wait))
+        guard (200..<300).contains(response.status) else {
+            answer.reason = "it answered \(response.status)"
+            return answer
+        }
+        // It has taken them, whatever else it says.
+        guard let told = TracesAnswer(response.body) else { return answer }
+        answer.rejected = Int(clamping: max(0, told.rejected))
+        answer.reason = ServerText.sanitize(told.message, hiding: secrets)
+        return answer
+    }
+}

@@ -1,0 +1,73 @@
+/// Writes messages as Protocol Buffers have them on the wire (protobuf.dev/programming-guides/encoding). What is zero or
+/// empty is left out, as in proto3; numbers that must be there are written by `fixed`.
+struct ProtobufWriter {
+    private(set) var bytes: [UInt8] = []
+
+    private enum WireType: UInt64 { case varint = 0, fixed64 = 1, length = 2, fixed32 = 5 }
+
+    private mutating func tag(_ field: Int, _ type: WireType) { varint(UInt64(field) << 3 | type.rawValue) }
+
+    private mutating func varint(_ number: UInt64) {
+        var rest = number
+        while rest >= 0x80 {
+            bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
+            rest >>= 7
+        }
+        bytes.append(UInt8(truncatingIfNeeded: rest))
+    }
+
+    private mutating func little(_ number: UInt64, count: Int) {
+        for index in 0..<count { bytes.append(UInt8(truncatingIfNeeded: number >> UInt64(8 * index))) }
+    }
+
+    private mutating func big(_ number: UInt64) {
+        for shift in stride(from: 56, through: 0, by: -8) {
+            bytes.append(UInt8(truncatingIfNeeded: number >> UInt64(shift)))
+        }
+    }
+
+    /// `bool`, `enum`, and `int64`, whose negative numbers take ten bytes.
+    mutating func number(_ field: Int, _ number: UInt64, keepsZero: Bool = false) {
+        guard keepsZero || number != 0 else { return }
+        tag(field, .varint)
+        varint(number)
+    }
+
+    mutating func fixed64(_ field: Int, _ number: UInt64) {
+        tag(field, .fixed64)
+        little(number, count: 8)
+    }
+
+    mutating func fixed32(_ field: Int, _ number: UInt32) {
+        tag(field, .fixed32)
+        little(UInt64(number), count: 4)
+    }
+
+    mutating func double(_ field: Int, _ number: Double) { fixed64(field, number.bitPattern) }
+
+    mutating func text(_ field: Int, _ text: String, keepsEmpty: Bool = false) {
+        guard keepsEmpty || !text.isEmpty else { return }
+        tag(field, .length)
+        varint(UInt64(text.utf8.count))
+        bytes.append(contentsOf: text.utf8)
+    }
+
+    mutating func message(_ field: Int, _ message: ProtobufWriter) {
+        tag(field, .length)
+        varint(UInt64(message.bytes.count))
+        bytes.append(contentsOf: message.bytes)
+    }
+
+    mutating func message(_ field: Int, _ write: (inout ProtobufWriter) -> Void) {
+        var inner = ProtobufWriter()
+        write(&inner)
+        message(field, inner)
+    }
+
+    /// `bytes`, first the highest.
+    mutating func identifier(_ field: Int, _ numbers: UInt64...) {
+        tag(field, .length)
+        varint(UInt64(8 * numbers.count))
+        for number in numbers { big(number) }
+    }
+}

@@ -1,0 +1,33 @@
+/// Names a whole trace: 16 bytes, never all zero (W3C Trace Context, section 3.2.2.3).
+public struct TraceID: Sendable, Hashable {
+    public let high: UInt64
+    public let low: UInt64
+
+    /// `nil` for the one that is no trace's.
+    public init?(high: UInt64, low: UInt64) {
+        guard high | low != 0 else { return nil }
+        self.high = high
+        self.low = low
+    }
+
+    /// A new one.
+    public init(using generator: inout some RandomNumberGenerator) {
+        high = generator.next()
+        // No two halves of nothing.
+        low = max(1, generator.next())
+    }
+}
+
+/// Names one span of a trace: 8 bytes, never all zero (W3C Trace Context, section 3.2.2.4).
+public struct SpanID: Sendable, Hashable {
+    public let number: UInt64
+
+    /// `nil` for the one that is no span's.
+    public init?(_ number: UInt64) {
+        guard number != 0 else { return nil }
+        self.number = number
+    }
+
+    /// A new one.
+    public init(using generator: inout some RandomNumberGenerator) { number = max(1, generator.next()) }
+}

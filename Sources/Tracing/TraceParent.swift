@@ -1,0 +1,83 @@
+import WireText
+
+/// What a `traceparent` field says: which trace, whose span sent it, and whether that trace is recorded (W3C Trace
+/// Context, section 3.2).
+public struct TraceParent: Sendable, Equatable {
+    public var trace: TraceID
+    public var span: SpanID
+    public var flags: TraceFlags
+
+    /// So many bytes as version 00 has.
+    public static let length = 55
+
+    public init(trace: TraceID, span: SpanID, flags: TraceFlags) {
+        self.trace = trace
+        self.span = span
+        self.flags = flags
+    }
+
+    /// `version "-" trace-id "-" parent-id "-" flags`, in small hexadecimal digits. Of a later version its beginning is
+    /// read, and what follows behind another `-` is not (section 3.2.4).
+    /// - Returns: `nil` for what is not to be used.
+    public init?(_ value: Span<UInt8>) {
+        guard value.count >= Self.length, value[2] == Self.dash, value[35] == Self.dash, value[52] == Self.dash,
+            let version = Self.number(value, 0, 2), version != 0xFF,
+            let high = Self.number(value, 3, 16), let low = Self.number(value, 19, 16),
+            let span = Self.number(value, 36, 16), let flags = Self.number(value, 53, 2),
+            let trace = TraceID(high: high, low: low), let span = SpanID(span)
+        else { return nil }
+        if value.count > Self.length {
+            guard version > 0, value[Self.length] == Self.dash else { return nil }
+        }
+        self.init(trace: trace, span: span, flags: TraceFlags(rawValue: UInt8(flags)))
+    }
+
+    private static let dash = UInt8(ascii: "-")
+
+    private static func number(_ value: Span<UInt8>, _ start: Int, _ count: Int) -> UInt64? {
+        var number: UInt64 = 0
+        for index in start..<start + count {
+            let digit: UInt8
+            switch value[index] {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = value[index] - UInt8(ascii: "0")
+            // Capitals are not allowed (section 3.2.1).
+            case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = value[index] - UInt8(ascii: "a") + 10
+            default: return nil
+            }
+            number = number << 4 | UInt64(digit)
+        }
+        return number
+    }
+
+    /// As it stands in a field: always of version 00, the one that is known here.
+    public var text: InlineArray<55, UInt8> {
+        var text: InlineArray<55, UInt8> = .init(repeating: Self.dash)
+        Self.write(0, 2, at: 0, &text)
+        Self.write(trace.high, 16, at: 3, &text)
+        Self.write(trace.low, 16, at: 19, &text)
+        Self.write(span.number, 16, at: 36, &text)
+        Self.write(UInt64(flags.rawValue), 2, at: 53, &text)
+        return text
+    }
+
+    private static func write(_ number: UInt64, _ count: Int, at start: Int, _ text: inout InlineArray<55, UInt8>) {
+        for index in 0..<count {
+            text[start + index] = ASCII.hexDigit(UInt8(number >> UInt64(4 * (count - 1 - index)) & 15))
+        }
+    }
+}
+
+/// W3C Trace Context, section 3.2.2.5, and level 2 of it.
+public struct TraceFlags: OptionSet, Sendable {
+    public var rawValue: UInt8
+
+    public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    /// Whoever sent it may have recorded the trace.
+    public static let sampled = TraceFlags(rawValue: 1)
+    /// The trace's ID is random. It stays for as long as the ID does.
+    public static let random = TraceFlags(rawValue: 2)
+
+    /// What may be passed on: other bits must be zero.
+    public static let known: TraceFlags = [.sampled, .random]
+}

@@ -1,0 +1,67 @@
+/// What a collector is sent: `ExportTraceServiceRequest` of opentelemetry/proto/collector/trace/v1, in its binary form.
+/// The numbers are those of its fields.
+public enum TracesRequest {
+    /// - Parameters:
+    ///   - resource: who says so.
+    ///   - scope: by which program, and which version of it.
+    public static func bytes(
+        _ spans: [TraceSpan], of resource: [TraceSpan.Attribute], scope: (name: String, version: String)
+    ) -> [UInt8] {
+        var scopeSpans = ProtobufWriter()
+        scopeSpans.message(1) { writer in
+            writer.text(1, scope.name)
+            writer.text(2, scope.version)
+        }
+        for span in spans { scopeSpans.message(2, Self.message(span)) }
+        var request = ProtobufWriter()
+        request.message(1) { resourceSpans in
+            resourceSpans.message(1) { writer in
+                for attribute in resource { writer.message(1, message(attribute)) }
+            }
+            resourceSpans.message(2, scopeSpans)
+        }
+        return request.bytes
+    }
+
+    private static func message(_ span: TraceSpan) -> ProtobufWriter {
+        var writer = ProtobufWriter()
+        writer.identifier(1, span.mark.trace.high, span.mark.trace.low)
+        writer.identifier(2, span.mark.span.number)
+        if let parent = span.mark.parent { writer.identifier(4, parent.number) }
+        writer.text(5, span.name)
+        writer.number(6, span.kind.rawValue)
+        writer.fixed64(7, span.start)
+        writer.fixed64(8, span.end)
+        for attribute in span.attributes { writer.message(9, message(attribute)) }
+        for event in span.events {
+            writer.message(11) { writer in
+                writer.fixed64(1, event.time)
+                writer.text(2, event.name)
+                for attribute in event.attributes { writer.message(3, message(attribute)) }
+            }
+        }
+        if span.isError { writer.message(15) { $0.number(3, statusError) } }
+        // Bit 8: bit 9 says whether the parent is somebody else's.
+        let isRemote: UInt32 = span.mark.isParentRemote ? 0x200 : 0
+        writer.fixed32(16, UInt32(span.mark.flags.rawValue) | 0x100 | isRemote)
+        return writer
+    }
+
+    /// `STATUS_CODE_ERROR`
+    private static let statusError: UInt64 = 2
+
+    private static func message(_ attribute: TraceSpan.Attribute) -> ProtobufWriter {
+        var writer = ProtobufWriter()
+        writer.text(1, attribute.name)
+        writer.message(2) { writer in
+            // One of several: what is chosen is written, zero and empty too.
+            switch attribute.value {
+            case .text(let text): writer.text(1, text, keepsEmpty: true)
+            case .flag(let flag): writer.number(2, flag ? 1 : 0, keepsZero: true)
+            case .number(let number): writer.number(3, UInt64(bitPattern: number), keepsZero: true)
+            case .seconds(let seconds): writer.double(4, seconds)
+            }
+        }
+        return writer
+    }
+}

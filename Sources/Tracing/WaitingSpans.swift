@@ -1,0 +1,45 @@
+/// What waits to be sent, first come first. Bounded in number and in bytes: what comes when it is full is not taken.
+public struct WaitingSpans<Element: Sendable>: Sendable {
+    public let mostElements: Int
+    public let mostBytes: Int
+
+    private var elements: [(element: Element, bytes: Int)] = []
+    private var first = 0
+    public private(set) var bytes = 0
+
+    public init(mostElements: Int, mostBytes: Int) {
+        self.mostElements = mostElements
+        self.mostBytes = mostBytes
+    }
+
+    public var count: Int { elements.count - first }
+    public var isEmpty: Bool { count == 0 }
+
+    /// - Parameter size: what it takes of memory.
+    /// - Returns: whether it was taken.
+    public mutating func add(_ element: Element, size: Int) -> Bool {
+        guard count < mostElements, bytes + size <= mostBytes else { return false }
+        elements.append((element, size))
+        bytes += size
+        return true
+    }
+
+    /// Takes some off, the oldest ones.
+    public mutating func take(atMost most: Int) -> [Element] {
+        let end = min(elements.count, first + most)
+        let taken = elements[first..<end]
+        for (_, size) in taken { bytes -= size }
+        first = end
+        defer {
+            // What was taken does not stay in memory.
+            if first == elements.count {
+                elements = []
+                first = 0
+            } else if first >= elements.count / 2 {
+                elements.removeFirst(first)
+                first = 0
+            }
+        }
+        return taken.map(\.element)
+    }
+}
