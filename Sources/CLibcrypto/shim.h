@@ -11,6 +11,7 @@
 #include <openssl/rand.h>
 #include <openssl/rsa.h>
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
 
 /// Swift does not read this macro, which is put together of others.
 static const unsigned long hpx_name_format_rfc2253 = XN_FLAG_RFC2253;

@@ -5,6 +5,7 @@
 #include <curl/curl.h>
 #include <malloc.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -207,6 +208,75 @@ static inline long long heimdallr_easy_certificate_end(CURL *h) {
         if (first == 0 || end < first) first = end;
     }
     return first;
+}
+
+// What a server shows of itself while a TLS handshake is made, whatever comes of it.
+struct heimdallr_tls_witness {
+    // PEM, its own certificate first; NULL: none was seen. To be given to free(3).
+    char *chain;
+    size_t size;
+    // What X509_STORE_CTX_get_error(3) says; 0: all is well.
+    int fault;
+    // It asked for a certificate of ours.
+    int asks;
+    // `TLSv1.3` (SSL_get_version(3)); NULL: it has said nothing. Not to be freed.
+    const char *version;
+};
+
+enum { heimdallr_witness_most = 8 };
+
+// Verifies as OpenSSL would without it, and notes what it was given (SSL_CTX_set_cert_verify_callback(3)).
+static inline int heimdallr_witness_verify(X509_STORE_CTX *context, void *data) {
+    struct heimdallr_tls_witness *witness = (struct heimdallr_tls_witness *)data;
+    STACK_OF(X509) *sent = X509_STORE_CTX_get0_untrusted(context);
+    X509 *own = X509_STORE_CTX_get0_cert(context);
+    BIO *memory = !witness->chain && own ? BIO_new(BIO_s_mem()) : NULL;
+    int good;
+    if (memory) {
+        char *bytes = NULL;
+        long size;
+        int count = sent ? sk_X509_num(sent) : 0;
+        PEM_write_bio_X509(memory, own);
+        for (int index = 0, written = 1; index < count && written < heimdallr_witness_most; index++) {
+            X509 *one = sk_X509_value(sent, index);
+            if (X509_cmp(one, own) == 0) continue;
+            PEM_write_bio_X509(memory, one);
+            written++;
+        }
+        size = BIO_get_mem_data(memory, &bytes);
+        if (size > 0 && (witness->chain = (char *)malloc((size_t)size))) {
+            memcpy(witness->chain, bytes, (size_t)size);
+            witness->size = (size_t)size;
+        }
+        BIO_free(memory);
+        ERR_clear_error();
+    }
+    good = X509_verify_cert(context);
+    witness->fault = X509_STORE_CTX_get_error(context);
+    return good;
+}
+
+// CertificateRequest (RFC 8446, section 4.3.2; RFC 5246, section 7.4.4).
+static inline void heimdallr_witness_message(int sent, int version, int type, const void *bytes, size_t size, SSL *ssl,
+                                             void *context) {
+    (void)version;
+    if (!sent && type == SSL3_RT_HANDSHAKE) ((struct heimdallr_tls_witness *)context)->version = SSL_get_version(ssl);
+    if (!sent && type == SSL3_RT_HANDSHAKE && size > 0 && *(const unsigned char *)bytes == SSL3_MT_CERTIFICATE_REQUEST) {
+        ((struct heimdallr_tls_witness *)context)->asks = 1;
+    }
+}
+
+static inline CURLcode heimdallr_witness_context(CURL *h, void *context, void *data) {
+    SSL_CTX_set_cert_verify_callback((SSL_CTX *)context, heimdallr_witness_verify, data);
+    SSL_CTX_set_msg_callback((SSL_CTX *)context, heimdallr_witness_message);
+    SSL_CTX_ctrl((SSL_CTX *)context, SSL_CTRL_SET_MSG_CALLBACK_ARG, 0, data);
+    return heimdallr_strict_end(h, context, data);
+}
+
+// `witness` outlives the handle.
+static inline CURLcode heimdallr_easy_set_witness(CURL *h, struct heimdallr_tls_witness *witness) {
+    CURLcode code = curl_easy_setopt(h, CURLOPT_SSL_CTX_DATA, witness);
+    return code == CURLE_OK ? curl_easy_setopt(h, CURLOPT_SSL_CTX_FUNCTION, heimdallr_witness_context) : code;
 }
 
 static inline CURLcode heimdallr_easy_get_long(CURL *h, CURLINFO i, long *v) { return curl_easy_getinfo(h, i, v); }

@@ -63,6 +63,18 @@ import Glibc
 
     deinit { unsafe X509_free(certificate) }
 
+    /// The names that it is for, as OpenSSL writes them: `DNS:a.example, IP Address:127.0.0.1`; at most 256 characters, and
+    /// not all of them need be printable. X509V3_EXT_print(3).
+    public var names: String {
+        let index = unsafe X509_get_ext_by_NID(certificate, NID_subject_alt_name, -1)
+        guard index >= 0, let found = unsafe X509_get_ext(certificate, index), let output = unsafe BIO_new(BIO_s_mem())
+        else { return "" }
+        defer { unsafe BIO_free(output) }
+        let code = unsafe X509V3_EXT_print(output, found, 0, 0)
+        Libcrypto.forgetErrors()
+        return code == 1 ? unsafe Self.text(in: output) : ""
+    }
+
     /// SHA-256 of its DER, for `x5t#S256` (RFC 7515 section 4.1.8) and `cnf` (RFC 8705 section 3.1). X509_digest(3).
     public func digest() throws(CryptographyError) -> [UInt8] {
         var code: Int32 = 0
@@ -88,7 +100,11 @@ import Glibc
         guard let name = unsafe name, let output = unsafe BIO_new(BIO_s_mem()) else { return "" }
         defer { unsafe BIO_free(output) }
         guard unsafe X509_NAME_print_ex(output, name, 0, hpx_name_format_rfc2253) >= 0 else { return "" }
-        return unsafe String(
+        return unsafe text(in: output)
+    }
+
+    private static func text(in output: OpaquePointer) -> String {
+        unsafe String(
             decoding: [UInt8](unsafeUninitializedCapacity: 256) { buffer, initialized in
                 initialized = max(0, Int(unsafe BIO_read(output, buffer.baseAddress, Int32(buffer.count))))
             }, as: UTF8.self)

@@ -30,6 +30,9 @@ public enum FileSystem {
     /// Whether there is one, of any kind; a link that leads nowhere is none.
     public static func exists(_ path: String) -> Bool { FileStatus(of: path) != nil }
 
+    /// Whether files can be made and removed in a folder: access(2).
+    public static func isWritable(_ folder: String) -> Bool { allows(W_OK | X_OK, folder) }
+
     /// access(2).
     public static func isReadable(_ path: String) -> Bool { allows(R_OK, path) }
 

@@ -34,6 +34,20 @@ public struct PrivateCA: Sendable {
         try await issue("server", usage: "serverAuth", names: names, days: days)
     }
 
+    /// A server's certificate that nobody but itself stands behind.
+    public func selfSigned(_ names: [String] = ["DNS:localhost", "IP:127.0.0.1"]) async throws -> Certificate {
+        let file = "self-\(UInt32.random(in: .min ... .max))"
+        let certificate = Certificate(
+            certificateFile: directory.path(of: "\(file).pem"), keyFile: directory.path(of: "\(file).key"),
+            authority: self)
+        try await ChildProcess.output(of: [
+            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days",
+            "90", "-subj", "/CN=server", "-addext", "subjectAltName=\(names.joined(separator: ","))", "-keyout",
+            certificate.keyFile, "-out", certificate.certificateFile,
+        ])
+        return certificate
+    }
+
     /// A certificate for a client.
     public func client(_ name: String = "client") async throws -> Certificate {
         try await issue(name, usage: "clientAuth", names: ["DNS:\(name)"], days: 90)

@@ -169,6 +169,12 @@ extension Heimdallr {
         return response
     }
 
+    /// Fetches what the issuer says about itself, where there is one.
+    /// - Throws: `DiscoveryFault`
+    package func findMetadata() async throws(DiscoveryFault) {
+        _ = try await exchange.directory.metadata()
+    }
+
     /// The addresses that this client needs to get its first token, by the names that the configuration has for them.
     /// - Throws: `LoginError`, for the first that is not to be had.
     package func findEndpoints() async throws(LoginError) -> [(name: String, url: String)] {

@@ -28,16 +28,17 @@ struct ClientAssembly {
     ///   - loop: where its token requests run.
     ///   - store: where its tokens are kept; one for all clients.
     ///   - last: told where each request goes, and why it failed.
+    ///   - tap: sees what is answered.
     ///   - onTokenRequest: told of each token request.
     func make(
-        on loop: EventLoop, store: any OAuthAccessTokenStore, last: TokenRequestNotes,
+        on loop: EventLoop, store: any OAuthAccessTokenStore, last: TokenRequestNotes, tap: Tap? = nil,
         onTokenRequest: @escaping @Sendable (TokenRequestReport) -> Void
     ) throws(HeimdallrConfigurationError) -> Heimdallr {
-        try Heimdallr(
+        let curl = CurlHTTPClient(BufferedClient(options: poolOptions, loop: loop)) { last.failed($0) }
+        let client: any HeimdallrHTTPClient = tap.map { TappedHTTPClient(client: curl, tap: $0) } ?? curl
+        return try Heimdallr(
             name: settings.name, configuration: heimdallrConfiguration, credentials: credentials, grant: grant,
-            httpClient: NotingHTTPClient(
-                client: CurlHTTPClient(BufferedClient(options: poolOptions, loop: loop)) { last.failed($0) }, last: last
-            ),
+            httpClient: NotingHTTPClient(client: client, last: last),
             store: store,
             onTokenRequest: onTokenRequest)
     }
@@ -174,7 +175,8 @@ struct ClientAssembly {
             ?? SecretClosureProvider { throw SecretProviderError("no secret is configured") }
     }
 
-    private var poolOptions: PoolOptions {
+    /// How its servers are reached.
+    var poolOptions: PoolOptions {
         var options = PoolOptions()
         options.connectTimeout = settings.timeout
         options.maxConnections = 4

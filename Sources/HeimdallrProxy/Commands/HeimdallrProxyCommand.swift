@@ -25,7 +25,8 @@ struct HeimdallrProxyCommand: ParsableCommand {
             """,
         version: "heimdallr-proxy \(Version.number)",
         subcommands: [
-            ServeCommand.self, CheckCommand.self, StatusCommand.self, HealthCommand.self, ReloadCommand.self,
+            ServeCommand.self, CheckCommand.self, DoctorCommand.self, StatusCommand.self, HealthCommand.self,
+            ReloadCommand.self,
             LoginCommand.self,
             LogoutCommand.self, RefreshCommand.self, LogLevelCommand.self,
             TokenCommand.self, WhyCommand.self, ExecCommand.self, DemoCommand.self, KeygenCommand.self,
@@ -54,9 +55,9 @@ extension HeimdallrProxyCommand {
         "healthcheck": "health", "probe": "health", "ready": "health", "ping": "health", "renew": "refresh",
         "reread": "reload", "hup": "reload",
         "signin": "login", "auth": "login", "authorize": "login", "signout": "logout", "revoke": "logout",
-        "explain": "why", "route": "why", "env": "exec", "with": "exec", "genkey": "keygen", "key": "keygen",
-        "loglevel": "log-level", "level": "log-level", "verbose": "log-level", "debug": "log-level",
-        "schema": "config schema", "version": "--version", "try": "check --try",
+        "diagnose": "doctor", "diag": "doctor", "explain": "why", "route": "why", "env": "exec", "with": "exec",
+        "genkey": "keygen", "key": "keygen", "loglevel": "log-level", "level": "log-level", "verbose": "log-level",
+        "debug": "log-level", "schema": "config schema", "version": "--version", "try": "check --try",
     ]
 
     /// By its letters, by its beginning, or because it is called so elsewhere.

@@ -56,14 +56,7 @@ final class Upstream {
         idleTimeout = Timeout(settings.idleTimeout)
         self.client = client
         resource = "\(rules.index ?? 0) \(rules.name)"
-        var options = PoolOptions()
-        options.connectTimeout = settings.connectTimeout
-        options.maxConnections = settings.maxConnections
-        options.maxConnectionAge = settings.maxConnectionAge
-        options.nextProxy = PoolOptions.NextProxy(settings.proxy)
-        options.trustAnchors = .init(own: settings.tls.caFile, extra: trustAnchors)
-        options.certificateFile = settings.tls.certFile
-        options.keyFile = settings.tls.keyFile
+        var options = PoolOptions(upstream: settings, trustAnchors: trustAnchors)
         options.material = material
         options.addressPolicy.own = own
         options.counts = counts
@@ -235,6 +228,21 @@ final class Upstream {
             }
         }
         credentialGeneration = token.generation
+    }
+}
+
+extension PoolOptions {
+    /// For the way to an upstream.
+    /// - Parameter trustAnchors: those of the whole configuration, beside the system's.
+    public init(upstream settings: UpstreamSettings, trustAnchors: String?) {
+        self.init()
+        connectTimeout = settings.connectTimeout
+        maxConnections = settings.maxConnections
+        maxConnectionAge = settings.maxConnectionAge
+        nextProxy = NextProxy(settings.proxy)
+        self.trustAnchors = TrustAnchors(own: settings.tls.caFile, extra: trustAnchors)
+        certificateFile = settings.tls.certFile
+        keyFile = settings.tls.keyFile
     }
 }
 

@@ -1,0 +1,36 @@
+import WireText
+
+/// Compares the clock of this machine with a server's.
+enum ClockCheck {
+    /// In seconds: more is said, and much more is wrong, for tokens and signatures are judged by it.
+    static let notice: Int64 = 30
+    static let most: Int64 = 300
+
+    /// - Parameters:
+    ///   - date: the answer's Date field (RFC 9110, section 6.6.1).
+    ///   - age: its Age field: then a cache has answered.
+    ///   - now: when it came, in seconds since 1970-01-01T00:00:00Z.
+    static func finding(date: String?, age: String?, now: Int64) -> Finding {
+        guard let date else { return .skipped("clock", "the server's answer has no Date field") }
+        guard let theirs = HTTPDate.seconds(Array(date.utf8)) else {
+            return .skipped("clock", "the server's Date field can't be read: \(ForeignText.printable(date, most: 40))")
+        }
+        guard age == nil || age == "0" else { return .skipped("clock", "the answer came out of a cache") }
+        let ahead = now - theirs
+        let distance = abs(ahead)
+        guard distance > notice else {
+            return .good("clock", distance <= 1 ? "agrees with the server's" : "\(distance) s from the server's")
+        }
+        let text =
+            "this machine's clock is \(words(distance)) \(ahead > 0 ? "ahead of" : "behind") the server's (\(RFC3339.text(Int(clamping: theirs))))"
+        let advice =
+            "set this machine's clock, by NTP best (timedatectl shows it); if it is right, tell whoever runs the server"
+        return distance > most ? .failed("clock", text, advice) : .warning("clock", text, advice)
+    }
+
+    private static func words(_ seconds: Int64) -> String {
+        if seconds < 120 { return "\(seconds) s" }
+        if seconds < 7200 { return "\(seconds / 60) min" }
+        return seconds < 172_800 ? "\(seconds / 3600) h" : "\(seconds / 86_400) days"
+    }
+}

@@ -1,0 +1,166 @@
+import Configuration
+import FileSystem
+import Heimdallr
+import Logging
+import Synchronization
+
+/// What the configuration needs of this machine: its secrets, and the folder of the token store.
+struct FileCheck: Sendable {
+    let configuration: Configuration
+    let secrets: SecretShelf
+    /// Whose names were given; empty: everybody.
+    let clients: [ClientSettings]
+    let upstreams: [UpstreamSettings]
+    /// Also what is nobody's in particular.
+    let isWhole: Bool
+
+    /// How long one secret may take to be had.
+    private static let limit = Duration.seconds(10)
+
+    func diagnosis() async -> Diagnosis {
+        var findings: [Finding] = []
+        for (name, source) in sources { findings.append(contentsOf: await check(name, source)) }
+        if isWhole { findings += await store() }
+        if findings.isEmpty { findings = [.good("secrets", "there are none")] }
+        return Diagnosis(
+            kind: .configuration, name: "configuration", parts: [Diagnosis.Part(place: nil, findings: findings)])
+    }
+
+    // MARK: Secrets
+
+    /// Each once, by who wants it first.
+    private var sources: [(name: String, source: SecretSource)] {
+        var all: [(String, SecretSource)] = []
+        for client in clients {
+            all += (client.secrets + [client.clientKey, client.clientAssertion].compactMap(\.self)).map {
+                ("client \(client.name)", $0)
+            }
+        }
+        for upstream in upstreams {
+            all += upstream.injections.flatMap(\.secrets).map { ("upstream \(upstream.host)", $0) }
+        }
+        if isWhole {
+            for (name, source) in configuration.proxy.users.sorted(by: { $0.key < $1.key }) {
+                all.append(("user \(name)", source))
+            }
+            if let token = configuration.admin?.token { all.append(("admin.token", token)) }
+            if case .file(_, let key) = configuration.store { all.append(("store.key", key)) }
+        }
+        var seen: Set<SecretSource> = []
+        return all.filter { seen.insert($0.1).inserted }
+    }
+
+    private func check(_ name: String, _ source: SecretSource) async -> [Finding] {
+        if case .literal = source {
+            return [
+                .warning(
+                    "secret", "of \(name) stands in the configuration itself",
+                    "put it into a file of its own: {file: PATH}")
+            ]
+        }
+        let secret = secrets.secret(source)
+        let box = Outcome()
+        await waitBriefly(atMost: Self.limit) {
+            do { box.set(.success(try await secret.secret().count)) } catch {
+                box.set(.failure(error as? SecretProviderError ?? SecretProviderError("it can't be read")))
+            }
+        }
+        switch box.value {
+        case nil:
+            return [
+                .failed(
+                    "secret", "of \(name): \(source) gave nothing within \(Self.limit.components.seconds) s",
+                    "run the command by hand, as the proxy's user")
+            ]
+        case .failure(let error)?:
+            return [
+                .failed(
+                    "secret", "of \(name) can't be had: \(ForeignText.printable("\(error)"))",
+                    "put it where the configuration says it is, readable for the proxy's user")
+            ]
+        case .success(0)?:
+            return [.failed("secret", "of \(name): \(source) is empty", "put the secret there")]
+        case .success?: break
+        }
+        guard case .file(let path) = source, let status = FileStatus(of: path) else {
+            return [.good("secret", "of \(name): \(source) can be read")]
+        }
+        let mode = String(status.mode, radix: 8)
+        guard status.mode & 0o006 == 0, status.mode & 0o020 == 0 else {
+            let who = status.mode & 0o022 != 0 ? "written" : "read"
+            return [
+                .warning(
+                    "secret", "of \(name): \(path) can be \(who) by others (mode \(mode))",
+                    "chmod 600 \(path), owned by the proxy's user")
+            ]
+        }
+        return [.good("secret", "of \(name): \(path) can be read, mode \(mode)")]
+    }
+
+    private final class Outcome: Sendable {
+        private let state = Mutex<Result<Int, SecretProviderError>?>(nil)
+        var value: Result<Int, SecretProviderError>? { state.withLock { $0 } }
+        func set(_ value: Result<Int, SecretProviderError>) { state.withLock { $0 = value } }
+    }
+
+    // MARK: The store
+
+    private func store() async -> [Finding] {
+        if case .memory = configuration.store {
+            return [.good("store", "tokens are kept in memory, and are gone with the process")]
+        }
+        guard case .file(let directory, _) = configuration.store else { return await records("it can be reached") }
+        guard let status = FileStatus(of: directory) else {
+            return [parent(of: directory)]
+        }
+        guard status.kind == .folder else {
+            return [.failed("store", "\(directory) is no folder", "name a folder in store.directory")]
+        }
+        if status.mode & 0o077 != 0 {
+            return [
+                .failed(
+                    "store", "others may enter \(directory) (mode \(String(status.mode, radix: 8)))",
+                    "chmod 700 \(directory)")
+            ]
+        }
+        guard FileSystem.isWritable(directory) else {
+            return [
+                .failed(
+                    "store", "this user (\(ProcessIdentity.user)) can't write to \(directory)",
+                    "run doctor as the proxy's user, or give it the folder: chown")
+            ]
+        }
+        return await records("\(directory) can be written")
+    }
+
+    private func parent(of directory: String) -> Finding {
+        let folder = directory.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
+        let parent = folder.isEmpty ? "/" : folder
+        guard FileSystem.isWritable(parent) else {
+            return .failed(
+                "store", "\(directory) is not there, and can't be made in \(parent) by this user",
+                "make it: install -d -m 700 -o USER \(directory)")
+        }
+        return .good("store", "\(directory) is not there yet; it is made at the start")
+    }
+
+    /// Whether what is kept can be read with this key.
+    private func records(_ good: String) async -> [Finding] {
+        do {
+            let assembly = StoreAssembly(
+                settings: configuration.store, secrets: secrets,
+                logger: Logger(label: "doctor") { _ in SwiftLogNoOpLogHandler() })
+            let store = try await assembly.make()
+            var count = 0
+            for client in configuration.clients where try await store.load(client: client.name) != nil { count += 1 }
+            return [.good("store", "\(good); it holds records of \(count) client\(count == 1 ? "" : "s")")]
+        } catch {
+            return [
+                .failed(
+                    "store", ForeignText.printable("\(error)"),
+                    "check `store` and its key; a record that no key opens can be removed, and its client signs in anew"
+                )
+            ]
+        }
+    }
+}

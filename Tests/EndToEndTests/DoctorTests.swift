@@ -1,0 +1,241 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("doctor says the real fault, and what to do", .timeLimit(.minutes(3)))
+struct DoctorTests {
+    private static let secret = "SECRET-SEKRET-0123456789"
+
+    /// - Parameters:
+    ///   - client: settings of the one client, but for its id and secret.
+    ///   - upstream: settings of the one upstream, but for its host and client.
+    private func doctor(
+        client: String, upstream: String, top: String = "", _ arguments: String...
+    ) async throws -> ChildProcess {
+        let directory = try TemporaryDirectory()
+        let secret = try directory.write(Self.secret, to: "secret")
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: secret)
+        let file = try directory.write(
+            """
+            \(top)
+            clients:
+              c: {client_id: id, client_secret: {file: \(secret)}, allow_plaintext: true, \(client)}
+            upstreams:
+              - {host: api.test, client: c, allow_plaintext: true, \(upstream)}
+            """, to: "config.yaml")
+        return try await RunningProxy.run(
+            ["doctor", "--config", file] + arguments,
+            environment: ["http_proxy": nil, "https_proxy": nil, "no_proxy": nil])
+    }
+
+    /// What is wrong with the upstream alone; all else is well.
+    private func upstreamFault(_ upstream: String) async throws -> ChildProcess {
+        let endpoint = try TokenEndpoint([.token("TOKEN-SEKRET")])
+        return try await doctor(client: "token_endpoint: \"\(endpoint.url)\"", upstream: upstream)
+    }
+
+    /// What is wrong with the token endpoint alone.
+    private func clientFault(_ client: String) async throws -> ChildProcess {
+        let origin = try RecordingOrigin { try $0.respond(body: "ok") }
+        return try await doctor(client: client, upstream: "url: \"\(origin.url)\"")
+    }
+
+    private func expect(
+        _ run: ChildProcess, fails check: String, _ words: [String], sourceLocation: SourceLocation = #_sourceLocation
+    ) {
+        #expect(run.ending == .exited(1), "\(run.transcript)", sourceLocation: sourceLocation)
+        let lines = run.output.components(separatedBy: "\n")
+        let index = lines.firstIndex { $0.contains("FAIL  \(check)") }
+        #expect(index != nil, "\(run.output)", sourceLocation: sourceLocation)
+        for word in words { #expect(run.output.contains(word), "\(run.output)", sourceLocation: sourceLocation) }
+        if let index {
+            #expect(lines[index + 1].contains("what to do: "), "\(run.output)", sourceLocation: sourceLocation)
+        }
+        #expect(!run.transcript.contains("SEKRET"), sourceLocation: sourceLocation)
+    }
+
+    @Test func `all is well: one token, no secret, exit code 0; nothing of it needs a running proxy`() async throws {
+        let endpoint = try TokenEndpoint([.token("TOKEN-SEKRET", extra: "\"scope\":\"read\"")])
+        let nginx = try await Nginx.secure()
+        let client = "token_endpoint: \"\(endpoint.url)\", scope: [read]"
+        let upstream =
+            "url: \"https://localhost:\(nginx.httpsPort)\", tls: {ca_file: \(nginx.authority.certificateFile)}"
+        let run = try await doctor(client: client, upstream: upstream)
+        #expect(run.ending == .exited(0), "\(run.transcript)")
+        for words in [
+            "ok    token        got one: Bearer, good for 35", "scope read", "ok    TLS          TLSv1.3, CN=server",
+            "issued by CN=heimdallr-proxy test CA", "takes connections", "ok    clock        agrees",
+            "answers 200 to HEAD /, without a token", "can be read, mode 600", "Nothing is wrong.",
+        ] { #expect(run.output.contains(words), "\(words): \(run.output)") }
+        #expect(!run.transcript.contains("SEKRET"))
+        #expect(endpoint.requests.count == 1)
+        #expect(try nginx.accessLog().contains("HEAD / HTTP/1.1 200 -"))
+        let json = try await doctor(client: client, upstream: upstream, "--json", "--no-token")
+        let object = try JSONSerialization.jsonObject(with: Data(json.output.utf8)) as? [String: Any]
+        #expect(object?["ok"] as? Bool == true, "\(json.transcript)")
+        #expect(
+            (object?["subjects"] as? [[String: Any]])?.map { $0["kind"] as? String ?? "" }
+                == ["configuration", "client", "upstream"])
+        #expect(endpoint.requests.filter { $0.method == "POST" }.count == 1, "no second token")
+    }
+
+    @Test func `unknown host, refused port, silent host`() async throws {
+        let unknown = try await upstreamFault("url: \"https://does-not-exist.invalid\"")
+        expect(unknown, fails: "name", ["unknown host: does-not-exist.invalid", "typing errors"])
+        let refused = try await upstreamFault("url: \"https://127.0.0.1:\(try freePort())\"")
+        expect(refused, fails: "TCP", ["refuses connections: nothing listens there"])
+        let deaf = try DeafPort()
+        let begin = ContinuousClock.now
+        let silent = try await upstreamFault("url: \"https://127.0.0.1:\(deaf.port)\"")
+        expect(silent, fails: "TCP", ["is silent: no connection within 5 s"])
+        #expect(begin.duration(to: .now) < .seconds(15))
+    }
+
+    @Test func `one that takes connections and says nothing`() async throws {
+        let endpoint = try TokenEndpoint([.silence])
+        let slow = try await clientFault("token_endpoint: \"\(endpoint.url)\", timeout: 1s")
+        expect(slow, fails: "token", ["no complete answer came in time"])
+        let mute = try RawListener()
+        let silent = try await upstreamFault("url: \"https://127.0.0.1:\(mute.port)\"")
+        expect(silent, fails: "TLS", ["takes connections and then says nothing"])
+    }
+
+    @Test func `certificates: expired, self-signed, of an unknown authority, for another name`() async throws {
+        let authority = try await PrivateCA()
+        let expired = try await Nginx(certificate: try await authority.server(days: -1))
+        let old = try await upstreamFault(
+            "url: \"https://localhost:\(expired.httpsPort)\", tls: {ca_file: \(authority.certificateFile)}")
+        expect(old, fails: "TLS", ["the server's certificate has expired on ", "renew it there"])
+        let own = try await Nginx(certificate: try await authority.selfSigned())
+        let selfSigned = try await upstreamFault("url: \"https://localhost:\(own.httpsPort)\"")
+        expect(selfSigned, fails: "TLS", ["is self-signed", "tls.ca_file"])
+        let strange = try await Nginx(certificate: try await authority.server())
+        let unknown = try await upstreamFault("url: \"https://localhost:\(strange.httpsPort)\"")
+        expect(
+            unknown, fails: "TLS",
+            ["no authority that is trusted here has signed", "issued by CN=heimdallr-proxy test CA", "tls.ca_file"])
+        let other = try await Nginx(certificate: try await authority.server(["DNS:other.example"]))
+        let name = try await upstreamFault(
+            "url: \"https://localhost:\(other.httpsPort)\", tls: {ca_file: \(authority.certificateFile)}")
+        expect(name, fails: "TLS", ["for another name than localhost; it is for DNS:other.example", "server_name"])
+    }
+
+    @Test func `plain http on a TLS port, and the other way round`() async throws {
+        let nginx = try await Nginx.secure()
+        let plain = try await upstreamFault("url: \"http://127.0.0.1:\(nginx.httpsPort)\"")
+        expect(plain, fails: "HTTP", ["the port speaks TLS, and the address says http://", "write https://"])
+        let secure = try await upstreamFault("url: \"https://127.0.0.1:\(nginx.httpPort)\"")
+        expect(secure, fails: "TLS", ["what answers there is no TLS"])
+        let token = try await clientFault("token_endpoint: \"http://127.0.0.1:\(nginx.httpsPort)/token\"")
+        expect(token, fails: "token", ["the port speaks TLS, and the address says http://"])
+    }
+
+    @Test func `a server that wants a client certificate`() async throws {
+        let nginx = try await Nginx.secure(asksClients: true)
+        let run = try await upstreamFault(
+            "url: \"https://localhost:\(nginx.httpsPort)\", tls: {ca_file: \(nginx.authority.certificateFile)}")
+        #expect(run.output.contains("asks for a client certificate"), "\(run.output)")
+    }
+
+    @Test func `wrong secret, HTML instead of JSON, 404`() async throws {
+        let wrong = try TokenEndpoint([
+            .error("invalid_client", status: 401, description: "no such \(Self.secret) \\u001b[31m")
+        ])
+        let refused = try await clientFault("token_endpoint: \"\(wrong.url)\"")
+        expect(refused, fails: "token", ["invalid_client", "check client_id, client_secret"])
+        #expect(!refused.transcript.contains("\u{1B}"), "what a server says is printable")
+        let page = try TokenEndpoint([.html(200)])
+        let html = try await clientFault("token_endpoint: \"\(page.url)\"")
+        expect(html, fails: "token", ["not valid JSON", "Content-Type text/html", "check the address"])
+        let lost = try TokenEndpoint([.status(404)])
+        let nowhere = try await clientFault("token_endpoint: \"\(lost.url)\"")
+        expect(nowhere, fails: "token", ["it answered 404", "check the address, \(lost.url)"])
+    }
+
+    @Test func `a clock that is an hour off`() async throws {
+        let format = DateFormatter()
+        format.locale = Locale(identifier: "en_US_POSIX")
+        format.timeZone = TimeZone(identifier: "GMT")
+        format.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
+        func answer(_ seconds: Double) -> TokenEndpointAnswer {
+            .json(
+                "{\"access_token\":\"TOKEN-SEKRET\",\"token_type\":\"Bearer\",\"expires_in\":300}",
+                fields: [("Date", format.string(from: Date(timeIntervalSinceNow: seconds)))])
+        }
+        let hour = try TokenEndpoint([answer(3610)])
+        let run = try await clientFault("token_endpoint: \"\(hour.url)\"")
+        expect(run, fails: "clock", ["this machine's clock is 60 min behind the server's", "NTP"])
+        let minute = try TokenEndpoint([answer(-60)])
+        let late = try await clientFault("token_endpoint: \"\(minute.url)\"")
+        #expect(late.ending == .exited(0), "\(late.transcript)")
+        #expect(late.output.contains("WARN  clock"), "\(late.output)")
+    }
+
+    @Test func `metadata: another issuer, what the server does not list, and a good one`() async throws {
+        let endpoint = try TokenEndpoint([.token("TOKEN-SEKRET")])
+        func server(_ issuer: String?, _ more: String = "") throws -> RecordingOrigin {
+            try RecordingOrigin { exchange in
+                let host = exchange.head.field("Host") ?? ""
+                try exchange.respond(
+                    fields: [("Content-Type", "application/json")],
+                    body: """
+                        {"issuer": "\(issuer ?? "http://\(host)")", "token_endpoint": "\(endpoint.url)"\(more)}
+                        """)
+            }
+        }
+        let foreign = try server("https://other.example")
+        let other = try await clientFault("issuer: \"\(foreign.url)\"")
+        expect(other, fails: "metadata", ["belongs to another issuer, https://other.example", "write issuer: https"])
+        let strange = try server(
+            nil, ", \"grant_types_supported\": [\"password\"], \"token_endpoint_auth_methods_supported\": [\"none\"]")
+        let listed = try await clientFault("issuer: \"\(strange.url)\"")
+        #expect(listed.ending == .exited(0), "\(listed.transcript)")
+        #expect(listed.output.contains("does not list the grant client_credentials; it lists password"))
+        #expect(listed.output.contains("does not list the authentication method client_secret_basic"))
+        let plain = try server(nil)
+        let good = try await clientFault("issuer: \"\(plain.url)\"")
+        #expect(good.ending == .exited(0), "\(good.transcript)")
+    }
+
+    @Test func `what can be used once only is not used`() async throws {
+        let endpoint = try TokenEndpoint([.token("TOKEN-SEKRET")])
+        let run = try await clientFault(
+            "token_endpoint: \"\(endpoint.url)\", grant_type: refresh_token, refresh_token: REFRESH-SEKRET")
+        #expect(
+            run.output.contains("-     token        not asked for: that would spend the refresh token"), "\(run.output)"
+        )
+        #expect(!endpoint.requests.contains { $0.method == "POST" })
+        #expect(!run.transcript.contains("SEKRET"))
+    }
+
+    @Test func `an upstream at one of the proxy's own listeners`() async throws {
+        let port = try freePort()
+        let endpoint = try TokenEndpoint([.token("TOKEN-SEKRET")])
+        let run = try await doctor(
+            client: "token_endpoint: \"\(endpoint.url)\"", upstream: "url: \"http://127.1.2.3:\(port)\"",
+            top: "proxy: {listen: \"0.0.0.0:\(port)\", open: true}")
+        expect(run, fails: "address", ["is one of this proxy's own listeners"])
+    }
+
+    @Test func `a next proxy that does not answer, or refuses`() async throws {
+        let port = try freePort()
+        let gone = try await upstreamFault("url: \"https://api.example\", proxy: \"http://u:SEKRET@127.0.0.1:\(port)\"")
+        expect(gone, fails: "TCP", ["127.0.0.1:\(port) refuses connections"])
+        let refusing = try RecordingOrigin { try $0.respond(403) }
+        let closed = try await upstreamFault("url: \"https://api.example\", proxy: \"\(refusing.url)\"")
+        expect(closed, fails: "next proxy", ["it does not lead to api.example:443"])
+    }
+
+    @Test func `names: only those are looked at; unknown ones are wrong usage, a bad file is 78`() async throws {
+        let endpoint = try TokenEndpoint([.token("TOKEN-SEKRET")])
+        let client = "token_endpoint: \"\(endpoint.url)\""
+        let one = try await doctor(client: client, upstream: "url: \"http://127.0.0.1:1\"", "c")
+        #expect(one.ending == .exited(0), "\(one.transcript)")
+        #expect(one.output.contains("Client c") && !one.output.contains("Upstream"))
+        let typo = try await doctor(client: client, upstream: "url: \"http://127.0.0.1:1\"", "api.tset")
+        #expect(typo.ending == .exited(2))
+        #expect(typo.errors.contains("did you mean \"api.test\"?"), "\(typo.errors)")
+        let bad = try await doctor(client: "token_endpoint: nonsense", upstream: "url: \"http://127.0.0.1:1\"")
+        #expect(bad.ending == .exited(78))
+    }
+}
