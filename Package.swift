@@ -29,6 +29,10 @@ let package = Package(
         .systemLibrary(name: "CLibcrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CLibqrencode", pkgConfig: "libqrencode", providers: [.apt(["libqrencode-dev"])]),
         .systemLibrary(name: "CLibyaml", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
+        .systemLibrary(name: "CLibpq", providers: [.apt(["libpq-dev"])]),
+        .target(
+            name: "PostgresStore", dependencies: ["CLibpq", "CLinux", "Cryptography", "FileSystem", "Heimdallr"],
+            swiftSettings: strict),
         .target(name: "QRCode", dependencies: ["CLibqrencode"], swiftSettings: strict),
         .target(name: "WireText", swiftSettings: strict),
         .target(name: "Cryptography", dependencies: ["CLibcrypto", "CLinux", "WireText"], swiftSettings: strict),
@@ -76,8 +80,8 @@ let package = Package(
             name: "HeimdallrProxy",
             dependencies: [
                 "Proxy", "Administration", "Playground", "Configuration", "Cryptography", "Heimdallr", "HeimdallrCurl",
-                "CLinux", "CurlTransport", "FileSystem", "HTTPMessage", "QRCode", "Reactor", "Reports", "Tracing",
-                "WireText",
+                "CLinux", "CurlTransport", "FileSystem", "HTTPMessage", "PostgresStore", "QRCode", "Reactor", "Reports",
+                "Tracing", "WireText",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -105,6 +109,12 @@ let package = Package(
                 "CurlTransport", "Reactor", "StoreContender", "TestSupport", "WireText",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ],
+            swiftSettings: strict),
+        .executableTarget(
+            name: "PostgresContender", dependencies: ["Heimdallr", "PostgresStore"], path: "Tests/PostgresContender",
+            swiftSettings: strict),
+        .testTarget(
+            name: "PostgresStoreTests", dependencies: ["Heimdallr", "PostgresContender", "PostgresStore", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "HTTPServerTests", dependencies: ["HTTPServer", "HTTPMessage", "Reactor", "TestSupport", "WireText"],

@@ -18,10 +18,12 @@ MAY_IMPORT = {
     "CLibqrencode": set(),
     "CLibyaml": set(),
     "CLinux": set(),
+    "CLibpq": set(),
     "QRCode": {"CLibqrencode"},
     "WireText": set(),
     "Cryptography": {"CLibcrypto", "CLinux", "WireText"},
     "Heimdallr": {"Cryptography", "HTTPMessage", "WireText"},
+    "PostgresStore": {"CLibpq", "CLinux", "Cryptography", "FileSystem", "Heimdallr"},
     "HeimdallrHTTPTypes": {"Heimdallr", "HTTPTypes"},
     "HeimdallrFoundation": {"Heimdallr", "Foundation", "FoundationNetworking"},
     "HeimdallrCurl": {"Heimdallr", "CurlTransport"},
@@ -46,8 +48,8 @@ MAY_IMPORT = {
     "Playground": {"Cryptography", "HTML", "HTTPServer", "Reactor", "WireText"},
     "HeimdallrProxy": {
         "CLinux", "Cryptography", "Heimdallr", "HeimdallrCurl", "Reactor", "CurlTransport", "Configuration", "HTTPMessage",
-        "Proxy", "Administration", "Playground", "QRCode", "FileSystem", "Reports", "Tracing", "WireText", "ArgumentParser",
-        "Logging",
+        "Proxy", "Administration", "Playground", "PostgresStore", "QRCode", "FileSystem", "Reports", "Tracing", "WireText",
+        "ArgumentParser", "Logging",
     },
 }
 SYSTEM = {"Glibc", "Musl", "Synchronization", "Dispatch", "Swift"}
@@ -56,7 +58,7 @@ BRIDGE = "HeimdallrFoundation"
 
 # Modules that may hold unsafe code, and files elsewhere that may: process limits, signals, log writing; the terminal and
 # child programs; libyaml.
-MAY_BE_UNSAFE = {"CLinux", "Reactor", "CurlTransport", "Cryptography", "FileSystem", "QRCode"}
+MAY_BE_UNSAFE = {"CLinux", "Reactor", "CurlTransport", "Cryptography", "FileSystem", "PostgresStore", "QRCode"}
 UNSAFE_FILES = {
     "HeimdallrProxy/SystemCalls.swift", "HeimdallrProxy/Terminal.swift", "HeimdallrProxy/ChildProgram.swift",
     "HeimdallrProxy/AppendedFile.swift",

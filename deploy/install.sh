@@ -39,5 +39,5 @@ install_packages() {
 
 # What a build needs beside Swift itself.
 install_build_packages() {
-    install_packages libcurl4-openssl-dev libssl-dev libqrencode-dev libyaml-dev ca-certificates git=git g++=g++ pkg-config=pkg-config
+    install_packages libcurl4-openssl-dev libssl-dev libqrencode-dev libyaml-dev libpq-dev ca-certificates git=git g++=g++ pkg-config=pkg-config
 }

@@ -7,7 +7,7 @@ public final class SealingKey: Sendable {
 
     let bytes: SecretBytes
     /// Tells keys apart without saying anything about them: the first 8 bytes of a digest.
-    let identifier: [UInt8]
+    public let identifier: [UInt8]
 
     /// - Throws: `CryptographyError.keySize`
     public init(_ bytes: SecretBytes) throws(CryptographyError) {

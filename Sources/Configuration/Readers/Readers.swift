@@ -100,32 +100,6 @@ extension Section {
         return text
     }
 
-    func storeSettings() -> StoreSettings {
-        defer { finish() }
-        let kind = value("kind") { text throws(Misfit) in try Grammar.word(text, StoreKind.self) }
-        let directory = value("directory", Grammar.nonempty).map(diagnostics.resolve)
-        let key = secret("key")
-        need("kind", saying: "\(path): write `kind: memory` or `kind: file`")
-        guard let kind else { return .memory }
-        switch kind {
-        case .memory:
-            for key in ["directory", "key"] where has(key) {
-                error(key, "this belongs to `kind: file`: leave it out")
-            }
-            return .memory
-        case .file:
-            guard has("directory"), has("key") else {
-                diagnostics.error(position, "\(path): `kind: file` needs `directory` and `key`")
-                return .memory
-            }
-            guard let directory, let key else { return .memory }
-            checkStoreKey(key)
-            return .file(directory: directory, key: key)
-        }
-    }
-
-    private enum StoreKind: String, CaseIterable { case memory, file }
-
     /// The top-level section: further trust anchors only.
     func trustAnchors() -> String? {
         defer { finish() }

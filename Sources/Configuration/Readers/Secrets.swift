@@ -2,7 +2,11 @@ extension Section {
     /// A secret: `{file: PATH}`, `{env: NAME}`, `{command: [PROGRAM, …]}`, `${NAME}`, or (with a warning) the value itself.
     func secret(_ key: String) -> SecretSource? {
         tell(key, Self.secretShape)
-        guard let node = node(key) else { return nil }
+        return node(key).flatMap { secret(key, of: $0) }
+    }
+
+    /// - Parameter node: the key's value, or an element of it.
+    func secret(_ key: String, of node: Node) -> SecretSource? {
         switch node.content {
         case .sequence:
             error(key, "write {file: PATH} or {env: NAME}, not a list")

@@ -3,7 +3,7 @@ import WireText
 /// The key of `store`.
 extension Section {
     /// A key that is no key is an error here, with its place, and not only when the store is opened.
-    func checkStoreKey(_ source: SecretSource) {
+    func checkStoreKey(_ source: SecretSource, _ name: String = "key") {
         let text: [UInt8]
         switch source {
         case .literal(let literal): text = Array(literal.utf8)
@@ -17,7 +17,7 @@ extension Section {
         }
         guard !StoreKey.isGood(text) else { return }
         error(
-            "key",
+            name,
             "this key is no key of 32 bytes, raw or base64: make one with `heimdallr-proxy keygen --output FILE`")
     }
 }

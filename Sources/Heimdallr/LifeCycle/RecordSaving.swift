@@ -66,6 +66,9 @@ struct RecordSaving: Sendable {
         return unsaved
     }
 
+    /// The store is back: what is not saved yet is saved before anybody else asks with what it replaces.
+    mutating func hurry(now: Instant) { if unsaved != nil { dueAt = now } }
+
     /// What `begin` gave has been saved, or not; `ended` says which.
     mutating func attemptEnded() { isUnderWay = false }
 

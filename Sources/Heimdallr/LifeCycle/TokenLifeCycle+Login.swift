@@ -89,7 +89,11 @@ extension TokenLifeCycle {
     /// The store told that somebody else may have changed the record, and this is what it has now. What is unsaved here
     /// goes in by itself, or gives way then. To be called while no request of ours is under way.
     mutating func noticed(_ record: TokenRecord?, now: Instant, wallClock: Int64, random: () -> Double) {
-        guard stage == .running, logins.pending == nil, saving.unsaved == nil else { return }
+        guard stage == .running, logins.pending == nil else { return }
+        guard saving.unsaved == nil else {
+            saving.hurry(now: now)
+            return tick(now: now, random: random)
+        }
         storeIsBack()
         // A record that went, or that holds nothing, has been forgotten by everybody.
         guard record.map({ $0.revision != revision }) ?? (revision > 0 && (token != nil || refreshToken != nil)) else {

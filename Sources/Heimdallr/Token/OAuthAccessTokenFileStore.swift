@@ -1,4 +1,4 @@
-internal import Cryptography
+package import Cryptography
 import Synchronization
 
 /// Keeps records on disk: one file for each client, sealed with AES-256-GCM, mode 0600, in a directory of mode 0700.
@@ -166,7 +166,7 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
 /// The key that records are sealed with: AES-256-GCM. Prints as `<redacted>`.
 public struct TokenStoreKey: Sendable, Redacted {
     /// Wiped from memory with its last copy.
-    let sealing: SealingKey
+    package let sealing: SealingKey
 
     /// - Parameter text: 32 bytes, or base64 of 32 bytes; `heimdallr-proxy keygen` makes one.
     /// - Throws: `TokenStoreError` of the kind `.misconfigured` when it is anything else.

@@ -48,7 +48,7 @@ final class FileStoreClient: Sendable {
     func perform<Value: Sendable>(
         within limit: Duration, _ work: @escaping @Sendable () throws -> Value
     ) async throws -> Value {
-        let outcome = Outcome<Value>()
+        let outcome = FirstOutcome<Value>()
         let alarm = Task.detached {
             do { try await Task.sleep(for: limit) } catch { return }
             outcome.end(
@@ -68,55 +68,6 @@ final class FileStoreClient: Sendable {
     private static func sentence(for error: any Error) -> any Error {
         guard let error = error as? CryptographyError else { return error }
         return TokenStoreError("the token store: \(error)", kind: error.isLasting ? .misconfigured : .fault)
-    }
-}
-
-/// Resumes one continuation with the first outcome; later ones are ignored.
-private final class Outcome<Value: Sendable>: Sendable {
-    private enum State {
-        case new
-        case waiting(CheckedContinuation<Value, any Error>)
-        /// Before anybody waited.
-        case early(Result<Value, any Error>)
-        case ended
-    }
-
-    private let state = Mutex(State.new)
-
-    var hasEnded: Bool {
-        state.withLock { state in
-            switch state {
-            case .ended, .early: true
-            case .new, .waiting: false
-            }
-        }
-    }
-
-    func await(_ continuation: CheckedContinuation<Value, any Error>) {
-        let early: Result<Value, any Error>? = state.withLock { state in
-            guard case .early(let result) = state else {
-                state = .waiting(continuation)
-                return nil
-            }
-            state = .ended
-            return result
-        }
-        if let early { continuation.resume(with: early) }
-    }
-
-    func end(_ result: Result<Value, any Error>) {
-        let continuation: CheckedContinuation<Value, any Error>? = state.withLock { state in
-            switch state {
-            case .new:
-                state = .early(result)
-                return nil
-            case .waiting(let continuation):
-                state = .ended
-                return continuation
-            case .early, .ended: return nil
-            }
-        }
-        continuation?.resume(with: result)
     }
 }
 

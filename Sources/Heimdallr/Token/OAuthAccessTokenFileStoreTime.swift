@@ -1,15 +1,25 @@
 internal import Cryptography
 
 /// A moment, by every clock that could tell later how long ago it was.
-struct TimeStamp: Sendable, Equatable {
+package struct TimeStamp: Sendable, Equatable {
     /// Seconds since 1970-01-01T00:00:00Z, by a clock that anybody may have set.
-    var wall: Int64
+    package var wall: Int64
     /// Seconds since the machine was started, which nobody can set and which count suspension.
     var sinceBoot: Int64
     /// Which start of which machine; `nil` when the system does not say.
     var boot: [UInt8]?
     /// Something kept the wall clock right.
     var isSynchronized: Bool
+
+    /// By a wall clock alone, which another machine may not believe.
+    package init(wall: Int64) { self.init(wall: wall, sinceBoot: 0, boot: nil, isSynchronized: false) }
+
+    init(wall: Int64, sinceBoot: Int64, boot: [UInt8]?, isSynchronized: Bool) {
+        self.wall = wall
+        self.sinceBoot = sinceBoot
+        self.boot = boot
+        self.isSynchronized = isSynchronized
+    }
 
     /// How many seconds have passed until `now`, rather too many than too few; `nil` when nobody can tell.
     ///

@@ -48,6 +48,23 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
     /// That key, or the one that lies elsewhere, ready for use.
     var binding: DPoPKey?
 
+    /// When the access token was asked for and when it ends, as whoever made the record knew it: for a store that keeps
+    /// more than whole seconds.
+    package var measured: Moments?
+    /// The same as a store has reckoned it, without any wall clock; then these count.
+    package var reckoned: Moments?
+
+    /// By the clock of this process, which nobody can set.
+    package struct Moments: Sendable {
+        package var issuedAt: ContinuousClock.Instant
+        package var expiresAt: ContinuousClock.Instant
+
+        package init(issuedAt: ContinuousClock.Instant, expiresAt: ContinuousClock.Instant) {
+            self.issuedAt = issuedAt
+            self.expiresAt = expiresAt
+        }
+    }
+
     /// From when to when a refresh token is good.
     public struct RefreshTokenLife: Sendable, Equatable {
         /// When it was asked for, in seconds since 1970.
@@ -93,13 +110,21 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
             refreshToken: token.refreshToken, scope: token.scope)
         members = token.members
         binding = token.binding
+        measured = Moments(issuedAt: token.issuedAt, expiresAt: token.expiresAt)
     }
 
     /// The token as of now, or `nil` when it has expired, or when the wall clock stands before the time of issue: then
     /// nobody knows how old it is.
     func accessToken(now: ContinuousClock.Instant, wallClock: Int64) -> AccessToken? {
-        guard let accessToken, TokenPolicy.isPresentable(accessToken), issuedAt <= wallClock, wallClock < expiresAt
-        else { return nil }
+        guard let accessToken, TokenPolicy.isPresentable(accessToken) else { return nil }
+        if let reckoned {
+            guard reckoned.issuedAt <= now, now < reckoned.expiresAt else { return nil }
+            return AccessToken(
+                value: accessToken, type: binding == nil ? "Bearer" : "DPoP", issuedAt: reckoned.issuedAt,
+                expiresAt: min(reckoned.expiresAt, now + TokenPolicy.maxLifetime), refreshToken: refreshToken,
+                scope: scope, members: members, binding: binding)
+        }
+        guard issuedAt <= wallClock, wallClock < expiresAt else { return nil }
         let left = min(expiresAt.subtractingSaturated(wallClock), TokenPolicy.maxLifetime.components.seconds)
         let age = min(wallClock.subtractingSaturated(issuedAt), TokenPolicy.maxLifetime.components.seconds)
         return AccessToken(

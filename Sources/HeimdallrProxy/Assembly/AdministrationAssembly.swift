@@ -22,18 +22,20 @@ struct AdministrationAssembly {
     private let spans: @Sendable () -> SpanReport?
     private let reload: @Sendable () async -> ReloadAnswer
     private let quit: @Sendable () -> Void
+    private let pendingLogins: (any PendingLoginStore)?
 
     /// - Parameters:
     ///   - spans: what became of them, if there are any.
     ///   - reload: reads the configuration again.
     ///   - quit: has the proxy stop.
+    ///   - pendingLogins: where other processes end logins that began here; `nil`: nowhere.
     init(
         _ configuration: Configuration, clients: [KeptClient], server: ProxyServer, failures: UpstreamFailures,
         secrets: SecretShelf, tls: TLSShelf,
         reloads: ReloadCounts, logLevel: LogLevelDesk, audit: @escaping @Sendable () -> AuditCounts?,
         spans: @escaping @Sendable () -> SpanReport?,
         reload: @escaping @Sendable () async -> ReloadAnswer,
-        quit: @escaping @Sendable () -> Void
+        quit: @escaping @Sendable () -> Void, pendingLogins: (any PendingLoginStore)? = nil
     ) {
         self.configuration = configuration
         self.clients = clients
@@ -47,6 +49,7 @@ struct AdministrationAssembly {
         self.spans = spans
         self.reload = reload
         self.quit = quit
+        self.pendingLogins = pendingLogins
     }
 
     /// `nil` where nobody would read them.
@@ -65,6 +68,7 @@ struct AdministrationAssembly {
         var settings = AdministrationSettings(host: host, port: port)
         settings.socket = admin.socket
         settings.hosts = admin.hosts
+        settings.pendingLogins = pendingLogins
         settings.token = admin.token.map { AdminTokenRule.guarding(secrets.door($0)) }
         settings.sharesWithOthers = configuration.proxy.reusePort
         settings.passed = PassedSockets(passed)

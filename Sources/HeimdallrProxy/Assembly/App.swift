@@ -33,7 +33,11 @@ struct App {
         let secrets = SecretShelf(configuration, counts: reloads, logger: logger)
         let tls = TLSShelf(counts: reloads, logger: logger)
         await tls.add(configuration)
-        let store = try await StoreAssembly(settings: configuration.store, secrets: secrets, logger: logger).make()
+        let stores = try await StoreAssembly(
+            settings: configuration.store, secrets: secrets, logger: logger,
+            trustAnchors: configuration.trustAnchorsFile, longestTimeout: configuration.longestTimeout
+        ).make()
+        let store = stores.tokens
         let traces = Traces(secrets: secrets, tls: tls, logger: logger)
         let tracing = try traces.prepare(configuration)
         traces.use(tracing)
@@ -66,7 +70,8 @@ struct App {
         let assembly = AdministrationAssembly(
             configuration, clients: clients, server: server, failures: watch.failures, secrets: secrets,
             tls: tls, reloads: reloads, logLevel: LogLevelDesk(level: logLevel, logger: logger),
-            audit: { audit.counts }, spans: { traces.report }, reload: { await door.reload() }, quit: quit)
+            audit: { audit.counts }, spans: { traces.report }, reload: { await door.reload() }, quit: quit,
+            pendingLogins: stores.pendingLogins)
         let administration: Administration?
         do {
             administration = try await assembly.start(tokens: tokens, passed: manager.passed, logger: logger)

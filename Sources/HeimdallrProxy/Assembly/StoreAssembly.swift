@@ -1,6 +1,7 @@
 import Configuration
 import Heimdallr
 import Logging
+import PostgresStore
 import Synchronization
 
 /// Makes the token store out of its settings.
@@ -8,48 +9,99 @@ struct StoreAssembly {
     let settings: StoreSettings
     let secrets: SecretShelf
     let logger: Logger
+    /// Further trust anchors of the configuration.
+    var trustAnchors: String?
+    /// Of all clients' token requests.
+    var longestTimeout = Duration.seconds(10)
 
-    /// - Throws: `TokenStoreError` when it can't work until somebody changes something. A disk that only happens to be in
-    ///   trouble is no reason not to start: tokens are kept in memory meanwhile.
-    func make() async throws(TokenStoreError) -> any OAuthAccessTokenStore {
-        guard case .file(let directory, let source) = settings else { return OAuthAccessTokenMemoryStore() }
-        let store = OAuthAccessTokenFileStore(directory: directory, key: try await key(from: source))
+    struct Assembled {
+        var tokens: any OAuthAccessTokenStore
+        /// `nil`: a login ends where it began.
+        var pendingLogins: (any PendingLoginStore)?
+    }
+
+    /// - Throws: `TokenStoreError` when it can't work until somebody changes something. A disk or a database that only
+    ///   happens to be in trouble is no reason not to start: tokens are kept in memory meanwhile.
+    func make() async throws(TokenStoreError) -> Assembled {
+        switch settings {
+        case .memory: return Assembled(tokens: OAuthAccessTokenMemoryStore())
+        case .file:
+            let store = try await fileStore()
+            try await prepare { try await store.prepare() }
+            return Assembled(tokens: LoggedTokenStore(store, logger: logger))
+        case .postgres:
+            let store = try await postgresStore()
+            try await prepare { try await store.prepare() }
+            return Assembled(tokens: LoggedTokenStore(store, logger: logger), pendingLogins: store)
+        }
+    }
+
+    private func prepare(_ prepare: () async throws -> Void) async throws(TokenStoreError) {
         do {
-            try await store.prepare()
+            try await prepare()
         } catch let error as TokenStoreError where error.kind == .misconfigured {
             throw error
         } catch {
             logger.warning("the token store is out of order", metadata: ["reason": "\(error)"])
         }
-        return LoggedTokenStore(store, logger: logger)
+    }
+
+    /// Nothing is opened yet.
+    func fileStore() async throws(TokenStoreError) -> OAuthAccessTokenFileStore {
+        guard case .file(let directory, let source) = settings else { throw Self.wrongKind("file") }
+        return OAuthAccessTokenFileStore(directory: directory, key: try await key(from: source))
+    }
+
+    /// Nothing is opened yet, but libpq is loaded.
+    func postgresStore() async throws(TokenStoreError) -> OAuthAccessTokenPostgresStore {
+        guard case .postgres(let settings) = settings else { throw Self.wrongKind("postgres") }
+        var keys: [TokenStoreKey] = []
+        for source in settings.keys { keys.append(try await key(from: source)) }
+        var prepared = PostgresStoreSettings(
+            connection: try await secret(settings.connection, "store.connection"), space: settings.space, keys: keys)
+        prepared.trustAnchorsFile = trustAnchors
+        // Whoever asks may ask once more at once, when the answer was lost.
+        prepared.leaseTime = max(.seconds(30), longestTimeout * 2 + .seconds(10))
+        return try OAuthAccessTokenPostgresStore(prepared)
+    }
+
+    private static func wrongKind(_ kind: String) -> TokenStoreError {
+        TokenStoreError("`store` is not of `kind: \(kind)`", kind: .misconfigured)
     }
 
     private func key(from source: SecretSource) async throws(TokenStoreError) -> TokenStoreKey {
+        if case .file(let path) = source { return try TokenStoreKey(file: path) }
+        return try TokenStoreKey(try await secret(source, "store.key"))
+    }
+
+    private func secret(_ source: SecretSource, _ name: String) async throws(TokenStoreError) -> Secret {
         switch source {
-        case .literal(let text): return try TokenStoreKey(Secret(text))
-        case .file(let path): return try TokenStoreKey(file: path)
+        case .literal(let text): return Secret(text)
         case .environment(let name):
             guard let value = ProcessEnvironment.value(of: name) else {
                 throw TokenStoreError("the environment variable \(name) is not set", kind: .misconfigured)
             }
-            return try TokenStoreKey(Secret(value))
-        case .command:
-            let key: Secret
-            do { key = try await secrets.secret(source).secret() } catch {
-                throw TokenStoreError("store.key: \(error)", kind: .misconfigured)
+            return Secret(value)
+        case .file, .command:
+            do { return try await secrets.secret(source).secret() } catch {
+                throw TokenStoreError("\(name): \(error)", kind: .misconfigured)
             }
-            return try TokenStoreKey(key)
         }
     }
 }
 
+extension Configuration {
+    /// Of one token request, whichever client's.
+    var longestTimeout: Duration { clients.map(\.timeout).max() ?? .zero }
+}
+
 /// Says in the log when a client's record can't be read or written any more, and when it can again; not each time.
 private final class LoggedTokenStore: OAuthAccessTokenStore {
-    private let store: OAuthAccessTokenFileStore
+    private let store: any OAuthAccessTokenStore
     private let logger: Logger
     private let faults = Mutex<[String: String]>([:])
 
-    init(_ store: OAuthAccessTokenFileStore, logger: Logger) {
+    init(_ store: any OAuthAccessTokenStore, logger: Logger) {
         self.store = store
         self.logger = logger
     }

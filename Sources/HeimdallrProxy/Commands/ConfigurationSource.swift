@@ -79,6 +79,9 @@ enum ConfigurationSource: Sendable, Equatable {
             keys.problems
             + configuration.faults(ofPassed: passed).map { .init(file: ServiceManager.socketsVariable, message: $0) }
         guard problems.isEmpty else { throw ConfigurationError(problems: problems) }
+        if let fault = StoreCheck.fault(configuration, environment: environment) {
+            throw ConfigurationError(problems: [.init(file: name, message: fault)])
+        }
         guard let fault = AdminTokenRule.fault(configuration.admin?.token, environment: environment) else { return }
         throw ConfigurationError(problems: [.init(file: name, message: fault)])
     }

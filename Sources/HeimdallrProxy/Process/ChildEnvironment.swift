@@ -35,7 +35,7 @@ enum ChildEnvironment {
         var sources = [settings.admin?.token]
         for client in settings.clients { sources += client.secrets }
         for secret in settings.proxy.users.values { sources.append(secret) }
-        if case .file(_, let key) = settings.store { sources.append(key) }
+        sources += settings.store.secrets
         return Set(
             sources.compactMap { source in
                 if case .environment(let name) = source { name } else { nil }

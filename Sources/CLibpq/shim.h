@@ -1,0 +1,40 @@
+// libpq, which is not linked but looked for when a store needs it: it brings Kerberos and LDAP.
+// https://www.postgresql.org/docs/current/libpq.html
+#ifndef HEIMDALLR_CLIBPQ_H
+#define HEIMDALLR_CLIBPQ_H
+
+#include <dlfcn.h>
+#include <postgresql/libpq-fe.h>
+#include <stddef.h>
+
+#define HEIMDALLR_LIBPQ(each)                                                                                          \
+    each(PQconninfoParse) each(PQconndefaults) each(PQconninfoFree) each(PQfreemem)                                    \
+    each(PQconnectStart) each(PQconnectPoll) each(PQfinish) each(PQstatus) each(PQsocket) each(PQerrorMessage)         \
+    each(PQbackendPID) each(PQserverVersion) each(PQlibVersion) each(PQsetnonblocking) each(PQsetNoticeReceiver)       \
+    each(PQsendQuery) each(PQsendQueryParams) each(PQflush) each(PQconsumeInput) each(PQisBusy) each(PQgetResult)      \
+    each(PQresultStatus) each(PQresultErrorField) each(PQntuples) each(PQnfields) each(PQgetisnull)                    \
+    each(PQgetlength) each(PQgetvalue) each(PQcmdStatus) each(PQclear) each(PQnotifies)
+
+// The functions of libpq that are used, each with the type that its header gives it.
+struct heimdallr_libpq {
+#define HEIMDALLR_MEMBER(name) __typeof__(name) *name;
+    HEIMDALLR_LIBPQ(HEIMDALLR_MEMBER)
+#undef HEIMDALLR_MEMBER
+};
+
+// NULL, or the name of what is missing: dlopen(3), dlsym(3). The library stays.
+static inline const char *heimdallr_libpq_load(struct heimdallr_libpq *library) {
+    void *handle = dlopen("libpq.so.5", RTLD_NOW | RTLD_LOCAL);
+    if (handle == NULL) return "libpq.so.5";
+#define HEIMDALLR_FIND(name)                                                                                           \
+    if ((library->name = (__typeof__(name) *)dlsym(handle, #name)) == NULL) return #name;
+    HEIMDALLR_LIBPQ(HEIMDALLR_FIND)
+#undef HEIMDALLR_FIND
+    return NULL;
+}
+
+// PG_DIAG_SQLSTATE and PG_DIAG_MESSAGE_PRIMARY of PQresultErrorField.
+static const int heimdallr_libpq_sqlstate = PG_DIAG_SQLSTATE;
+static const int heimdallr_libpq_message = PG_DIAG_MESSAGE_PRIMARY;
+
+#endif

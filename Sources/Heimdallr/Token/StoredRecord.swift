@@ -1,0 +1,99 @@
+package import Cryptography
+
+/// A record as a store of ours keeps it: what the life cycle keeps, and when it was written down.
+package struct StoredRecord: Sendable {
+    package var record: TokenRecord
+    package var stamp: TimeStamp
+
+    package init(_ record: TokenRecord, _ stamp: TimeStamp) {
+        self.record = record
+        self.stamp = stamp
+    }
+
+    /// Of the layout below. Whoever changes the layout counts on.
+    package static let format: UInt8 = 3
+    /// Earlier layouts, which are still read: before there were bound tokens, and before there were logins.
+    private static let earlierFormats: [UInt8] = [2, 1]
+
+    /// What a record belongs to. Sealed for one client, it can't be passed off as another's.
+    private static func context(_ client: String) -> [UInt8] {
+        Array("heimdallr-proxy token record of ".utf8) + Array(client.utf8)
+    }
+
+    // MARK: Sealed for one client
+
+    /// - Throws: `CryptographyError.libcrypto`
+    func seal(client: String, key: SealingKey) throws(CryptographyError) -> [UInt8] {
+        try SealedBytes.seal(plain(), format: Self.format, context: Self.context(client), key: key)
+    }
+
+    /// - Throws: `CryptographyError.seal`
+    init(sealed: [UInt8], client: String, key: SealingKey) throws(CryptographyError) {
+        var format = Self.format
+        let plain: SecretBytes
+        do throws(CryptographyError) {
+            plain = try SealedBytes.open(sealed, format: format, context: Self.context(client), key: key)
+        } catch CryptographyError.seal(.format(let found, _)) where Self.earlierFormats.contains(found) {
+            format = found
+            plain = try SealedBytes.open(sealed, format: format, context: Self.context(client), key: key)
+        }
+        let stored = plain.withSpan { StoredRecord(plain: $0, format: format) }
+        // It was sealed with this key for this client, so only a fault of ours can have made it.
+        guard let stored else { throw .seal(.damaged) }
+        self = stored
+    }
+
+    // MARK: Bytes
+
+    /// Of the layout of `format`.
+    package func plain() -> SecretBytes {
+        var writer = RecordWriter(capacity: size)
+        writer.integer(record.revision)
+        writer.integer(UInt64(bitPattern: record.issuedAt))
+        writer.integer(UInt64(bitPattern: record.expiresAt))
+        writer.optional(record.accessToken) { $0.secret($1) }
+        writer.optional(record.refreshToken) { $0.secret($1) }
+        writer.list(record.scope) { $0.text($1) }
+        writer.value(.object(record.extra))
+        writer.integer(UInt64(bitPattern: stamp.wall))
+        writer.integer(UInt64(bitPattern: stamp.sinceBoot))
+        writer.optional(stamp.boot) { $0.list($1) { $0.byte($1) } }
+        writer.byte(stamp.isSynchronized ? 1 : 0)
+        writer.optional(record.signIn) {
+            $0.optional($1.idToken) { $0.secret($1) }
+            $0.optional($1.name) { $0.text($1) }
+        }
+        writer.optional(record.refreshTokenLife) {
+            $0.integer(UInt64(bitPattern: $1.issuedAt))
+            $0.integer(UInt64(bitPattern: $1.expiresAt))
+        }
+        writer.optional(record.dpopKey) { $0.secret($1) }
+        writer.optional(record.keyThumbprint) { $0.text($1) }
+        return writer.finish()
+    }
+
+    /// `nil`: these are not the bytes of a record of this format.
+    package init?(plain span: Span<UInt8>, format: UInt8) {
+        var reader = RecordReader(count: span.count)
+        guard (1...Self.format).contains(format), let stored = try? reader.record(span, format: format) else { return nil }
+        self = stored
+    }
+
+    /// An upper bound of its size in bytes, so that the writer's buffer never moves.
+    private var size: Int {
+        208 + (record.accessToken?.count ?? 0) + (record.refreshToken?.count ?? 0)
+            + record.scope.reduce(0) { $0 + 8 + $1.utf8.count } + Self.size(of: .object(record.extra))
+            + (stamp.boot?.count ?? 0) + (record.signIn?.idToken?.count ?? 0)
+            + (record.signIn?.name?.utf8.count ?? 0) + (record.dpopKey?.count ?? 0)
+            + (record.keyThumbprint?.utf8.count ?? 0)
+    }
+
+    private static func size(of value: JSONValue) -> Int {
+        switch value {
+        case .null, .bool: 1
+        case .number(let text), .string(let text): 9 + text.utf8.count
+        case .array(let elements): elements.reduce(9) { $0 + size(of: $1) }
+        case .object(let members): members.reduce(9) { $0 + 8 + $1.key.utf8.count + size(of: $1.value) }
+        }
+    }
+}

@@ -1,0 +1,175 @@
+import CLibpq
+import FileSystem
+import Glibc
+import Heimdallr
+
+/// Where the database is and how to reach it, out of a connection string of libpq's. Nothing of the environment, of
+/// ~/.pgpass, of ~/.postgresql or of a service file counts.
+/// https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING
+struct ConnectionTarget: Sendable {
+    /// One server of perhaps several, as the string lists them.
+    struct Host: Sendable, Equatable {
+        /// A name, an address, or the folder of a Unix socket.
+        var name: String
+        /// An address that needs no look-up.
+        var address: String?
+        var port: String
+
+        var isUnixSocket: Bool { address == nil && (name.hasPrefix("/") || name.hasPrefix("@")) }
+    }
+
+    let hosts: [Host]
+    /// Everything else, by libpq's name, in no order that matters.
+    private let options: [String: String]
+    let password: Secret?
+    /// How long one server may take to answer.
+    let connectTimeout: Duration
+
+    /// Where nothing is read: it is in a file that is none.
+    private static let nowhere = "/dev/null/none"
+    private static let systemAnchors = "/etc/ssl/certs/ca-certificates.crt"
+
+    /// - Parameter anchors: a file of trust anchors, used where the string names none.
+    /// - Throws: `TokenStoreError` of the kind `.misconfigured`. It never quotes the string, which holds a password.
+    init(_ text: Secret, anchors: String?, _ libpq: Libpq.Table) throws(TokenStoreError) {
+        var given = try Self.parse(text, libpq)
+        guard given["service"] == nil else {
+            throw Self.misfit("`service` is not taken: write host, dbname and user")
+        }
+        hosts = try Self.hosts(&given)
+        password = given.removeValue(forKey: "password").map { Secret($0) }
+        if given["user"] == nil { given["user"] = Self.systemUser() }
+        guard let user = given["user"] else { throw Self.misfit("write `user=…`") }
+        if given["dbname"] == nil { given["dbname"] = user }
+        let timeout = given.removeValue(forKey: "connect_timeout").map { Int($0) ?? -1 }
+        guard timeout ?? 0 >= 0 else { throw Self.misfit("connect_timeout is a number of seconds") }
+        connectTimeout = .seconds(min(timeout ?? 0, 3600) == 0 ? 4 : min(timeout ?? 4, 60))
+        let defaults = [
+            "application_name": "heimdallr-proxy", "client_encoding": "UTF8", "passfile": Self.nowhere,
+            "sslmode": hosts.allSatisfy(\.isUnixSocket) ? "disable" : "verify-full",
+            "sslrootcert": anchors ?? Self.systemAnchors, "sslcert": Self.nowhere, "sslkey": Self.nowhere,
+            "sslcrl": Self.nowhere, "gssencmode": "disable", "target_session_attrs": "read-write",
+            // Who is cut off is to be known in seconds, not hours.
+            "keepalives": "1", "keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3",
+            "tcp_user_timeout": "15000",
+        ]
+        options = given.merging(defaults) { given, _ in given }
+    }
+
+    // MARK: Reading
+
+    private static func parse(_ text: Secret, _ libpq: Libpq.Table) throws(TokenStoreError) -> [String: String] {
+        var plain = text.revealed
+        while let last = plain.utf8.last, last == 0x0A || last == 0x0D || last == 0x20 { plain.removeLast() }
+        guard !plain.isEmpty, !plain.utf8.contains(0) else { throw misfit("it is empty") }
+        var message: UnsafeMutablePointer<CChar>?
+        let parsed = unsafe libpq.call.PQconninfoParse(plain, &message)
+        if let message = unsafe message { unsafe libpq.call.PQfreemem(message) }
+        guard let parsed = unsafe parsed else {
+            // What libpq says about it quotes it.
+            throw misfit(
+                "libpq can't read it: write `host=… dbname=… user=… password=…`, values with spaces in single quotes, or "
+                    + "`postgresql://user:password@host/dbname`, with %XX for what is special in a URI")
+        }
+        defer { unsafe libpq.call.PQconninfoFree(parsed) }
+        var given: [String: String] = [:]
+        var option = unsafe parsed
+        while let keyword = unsafe option.pointee.keyword {
+            if let value = unsafe option.pointee.val, unsafe value.pointee != 0 {
+                let name = unsafe String(cString: keyword)
+                given[name] = unsafe String(cString: value)
+            }
+            unsafe option += 1
+        }
+        return given
+    }
+
+    private static func misfit(_ text: String) -> TokenStoreError {
+        TokenStoreError("store.connection: \(text)", kind: .misconfigured)
+    }
+
+    private static func hosts(_ given: inout [String: String]) throws(TokenStoreError) -> [Host] {
+        func list(_ key: String) -> [String] {
+            guard let text = given.removeValue(forKey: key) else { return [] }
+            return text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+        }
+        let (names, addresses, ports) = (list("host"), list("hostaddr"), list("port"))
+        let count = max(names.count, addresses.count)
+        guard count > 0 else {
+            throw misfit("write `host=…`: a name, or the folder of the server's Unix socket, such as /run/postgresql")
+        }
+        guard count <= 16, names.isEmpty || addresses.isEmpty || names.count == addresses.count,
+            ports.count <= 1 || ports.count == count
+        else { throw misfit("`host`, `hostaddr` and `port` list as many servers each, 16 at most") }
+        var hosts: [Host] = []
+        for index in 0..<count {
+            let address = addresses.isEmpty || addresses[index].isEmpty ? nil : addresses[index]
+            let name = names.isEmpty || names[index].isEmpty ? address : names[index]
+            guard let name else { throw misfit("`host` has an empty entry") }
+            var port = ports.isEmpty ? "5432" : ports[ports.count == 1 ? 0 : index]
+            if port.isEmpty { port = "5432" }
+            guard let number = Int(port), (1...65535).contains(number) else { throw misfit("`port` is 1 to 65535") }
+            hosts.append(Host(name: name, address: address, port: port))
+        }
+        return hosts
+    }
+
+    /// The user that this process runs as. getpwuid_r(3).
+    private static func systemUser() -> String? {
+        var entry = unsafe passwd()
+        var found: UnsafeMutablePointer<passwd>?
+        var buffer = [CChar](repeating: 0, count: 16 * 1024)
+        let count = buffer.count
+        return unsafe buffer.withUnsafeMutableBufferPointer { buffer in
+            guard let start = buffer.baseAddress, unsafe getpwuid_r(geteuid(), &entry, start, count, &found) == 0,
+                let name = unsafe found?.pointee.pw_name
+            else { return nil }
+            return unsafe String(cString: name)
+        }
+    }
+
+    // MARK: Using
+
+    /// What the certificate is checked against, missing.
+    /// - Throws: `TokenStoreError` of the kind `.misconfigured`
+    func checkFiles() throws(TokenStoreError) {
+        guard options["sslmode"]?.hasPrefix("verify") == true, let anchors = options["sslrootcert"],
+            anchors != "system", !FileSystem.exists(anchors)
+        else { return }
+        throw Self.misfit(
+            "\(anchors) is not there, and the server's certificate is checked against it: name a file in `sslrootcert` "
+                + "or `tls.ca_file`, or install ca-certificates")
+    }
+
+    /// A connection string for one server, in which everything is said that libpq would else take from somewhere.
+    /// - Parameter address: what the host's name stands for.
+    func string(for host: Host, address: String?, _ libpq: Libpq.Table) -> String {
+        var all = options
+        all["host"] = host.name
+        all["hostaddr"] = address ?? host.address ?? ""
+        all["port"] = host.port
+        all["password"] = password?.revealed ?? ""
+        if let defaults = unsafe libpq.call.PQconninfoParse("", nil) {
+            var option = unsafe defaults
+            while let keyword = unsafe option.pointee.keyword {
+                let name = unsafe String(cString: keyword)
+                // An option that has a variable, and for which the variable stands, is said to be what it is without.
+                if all[name] == nil, let variable = unsafe option.pointee.envvar, unsafe getenv(variable) != nil {
+                    all[name] = unsafe option.pointee.compiled.map { unsafe String(cString: $0) } ?? ""
+                }
+                unsafe option += 1
+            }
+            unsafe libpq.call.PQconninfoFree(defaults)
+        }
+        return all.map { "\($0.key)='\(Self.escaped($0.value))'" }.joined(separator: " ")
+    }
+
+    private static func escaped(_ value: String) -> String {
+        var text = ""
+        for character in value.unicodeScalars {
+            if character == "'" || character == "\\" { text += "\\" }
+            text.unicodeScalars.append(character)
+        }
+        return text
+    }
+}

@@ -1,0 +1,132 @@
+import Cryptography
+import Heimdallr
+
+// What an operator does with the store.
+extension OAuthAccessTokenPostgresStore {
+    /// Makes the tables where they are missing; nothing that is there is changed. Needs the right to make a schema.
+    /// - Parameter role: who is to use them, if that is not the user of the connection string.
+    /// - Throws: `TokenStoreError`
+    public func makeSchema(role: String? = nil) async throws {
+        try target.checkFiles()
+        let sql = PostgresSchema.sql(role: role)
+        let limit = settings.answerTime * 4
+        try await judging(isStart: true) {
+            let worker = try PostgresWorker(target, libpq)
+            defer { worker.stop() }
+            try await worker.perform(within: limit) { [reach] link in
+                try reach.open(link, by: .now + limit)
+                try link.run(script: sql, by: .now + limit)
+            }
+        }
+    }
+
+    /// One row, without what is in it.
+    public struct RowReport: Sendable {
+        public var client: String
+        /// 0: there never was a record.
+        public var revision: Int64
+        /// Whether there is no record, or none any more.
+        public var isEmpty: Bool
+        /// How long ago it was written, by the database's clock.
+        public var age: Duration
+        /// Which of the configured keys it was sealed with, from 1; `nil`: none of them.
+        public var key: Int?
+    }
+
+    /// A lease that somebody has.
+    public struct HolderReport: Sendable {
+        public var client: String
+        /// Where it is held from; empty: a Unix socket, or not to be seen by this role.
+        public var address: String
+        /// The server's process.
+        public var process: Int64
+        public var since: Duration
+    }
+
+    /// What the database says of itself and of this space.
+    public struct Report: Sendable {
+        public var server: String
+        public var schema: Int64
+        /// Whether a pooler is in between, so that changes are looked for and not heard.
+        public var isPooled: Bool
+        public var rows: [RowReport]
+        public var holders: [HolderReport]
+        public var pendingLogins: Int64
+    }
+
+    /// Looks at the tables.
+    /// - Throws: `TokenStoreError`
+    public func report() async throws -> Report {
+        try await prepare()
+        return try await judging(isStart: true) {
+            let (space, limit) = (settings.space, settings.answerTime)
+            let about = try await listener.run(
+                "SELECT current_setting('server_version'), (SELECT max(version)::bigint FROM heimdallr.version),"
+                    + " (SELECT count(*) FROM heimdallr.pending WHERE space = $1::text AND sealed IS NOT NULL"
+                    + " AND expires_at > clock_timestamp())",
+                { [.text(space)] }, within: limit
+            ).rows
+            let rows = try await listener.run(
+                "SELECT client, revision, (extract(epoch FROM clock_timestamp() - saved_at) * 1000000)::bigint,"
+                    + " substring(sealed FROM 10 FOR 8) FROM heimdallr.token WHERE space = $1::text ORDER BY client",
+                { [.text(space)] }, within: limit
+            ).rows
+            let holders = try await listener.run(
+                "SELECT pid, coalesce(host(client_addr), ''), application_name,"
+                    + " (extract(epoch FROM clock_timestamp() - xact_start) * 1000000)::bigint FROM pg_stat_activity"
+                    + " WHERE application_name LIKE 'heimdallr-proxy lease %' AND datname = current_database()"
+                    + " AND xact_start IS NOT NULL ORDER BY xact_start",
+                { [] }, within: limit
+            ).rows
+            return Report(
+                server: about.text(0, 0) ?? "", schema: about.integer(0, 1) ?? 0, isPooled: listener.isPolling,
+                rows: (0..<rows.count).map { row in
+                    RowReport(
+                        client: rows.text(row, 0) ?? "", revision: rows.integer(row, 1) ?? 0,
+                        isEmpty: rows.bytes(row, 3) == nil, age: .microseconds(max(0, rows.integer(row, 2) ?? 0)),
+                        key: sealing.keys.firstIndex { $0.identifier == rows.bytes(row, 3) }.map { $0 + 1 })
+                },
+                holders: (0..<holders.count).map { row in
+                    HolderReport(
+                        client: String((holders.text(row, 2) ?? "").dropFirst("heimdallr-proxy lease ".count)),
+                        address: holders.text(row, 1) ?? "", process: holders.integer(row, 0) ?? 0,
+                        since: .microseconds(max(0, holders.integer(row, 3) ?? 0)))
+                },
+                pendingLogins: about.integer(0, 2) ?? 0)
+        }
+    }
+}
+
+extension OAuthAccessTokenPostgresStore: PendingLoginStore {
+    /// The most that is kept in one database.
+    private static let maxPending: Int64 = 4096
+
+    public func putPending(_ content: Secret, key: String, life: Duration) async throws {
+        let name = Hex.bytes(["pending", settings.space, key])
+        let sealed = try sealing.seal(content, for: "pending", name)
+        try await judging {
+            let (space, limit) = (settings.space, settings.answerTime)
+            let values: [PostgresLink.Value] = [
+                .text(space), .bytes(name), .bytes(sealed), .integer(max(0, life.microseconds)),
+            ]
+            let again = try await listener.run(Statements.putAgain, { values }, within: limit)
+            if again.rows.tag == "UPDATE 1" { return }
+            let anew = try await listener.run(
+                Statements.putAnew, { values + [.integer(Self.maxPending)] }, within: limit)
+            guard anew.rows.tag == "INSERT 0 1" else {
+                throw TokenStoreError("\(Self.maxPending) logins are under way: try again in some minutes")
+            }
+        }
+    }
+
+    public func takePending(key: String) async throws -> Secret? {
+        let name = Hex.bytes(["pending", settings.space, key])
+        return try await judging {
+            let space = settings.space
+            let answer = try await listener.run(
+                Statements.takePending, { [.text(space), .bytes(name)] }, within: settings.answerTime)
+            guard let sealed = answer.rows.bytes(0, 0) else { return nil }
+            return try sealing.open(sealed, for: "pending", name)
+        }
+    }
+}

@@ -1,0 +1,347 @@
+import CLibpq
+import Glibc
+import Heimdallr
+
+/// One connection to the database. Belongs to one thread; every call returns by its deadline, but for look-ups of names,
+/// which take as long as the system's resolver does. After `PostgresFault.lost` it is closed.
+@safe final class PostgresLink {
+    typealias Instant = ContinuousClock.Instant
+
+    /// What a statement is given: as bytes, or as text that the statement casts.
+    enum Value {
+        case text(String)
+        case integer(Int64)
+        case bytes([UInt8])
+        case null
+    }
+
+    private let libpq: Libpq.Table
+    private let target: ConnectionTarget
+    private var connection: OpaquePointer?
+    /// Of the server that was reached last, to begin with next time.
+    private var preferred = 0
+
+    init(_ target: ConnectionTarget, _ libpq: Libpq.Table) {
+        self.target = target
+        self.libpq = libpq
+    }
+
+    deinit { close() }
+
+    var isOpen: Bool { unsafe connection != nil }
+
+    /// For poll(2); -1: none.
+    var descriptor: Int32 { unsafe connection.map { unsafe libpq.call.PQsocket($0) } ?? -1 }
+
+    /// The server's process as it was said when the connection was made.
+    var announcedProcess: Int32 { unsafe connection.map { unsafe libpq.call.PQbackendPID($0) } ?? 0 }
+
+    /// Lets go of the connection; what was not committed is undone by the server.
+    func close() {
+        if let connection = unsafe connection { unsafe libpq.call.PQfinish(connection) }
+        unsafe connection = nil
+    }
+
+    // MARK: Connecting
+
+    /// Tries each address of each server in turn, until one takes it.
+    func open(by deadline: Instant) throws(PostgresFault) {
+        guard !isOpen else { return }
+        var last = PostgresFault.lost("no server was tried")
+        var isTelling = false
+        for offset in target.hosts.indices {
+            let index = (preferred + offset) % target.hosts.count
+            let host = target.hosts[index]
+            for address in host.isUnixSocket || host.address != nil ? [nil] : addresses(of: host).map(Optional.some) {
+                guard Instant.now < deadline else { break }
+                do throws(PostgresFault) {
+                    try open(host, address, by: min(deadline, .now + target.connectTimeout))
+                    preferred = index
+                    return
+                } catch {
+                    // What a server says tells more than that another one is away.
+                    if !isTelling { last = error }
+                    isTelling = isTelling || error.advice != nil
+                }
+            }
+        }
+        if last.text == "no server was tried" {
+            last = .lost("the name of the server can't be looked up, or there was no time left")
+        }
+        throw last
+    }
+
+    private func addresses(of host: ConnectionTarget.Host) -> [String] {
+        var hints = unsafe addrinfo()
+        unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        unsafe hints.ai_flags = AI_ADDRCONFIG
+        var list: UnsafeMutablePointer<addrinfo>?
+        guard unsafe getaddrinfo(host.name, nil, &hints, &list) == 0 else {
+            // A literal address of a family that this machine has not: libpq says so.
+            unsafe hints.ai_flags = 0
+            guard unsafe getaddrinfo(host.name, nil, &hints, &list) == 0 else { return [] }
+            return unsafe Self.texts(list)
+        }
+        return unsafe Self.texts(list)
+    }
+
+    private static func texts(_ list: UnsafeMutablePointer<addrinfo>?) -> [String] {
+        defer { unsafe freeaddrinfo(list) }
+        var found: [String] = []
+        var entry = unsafe list
+        while let current = unsafe entry {
+            var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
+            let count = socklen_t(text.count)
+            let code = unsafe text.withUnsafeMutableBufferPointer { text in
+                unsafe getnameinfo(
+                    current.pointee.ai_addr, current.pointee.ai_addrlen, text.baseAddress, count, nil, 0, NI_NUMERICHOST)
+            }
+            let address = String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            if code == 0, !found.contains(address) { found.append(address) }
+            unsafe entry = unsafe current.pointee.ai_next
+        }
+        return Array(found.prefix(8))
+    }
+
+    private func open(
+        _ host: ConnectionTarget.Host, _ address: String?, by deadline: Instant
+    ) throws(PostgresFault) {
+        unsafe connection = unsafe libpq.call.PQconnectStart(target.string(for: host, address: address, libpq))
+        guard let connection = unsafe connection else { throw .lost("libpq is out of memory") }
+        _ = unsafe libpq.call.PQsetNoticeReceiver(connection, { _, _ in }, nil)
+        do throws(PostgresFault) {
+            guard unsafe libpq.call.PQstatus(connection) != CONNECTION_BAD else { throw connectFault() }
+            var wanted = PGRES_POLLING_WRITING
+            while wanted != PGRES_POLLING_OK {
+                try wait(Int16(wanted == PGRES_POLLING_READING ? POLLIN : POLLOUT), by: deadline)
+                wanted = unsafe libpq.call.PQconnectPoll(connection)
+                if wanted == PGRES_POLLING_FAILED { throw connectFault() }
+            }
+            guard unsafe libpq.call.PQsetnonblocking(connection, 1) == 0 else { throw connectFault() }
+        } catch {
+            close()
+            throw error
+        }
+    }
+
+    /// What libpq says about a connection that did not come about. There is no code with it, so its words tell what kind
+    /// of fault it is; a server in another language is then a server that is away.
+    private func connectFault() -> PostgresFault {
+        let text = message()
+        let known: [(String, String)] = [
+            ("password authentication failed", "28P01"), ("no password supplied", "28P01"),
+            ("authentication failed", "28000"), ("no pg_hba.conf entry", "28000"),
+            ("certificate verify failed", "08001"),
+            ("is not permitted to log in", "28000"),
+        ]
+        for (words, code) in known where text.contains(words) {
+            return code == "08001" ? .lost(text) : PostgresFault(kind: .refused(code), text: text)
+        }
+        if text.contains("database \""), text.contains("does not exist") {
+            return PostgresFault(kind: .refused("3D000"), text: text)
+        }
+        if text.contains("role \""), text.contains("does not exist") {
+            return PostgresFault(kind: .refused("28000"), text: text)
+        }
+        return .lost(text)
+    }
+
+    private func message() -> String {
+        guard let connection = unsafe connection, let text = unsafe libpq.call.PQerrorMessage(connection) else {
+            return "no connection"
+        }
+        return shown(unsafe String(cString: text))
+    }
+
+    /// On one line, printable, and without the password.
+    private func shown(_ text: String) -> String {
+        let words = text.split { $0 == "\n" || $0 == "\t" || $0 == "\r\n" }.joined(separator: "; ")
+        let sanitized = ServerText.sanitize(words, hiding: target.password.map { $0.isEmpty ? [] : [$0] } ?? [])
+        return sanitized.isEmpty ? "the connection is gone" : sanitized
+    }
+
+    // MARK: Statements
+
+    /// Runs a statement with parameters `$1` and so on, unnamed, so that any pooler can carry it.
+    func run(_ statement: String, _ values: [Value] = [], by deadline: Instant) throws(PostgresFault) -> PostgresRows {
+        try unsafe perform(by: deadline) { connection in
+            var bytes: [UInt8] = []
+            var places: [(offset: Int, count: Int)?] = []
+            var formats: [Int32] = []
+            for value in values {
+                let offset = bytes.count
+                formats.append(0)
+                switch value {
+                case .null:
+                    places.append(nil)
+                    continue
+                case .text(let text): bytes += Array(text.utf8.filter { $0 != 0 })
+                case .integer(let number): bytes += Array("\(number)".utf8)
+                case .bytes(let raw):
+                    bytes += raw
+                    formats[formats.count - 1] = 1
+                }
+                places.append((offset, bytes.count - offset))
+                bytes.append(0)
+            }
+            return unsafe bytes.withUnsafeBytes { raw in
+                let base = unsafe raw.bindMemory(to: CChar.self).baseAddress
+                let pointers = unsafe places.map { place in unsafe place.flatMap { unsafe base?.advanced(by: $0.offset) } }
+                let lengths = places.map { Int32(clamping: $0?.count ?? 0) }
+                return unsafe libpq.call.PQsendQueryParams(
+                    connection, statement, Int32(values.count), nil, pointers, lengths, formats, 1)
+            }
+        }
+    }
+
+    /// Runs several statements at once.
+    func run(script: String, by deadline: Instant) throws(PostgresFault) {
+        _ = try unsafe perform(by: deadline) { connection in unsafe libpq.call.PQsendQuery(connection, script) }
+    }
+
+    /// `false`: what was begun was undone instead.
+    func commit(by deadline: Instant) throws(PostgresFault) -> Bool {
+        try run("COMMIT", by: deadline).tag == "COMMIT"
+    }
+
+    private func perform(
+        by deadline: Instant, _ send: (OpaquePointer) -> Int32
+    ) throws(PostgresFault) -> PostgresRows {
+        guard let connection = unsafe connection else { throw .lost("there is no connection") }
+        do throws(PostgresFault) {
+            guard unsafe send(connection) == 1 else { throw .lost(message()) }
+            while true {
+                let rest = unsafe libpq.call.PQflush(connection)
+                guard rest >= 0 else { throw .lost(message()) }
+                if rest == 0 { break }
+                try wait(Int16(POLLIN | POLLOUT), by: deadline)
+                guard unsafe libpq.call.PQconsumeInput(connection) == 1 else { throw .lost(message()) }
+            }
+            var rows = PostgresRows()
+            var refusal: PostgresFault?
+            while true {
+                while unsafe libpq.call.PQisBusy(connection) == 1 {
+                    try wait(Int16(POLLIN), by: deadline)
+                    guard unsafe libpq.call.PQconsumeInput(connection) == 1 else { throw .lost(message()) }
+                }
+                guard let result = unsafe libpq.call.PQgetResult(connection) else { break }
+                defer { unsafe libpq.call.PQclear(result) }
+                switch unsafe libpq.call.PQresultStatus(result) {
+                case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY: rows = unsafe content(of: result)
+                default: refusal = unsafe refusal ?? fault(of: result)
+                }
+            }
+            guard unsafe libpq.call.PQstatus(connection) == CONNECTION_OK else { throw .lost(refusal?.text ?? message()) }
+            if let refusal { throw refusal }
+            return rows
+        } catch {
+            if error.kind == .lost { close() }
+            throw error
+        }
+    }
+
+    private func fault(of result: OpaquePointer) -> PostgresFault {
+        func field(_ code: Int32) -> String? {
+            unsafe libpq.call.PQresultErrorField(result, code).map { unsafe String(cString: $0) }
+        }
+        guard let code = field(heimdallr_libpq_sqlstate), code.utf8.count == 5,
+            code.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) })
+        else { return .lost(message()) }
+        return PostgresFault(
+            kind: .refused(code), text: shown(field(heimdallr_libpq_message) ?? "refused") + " [\(code)]")
+    }
+
+    private func content(of result: OpaquePointer) -> PostgresRows {
+        var rows = PostgresRows()
+        rows.tag = unsafe libpq.call.PQcmdStatus(result).map { unsafe String(cString: $0) } ?? ""
+        for row in 0..<(unsafe libpq.call.PQntuples(result)) {
+            rows.rows.append(
+                (0..<(unsafe libpq.call.PQnfields(result))).map { column in
+                    guard unsafe libpq.call.PQgetisnull(result, row, column) == 0,
+                        let value = unsafe libpq.call.PQgetvalue(result, row, column)
+                    else { return nil }
+                    let count = Int(unsafe libpq.call.PQgetlength(result, row, column))
+                    return unsafe Array(UnsafeRawBufferPointer(start: value, count: max(0, count)))
+                })
+        }
+        return rows
+    }
+
+    // MARK: Waiting
+
+    /// poll(2).
+    private func wait(_ events: Int16, by deadline: Instant) throws(PostgresFault) {
+        while true {
+            let left = Instant.now.duration(to: deadline)
+            guard left > .zero else { throw .lost("the server does not answer") }
+            var entry = pollfd(fd: descriptor, events: events, revents: 0)
+            let count = unsafe poll(&entry, 1, left.milliseconds)
+            if count > 0 { return }
+            guard count == 0 || errno == EINTR else { throw .lost("poll failed") }
+        }
+    }
+
+    // MARK: Notifications
+
+    /// What the server has sent since, without waiting: the texts of notifications.
+    func notifications() throws(PostgresFault) -> [String] {
+        guard let connection = unsafe connection else { throw .lost("there is no connection") }
+        guard unsafe libpq.call.PQconsumeInput(connection) == 1,
+            unsafe libpq.call.PQstatus(connection) == CONNECTION_OK
+        else {
+            let text = message()
+            close()
+            throw .lost(text)
+        }
+        var texts: [String] = []
+        while let note = unsafe libpq.call.PQnotifies(connection) {
+            if let extra = unsafe note.pointee.extra { texts.append(unsafe String(cString: extra)) }
+            unsafe libpq.call.PQfreemem(note)
+        }
+        return texts
+    }
+}
+
+/// What a statement gives, in the server's binary form.
+struct PostgresRows {
+    fileprivate(set) var rows: [[[UInt8]?]] = []
+    /// What the server says it has done: `UPDATE 1`.
+    fileprivate(set) var tag = ""
+
+    var count: Int { rows.count }
+
+    func bytes(_ row: Int, _ column: Int) -> [UInt8]? {
+        guard rows.indices.contains(row), rows[row].indices.contains(column) else { return nil }
+        return rows[row][column]
+    }
+
+    /// int2, int4 or int8.
+    func integer(_ row: Int, _ column: Int) -> Int64? {
+        guard let bytes = bytes(row, column), [2, 4, 8].contains(bytes.count) else { return nil }
+        var value: Int64 = bytes[0] & 0x80 == 0 ? 0 : -1
+        for byte in bytes { value = value << 8 | Int64(byte) }
+        return value
+    }
+
+    func text(_ row: Int, _ column: Int) -> String? {
+        bytes(row, column).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    func flag(_ row: Int, _ column: Int) -> Bool { bytes(row, column) == [1] }
+}
+
+extension Duration {
+    /// For poll(2): rounded up.
+    var milliseconds: Int32 {
+        let (seconds, attoseconds) = components
+        guard seconds < 1_000_000 else { return 1_000_000_000 }
+        return Int32(max(0, seconds * 1000 + attoseconds / 1_000_000_000_000_000 + 1))
+    }
+
+    /// Parts of one are cut off.
+    var microseconds: Int64 {
+        let (seconds, attoseconds) = components
+        guard abs(seconds) < 9_000_000_000_000 else { return seconds < 0 ? .min / 2 : .max / 2 }
+        return seconds * 1_000_000 + attoseconds / 1_000_000_000_000
+    }
+}

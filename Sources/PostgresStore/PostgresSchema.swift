@@ -1,0 +1,50 @@
+/// The tables of the store, as SQL for whoever keeps the database.
+public enum PostgresSchema {
+    /// Makes what is missing, and changes nothing that is there. It is one transaction.
+    /// - Parameter role: who is to use the tables, if that is not who makes them.
+    public static func sql(role: String? = nil) -> String {
+        var text = """
+            -- The token store of heimdallr-proxy: sealed records, which the database can't read.
+            BEGIN;
+            CREATE SCHEMA IF NOT EXISTS heimdallr;
+            CREATE TABLE IF NOT EXISTS heimdallr.version (
+                one boolean PRIMARY KEY DEFAULT true CHECK (one),
+                version integer NOT NULL
+            );
+            -- One row for each client of each installation (`store.space`). Its lock is the lease.
+            CREATE TABLE IF NOT EXISTS heimdallr.token (
+                space text NOT NULL,
+                client text NOT NULL,
+                revision bigint NOT NULL DEFAULT 0 CHECK (revision >= 0),
+                sealed bytea,
+                saved_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+                PRIMARY KEY (space, client)
+            ) WITH (fillfactor = 50);
+            -- Logins that are under way. Places are used again, so that nobody needs to delete.
+            CREATE TABLE IF NOT EXISTS heimdallr.pending (
+                slot bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+                space text NOT NULL,
+                key bytea,
+                sealed bytea,
+                expires_at timestamptz NOT NULL,
+                UNIQUE (space, key)
+            );
+            INSERT INTO heimdallr.version (version) VALUES (\(Statements.version)) ON CONFLICT DO NOTHING;
+
+            """
+        if let role {
+            let name = quoted(role)
+            text += """
+                GRANT USAGE ON SCHEMA heimdallr TO \(name);
+                GRANT SELECT ON heimdallr.version TO \(name);
+                GRANT SELECT, INSERT, UPDATE ON heimdallr.token, heimdallr.pending TO \(name);
+
+                """
+        }
+        return text + "COMMIT;\n"
+    }
+
+    private static func quoted(_ name: String) -> String {
+        "\"" + name.reduce(into: "") { $0 += $1 == "\"" ? "\"\"" : String($1) } + "\""
+    }
+}

@@ -1,0 +1,146 @@
+import Cryptography
+import Heimdallr
+
+/// Seals what lies in the database: AES-256-GCM, with all that a row belongs to as associated data, so that none can be
+/// moved to another client or space, or put back under a newer number. The database never sees a token.
+struct RowSealing: Sendable {
+    let space: String
+    /// The first seals; any opens.
+    let keys: [SealingKey]
+
+    /// Of the layouts below. Whoever changes one counts on.
+    private static let format: UInt8 = 1
+
+    /// A record as it was sealed, with what is told of its time in whole milliseconds.
+    struct Opened {
+        var stored: StoredRecord
+        /// Of the access token, when it was issued.
+        var life: Int64
+        /// Of the access token, when the record was sealed.
+        var age: Int64
+    }
+
+    // MARK: Records
+
+    /// - Throws: `TokenStoreError`
+    func seal(_ record: TokenRecord, client: String, clock: HeimdallrClock) throws(TokenStoreError) -> [UInt8] {
+        let wall = clock.wallClock()
+        let (life, age) = Self.times(of: record, now: clock.now(), wall: wall)
+        let plain = StoredRecord(record, TimeStamp(wall: wall)).plain()
+        var writer = SecretWriter(capacity: plain.count + 17)
+        for number in [life, age] {
+            for shift in stride(from: 56, through: 0, by: -8) { writer.append(UInt8(truncatingIfNeeded: number >> shift)) }
+        }
+        writer.append(StoredRecord.format)
+        writer.append(plain)
+        return try sealing(writer.finish(), context("token", Array(client.utf8), record.revision))
+    }
+
+    /// - Throws: `TokenStoreError` of the kind `.unreadable`
+    func open(_ sealed: [UInt8], client: String, revision: UInt64) throws(TokenStoreError) -> Opened {
+        let plain = try opening(
+            sealed, context("token", Array(client.utf8), revision), "the record of \(client) in space \(space)")
+        let opened = plain.withSpan { span -> Opened? in
+            guard span.count > 17 else { return nil }
+            var numbers: [Int64] = []
+            for start in [0, 8] {
+                var number: Int64 = 0
+                for index in start..<(start + 8) { number = number << 8 | Int64(span[index]) }
+                numbers.append(number)
+            }
+            guard let stored = StoredRecord(plain: span.extracting(17..<span.count), format: span[16]),
+                stored.record.revision == revision
+            else { return nil }
+            return Opened(stored: stored, life: numbers[0], age: numbers[1])
+        }
+        guard let opened else {
+            throw TokenStoreError(
+                "the record of \(client) in space \(space) is of another version: run that one, or `heimdallr-proxy logout "
+                    + "--local` to start afresh", kind: .unreadable)
+        }
+        return opened
+    }
+
+    /// How long the access token was to live and how much of that has gone, in milliseconds, as far as whoever made the
+    /// record knows.
+    private static func times(
+        of record: TokenRecord, now: ContinuousClock.Instant, wall: Int64
+    ) -> (life: Int64, age: Int64) {
+        guard record.accessToken != nil else { return (0, 0) }
+        let longest: Int64 = 366 * 86_400_000
+        if let moments = record.reckoned ?? record.measured {
+            return (
+                min(longest, max(0, moments.issuedAt.duration(to: moments.expiresAt).microseconds / 1000)),
+                min(longest, max(0, moments.issuedAt.duration(to: now).microseconds / 1000 + 1))
+            )
+        }
+        // Whole seconds, which may have been cut off.
+        let (life, tooLong) = record.expiresAt.subtractingReportingOverflow(record.issuedAt)
+        let (age, tooOld) = wall.subtractingReportingOverflow(record.issuedAt)
+        guard !tooLong, !tooOld, life > 0, age >= 0 else { return (0, longest) }
+        return (min(longest / 1000, life) * 1000, (min(longest / 1000, age) + 1) * 1000)
+    }
+
+    // MARK: Anything else
+
+    /// - Throws: `TokenStoreError`
+    func seal(_ content: Secret, for purpose: String, _ name: [UInt8]) throws(TokenStoreError) -> [UInt8] {
+        var writer = SecretWriter(capacity: content.count)
+        content.withSpan { writer.append($0) }
+        return try sealing(writer.finish(), context(purpose, name, 0))
+    }
+
+    /// - Throws: `TokenStoreError` of the kind `.unreadable`
+    func open(_ sealed: [UInt8], for purpose: String, _ name: [UInt8]) throws(TokenStoreError) -> Secret {
+        try opening(sealed, context(purpose, name, 0), "what was kept of a login").withSpan { Secret($0) }
+    }
+
+    // MARK: How
+
+    /// Each part with its length in front: no two rows have the same.
+    private func context(_ purpose: String, _ name: [UInt8], _ revision: UInt64) -> [UInt8] {
+        var bytes = Array("heimdallr-proxy shared store".utf8)
+        for part in [Array(purpose.utf8), Array(space.utf8), name] {
+            bytes += Self.bytes(of: UInt64(part.count)) + part
+        }
+        return bytes + Self.bytes(of: revision)
+    }
+
+    private static func bytes(of number: UInt64) -> [UInt8] {
+        stride(from: UInt64(56), through: 0, by: -8).map { UInt8(truncatingIfNeeded: number >> $0) }
+    }
+
+    private func sealing(_ plain: SecretBytes, _ context: [UInt8]) throws(TokenStoreError) -> [UInt8] {
+        guard let key = keys.first else { throw TokenStoreError("the token store has no key", kind: .misconfigured) }
+        do throws(CryptographyError) {
+            return try SealedBytes.seal(plain, format: Self.format, context: context, key: key)
+        } catch {
+            throw TokenStoreError("the token store: \(error)")
+        }
+    }
+
+    private func opening(
+        _ sealed: [UInt8], _ context: [UInt8], _ what: String
+    ) throws(TokenStoreError) -> SecretBytes {
+        var fault = SealFault.key
+        for key in keys {
+            do throws(CryptographyError) {
+                return try SealedBytes.open(sealed, format: Self.format, context: context, key: key)
+            } catch CryptographyError.seal(.key) {
+                continue
+            } catch CryptographyError.seal(let other) {
+                fault = other
+                break
+            } catch {
+                throw TokenStoreError("the token store: \(error)")
+            }
+        }
+        let advice =
+            switch fault {
+            case .key: "write the key that it was sealed with into `store.keys`, behind the new one"
+            case .format: "run a version that reads it"
+            case .foreign, .damaged: "restore the row as it was; somebody has changed it, or moved it here"
+            }
+        throw TokenStoreError("\(what) \(fault): \(advice), or empty the row to start afresh", kind: .unreadable)
+    }
+}

@@ -1,0 +1,52 @@
+import Heimdallr
+import Synchronization
+
+/// `Reachability` for all connections of a store.
+final class SharedReachability: Sendable {
+    typealias Instant = ContinuousClock.Instant
+
+    private let state = Mutex(Reachability())
+
+    func mayTry() -> Bool { state.withLock { $0.mayTry(now: .now) } }
+
+    /// Until there is sense in trying again.
+    var pause: Duration {
+        let now = Instant.now
+        return max(.milliseconds(20), now.duration(to: state.withLock { $0.nextTry(now: now) }))
+    }
+
+    func cameBack() { state.withLock { $0.cameBack(now: .now) } }
+
+    /// Lets those go first who have something to save since before the database was away.
+    /// - Throws: `CancellationError`
+    func letOthersSave() async throws {
+        guard let end = state.withLock({ $0.graceEnd }), end > .now else { return }
+        try await Task.sleep(until: end, clock: .continuous)
+    }
+
+    var fault: PostgresFault? { state.withLock { $0.fault } }
+
+    /// - Throws: `PostgresFault`, at once, while it is known that there is no sense in trying.
+    func refuseWhenKnownAway() throws(PostgresFault) {
+        guard let fault = state.withLock({ $0.isKnownAway(now: .now) ? $0.fault : nil }) else { return }
+        throw fault
+    }
+
+    /// Opens a connection unless that was in vain a moment ago.
+    func open(_ link: PostgresLink, by deadline: Instant) throws(PostgresFault) {
+        guard !link.isOpen else { return }
+        guard mayTry() else { throw fault ?? .lost("somebody is trying to reach it") }
+        try opening { () throws(PostgresFault) in try link.open(by: deadline) }
+    }
+
+    /// Notes how an attempt to connect ends.
+    func opening(_ body: () throws(PostgresFault) -> Void) throws(PostgresFault) {
+        do throws(PostgresFault) {
+            try body()
+            state.withLock { $0.succeeded(now: .now) }
+        } catch {
+            state.withLock { $0.failed(error, now: .now, random: .random(in: 0..<1)) }
+            throw error
+        }
+    }
+}

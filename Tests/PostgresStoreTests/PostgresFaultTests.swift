@@ -1,0 +1,294 @@
+import Foundation
+import Glibc
+import Heimdallr
+import TestSupport
+import Testing
+
+@testable import PostgresStore
+
+@Suite struct `The store in PostgreSQL, when something goes wrong` {
+    // MARK: Holders
+
+    @Test("the row of a holder that was killed is free at once, and as it was", arguments: ["lease-got", "after-update"])
+    func killed(point: String) async throws {
+        let place = try await Postgres()
+        let store = try await place.store { $0.patience = .seconds(5) }
+        try await store.save(record(1, "R1"), client: "billing")
+        let holder = try place.contender("R2", fault: "\(point):kill")
+        #expect(try await holder.ended() == .signalled(SIGKILL), "\(holder.transcript)")
+        let start = ContinuousClock.now
+        let lease = try await store.lease(client: "billing")
+        #expect(.now - start < .seconds(3))
+        #expect(try await store.load(client: "billing")?.refreshToken == Secret("R1"))
+        await lease?.release()
+    }
+
+    @Test("what was committed is there, although its holder did not live to hear it")
+    func killedAfterCommit() async throws {
+        let place = try await Postgres()
+        let holder = try place.contender("R2", fault: "after-commit:kill")
+        #expect(try await holder.ended() == .signalled(SIGKILL))
+        #expect(try await place.store().load(client: "billing")?.refreshToken == Secret("R2"))
+    }
+
+    @Test("a holder that stands still loses its lease after the time for it, and its late write yields to a later record")
+    func stopped() async throws {
+        let place = try await Postgres()
+        let store = try await place.store { $0.patience = .seconds(5) }
+        let holder = try place.contender("late", fault: "before-update:stop")
+        try await eventually("the holder stands") { holder.errors.contains("fault point before-update") }
+        let lease = try #require(try await store.lease(client: "billing"))
+        try await store.save(record(1, "R2"), client: "billing")
+        await lease.release()
+        holder.signal(SIGCONT)
+        #expect(try await holder.ended() == .exited(0), "\(holder.transcript)")
+        #expect(holder.output.contains("failed superseded"), "\(holder.transcript)")
+        #expect(try await store.load(client: "billing")?.refreshToken == Secret("R2"))
+    }
+
+    @Test("a late write that nobody has overtaken goes in")
+    func lateButAlone() async throws {
+        let place = try await Postgres()
+        let store = try await place.store { $0.leaseTime = .milliseconds(300) }
+        try await store.save(record(1, "R1"), client: "billing")
+        let lease = try await store.lease(client: "billing")
+        try await Task.sleep(for: .milliseconds(600))
+        try await store.save(record(2, "R2"), client: "billing")
+        await lease?.release()
+        #expect(try await place.store().load(client: "billing")?.refreshToken == Secret("R2"))
+    }
+
+    // MARK: The database
+
+    @Test("kill -9 of the database: the fault is said at once and again, and all goes on when it is back")
+    func crash() async throws {
+        let server = try await PostgresServer()
+        let place = try await Postgres(server)
+        let store = try await place.store { $0.patience = .seconds(1) }
+        try await store.save(record(1, "R1"), client: "billing")
+        let lease = try await store.lease(client: "billing")
+        let changes = try #require(store.changes(client: "billing"))
+        let heard = Recorder<Int>()
+        let listening = Task { for await _ in changes { heard.append(1) } }
+        try await server.crash()
+        #expect(await storeFault { try await store.save(record(2, "R2"), client: "billing") }?.kind == .unreachable)
+        await lease?.release()
+        let start = ContinuousClock.now
+        for _ in 0..<50 {
+            #expect(await storeFault { _ = try await store.load(client: "billing") }?.kind == .unreachable)
+            #expect(await storeFault { _ = try await store.lease(client: "billing") }?.kind == .unreachable)
+        }
+        #expect(.now - start < .seconds(5), "who is known to be away holds nobody up")
+        try await server.restart()
+        try await eventually("it is back") { (try? await store.load(client: "billing")) != nil }
+        // The retry of what could not be saved.
+        try await store.save(record(2, "R2"), client: "billing")
+        #expect(try await place.store().load(client: "billing")?.refreshToken == Secret("R2"))
+        try await eventually("who listens is told to look") { !heard.all.isEmpty }
+        listening.cancel()
+
+        // A commit that is carried out, and whose answer is late: it is looked up, and not written twice.
+        try await server.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+        try await server.sql("SELECT pg_reload_conf()")
+        let slow = try await place.store {
+            $0.answerTime = .milliseconds(700)
+            $0.patience = .seconds(15)
+        }
+        let again = try await slow.lease(client: "billing")
+        let saving = Task { try await slow.save(record(3, "R3"), client: "billing") }
+        try await eventually("the commit waits") {
+            try await server.sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") == "1\n"
+        }
+        try await Task.sleep(for: .milliseconds(900))
+        try await server.sql("ALTER SYSTEM RESET synchronous_standby_names")
+        try await server.sql("SELECT pg_reload_conf()")
+        try await saving.value
+        await again?.release()
+        #expect(try await place.row().hasPrefix("3|"))
+        #expect(try await place.store().load(client: "billing")?.refreshToken == Secret("R3"))
+    }
+
+    @Test("a server that never answers costs its callers the time that was said, and then none")
+    func silence() async throws {
+        let place = try await Postgres()
+        let listener = try RawListener()
+        var settings = try place.settings("host=127.0.0.1 port=\(listener.port) user=x sslmode=disable connect_timeout=1")
+        settings.answerTime = .seconds(2)
+        let store = try OAuthAccessTokenPostgresStore(settings)
+        let first = ContinuousClock.now
+        #expect(await storeFault { try await store.prepare() }?.kind == .unreachable)
+        #expect(.now - first < .seconds(4))
+        let then = ContinuousClock.now
+        for _ in 0..<20 {
+            #expect(await storeFault { _ = try await store.load(client: "billing") }?.kind == .unreachable)
+        }
+        #expect(.now - then < .seconds(7))
+        store.close()
+    }
+
+    @Test("a server that stops to answer in the middle of a lease: the caller is let go, and what it could not save goes in later")
+    func hung() async throws {
+        let place = try await Postgres()
+        let store = try await place.store {
+            $0.answerTime = .milliseconds(500)
+            $0.patience = .milliseconds(1500)
+        }
+        let lease = try await store.lease(client: "hung")
+        let pid = try await place.server.sql(
+            "SELECT pid FROM pg_stat_activity WHERE application_name = 'heimdallr-proxy lease hung'")
+        let process = try #require(Int32(pid.dropLast()))
+        kill(process, SIGSTOP)
+        let start = ContinuousClock.now
+        let fault = await storeFault { try await store.save(record(1, "R1"), client: "hung") }
+        #expect(fault?.kind == .busy || fault?.kind == .unreachable)
+        #expect(.now - start < .seconds(5))
+        kill(process, SIGCONT)
+        await lease?.release()
+        try await eventually("it goes in") {
+            (try? await store.save(record(1, "R1"), client: "hung")) != nil
+        }
+        #expect(try await store.load(client: "hung")?.refreshToken == Secret("R1"))
+        #expect(try await place.row("hung").hasPrefix("1|"))
+    }
+
+    @Test("nobody there: said at once, with where, and the start is not stopped by it")
+    func refused() async throws {
+        let place = try await Postgres()
+        let port = try freePort()
+        let fault = await storeFault {
+            _ = try await place.store("host=127.0.0.1,\(place.server.folder.path) port=\(port) user=postgres password=hunter22")
+        }
+        #expect(fault?.kind == .unreachable)
+        #expect(fault?.description.contains("\(port)") == true)
+        // Of several, the next is taken.
+        let store = try await place.store(
+            "host=127.0.0.1,\(place.server.folder.path) port=\(port),\(place.server.port) user=postgres")
+        #expect(try await store.load(client: "nobody") == nil)
+    }
+
+    // MARK: What somebody has to mend
+
+    @Test("no tables, no rights, a wrong password, another version: each says what to do, and none says the password")
+    func misconfigured() async throws {
+        let place = try await Postgres()
+        func start(_ connection: String) async -> TokenStoreError? {
+            await storeFault { _ = try await place.store(connection) }
+        }
+        let tcp = "host=127.0.0.1 port=\(place.server.port) sslmode=require"
+        let wrong = await start("\(tcp) user=limited dbname=postgres password='pass word wrong'")
+        #expect(wrong?.kind == .misconfigured)
+        #expect(wrong?.description.contains("password authentication failed") == true)
+        #expect(wrong?.description.contains("pass word wrong") == false)
+        let missing = await start("\(place.server.connection) dbname=nowhere")
+        #expect(missing?.kind == .misconfigured)
+        #expect(missing?.description.contains("database") == true)
+        let tables = await start("\(place.server.connection) dbname=template1")
+        #expect(tables?.kind == .misconfigured)
+        #expect(tables?.description.contains("store init") == true)
+        try await place.server.sql("CREATE ROLE \"nobody\(place.space)\" LOGIN")
+        let rights = await start("\(place.server.connection) user='nobody\(place.space)'")
+        #expect(rights?.kind == .misconfigured)
+        #expect(rights?.description.contains("grant") == true)
+    }
+
+    @Test("a role that may read, add and change rows is enough, over TLS with a password that needs quotes")
+    func limited() async throws {
+        let place = try await Postgres()
+        let quoted = PostgresServer.password.replacing("\\", with: "\\\\").replacing("'", with: "\\'")
+        let connection = "host=localhost port=\(place.server.port) user=limited dbname=postgres password='\(quoted)'"
+        let store = try await place.store(connection) { $0.trustAnchorsFile = place.server.authority.certificateFile }
+        let lease = try await store.lease(client: "billing")
+        try await store.save(record(1, "R1"), client: "billing")
+        await lease?.release()
+        try await store.remove(client: "billing")
+        try await store.putPending(Secret("x"), key: "k", life: .seconds(9))
+        #expect(try await store.takePending(key: "k") == Secret("x"))
+        #expect(try await store.load(client: "billing")?.refreshToken == nil)
+        // As a URI, too.
+        let password = PostgresServer.password.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+        let uri = "postgresql://limited:\(password)@localhost:\(place.server.port)/postgres"
+        _ = try await place.store(uri) { $0.trustAnchorsFile = place.server.authority.certificateFile }
+    }
+
+    @Test("a certificate for another name, or of nobody that is trusted, is refused, without a word about sslmode")
+    func certificates() async throws {
+        let place = try await Postgres()
+        let anchors = place.server.authority.certificateFile
+        let user = "port=\(place.server.port) user=postgres dbname=postgres"
+        for (connection, anchors) in [("host=127.0.0.1 \(user)", anchors), ("host=localhost \(user)", nil)] {
+            let fault = await storeFault {
+                _ = try await place.store(connection) { $0.trustAnchorsFile = anchors }
+            }
+            #expect(fault != nil, "\(connection)")
+            #expect(fault?.description.contains("certificate") == true, "\(fault?.description ?? "")")
+        }
+        _ = try await place.store("host=localhost \(user) hostaddr=127.0.0.1 sslrootcert=\(anchors)")
+    }
+
+    @Test("variables of the environment, a service and ~/.pgpass don't count")
+    func environment() async throws {
+        let place = try await Postgres()
+        let home = try TemporaryDirectory()
+        let nonsense: [String: String?] = [
+            "PGHOST": "nowhere.invalid", "PGHOSTADDR": "192.0.2.1", "PGPORT": "1", "PGDATABASE": "nowhere",
+            "PGUSER": "nobody", "PGPASSWORD": "wrong", "PGPASSFILE": "/nowhere", "PGSERVICE": "nothing",
+            "PGSERVICEFILE": "/nowhere", "PGOPTIONS": "-c nonsense=1", "PGAPPNAME": "other", "PGSSLMODE": "nonsense",
+            "PGREQUIRESSL": "1", "PGSSLCERT": "/nowhere", "PGSSLROOTCERT": "/nowhere", "PGCLIENTENCODING": "nonsense",
+            "PGTZ": "nonsense", "PGDATESTYLE": "nonsense", "PGGEQO": "nonsense", "PGTARGETSESSIONATTRS": "nonsense",
+            "PGCHANNELBINDING": "nonsense", "PGGSSENCMODE": "nonsense", "PGCONNECT_TIMEOUT": "x",
+            "PGSSLMINPROTOCOLVERSION": "nonsense", "PGREQUIREPEER": "nobody", "HOME": home.path,
+        ]
+        for connection in [
+            place.server.connection, place.server.plainConnection,
+            "host=\(place.server.folder.path) port=\(place.server.port) user=postgres",
+        ] {
+            var environment = nonsense
+            environment["CONNECTION"] = connection
+            let contender = try place.contender("R", environment: environment)
+            #expect(try await contender.ended() == .exited(0))
+            #expect(contender.output.contains("saved"), "\(contender.transcript)")
+        }
+        // What ~/.pgpass says would be right.
+        try home.write("*:*:*:limited:\(PostgresServer.password.replacing("\\", with: "\\\\"))\n", to: ".pgpass")
+        let contender = try place.contender(
+            "R",
+            environment: [
+                "HOME": home.path,
+                "CONNECTION":
+                    "host=127.0.0.1 port=\(place.server.port) user=limited dbname=postgres sslmode=require",
+            ])
+        try await contender.ended()
+        #expect(contender.output.contains("failed misconfigured"), "\(contender.transcript)")
+    }
+
+    @Test(
+        "a connection string that libpq can't read, or that leaves out what is needed, is refused, and not quoted",
+        arguments: [
+            "hunter2secret", "host=a password=hunter2 secret", "postgresql://u:hunter2secret@h:port/db", "",
+            "dbname=hunter2secret", "host=a,b port=1,2,3 user=hunter2secret", "service=hunter2secret host=a",
+            "host=a port=99999 password=hunter2secret", "host=a nonsense=hunter2secret",
+        ])
+    func strings(text: String) async throws {
+        let settings = PostgresStoreSettings(connection: Secret(text), keys: [try Postgres.key(1)])
+        let fault = await storeFault { _ = try OAuthAccessTokenPostgresStore(settings) }
+        #expect(fault?.kind == .misconfigured)
+        #expect(fault?.description.contains("store.connection") == true)
+        #expect(fault?.description.contains("secret") == false, "\(fault?.description ?? "")")
+    }
+
+    @Test("the report says what there is, who holds what, and no secret")
+    func report() async throws {
+        let place = try await Postgres()
+        try await place.store(keys: [1]).save(record(3, "R"), client: "old")
+        let store = try await place.store(keys: [2, 1])
+        try await store.save(record(1, "R"), client: "new")
+        let lease = try await store.lease(client: "held \(place.space)")
+        let report = try await place.store(keys: [2, 1]).report()
+        #expect(report.rows.map(\.client) == ["held \(place.space)", "new", "old"])
+        #expect(report.rows.map(\.key) == [nil, 1, 2])
+        #expect(report.rows.map(\.revision) == [0, 1, 3])
+        #expect(report.holders.contains { $0.client.hasPrefix("held \(place.space)".prefix(20)) })
+        #expect(!report.isPooled)
+        await lease?.release()
+    }
+}

@@ -1,0 +1,244 @@
+import Heimdallr
+import TestSupport
+import Testing
+
+@testable import PostgresStore
+
+@Suite struct `The store in PostgreSQL` {
+    // MARK: What lies in the database
+
+    @Test("nothing of a record can be read in its row")
+    func sealed() async throws {
+        let place = try await Postgres()
+        try await place.store().save(record(1, "the refresh token"), client: "billing")
+        let text = try await place.server.sql(
+            "SELECT encode(sealed, 'escape') FROM heimdallr.token WHERE space = '\(place.space)'")
+        #expect(text.contains("heimdllr"))
+        #expect(!text.contains("the refresh token"))
+    }
+
+    @Test("a row that was moved to another client or space, or put back under a newer number, is refused, and stays")
+    func moved() async throws {
+        let place = try await Postgres()
+        let store = try await place.store()
+        try await store.save(record(1, "R1"), client: "billing")
+        try await store.save(record(1, "other"), client: "other")
+        try await place.server.sql(
+            """
+            UPDATE heimdallr.token SET sealed =
+                (SELECT sealed FROM heimdallr.token WHERE space = '\(place.space)' AND client = 'billing')
+            WHERE space = '\(place.space)' AND client = 'other'
+            """)
+        #expect(await storeFault { _ = try await store.load(client: "other") }?.kind == .unreadable)
+        #expect(await storeFault { try await store.save(record(9, "R"), client: "other") }?.kind == .unreadable)
+
+        try await place.server.sql("UPDATE heimdallr.token SET space = 'x\(place.space)' WHERE space = '\(place.space)'")
+        let elsewhere = try await place.store { $0.space = "x" + place.space }
+        #expect(await storeFault { _ = try await elsewhere.load(client: "billing") }?.kind == .unreadable)
+        try await place.server.sql("UPDATE heimdallr.token SET space = '\(place.space)' WHERE space = 'x\(place.space)'")
+        #expect(try await store.load(client: "billing")?.refreshToken == Secret("R1"))
+
+        try await place.change("revision = 7")
+        #expect(await storeFault { _ = try await store.load(client: "billing") }?.kind == .unreadable)
+        try await place.change("revision = 1")
+        #expect(try await store.load(client: "billing")?.refreshToken == Secret("R1"))
+    }
+
+    @Test("keys rotate: what an earlier one has sealed is read, and sealed anew when it is next saved")
+    func keys() async throws {
+        let place = try await Postgres()
+        try await place.store(keys: [1]).save(record(1, "R1"), client: "billing")
+        let both = try await place.store(keys: [2, 1])
+        #expect(try await both.load(client: "billing")?.refreshToken == Secret("R1"))
+        let stranger = try await place.store(keys: [3])
+        let fault = await storeFault { _ = try await stranger.load(client: "billing") }
+        #expect(fault?.kind == .unreadable)
+        #expect(fault?.description.contains("store.keys") == true)
+        let before = try await place.row()
+        _ = await storeFault { try await stranger.save(record(2, "R2"), client: "billing") }
+        #expect(try await place.row() == before)
+        try await both.save(record(2, "R2"), client: "billing")
+        #expect(try await place.store(keys: [2]).load(client: "billing")?.refreshToken == Secret("R2"))
+        #expect(await storeFault { _ = try await place.store(keys: [1]).load(client: "billing") } != nil)
+    }
+
+    // MARK: Time
+
+    @Test("a machine whose clock is an hour off gives no token more or less of its life")
+    func clocks() async throws {
+        let place = try await Postgres()
+        func clock(_ offset: Int64) -> HeimdallrClock {
+            var clock = HeimdallrClock.system
+            clock.wallClock = { HeimdallrClock.system.wallClock() + offset }
+            return clock
+        }
+        for (writer, reader) in [(Int64(0), Int64(3600)), (-3600, 0), (3600, -3600)] {
+            var saved = record(1, "R", life: 600)
+            saved.issuedAt += writer
+            saved.expiresAt += writer
+            saved.refreshTokenLife = .init(issuedAt: now() + writer, expiresAt: now() + writer + 900)
+            let client = "\(writer)"
+            try await place.store(clock: clock(writer)).save(saved, client: client)
+            let loaded = try #require(try await place.store(clock: clock(reader)).load(client: client))
+            #expect(loaded.accessToken != nil)
+            #expect((590...600).contains(loaded.expiresAt - now() - reader), "by the reader's own clock")
+            let token = try #require(loaded.reckoned)
+            #expect((.seconds(590) ... .seconds(600)).contains(ContinuousClock.now.duration(to: token.expiresAt)))
+            #expect((890...901).contains((loaded.refreshTokenLife?.expiresAt ?? 0) - now() - reader))
+        }
+    }
+
+    @Test("time passes by the database's clock alone; set back, it makes no token younger")
+    func age() async throws {
+        let place = try await Postgres()
+        let store = try await place.store()
+        try await store.save(record(1, "R", life: 600), client: "billing")
+        try await place.change("saved_at = saved_at - interval '500 s'")
+        let older = try #require(try await store.load(client: "billing"))
+        #expect((90...100).contains(older.expiresAt - now()))
+        for change in ["- interval '200 s'", "+ interval '1 day'"] {
+            try await place.change("saved_at = saved_at \(change)")
+            let loaded = try #require(try await store.load(client: "billing"))
+            #expect(loaded.accessToken == nil)
+            #expect(loaded.refreshToken == Secret("R"))
+        }
+    }
+
+    @Test("a token of three seconds can be taken over: parts of a second are not lost on the way")
+    func short() async throws {
+        let place = try await Postgres()
+        let now = ContinuousClock.now
+        var saved = record(1, "R", life: 2)
+        saved.measured = .init(issuedAt: now - .milliseconds(300), expiresAt: now + .milliseconds(2700))
+        try await place.store().save(saved, client: "billing")
+        let loaded = try #require(try await place.store().load(client: "billing"))
+        let end = try #require(loaded.reckoned?.expiresAt)
+        #expect(end <= now + .milliseconds(2700), "never longer than the server gave")
+        #expect(end > now + .milliseconds(2000))
+    }
+
+    @Test("absurd times are no trap and no eternal token")
+    func absurd() async throws {
+        let place = try await Postgres()
+        let store = try await place.store()
+        for (index, (issued, expires)) in [
+            (Int64.min, Int64.max), (.max, .min), (.min, .min), (0, .max), (.max, .max),
+        ].enumerated() {
+            var saved = record(1, "R")
+            (saved.issuedAt, saved.expiresAt) = (issued, expires)
+            saved.refreshTokenLife = .init(issuedAt: issued, expiresAt: expires)
+            try await store.save(saved, client: "c\(index)")
+            let loaded = try await store.load(client: "c\(index)")
+            #expect(loaded?.refreshToken == Secret("R"))
+            #expect(loaded?.expiresAt ?? .max < now() + 367 * 86_400)
+        }
+    }
+
+    // MARK: Telling others
+
+    @Test("a change is heard by others within a second, and not by whoever made it", arguments: [false, true])
+    func changes(isPooled: Bool) async throws {
+        let place = try await Postgres()
+        let bouncer = isPooled ? try await PgBouncer(before: place.server) : nil
+        let (one, other) = (try await place.store(bouncer?.connection), try await place.store(bouncer?.connection))
+        #expect(one.listener.isPolling == isPooled)
+        try await one.save(record(1, "R1"), client: "billing")
+        let heard = Recorder<String>()
+        var tasks: [Task<Void, Never>] = []
+        for (name, store, client) in [("own", one, "billing"), ("other", other, "billing"), ("else", other, "else")] {
+            let changes = try #require(store.changes(client: client))
+            tasks.append(Task { for await _ in changes { heard.append(name) } })
+        }
+        // What may be said at the beginning is over.
+        try await Task.sleep(for: .milliseconds(isPooled ? 1200 : 300))
+        let before = heard.all.count
+        let duration = try await time(until: "the other hears of it") {
+            if heard.all.count == before {
+                let revision = try await one.load(client: "billing")?.revision ?? 0
+                try await one.save(record(revision + 1, "R"), client: "billing")
+            }
+            return heard.all.dropFirst(before).contains("other")
+        }
+        #expect(duration < .seconds(3))
+        #expect(!heard.all.dropFirst(before).contains("else"))
+        #expect(!heard.all.dropFirst(before).contains("own"))
+        for task in tasks { task.cancel() }
+    }
+
+    @Test("behind a transaction pooler leases and records work as they do without")
+    func pooler() async throws {
+        let place = try await Postgres()
+        let bouncer = try await PgBouncer(before: place.server)
+        let (one, other) = (try await place.store(bouncer.connection), try await place.store(bouncer.connection))
+        let lease = try await one.lease(client: "billing")
+        #expect(await storeFault { _ = try await other.lease(client: "billing") }?.kind == .busy)
+        try await one.save(record(1, "R1"), client: "billing")
+        await lease?.release()
+        let next = try await other.lease(client: "billing")
+        #expect(try await other.load(client: "billing")?.refreshToken == Secret("R1"))
+        await next?.release()
+        let left = try await place.server.sql(
+            "SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in tr%' AND application_name LIKE '%lease billing'"
+                + " AND query LIKE '%\(place.space)%'")
+        #expect(left == "0\n")
+    }
+
+    // MARK: Many
+
+    @Test("eight at once: one has it, and there are never more connections than were said")
+    func eight() async throws {
+        let place = try await Postgres()
+        let stores = try await withThrowingTaskGroup(of: OAuthAccessTokenPostgresStore.self) { group in
+            for _ in 0..<8 { group.addTask { try await place.store { $0.patience = .milliseconds(150) } } }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        let leases = await withTaskGroup(of: (any TokenStoreLease)?.self) { group in
+            for store in stores { group.addTask { (try? await store.lease(client: "billing")) ?? nil } }
+            return await group.reduce(into: [any TokenStoreLease]()) { if let lease = $1 { $0.append(lease) } }
+        }
+        #expect(leases.count == 1)
+        for lease in leases { await lease.release() }
+    }
+
+    @Test("leases of a process are bounded: who comes later waits for a place in turn, and is told when there is none")
+    func bounded() async throws {
+        let place = try await Postgres()
+        let store = try await place.store { $0.maxLeases = 2 }
+        let (one, two) = (try await store.lease(client: "1"), try await store.lease(client: "2"))
+        #expect(await storeFault { _ = try await store.lease(client: "3") }?.description.contains("in use") == true)
+        let waiter = Task { try await store.lease(client: "3") }
+        try await Task.sleep(for: .milliseconds(50))
+        await one?.release()
+        await (try await waiter.value)?.release()
+        await two?.release()
+        #expect(store.pool.count <= 2)
+    }
+
+    // MARK: Pending logins
+
+    @Test("what a login left at one process is taken at another, once, before its end")
+    func pending() async throws {
+        let place = try await Postgres()
+        let (one, other) = (try await place.store(), try await place.store(keys: [2, 1]))
+        try await one.putPending(Secret("verifier"), key: "state", life: .seconds(60))
+        try await one.putPending(Secret("short"), key: "gone", life: .zero)
+        #expect(try await other.takePending(key: "other") == nil)
+        #expect(try await other.takePending(key: "gone") == nil)
+        let taken = try await withThrowingTaskGroup(of: Secret?.self) { group in
+            for index in 0..<6 {
+                group.addTask { try await (index % 2 == 0 ? one : other).takePending(key: "state") }
+            }
+            return try await group.reduce(into: [Secret]()) { if let secret = $1 { $0.append(secret) } }
+        }
+        #expect(taken == [Secret("verifier")] || taken.isEmpty == false && taken.count == 1)
+        for index in 0..<20 {
+            try await one.putPending(Secret("x"), key: "\(index)", life: .seconds(60))
+            #expect(try await other.takePending(key: "\(index)") == Secret("x"))
+        }
+        let places = try await place.server.sql(
+            "SELECT count(*) FROM heimdallr.pending WHERE space = '\(place.space)'")
+        #expect((Int(places.dropLast()) ?? 0) <= 3, "places are used again")
+        let text = try await place.server.sql("SELECT encode(sealed, 'escape'), encode(key, 'escape') FROM heimdallr.pending")
+        #expect(!text.contains("verifier") && !text.contains("state"))
+    }
+}
