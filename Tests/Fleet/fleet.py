@@ -1,0 +1,410 @@
+#!/usr/bin/env python3
+"""The proof of docs/fleet.md: replicas on one PostgreSQL, a token endpoint that rotates strictly, and a fault each second.
+
+    Tests/Fleet/run [--seconds 600] [--replicas 5] [--clients 20] [--life 3] [--seed N] [--quiet] [--keep]
+
+Each replica is a heimdallr-proxy in a network namespace of its own, so that packets to the database or to the token
+endpoint can be dropped or refused for one of them. Afterwards the log of the endpoint says whether the promises were kept;
+exit code 1 if one was not. Needs root, for the namespaces; nothing outside is touched, and all ends with this process.
+"""
+import argparse
+import collections
+import http.client
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from authority import Authority, serve  # noqa: E402
+from database import Database  # noqa: E402
+
+HOST = "10.77.0.254"
+
+
+def sh(*words, check=True):
+    return subprocess.run([str(word) for word in words], check=check, capture_output=True, text=True)
+
+
+class Replica:
+    """One proxy in its own namespace."""
+
+    def __init__(self, fleet, number):
+        self.fleet, self.number = fleet, number
+        self.space = f"fleet{os.getpid()}r{number}"
+        self.address = f"10.77.0.{number + 1}"
+        self.name = f"r{number}"
+        self.folder = fleet.folder / self.name
+        self.folder.mkdir()
+        self.process = None
+        self.faults = []  # (begin, end, kind)
+        self.lock = threading.Lock()
+        link = f"v{number}"
+        sh("ip", "netns", "add", self.space)
+        sh("ip", "link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", self.space)
+        sh("ip", "link", "set", link, "master", "br0", "up")
+        for command in (f"addr add {self.address}/24 dev eth0", "link set eth0 up", "link set lo up"):
+            sh("ip", "-n", self.space, *command.split())
+
+    def configure(self, drift=None):
+        self.drift = drift
+        clients = "".join(
+            f"""
+  {name}:
+    grant_type: refresh_token
+    token_endpoint: http://{HOST}:{self.fleet.port}/token
+    client_id: {name}
+    token_endpoint_auth_method: none
+    refresh_token: {{file: {self.fleet.folder}/seeds/{name}}}
+    allow_plaintext: true
+    timeout: 2s
+    refresh_before: 1500ms
+    headers: {{X-Replica: {self.name}}}"""
+            for name in self.fleet.clients)
+        upstreams = "".join(
+            f"""
+  - {{host: {name}.test, client: {name}, url: "http://{HOST}:{self.fleet.upstream_port}", allow_plaintext: true, token_wait: 5s}}"""
+            for name in self.fleet.clients)
+        (self.folder / "config.yaml").write_text(f"""
+proxy: {{listen: {self.address}:8080, open: true}}
+admin: {{listen: "127.0.0.1:8081", socket: {self.folder}/admin.sock}}
+log: {{level: info, access: false}}
+store:
+  kind: postgres
+  connection: {{file: {self.fleet.folder}/connection}}
+  space: fleet
+  key: {{file: {self.fleet.folder}/store.key}}
+clients:{clients}
+upstreams:{upstreams}
+""")
+
+    def start(self):
+        environment = dict(os.environ, HOME=str(self.folder))
+        command = ["ip", "netns", "exec", self.space]
+        if self.drift:
+            environment["FAKETIME_DONT_FAKE_MONOTONIC"] = "1"
+            command += ["faketime", "-f", self.drift]
+        log = open(self.folder / "log", "ab")
+        with self.lock:
+            self.process = subprocess.Popen(
+                command + [self.fleet.executable, "serve", "--config", str(self.folder / "config.yaml")],
+                stdout=log, stderr=log, env=environment, cwd=self.folder)
+        log.close()
+
+    def signal(self, number):
+        with self.lock:
+            if self.process and self.process.poll() is None:
+                # `faketime` and `ip` replace themselves by what they run.
+                self.process.send_signal(number)
+
+    def kill(self):
+        self.signal(signal.SIGKILL)
+        self.process.wait()
+
+    def filter(self, *rule):
+        """Packets that leave for one port; no rule lets all pass."""
+        sh("ip", "netns", "exec", self.space, "nft", "flush", "ruleset")
+        if rule:
+            for line in ("add table inet f", "add chain inet f out { type filter hook output priority 0; }",
+                         "add chain inet f in { type filter hook input priority 0; }",
+                         f"add rule inet f out tcp dport {rule[0]} {rule[1]}",
+                         f"add rule inet f in tcp sport {rule[0]} {'drop' if rule[1] == 'drop' else 'accept'}"):
+                sh("ip", "netns", "exec", self.space, "nft", line)
+
+    def during(self, kind, begin, end):
+        return any(one[2] in kind and one[0] <= end and begin <= one[1] for one in self.faults)
+
+
+class Fleet:
+    def __init__(self, options):
+        self.options = options
+        self.executable = options.executable
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="heimdallr-fleet-"))
+        self.folder.chmod(0o755)
+        self.clients = [f"c{index:02}" for index in range(options.clients)]
+        self.stopping = threading.Event()
+        self.results = collections.Counter()
+        self.timeline = []
+        self.revisions, self.backwards = {}, []
+        (self.folder / "seeds").mkdir()
+        self.authority = Authority(self.clients, options.life, self.sign_in_again)
+        for client in self.clients:
+            self.write_seed(client, self.authority.families[client].current)
+        self.dead_families = []
+
+    # What a person does whose sign-in was revoked.
+    def sign_in_again(self, client):
+        def later():
+            time.sleep(1)
+            with self.authority.lock:
+                token = self.authority.seed(client)
+            self.write_seed(client, token)
+        self.dead_families.append((self.authority.now(), client))
+        threading.Thread(target=later, daemon=True).start()
+
+    def write_seed(self, client, token):
+        path = self.folder / "seeds" / client
+        new = path.with_suffix(".new")
+        new.write_text(token)
+        new.chmod(0o600)
+        new.rename(path)
+
+    def say(self, *words):
+        if not self.options.quiet:
+            print(f"{self.authority.now():7.1f}", *words, flush=True)
+
+    # MARK: Set up
+
+    def build(self):
+        sh("ip", "link", "set", "lo", "up")
+        sh("ip", "link", "add", "br0", "type", "bridge")
+        sh("ip", "addr", "add", f"{HOST}/24", "dev", "br0")
+        sh("ip", "link", "set", "br0", "up")
+        self.port, self.upstream_port = serve(self.authority, HOST), serve(self.authority, HOST)
+        self.database = Database(self.folder, HOST, with_pooler=self.options.pooler)
+        self.database.start()
+        key = subprocess.run([self.executable, "keygen"], check=True, capture_output=True).stdout
+        (self.folder / "store.key").write_bytes(key)
+        (self.folder / "store.key").chmod(0o600)
+        (self.folder / "connection").write_text(self.database.connection)
+        (self.folder / "connection").chmod(0o600)
+        self.database.make_tables(self.executable)
+        self.replicas = [Replica(self, number) for number in range(self.options.replicas)]
+        for replica in self.replicas:
+            replica.configure(drift="+1h" if replica.number == 1 else None)
+            replica.start()
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline and not all(self.ask(one, self.clients[0]) == 200 for one in self.replicas):
+            time.sleep(0.3)
+
+    def ask(self, replica, client):
+        try:
+            connection = http.client.HTTPConnection(replica.address, 8080, timeout=8)
+            connection.request("GET", f"http://{client}.test/{client}")
+            status = connection.getresponse().status
+            connection.close()
+            return status
+        except OSError:
+            return 0
+        except http.client.HTTPException:
+            return 0
+
+    def drive(self, replica):
+        chance = random.Random(f"{self.options.seed}-{replica.number}")
+        while not self.stopping.is_set():
+            client = chance.choice(self.clients)
+            begin = self.authority.now()
+            status = self.ask(replica, client)
+            troubled = replica.during(("kill", "stop"), begin - 3, self.authority.now())
+            self.results[("at a replica that was up" if not troubled else "at one that was not", status)] += 1
+            time.sleep(chance.uniform(0.005, 0.04))
+
+    def watch_revisions(self):
+        while not self.stopping.is_set():
+            for client, revision in self.database.revisions():
+                if revision < self.revisions.get(client, 0):
+                    self.backwards.append((self.authority.now(), client, self.revisions[client], revision))
+                self.revisions[client] = max(revision, self.revisions.get(client, 0))
+            time.sleep(0.5)
+
+    # MARK: Faults
+
+    def fault(self, chance):
+        replica = chance.choice(self.replicas)
+        kinds = [
+            ("kill", 3), ("stop briefly", 2), ("stop past the lease", 1), ("database killed", 1),
+            ("partition from the database", 3), ("partition from the endpoint", 3), ("answers lost", 3), ("disk full", 1),
+            ("pooler killed", 1 if self.options.pooler else 0), ("standby promoted", 1),
+        ]
+        kind = chance.choices([one for one, _ in kinds], [weight for _, weight in kinds])[0]
+        threading.Thread(target=self.perform, args=(kind, replica, chance.random()), daemon=True).start()
+
+    def perform(self, kind, replica, chance):
+        begin = self.authority.now()
+        if kind.startswith("stop past") and any(r.during(("stop",), begin, begin) for r in self.replicas):
+            kind = "stop briefly"
+        self.timeline.append((begin, kind, replica.name))
+        self.say(kind, replica.name)
+
+        def note(kind, seconds):
+            replica.faults.append((begin - 0.05, begin + seconds, kind))
+
+        if kind == "kill":
+            note("kill", 1.5)
+            replica.kill()
+            time.sleep(0.5)
+            if not self.stopping.is_set():
+                replica.start()
+        elif kind.startswith("stop"):
+            length = 34 if "past" in kind else 0.5 + 3 * chance
+            note("stop", length + 1)
+            replica.signal(signal.SIGSTOP)
+            self.stopping.wait(length)
+            replica.signal(signal.SIGCONT)
+        elif kind == "database killed":
+            self.database.kill_and_restart()
+        elif kind == "standby promoted":
+            self.database.promote()
+        elif kind == "pooler killed":
+            self.database.restart_pooler()
+        elif kind.startswith("partition"):
+            length = 1 + 4 * chance
+            port = self.database.port if "database" in kind else self.port
+            note(kind, length + 1)
+            replica.filter(port, "drop")
+            self.stopping.wait(length)
+            replica.filter(port, "reject with tcp reset")
+            self.stopping.wait(0.3)
+            replica.filter()
+        elif kind == "answers lost":
+            self.authority.lose = 0.3
+            time.sleep(1)
+            self.authority.lose = 0
+        elif kind == "disk full":
+            self.database.fill_disk(1 + 2 * chance)
+
+    # MARK: Run
+
+    def run(self):
+        chance = random.Random(self.options.seed)
+        threads = [threading.Thread(target=self.drive, args=(one,), daemon=True) for one in self.replicas]
+        threads.append(threading.Thread(target=self.watch_revisions, daemon=True))
+        for thread in threads:
+            thread.start()
+        end = time.monotonic() + self.options.seconds
+        while time.monotonic() < end:
+            time.sleep(1)
+            self.fault(chance)
+        # What is stopped goes on, what is cut off is joined again, and all comes to rest.
+        self.stopping.set()
+        time.sleep(2)
+        for replica in self.replicas:
+            replica.signal(signal.SIGCONT)
+            replica.filter()
+            if replica.process.poll() is not None:
+                replica.start()
+        self.database.heal()
+        self.settled_at = self.authority.now()
+        deadline = time.monotonic() + 60
+        waiting = set(self.clients)
+        while waiting and time.monotonic() < deadline:
+            waiting = {one for one in waiting if self.ask(self.replicas[0], one) != 200}
+            time.sleep(0.5)
+        self.never_back = sorted(waiting)
+        # A fresh process has nothing but the database: what it refreshes with is what was stored.
+        for replica in self.replicas:
+            replica.kill()
+        time.sleep(0.5)
+        self.fresh_at = self.authority.now()
+        last = self.replicas[-1]
+        last.start()
+        time.sleep(self.options.life + 1)
+        deadline = time.monotonic() + 30
+        waiting = set(self.clients)
+        while waiting and time.monotonic() < deadline:
+            waiting = {one for one in waiting if self.ask(last, one) != 200}
+            time.sleep(0.2)
+        self.not_in_database = sorted(waiting)
+        last.kill()
+
+    def close(self):
+        for replica in getattr(self, "replicas", []):
+            if replica.process and replica.process.poll() is None:
+                replica.signal(signal.SIGCONT)
+                replica.kill()
+            sh("ip", "netns", "del", replica.space, check=False)
+        if hasattr(self, "database"):
+            self.database.stop()
+        if self.options.keep:
+            print("kept:", self.folder)
+        else:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    # MARK: What the log says
+
+    def verdict(self):
+        log = self.authority.log
+        by_kind = collections.Counter(event[1] for event in log)
+        print("\nfaults:", dict(collections.Counter(kind for _, kind, _ in self.timeline)))
+        print("endpoint and upstream:", dict(by_kind))
+        print("requests of programs:", {f"{where}: {status}": count for (where, status), count in sorted(self.results.items())})
+        failures = []
+
+        def judge(promise, found, detail=""):
+            print(("kept    " if not found else "BROKEN  ") + promise + (f": {detail}" if found else ""))
+            if found:
+                failures.append(promise)
+
+        wrong = [event for event in log if event[1] == "wrong"]
+        judge("no request upstream carried a token past its life, or another's", wrong, wrong[:5])
+        judge("revisions grow", self.backwards, self.backwards[:5])
+
+        unexplained, lost = [], 0
+        for when, _, client, replica, detail in (event for event in log if event[1] == "reuse"):
+            spender, spent_at = detail.split(" spent by ")[1].split(" at ")
+            spender = next(one for one in self.replicas if one.name == spender)
+            spent_at = float(spent_at)
+            # The one that spent it did not live, or was cut off, between the rotation and its commit.
+            if spender.during(("kill", "stop"), spent_at - 0.2, spent_at + 5):
+                lost += 1
+            elif spender.during(("partition from the endpoint",), spent_at - 4.5, spent_at + 4.5):
+                lost += 1
+            else:
+                unexplained.append((round(when, 2), client, replica, detail))
+        judge(
+            "no refresh token twice, but after an answer that was lost, or a holder that was killed, stopped or cut off "
+            "before its commit", unexplained, unexplained[:8])
+        print(f"        families lost: {by_kind['reuse']}, of them {lost} by such holders; "
+              f"answers lost and had again by the same holder: {by_kind['again']} of {by_kind['lost']}")
+        judge("every client has a token again afterwards", self.never_back, self.never_back)
+        fresh = [event for event in log if event[0] > self.fresh_at and event[1] in ("reuse", "dead", "unknown")]
+        judge("what was rotated is in the database: a fresh process goes on with it",
+              self.not_in_database or fresh, (self.not_in_database, fresh[:5]))
+        asked = sum(by_kind[kind] for kind in ("rotated", "lost", "again", "reuse", "dead", "unknown"))
+        # An answer that was lost has to be asked for again.
+        least = by_kind["rotated"] + by_kind["lost"] + by_kind["again"]
+        ratio = asked / max(1, least)
+        judge("token requests at most 1.05 times the least", ratio > 1.05, f"{ratio:.3f}")
+        print(f"        {asked} token requests, {by_kind['rotated'] + by_kind['lost']} rotations and {by_kind['again']} answers "
+              f"that had been lost: {ratio:.3f}")
+        return 1 if failures else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=int, default=600)
+    parser.add_argument("--replicas", type=int, default=5)
+    parser.add_argument("--clients", type=int, default=20)
+    parser.add_argument("--life", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=random.randrange(10_000))
+    parser.add_argument("--executable", default=os.environ.get("HEIMDALLR_PROXY_EXECUTABLE"))
+    parser.add_argument("--pooler", action="store_true", help="replicas reach the database through pgbouncer")
+    parser.add_argument("--quiet", action="store_true")
+    parser.add_argument("--keep", action="store_true", help="leave the folder with logs")
+    options = parser.parse_args()
+    # A network of our own, in which to make namespaces.
+    if os.environ.get("HEIMDALLR_FLEET_INSIDE") != "1":
+        os.environ["HEIMDALLR_FLEET_INSIDE"] = "1"
+        os.execvp("unshare", ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
+                              sys.executable, *sys.argv])
+    sh("mount", "-t", "tmpfs", "tmpfs", "/run/netns", check=False) if os.path.isdir("/run/netns") else sh(
+        "mkdir", "-p", "/run/netns")
+    print("seed", options.seed, flush=True)
+    random.seed(options.seed)
+    fleet = Fleet(options)
+    try:
+        fleet.build()
+        fleet.run()
+        return fleet.verdict()
+    finally:
+        fleet.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
