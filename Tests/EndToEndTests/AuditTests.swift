@@ -190,7 +190,8 @@ struct AuditTests {
             lines(proxy).contains { $0["audit"] as? String == "dropped" }
         }
         let missing = lines(proxy).compactMap { $0["count"] as? Int }.reduce(0, +)
-        let written = lines(proxy, "audit.jsonl.1").count + lines(proxy).count { $0["audit"] as? String == "given" }
+        let written =
+            lines(proxy, "audit.jsonl.1").count + lines(proxy).count(where: { $0["audit"] as? String == "given" })
         #expect(missing > 0 && missing + written == count)
         #expect(try await metrics(proxy).contains("heimdallr_audit_lines_total{result=\"dropped\"} \(missing)"))
     }

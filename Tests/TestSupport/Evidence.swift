@@ -32,7 +32,7 @@ enum Evidence {
         guard folder != nil, let value else { return }
         for line in value.split(whereSeparator: \.isNewline).map(String.init) where line.utf8.count >= shortest {
             guard noted.withLock({ $0.insert(line).inserted }) else { continue }
-            secrets.withLock { try? $0?.write(contentsOf: Data((line + "\n").utf8)) }
+            secrets.withLock { _ = try? $0?.write(contentsOf: Data((line + "\n").utf8)) }
         }
     }
 
@@ -79,13 +79,13 @@ enum Evidence {
             let verb = process.arguments.dropFirst(place + 1).first, !excepted.contains(verb)
         else { return }
         let text = "== \(process.arguments[place...].joined(separator: " "))\n\(process.output)\n\(process.errors)\n"
-        written.withLock { try? $0?.write(contentsOf: Data(text.utf8.prefix(mostWritten))) }
+        written.withLock { _ = try? $0?.write(contentsOf: Data(text.utf8.prefix(mostWritten))) }
     }
 
     /// Its own answers only: what an upstream says is the upstream's.
     static func answered(_ response: RawResponse) {
         guard folder != nil, response.field("Proxy-Status")?.hasPrefix("heimdallr-proxy") == true else { return }
         let fields = response.fields.map(\.description).joined(separator: "\n")
-        written.withLock { try? $0?.write(contentsOf: Data("== an answer\n\(fields)\n\n\(response.text)\n".utf8)) }
+        written.withLock { _ = try? $0?.write(contentsOf: Data("== an answer\n\(fields)\n\n\(response.text)\n".utf8)) }
     }
 }
