@@ -99,14 +99,17 @@ public final class Administration: Sendable {
         }
     }
 
+    /// They come every few seconds.
+    private static let probes = ["/livez", "/healthz", "/readyz", "/metrics"]
+
     /// The path says what was wanted; a query may hold a code.
     private static func note(
         _ request: ServerRequest, at listener: String, _ logger: Logger,
         _ answer: (ServerRequest) async -> ServerResponse
     ) async -> ServerResponse {
         let response = await answer(request)
-        logger.debug(
-            "administration was asked",
+        logger.log(
+            level: probes.contains(request.path) ? .trace : .debug, "administration was asked",
             metadata: [
                 "listener": "\(listener)", "method": "\(request.method)", "path": "\(request.path)",
                 "status": .stringConvertible(response.status),

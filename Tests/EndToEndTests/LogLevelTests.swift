@@ -22,7 +22,7 @@ struct LogLevelTests {
         let mark = proxy.log.count
         let (_, port, _) = try await proxy.administration()
         _ = try await RawClient.exchange(
-            port: port, "GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+            port: port, "GET /status HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
         // The log is written in order: behind this line there is no other to come.
         proxy.process.signal(SIGUSR1)
         let rest = try await eventually("a line of the signal") { [proxy] in

@@ -21,7 +21,7 @@ enum EventLog {
     /// Each request to a token endpoint, for who looks closely.
     static func write(_ report: TokenRequestReport, to logger: Logger) {
         logger.debug(
-            "token request",
+            "a token was asked for",
             metadata: [
                 "client": "\(report.client)", "grant_type": "\(report.grantType)",
                 "result": "\(report.result.rawValue)",
