@@ -190,6 +190,29 @@ struct SpanTests {
         #expect(wait.time - span.start >= 140_000_000 && wait.time <= span.events[1].time)
     }
 
+    @Test func `over HTTP 2 as over HTTP 1`() async throws {
+        let spans = Recorder<TraceSpan>()
+        let origin = try RecordingOrigin()
+        let nginx = try await Nginx.secure(locations: "location / { proxy_pass \(origin.url); }")
+        let more = """
+            - host: two.test
+              url: https://localhost:\(nginx.httpsPort)
+              client: api
+              http2: true
+              tls: {ca_file: \(nginx.authority.certificateFile)}
+            """
+        let proxy = try await ProxyInProcess(more: more, observer: recording(spans, share: 0))
+        let fields = ["traceparent: \(Self.parent)", "tracestate: a=1"]
+        #expect(try await proxy.request("GET", "http://two.test/", fields: fields).status == 200)
+        let span = try await eventually("a span") { spans.all.first }
+        #expect(span.attributes.contains(.init("network.protocol.version", .text("2"))))
+        #expect(span.attributes.contains(.init("url.full", .text("https://localhost:\(nginx.httpsPort)/"))))
+        #expect(span.events.map(\.name).suffix(2) == ["connect", "first_byte"])
+        let own = hex(span.mark.span.number)
+        #expect(origin.requests.first?.values("traceparent") == ["00-\(Self.trace)-\(own)-01"])
+        #expect(origin.requests.first?.values("tracestate") == ["a=1"])
+    }
+
     @Test func `of a long path a part is kept`() async throws {
         let sizes = Recorder<Int>()
         var observer = ProxyObserver()

@@ -88,7 +88,8 @@ final class RunningApp: Sendable {
         await withDiscardingTaskGroup { group in
             for client in clients { group.addTask { await client.heimdallr.drain(within: left) } }
         }
-        await traces.end(within: min(Self.lastSpans, max(.seconds(1), drainTimeout - (ContinuousClock.now - begin))))
+        let rest = drainTimeout + delay - (ContinuousClock.now - begin)
+        await traces.end(within: min(Self.lastSpans, max(.seconds(1), rest)))
         await administration?.stop()
         for client in clients { client.heimdallr.shutdown() }
         await watch.end()
