@@ -119,7 +119,7 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
         try check(client)
         try await reach.letOthersSave()
         let lease = try await judging {
-            try await hold(client, until: .now + settings.patience) {
+            try await hold(client, until: .now + settings.patience, isLate: false) {
                 throw TokenStoreError(
                     "another process holds the lease of \(client) in the token store for more than "
                         + "\(settings.patience): `heimdallr-proxy store status` shows which", kind: .busy)
@@ -137,9 +137,11 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
     // MARK: Holding
 
     /// Takes the row's lock; while another has it, again and again.
-    /// - Parameter lastly: what to do when the time is over.
+    /// - Parameters:
+    ///   - isLate: for a record that should have been there before. Others wait for those, once the server is up.
+    ///   - lastly: what to do when the time is over.
     private func hold(
-        _ client: String, until deadline: Instant, lastly: () throws -> Void
+        _ client: String, until deadline: Instant, isLate: Bool, lastly: () throws -> Void
     ) async throws -> PostgresLease {
         let transaction = transaction(client)
         var pause = Duration.milliseconds(20)
@@ -152,12 +154,17 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
                     try reach.open(link, by: .now + limit)
                     return try transaction.take(link)
                 }
-                if case .row(let row) = taken {
+                if case .row(let row, let uptime) = taken {
                     let lease = PostgresLease(worker, row, pool, answerTime: settings.answerTime)
                     listener.know(row.revision, of: client)
                     guard !Task.isCancelled else {
                         await lease.release()
                         throw CancellationError()
+                    }
+                    if !isLate, uptime < Reachability.grace {
+                        await lease.release()
+                        try await Task.sleep(for: Reachability.grace - uptime)
+                        continue
                     }
                     return lease
                 }
@@ -235,7 +242,7 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
         while true {
             let lease: PostgresLease
             do {
-                lease = try await hold(client, until: deadline) {
+                lease = try await hold(client, until: deadline, isLate: true) {
                     throw TokenStoreError(
                         "the row of \(client) in the token store is in use for more than \(settings.patience)",
                         kind: .busy)

@@ -13,7 +13,8 @@ struct PostgresTransaction: Sendable {
     let answerTime: Duration
 
     enum Taken {
-        case row(TokenRow)
+        /// - `uptime`: how long the server has been up.
+        case row(TokenRow, uptime: Duration)
         /// Somebody else has it.
         case locked
     }
@@ -38,7 +39,8 @@ struct PostgresTransaction: Sendable {
                 return .row(
                     TokenRow(
                         revision: UInt64(revision), sealed: rows.bytes(0, 3), since: rows.integer(0, 4) ?? .min,
-                        reading: ServerReading(server: server, asked: asked, heard: heard)))
+                        reading: ServerReading(server: server, asked: asked, heard: heard)),
+                    uptime: .microseconds(max(0, rows.integer(0, 6) ?? .max)))
             }
             try link.run(script: "ROLLBACK", by: deadline)
             if rows.flag(0, 1) { return .locked }

@@ -15,7 +15,7 @@ struct Reachability: Sendable {
     static let firstPause = Duration.milliseconds(200)
     static let longestPause = Duration.seconds(1)
     /// Who could not save what it got before the database went has so long to do so, once it is back, before others ask.
-    static let grace = Duration.milliseconds(1500)
+    static let grace = Duration.milliseconds(2500)
     private static let longestTry = Duration.seconds(30)
 
     /// - Returns: whether the caller shall try now; then it says how that ended.

@@ -20,7 +20,8 @@ enum Statements {
     private static let since = "(extract(epoch FROM clock_timestamp() - saved_at) * 1000000)::bigint"
 
     /// Takes the row's lock if nobody has it. $1 space, $2 client, $3 what the holder is called meanwhile.
-    /// - Returns: the clock, whether there is a row, and if it is ours now, its revision, content and age.
+    /// - Returns: the clock, whether there is a row, and if it is ours now, its revision, content and age; and how long the
+    ///   server has been up.
     static let take = """
         WITH held AS (
             SELECT revision, sealed, \(since) AS since FROM heimdallr.token
@@ -28,7 +29,8 @@ enum Statements {
         )
         SELECT \(now), EXISTS (SELECT FROM heimdallr.token WHERE space = $1::text AND client = $2::text),
             held.revision, held.sealed, held.since,
-            CASE WHEN held.revision IS NULL THEN NULL ELSE set_config('application_name', $3::text, true) END
+            CASE WHEN held.revision IS NULL THEN NULL ELSE set_config('application_name', $3::text, true) END,
+            (extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000000)::bigint
         FROM (VALUES (1)) AS one LEFT JOIN held ON true
         """
 

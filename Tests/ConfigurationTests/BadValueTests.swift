@@ -27,7 +27,7 @@ struct BadValueTests {
     @Test("a store on disk needs a directory and a key of 32 bytes")
     func store() throws {
         #expect(problems("store: {kind: file}") == ["c.yaml:1:8: store: `kind: file` needs `directory` and `key`"])
-        #expect(problems("store: {}") == ["c.yaml:1:8: store: write `kind: memory` or `kind: file`"])
+        #expect(problems("store: {}") == ["c.yaml:1:8: store: write `kind: memory`, `kind: file` or `kind: postgres`"])
         #expect(
             problems("store: {kind: memory, directory: /d}") == [
                 "c.yaml:1:34: store.directory: this belongs to `kind: file`: leave it out"
