@@ -140,7 +140,7 @@ let package = Package(
         .testTarget(
             name: "HeimdallrProxyTests",
             dependencies: [
-                "HeimdallrProxy", "Configuration", "Proxy", "Reactor", "WireText",
+                "HeimdallrProxy", "Administration", "Configuration", "Proxy", "Reactor", "TestSupport", "WireText",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ], swiftSettings: strict),

@@ -1,3 +1,4 @@
+import Administration
 import Configuration
 import Foundation
 import Logging
@@ -107,7 +108,7 @@ import Testing
     @Test func `what is no plain file is refused with what to do, and a pipe holds nobody`() throws {
         try folder.write("", to: "target")
         try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: folder.path + "/target")
-        #expect(mkfifo(folder.path + "/pipe", 0o600) == 0)
+        #expect(unsafe mkfifo(folder.path + "/pipe", 0o600) == 0)
         for wrong in [path, folder.path + "/pipe", folder.path, folder.path + "/none/audit", "/dev/null"] {
             let fault = #expect(throws: AuditFault.self) { _ = try AuditStream(.file(wrong), logger: logger) }
             #expect(fault?.description.contains("audit.file: \(wrong) can't be opened: ") == true)

@@ -22,7 +22,9 @@ enum Evidence {
     private static func file(_ name: String) -> Mutex<FileHandle?> {
         guard let folder else { return Mutex(nil) }
         let path = "\(folder)/\(name)"
-        if !FileManager.default.fileExists(atPath: path) { FileManager.default.createFile(atPath: path, contents: nil) }
+        if !FileManager.default.fileExists(atPath: path) {
+            _ = FileManager.default.createFile(atPath: path, contents: nil)
+        }
         let handle = FileHandle(forWritingAtPath: path)
         _ = try? handle?.seekToEnd()
         return Mutex(handle)

@@ -39,16 +39,29 @@ enum KeyDescriptions {
         admin.hosts	Further names, without ports, that the page, `/status` and `/events` answer to, beside `localhost` and addresses.
         admin.token	Secret of at least 16 octets; a shorter one is an error at start.
         admin.quitquitquit	Whether `POST /quitquitquit` ends the proxy, as SIGTERM does; whoever may ask for `/status` may do that.
-        log.level	`trace`, `debug`, `info`, `notice`, `warning`, `error`.
+        log.level	`trace`, `debug`, `info`, `notice`, `warning`, `error`: lines below it are not written.
         log.format	`text` or `json`.
-        log.access	One line per request.
+        log.access	One line per request, at every `level`.
+        audit.file	The file that lines are appended to.
         tls.ca_file	PEM file with further trust anchors, added to the system's, for every outgoing connection.
         store.kind	Where tokens are kept; without the section, in memory.
         store.directory	with `kind: file`: where the records are; made, mode 0700, when it is missing; refused when others may read it.
-        store.key	with `kind: file`: a secret of 32 bytes, raw or base64, as `heimdallr-proxy keygen` makes it.
+        store.connection	with `kind: postgres`: a secret, libpq's connection string, as keywords or as a URI.
+        store.space	with `kind: postgres`: one installation among several in one database.
+        store.key	with `kind: file` or `postgres`: a secret of 32 bytes, raw or base64, as `heimdallr-proxy keygen` makes it.
+        store.keys	with `kind: postgres`, in the place of `key`, while keys change: `[NEW, OLD]`.
         hooks.webhook	URL that each event is sent to by `POST`, as JSON.
         hooks.command	List: a program, by its absolute path or searched in `PATH`, and its arguments.
         hooks.allow_plaintext	Whether `webhook` may be an `http://` URL.
+        tracing.otlp	URL of a collector that takes OTLP over HTTP.
+        tracing.sample	How many of the traces that begin here are recorded: from 0, none, to 1, all.
+        tracing.service_name	What the collector calls this proxy.
+        tracing.headers	Names and secrets: fields of each request to the collector.
+        tracing.allow_plaintext	Whether `headers` may go over `http://`.
+        tracing.tls	TLS towards the collector; files in PEM.
+        tracing.tls.ca_file	Trust anchors that replace the system's here.
+        tracing.tls.cert_file	Client certificate and its key.
+        tracing.tls.key_file	Client certificate and its key.
         clients.*.grant_type	See below.
         clients.*.issuer	The authorization server's name for itself.
         clients.*.token_endpoint	URL that issues tokens.

@@ -33,6 +33,7 @@ extension Section {
         let endpoint = value("otlp", Grammar.collector)
         var settings = TracingSettings(endpoint: endpoint ?? "")
         read("sample", into: &settings.sample, Grammar.share)
+        tell("sample", usually: "0.01")
         read("service_name", into: &settings.serviceName, Grammar.printable)
         settings.headers = collectorHeaders()
         if let tls = section("tls") {
@@ -40,9 +41,7 @@ extension Section {
             if endpoint?.hasPrefix("http:") == true { warn("tls", "this has no effect on an http:// URL") }
         }
         read("allow_plaintext", into: &settings.allowPlaintext, Grammar.boolean)
-        if !has("otlp") {
-            diagnostics.error(position, "\(path): write `otlp`, the URL of a collector such as http://127.0.0.1:4318")
-        }
+        need("otlp", saying: "\(path): write `otlp`, the URL of a collector such as http://127.0.0.1:4318")
         if endpoint?.hasPrefix("http:") == true, !settings.headers.isEmpty, !settings.allowPlaintext {
             error(
                 "otlp",
@@ -54,6 +53,7 @@ extension Section {
 
     /// Names and their secrets.
     private func collectorHeaders() -> [TracingSettings.Header] {
+        tell("headers", .names(ValueKind(of: Grammar.collectorHeader), Self.secretShape))
         guard let node = node("headers") else { return [] }
         guard case .mapping(let entries) = node.content else {
             error("headers", "write a mapping of names to secrets, not \(node.kind)")
@@ -111,7 +111,9 @@ extension Grammar {
     static func share(_ text: String) throws(Misfit) -> Double {
         let isPlain = text.utf8.count <= 24 && text.utf8.allSatisfy { (0x30...0x39).contains($0) || $0 == 0x2E }
         guard isPlain, let share = Double(text), (0...1).contains(share) else {
-            throw Misfit("write a number from 0 to 1, such as 0.01 for one in a hundred")
+            throw Misfit(
+                "write a number from 0 to 1, such as 0.01 for one in a hundred",
+                fits: .text(matching: #"^[0-9.]+$"#))
         }
         return share
     }

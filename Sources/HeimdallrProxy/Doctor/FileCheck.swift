@@ -44,7 +44,13 @@ struct FileCheck: Sendable {
                 all.append(("user \(name)", source))
             }
             if let token = configuration.admin?.token { all.append(("admin.token", token)) }
-            if case .file(_, let key) = configuration.store { all.append(("store.key", key)) }
+            switch configuration.store {
+            case .memory: break
+            case .file(_, let key): all.append(("store.key", key))
+            case .postgres(let settings):
+                all.append(("store.connection", settings.connection))
+                all += settings.keys.map { ("store.key", $0) }
+            }
         }
         var seen: Set<SecretSource> = []
         return all.filter { seen.insert($0.1).inserted }
@@ -149,8 +155,9 @@ struct FileCheck: Sendable {
         do {
             let assembly = StoreAssembly(
                 settings: configuration.store, secrets: secrets,
-                logger: Logger(label: "doctor") { _ in SwiftLogNoOpLogHandler() })
-            let store = try await assembly.make()
+                logger: Logger(label: "doctor") { _ in SwiftLogNoOpLogHandler() },
+                trustAnchors: configuration.trustAnchorsFile)
+            let store = try await assembly.make().tokens
             var count = 0
             for client in configuration.clients where try await store.load(client: client.name) != nil { count += 1 }
             return [.good("store", "\(good); it holds records of \(count) client\(count == 1 ? "" : "s")")]
