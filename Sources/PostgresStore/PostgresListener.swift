@@ -73,9 +73,11 @@ final class PostgresListener: Sendable {
     ) async throws -> (rows: PostgresRows, asked: Instant, heard: Instant) {
         guard let worker = worker.withLock({ $0 }) else { throw PostgresFault.lost("the token store is not prepared") }
         try reach.refuseWhenKnownAway()
-        return try await worker.perform(within: limit) { [reach] link in
+        return try await worker.perform(within: limit) { [self] link in
             let deadline = Instant.now + limit
-            try reach.open(link, by: deadline)
+            if !link.isOpen, try !begin(link, by: deadline) {
+                throw reach.fault ?? PostgresFault.lost("somebody is trying to reach it")
+            }
             let asked = Instant.now
             let rows = try link.run(statement, values(), by: deadline)
             return (rows, asked, .now)
@@ -106,7 +108,7 @@ final class PostgresListener: Sendable {
     private func round(_ link: PostgresLink) -> Duration {
         if !link.isOpen {
             do {
-                guard try begin(link) else { return reach.pause }
+                guard try begin(link, by: .now + .seconds(20)) else { return reach.pause }
             } catch {
                 return reach.pause
             }
@@ -122,9 +124,8 @@ final class PostgresListener: Sendable {
     }
 
     /// - Returns: `false`: it is too early to try again.
-    private func begin(_ link: PostgresLink) throws -> Bool {
+    private func begin(_ link: PostgresLink, by deadline: Instant) throws -> Bool {
         guard reach.mayTry() else { return false }
-        let deadline = Instant.now + .seconds(20)
         var isPooled = false
         do {
             try reach.opening { () throws(PostgresFault) in

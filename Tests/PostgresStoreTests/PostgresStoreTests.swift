@@ -170,17 +170,23 @@ import Testing
         let place = try await Postgres()
         let bouncer = try await PgBouncer(before: place.server)
         let (one, other) = (try await place.store(bouncer.connection), try await place.store(bouncer.connection))
-        let lease = try await one.lease(client: "billing")
-        #expect(await storeFault { _ = try await other.lease(client: "billing") }?.kind == .busy)
-        try await one.save(record(1, "R1"), client: "billing")
+        let client = "pooled \(UInt32.random(in: .min ... .max))"
+        let lease = try await one.lease(client: client)
+        #expect(await storeFault { _ = try await other.lease(client: client) }?.kind == .busy)
+        try await one.save(record(1, "R1"), client: client)
         await lease?.release()
-        let next = try await other.lease(client: "billing")
-        #expect(try await other.load(client: "billing")?.refreshToken == Secret("R1"))
+        let next = try await other.lease(client: client)
+        #expect(try await other.load(client: client)?.refreshToken == Secret("R1"))
         await next?.release()
+        // Nothing stays on the server's connections, which others get next.
         let left = try await place.server.sql(
-            "SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in tr%' AND application_name LIKE '%lease billing'"
-                + " AND query LIKE '%\(place.space)%'")
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE '%\(client)'")
         #expect(left == "0\n")
+        let held = try await one.lease(client: client)
+        #expect(
+            try await place.server.sql(
+                "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE '%\(client)'") == "1\n")
+        await held?.release()
     }
 
     // MARK: Many
