@@ -6,6 +6,8 @@ public enum PostgresSchema {
         var text = """
             -- The token store of heimdallr-proxy: sealed records, which the database can't read.
             BEGIN;
+            -- Two at once would both find nothing.
+            DO $$ BEGIN PERFORM pg_advisory_xact_lock(7521958312837410913); END $$;
             CREATE SCHEMA IF NOT EXISTS heimdallr;
             CREATE TABLE IF NOT EXISTS heimdallr.version (
                 one boolean PRIMARY KEY DEFAULT true CHECK (one),

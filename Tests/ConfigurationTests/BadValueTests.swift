@@ -47,6 +47,25 @@ struct BadValueTests {
         }
     }
 
+    @Test("a store in PostgreSQL needs a connection and its keys")
+    func postgresStore() throws {
+        let environment = ["DB": "host=a", "KEY": String(repeating: "k", count: 32), "BAD": "short"]
+        func said(_ text: String) -> [String] { problems("store: {kind: postgres\(text)}", environment: environment) }
+        let needs =
+            "c.yaml:1:8: store: `kind: postgres` needs `connection`, and either `key` or, while keys change, `keys: [NEW, OLD]`"
+        #expect(said("") == [needs])
+        #expect(said(", connection: {env: DB}") == [needs])
+        #expect(said(", key: {env: KEY}") == [needs])
+        #expect(said(", connection: {env: DB}, key: {env: KEY}, keys: [{env: KEY}]") == [needs])
+        #expect(said(", connection: {env: DB}, keys: []").contains { $0.contains("write a list of secrets") })
+        #expect(said(", connection: {env: DB}, keys: [{env: BAD}]").contains { $0.contains("32 bytes") })
+        #expect(said(", connection: {env: DB}, key: {env: KEY}, directory: /d").contains { $0.contains("`kind: file`") })
+        #expect(said(", connection: {env: DB}, key: {env: KEY}, space: a b").contains { $0.contains("without spaces") })
+        #expect(
+            problems("store: {kind: file, directory: /d, key: {env: KEY}, space: a}", environment: environment)
+                .contains { $0.contains("`kind: postgres`") })
+    }
+
     @Test("everything is reported at once, in the order of the file")
     func allAtOnce() {
         let yaml = """

@@ -175,6 +175,23 @@ struct GoodInputTests {
         #expect(configuration.store == .file(directory: "/d", key: .environment(name: "KEY")))
     }
 
+    @Test("a store in PostgreSQL: one key, or several while they change")
+    func postgres() throws {
+        let key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
+        let environment = ["DATABASE": "host=a", "NEW": key, "OLD": key.replacing("A", with: "B")]
+        let (one, _) = try good(
+            "store: {kind: postgres, connection: {env: DATABASE}, key: {env: NEW}}", environment: environment)
+        var settings = PostgresSettings(connection: .environment(name: "DATABASE"), keys: [.environment(name: "NEW")])
+        #expect(one.store == .postgres(settings))
+        #expect(settings.space == "default")
+        let (two, _) = try good(
+            "store: {kind: postgres, connection: {env: DATABASE}, space: eu, keys: [{env: NEW}, {env: OLD}]}",
+            environment: environment)
+        settings.space = "eu"
+        settings.keys.append(.environment(name: "OLD"))
+        #expect(two.store == .postgres(settings))
+    }
+
     @Test("every key of a client arrives")
     func client() throws {
         let folder = try TemporaryFolder()

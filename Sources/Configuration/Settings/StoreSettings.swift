@@ -19,7 +19,14 @@ public struct PostgresSettings: Sendable, Equatable {
     /// A connection string of libpq's.
     public var connection: SecretSource
     /// One installation among several in one database.
-    public var space = "default"
+    public var space: String
     /// The first seals, any opens.
     public var keys: [SecretSource]
+
+    /// - Parameter keys: one at least.
+    public init(connection: SecretSource, space: String = "default", keys: [SecretSource]) {
+        self.connection = connection
+        self.space = space
+        self.keys = keys
+    }
 }

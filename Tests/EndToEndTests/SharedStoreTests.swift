@@ -1,0 +1,99 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("tokens that many proxies share", .timeLimit(.minutes(3)))
+struct SharedStoreTests {
+    private let folder: TemporaryDirectory
+    private let server: PostgresServer
+    private let space = "e2e-\(UInt32.random(in: .min ... .max))"
+
+    init() async throws {
+        folder = try TemporaryDirectory()
+        server = try await PostgresServer.shared()
+        try folder.write([UInt8](repeating: 7, count: 32), to: "key")
+        try folder.write(server.connection, to: "database")
+        let made = try await RunningProxy.run(["store", "init", "--config", try file("init.yaml", postgres)])
+        try #require(made.ending == .exited(0), "\(made.transcript)")
+    }
+
+    private var postgres: String {
+        "store: {kind: postgres, space: \(space), connection: {file: \(folder.path)/database}, key: {file: \(folder.path)/key}}"
+    }
+
+    private var files: String { "store: {kind: file, directory: \(folder.path)/state, key: {file: \(folder.path)/key}}" }
+
+    /// A configuration for commands that need no proxy.
+    private func file(_ name: String, _ store: String) throws -> String {
+        try folder.write(
+            """
+            clients:
+              api: {token_endpoint: "http://127.0.0.1:9/", client_id: x, client_secret: y, allow_plaintext: true}
+            upstreams:
+              - {host: api.test, client: api}
+            \(store)
+            """, to: name)
+    }
+
+    @Test func `one proxy's token is the other's, and the status says so without it`() async throws {
+        let origin = try RecordingOrigin()
+        let endpoint = try TokenEndpoint { _, number in .token("T\(number + 1)", refreshToken: "R\(number + 1)") }
+        let configuration = ProxyConfiguration(
+            tokenEndpoint: endpoint.url, admin: "", upstreams: ProxyConfiguration.upstream(url: origin.url),
+            more: postgres)
+        let (one, other) = (try await RunningProxy(configuration), try await RunningProxy(configuration))
+        #expect(try await one.get("http://api.test/").status == 200)
+        #expect(try await other.get("http://api.test/").status == 200)
+        #expect(Set(origin.requests.map { $0.fields.value("Authorization") }) == ["Bearer T1"])
+        #expect(endpoint.requests.count == 1)
+        let status = try await RunningProxy.run(["store", "status", "--config", try file("status.yaml", postgres)])
+        #expect(status.ending == .exited(0), "\(status.transcript)")
+        #expect(status.output.contains("  api: revision 1, key 1"), "\(status.output)")
+        #expect(!status.output.contains("T1") && !status.output.contains("R1"))
+    }
+
+    @Test func `records move from files to the database and back, and never over others`() async throws {
+        let origin = try RecordingOrigin()
+        let endpoint = try TokenEndpoint { _, number in .token("T\(number + 1)", refreshToken: "R\(number + 1)") }
+        func use(_ store: String) async throws {
+            let proxy = try await RunningProxy(
+                ProxyConfiguration(
+                    tokenEndpoint: endpoint.url, upstreams: ProxyConfiguration.upstream(url: origin.url), more: store))
+            #expect(try await proxy.get("http://api.test/").status == 200)
+            #expect(try await proxy.terminate() == .exited(0))
+        }
+        try await use(files)
+        let (old, new) = (try file("files.yaml", files), try file("postgres.yaml", postgres))
+        let moved = try await RunningProxy.run(["store", "move", "--config", old, "--to", new])
+        #expect(moved.ending == .exited(0), "\(moved.transcript)")
+        #expect(moved.output == "api: moved\n1 moved\n")
+        try await use(postgres)
+        #expect(Set(origin.requests.map { $0.fields.value("Authorization") }) == ["Bearer T1"])
+        let again = try await RunningProxy.run(["store", "move", "--config", old, "--to", new])
+        #expect(again.output == "api: is there already\n0 moved\n", "\(again.transcript)")
+        try FileManager.default.removeItem(atPath: folder.path(of: "state"))
+        let back = try await RunningProxy.run(["store", "move", "--config", new, "--to", old])
+        #expect(back.output == "api: moved\n1 moved\n", "\(back.transcript)")
+        try await use(files)
+        #expect(endpoint.requests.count == 1)
+    }
+
+    @Test func `what can't work stops the start and the check, and says what to do without the password`() async throws {
+        try folder.write("host=localhost password=hunter2 secret", to: "database")
+        let check = try await RunningProxy.run(["check", "--config", try file("bad.yaml", postgres)])
+        #expect(check.ending == .exited(78))
+        #expect(check.errors.contains("store.connection"), "\(check.transcript)")
+        #expect(!check.errors.contains("hunter2") && !check.errors.contains("secret"))
+        try folder.write(server.connection + " dbname=template1", to: "database")
+        let status = try await RunningProxy.run(["store", "status", "--config", try file("bad.yaml", postgres)])
+        #expect(status.ending == .exited(78))
+        #expect(status.errors.contains("store init"), "\(status.transcript)")
+    }
+
+    @Test func `the statements can be printed, for whoever keeps the database`() async throws {
+        let printed = try await RunningProxy.run(["store", "init", "--sql", "--role", "li\"mited"])
+        #expect(printed.output.contains("CREATE TABLE IF NOT EXISTS heimdallr.token"))
+        #expect(printed.output.contains("TO \"li\"\"mited\";"))
+        #expect(!printed.output.contains("DELETE"))
+    }
+}
