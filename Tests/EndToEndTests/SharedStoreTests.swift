@@ -21,7 +21,9 @@ struct SharedStoreTests {
         "store: {kind: postgres, space: \(space), connection: {file: \(folder.path)/database}, key: {file: \(folder.path)/key}}"
     }
 
-    private var files: String { "store: {kind: file, directory: \(folder.path)/state, key: {file: \(folder.path)/key}}" }
+    private var files: String {
+        "store: {kind: file, directory: \(folder.path)/state, key: {file: \(folder.path)/key}}"
+    }
 
     /// A configuration for commands that need no proxy.
     private func file(_ name: String, _ store: String) throws -> String {
@@ -78,7 +80,8 @@ struct SharedStoreTests {
         #expect(endpoint.requests.count == 1)
     }
 
-    @Test func `what can't work stops the start and the check, and says what to do without the password`() async throws {
+    @Test func `what can't work stops the start and the check, and says what to do without the password`() async throws
+    {
         try folder.write("host=localhost password=hunter2 secret", to: "database")
         let check = try await RunningProxy.run(["check", "--config", try file("bad.yaml", postgres)])
         #expect(check.ending == .exited(78))

@@ -18,8 +18,12 @@ struct StoreKind: Sendable, CustomTestStringConvertible {
         return { store }
     }
 
+    /// They outlive the stores.
+    private static let folders = Mutex<[TemporaryDirectory]>([])
+
     static let file = StoreKind(testDescription: "file") {
         let folder = try TemporaryDirectory()
+        folders.withLock { $0.append(folder) }
         return {
             OAuthAccessTokenFileStore(
                 directory: folder.path(of: "state"), key: try Postgres.key(1), lockPatience: Postgres.patience)
@@ -92,7 +96,8 @@ struct StoreKind: Sendable, CustomTestStringConvertible {
         #expect(try await one.load(client: "billing")?.refreshToken == Secret("again"))
     }
 
-    @Test("under a lease the record that is saved wins, whatever its number, and numbers grow", arguments: StoreKind.all)
+    @Test(
+        "under a lease the record that is saved wins, whatever its number, and numbers grow", arguments: StoreKind.all)
     func underLease(kind: StoreKind) async throws {
         let store = try await kind.place()()
         try await store.save(record(8, "R8"), client: "billing")
@@ -112,7 +117,9 @@ struct StoreKind: Sendable, CustomTestStringConvertible {
         let (one, other) = (try await make(), try await make())
         guard var lease = try await one.lease(client: "billing") else { return }
         await #expect("another's lease") { _ = try await other.lease(client: "billing") } throws: { isBusy($0) }
-        await #expect("another's save") { try await other.save(record(1, "R"), client: "billing") } throws: { isBusy($0) }
+        await #expect("another's save") { try await other.save(record(1, "R"), client: "billing") } throws: {
+            isBusy($0)
+        }
         // Reading needs none, and other clients are others.
         #expect(try await other.load(client: "billing")?.refreshToken == nil)
         try await other.save(record(1, "R"), client: "other")
@@ -139,7 +146,9 @@ struct StoreKind: Sendable, CustomTestStringConvertible {
         await (try await waiter.value)?.release()
     }
 
-    @Test("the late try of an earlier record does not replace what another process has stored since", arguments: StoreKind.all)
+    @Test(
+        "the late try of an earlier record does not replace what another process has stored since",
+        arguments: StoreKind.all)
     func superseded(kind: StoreKind) async throws {
         let make = try await kind.place()
         let (one, other) = (try await make(), try await make())

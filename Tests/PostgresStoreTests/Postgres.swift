@@ -66,7 +66,8 @@ struct Postgres: Sendable {
         _ refreshToken: String, client: String = "billing", fault: String? = nil, environment: [String: String?] = [:]
     ) throws -> ChildProcess {
         let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-        let program = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent("PostgresContender")
+        let program = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent(
+            "PostgresContender")
         let own = ["CONNECTION": server.connection, "HEIMDALLR_FAULT_POINT": fault]
         return try ChildProcess(
             [program.path, space, client, refreshToken], environment: own.merging(environment) { _, new in new })

@@ -9,7 +9,8 @@ import Testing
 @Suite struct `The store in PostgreSQL, when something goes wrong` {
     // MARK: Holders
 
-    @Test("the row of a holder that was killed is free at once, and as it was", arguments: ["lease-got", "after-update"])
+    @Test(
+        "the row of a holder that was killed is free at once, and as it was", arguments: ["lease-got", "after-update"])
     func killed(point: String) async throws {
         let place = try await Postgres()
         let store = try await place.store { $0.patience = .seconds(5) }
@@ -31,7 +32,8 @@ import Testing
         #expect(try await place.store().load(client: "billing")?.refreshToken == Secret("R2"))
     }
 
-    @Test("a holder that stands still loses its lease after the time for it, and its late write yields to a later record")
+    @Test(
+        "a holder that stands still loses its lease after the time for it, and its late write yields to a later record")
     func stopped() async throws {
         let place = try await Postgres()
         let store = try await place.store { $0.patience = .seconds(5) }
@@ -112,7 +114,8 @@ import Testing
     func silence() async throws {
         let place = try await Postgres()
         let listener = try RawListener()
-        var settings = try place.settings("host=127.0.0.1 port=\(listener.port) user=x sslmode=disable connect_timeout=1")
+        var settings = try place.settings(
+            "host=127.0.0.1 port=\(listener.port) user=x sslmode=disable connect_timeout=1")
         settings.answerTime = .seconds(2)
         let store = try OAuthAccessTokenPostgresStore(settings)
         let first = ContinuousClock.now
@@ -126,7 +129,9 @@ import Testing
         store.close()
     }
 
-    @Test("a server that stops to answer in the middle of a lease: the caller is let go, and what it could not save goes in later")
+    @Test(
+        "a server that stops to answer in the middle of a lease: the caller is let go, and what it could not save goes in later"
+    )
     func hung() async throws {
         let place = try await Postgres()
         let store = try await place.store {
@@ -156,7 +161,8 @@ import Testing
         let place = try await Postgres()
         let port = try freePort()
         let fault = await storeFault {
-            _ = try await place.store("host=127.0.0.1,\(place.server.folder.path) port=\(port) user=postgres password=hunter22")
+            _ = try await place.store(
+                "host=127.0.0.1,\(place.server.folder.path) port=\(port) user=postgres password=hunter22")
         }
         #expect(fault?.kind == .unreachable)
         #expect(fault?.description.contains("\(port)") == true)

@@ -32,10 +32,12 @@ import Testing
         #expect(await storeFault { _ = try await store.load(client: "other") }?.kind == .unreadable)
         #expect(await storeFault { try await store.save(record(9, "R"), client: "other") }?.kind == .unreadable)
 
-        try await place.server.sql("UPDATE heimdallr.token SET space = 'x\(place.space)' WHERE space = '\(place.space)'")
+        try await place.server.sql(
+            "UPDATE heimdallr.token SET space = 'x\(place.space)' WHERE space = '\(place.space)'")
         let elsewhere = try await place.store { $0.space = "x" + place.space }
         #expect(await storeFault { _ = try await elsewhere.load(client: "billing") }?.kind == .unreadable)
-        try await place.server.sql("UPDATE heimdallr.token SET space = '\(place.space)' WHERE space = 'x\(place.space)'")
+        try await place.server.sql(
+            "UPDATE heimdallr.token SET space = '\(place.space)' WHERE space = 'x\(place.space)'")
         #expect(try await store.load(client: "billing")?.refreshToken == Secret("R1"))
 
         try await place.change("revision = 7")
@@ -244,7 +246,8 @@ import Testing
         let places = try await place.server.sql(
             "SELECT count(*) FROM heimdallr.pending WHERE space = '\(place.space)'")
         #expect((Int(places.dropLast()) ?? 0) <= 3, "places are used again")
-        let text = try await place.server.sql("SELECT encode(sealed, 'escape'), encode(key, 'escape') FROM heimdallr.pending")
+        let text = try await place.server.sql(
+            "SELECT encode(sealed, 'escape'), encode(key, 'escape') FROM heimdallr.pending")
         #expect(!text.contains("verifier") && !text.contains("state"))
     }
 }

@@ -13,7 +13,8 @@ public final class PostgresServer: Sendable {
     public let authority: PrivateCA
     private let child: Mutex<ChildProcess>
 
-    private static let user: uid_t = 10432
+    /// `nobody`: initdb wants one that has a name.
+    private static let user: uid_t = 65534
     private static let programs = "/usr/lib/postgresql/15/bin/"
 
     private static let one = Task { try await PostgresServer() }

@@ -7,6 +7,7 @@ extension Section {
         let keys = secrets("keys")
         let connection = secret("connection")
         let space = value("space", Self.space)
+        tell("space", usually: "default")
         need("kind", saying: "\(path): write `kind: memory`, `kind: file` or `kind: postgres`")
         guard let kind else { return .memory }
         for (name, owners) in Self.storeKeys where has(name) && !owners.contains(kind) {

@@ -8,6 +8,7 @@ public enum AuditSettings: Sendable, Equatable {
 extension Section {
     /// The key `audit`: `stderr`, or a mapping with `file`.
     func auditSettings() -> AuditSettings? {
+        tell("audit", .any([.value(.words(["stderr"])), .section { _ = Self.auditFile($0) }]))
         guard let node = node("audit") else { return nil }
         if case .scalar = node.content {
             return value(of: node, "audit") { text throws(Misfit) in
@@ -15,12 +16,12 @@ extension Section {
                 return .standardError
             }
         }
-        guard let section = Section(node, path: "audit", pattern: "audit", diagnostics) else { return nil }
+        return Section(node, path: "audit", pattern: "audit", diagnostics).flatMap(Self.auditFile)
+    }
+
+    private static func auditFile(_ section: Section) -> AuditSettings? {
         defer { section.finish() }
-        guard section.has("file") else {
-            diagnostics.error(section.position, "audit: write `file: PATH`, or `audit: stderr`")
-            return nil
-        }
-        return section.value("file", Grammar.nonempty).map { .file(diagnostics.resolve(path: $0)) }
+        section.need("file", saying: "audit: write `file: PATH`, or `audit: stderr`")
+        return section.value("file", Grammar.nonempty).map { .file(section.diagnostics.resolve(path: $0)) }
     }
 }

@@ -23,6 +23,11 @@ struct AccessLog: Sendable {
         milliseconds("token_wait_ms", record.tokenWait, &line, format)
         milliseconds("connect_ms", record.connect, &line, format)
         milliseconds("first_byte_ms", record.firstByte, &line, format)
+        if let isReused = record.isReused { text("connection", isReused ? "reused" : "new", &line, format) }
+        if record.wasReplayed {
+            name("replayed", &line, format)
+            line += "true".utf8
+        }
         number("bytes_sent", record.bytesSent, &line, format)
         number("bytes_received", record.bytesReceived, &line, format)
         text("reason", record.reason, &line, format)
@@ -30,11 +35,6 @@ struct AccessLog: Sendable {
         text("cause", record.cause, &line, format)
         text("upstream", record.upstream, &line, format)
         text("client", record.client, &line, format)
-        if let isReused = record.isReused { text("connection", isReused ? "reused" : "new", &line, format) }
-        if record.wasReplayed {
-            name("replayed", &line, format)
-            line += "true".utf8
-        }
         text("user", record.user, &line, format)
         if let peer = record.peer {
             number("uid", UInt64(peer.user), &line, format)
