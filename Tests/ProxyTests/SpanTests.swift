@@ -193,7 +193,8 @@ struct SpanTests {
     @Test func `over HTTP 2 as over HTTP 1`() async throws {
         let spans = Recorder<TraceSpan>()
         let origin = try RecordingOrigin()
-        let nginx = try await Nginx.secure(locations: "location / { proxy_pass \(origin.url); }")
+        let nginx = try await Nginx.secure(
+            locations: "location / { proxy_http_version 1.1; proxy_pass \(origin.url); }")
         let more = """
             - host: two.test
               url: https://localhost:\(nginx.httpsPort)

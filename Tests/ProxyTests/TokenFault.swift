@@ -99,11 +99,11 @@ struct TokenFault: Sendable {
             TokenEndpointAnswer(body: String(repeating: " ", count: 10_000), manner: .drip(.milliseconds(20))),
             .network(.timeout)),
         TokenFault("silence", .silence, .network(.timeout), peers: envoyDown),
-        TokenFault("reset", .reset, .network(.connect), peers: envoyDown),
-        TokenFault("closed without an answer", .close, .network(.connect), peers: envoyDown),
+        TokenFault("reset", .reset, .network(.cut), peers: envoyDown),
+        TokenFault("closed without an answer", .close, .network(.cut), peers: envoyDown),
         TokenFault(
             "cut in the body", TokenEndpointAnswer(body: #"{"access_token":"T3"}"#, manner: .cut(after: 9)),
-            .network(.connect)),
+            .network(.cut)),
     ]
 }
 
