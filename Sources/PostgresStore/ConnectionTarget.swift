@@ -44,10 +44,13 @@ struct ConnectionTarget: Sendable {
         let timeout = given.removeValue(forKey: "connect_timeout").map { Int($0) ?? -1 }
         guard timeout ?? 0 >= 0 else { throw Self.misfit("connect_timeout is a number of seconds") }
         connectTimeout = .seconds(min(timeout ?? 0, 3600) == 0 ? 4 : min(timeout ?? 4, 60))
+        let mode = given["sslmode"] ?? (hosts.allSatisfy(\.isUnixSocket) ? "disable" : "verify-full")
         let defaults = [
             "application_name": "heimdallr-proxy", "client_encoding": "UTF8", "passfile": Self.nowhere,
-            "sslmode": hosts.allSatisfy(\.isUnixSocket) ? "disable" : "verify-full",
-            "sslrootcert": anchors ?? Self.systemAnchors, "sslcert": Self.nowhere, "sslkey": Self.nowhere,
+            // With anchors at hand libpq checks certificates also where it was told not to.
+            "sslmode": mode,
+            "sslrootcert": mode.hasPrefix("verify") ? anchors ?? Self.systemAnchors : Self.nowhere,
+            "sslcert": Self.nowhere, "sslkey": Self.nowhere,
             "sslcrl": Self.nowhere, "gssencmode": "disable", "target_session_attrs": "read-write",
             // Who is cut off is to be known in seconds, not hours.
             "keepalives": "1", "keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3",

@@ -25,7 +25,8 @@ struct PostgresFault: Error, Sendable, Equatable {
         guard let code = sqlState else { return nil }
         switch code {
         case "42P01", "3F000", "42703", "42883":
-            return "there are no tables of this version: run `heimdallr-proxy store init`, or give what `store init --sql` "
+            return
+                "there are no tables of this version: run `heimdallr-proxy store init`, or give what `store init --sql` "
                 + "prints to whoever keeps the database"
         case "42501":
             return "this role may not do it: `heimdallr-proxy store init --sql --role NAME` prints what to grant"

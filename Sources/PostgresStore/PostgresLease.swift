@@ -52,9 +52,10 @@ final class PostgresLease: TokenStoreLease {
     func isHeld() async -> Bool {
         guard let held = held.withLock({ $0 }) else { return false }
         let limit = answerTime
-        return await (try? held.worker.perform(within: limit) { link in
-            _ = try link.run("SELECT 1", by: .now + limit)
-        }) != nil
+        return await
+            (try? held.worker.perform(within: limit) { link in
+                _ = try link.run("SELECT 1", by: .now + limit)
+            }) != nil
     }
 
     func release() async {

@@ -94,7 +94,8 @@ import Heimdallr
             let count = socklen_t(text.count)
             let code = unsafe text.withUnsafeMutableBufferPointer { text in
                 unsafe getnameinfo(
-                    current.pointee.ai_addr, current.pointee.ai_addrlen, text.baseAddress, count, nil, 0, NI_NUMERICHOST)
+                    current.pointee.ai_addr, current.pointee.ai_addrlen, text.baseAddress, count, nil, 0, NI_NUMERICHOST
+                )
             }
             let address = String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
             if code == 0, !found.contains(address) { found.append(address) }
@@ -186,7 +187,9 @@ import Heimdallr
             }
             return unsafe bytes.withUnsafeBytes { raw in
                 let base = unsafe raw.bindMemory(to: CChar.self).baseAddress
-                let pointers = unsafe places.map { place in unsafe place.flatMap { unsafe base?.advanced(by: $0.offset) } }
+                let pointers = unsafe places.map { place in
+                    unsafe place.flatMap { unsafe base?.advanced(by: $0.offset) }
+                }
                 let lengths = places.map { Int32(clamping: $0?.count ?? 0) }
                 return unsafe libpq.call.PQsendQueryParams(
                     connection, statement, Int32(values.count), nil, pointers, lengths, formats, 1)
@@ -231,7 +234,9 @@ import Heimdallr
                 default: refusal = unsafe refusal ?? fault(of: result)
                 }
             }
-            guard unsafe libpq.call.PQstatus(connection) == CONNECTION_OK else { throw .lost(refusal?.text ?? message()) }
+            guard unsafe libpq.call.PQstatus(connection) == CONNECTION_OK else {
+                throw .lost(refusal?.text ?? message())
+            }
             if let refusal { throw refusal }
             return rows
         } catch {

@@ -164,7 +164,8 @@ final class PostgresListener: Sendable {
         for row in 0..<rows.count {
             guard let client = rows.text(row, 0), let revision = rows.integer(row, 1) else { continue }
             let isNew = state.withLock { state in
-                state.revisions.updateValue(UInt64(bitPattern: revision), forKey: client) != UInt64(bitPattern: revision)
+                state.revisions.updateValue(UInt64(bitPattern: revision), forKey: client)
+                    != UInt64(bitPattern: revision)
             }
             if isNew { tell { $0 == client } }
         }

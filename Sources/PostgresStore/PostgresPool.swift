@@ -23,7 +23,8 @@ final class PostgresPool: Sendable {
 
     /// - Parameter make: makes one; what it is given is to be called when that one has ended.
     init(
-        limit: Int, idleTime: Duration, make: @escaping @Sendable (@escaping @Sendable () -> Void) throws -> PostgresWorker
+        limit: Int, idleTime: Duration,
+        make: @escaping @Sendable (@escaping @Sendable () -> Void) throws -> PostgresWorker
     ) {
         self.limit = limit
         self.idleTime = idleTime

@@ -29,7 +29,9 @@ struct RowSealing: Sendable {
         let plain = StoredRecord(record, TimeStamp(wall: wall)).plain()
         var writer = SecretWriter(capacity: plain.count + 17)
         for number in [life, age] {
-            for shift in stride(from: 56, through: 0, by: -8) { writer.append(UInt8(truncatingIfNeeded: number >> shift)) }
+            for shift in stride(from: 56, through: 0, by: -8) {
+                writer.append(UInt8(truncatingIfNeeded: number >> shift))
+            }
         }
         writer.append(StoredRecord.format)
         writer.append(plain)

@@ -59,7 +59,8 @@ struct BadValueTests {
         #expect(said(", connection: {env: DB}, key: {env: KEY}, keys: [{env: KEY}]") == [needs])
         #expect(said(", connection: {env: DB}, keys: []").contains { $0.contains("write a list of secrets") })
         #expect(said(", connection: {env: DB}, keys: [{env: BAD}]").contains { $0.contains("32 bytes") })
-        #expect(said(", connection: {env: DB}, key: {env: KEY}, directory: /d").contains { $0.contains("`kind: file`") })
+        #expect(
+            said(", connection: {env: DB}, key: {env: KEY}, directory: /d").contains { $0.contains("`kind: file`") })
         #expect(said(", connection: {env: DB}, key: {env: KEY}, space: a b").contains { $0.contains("without spaces") })
         #expect(
             problems("store: {kind: file, directory: /d, key: {env: KEY}, space: a}", environment: environment)

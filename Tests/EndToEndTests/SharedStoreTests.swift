@@ -82,11 +82,11 @@ struct SharedStoreTests {
 
     @Test func `what can't work stops the start and the check, and says what to do without the password`() async throws
     {
-        try folder.write("host=localhost password=hunter2 secret", to: "database")
+        try folder.write("host=localhost password=hunter2 horse", to: "database")
         let check = try await RunningProxy.run(["check", "--config", try file("bad.yaml", postgres)])
         #expect(check.ending == .exited(78))
         #expect(check.errors.contains("store.connection"), "\(check.transcript)")
-        #expect(!check.errors.contains("hunter2") && !check.errors.contains("secret"))
+        #expect(!check.errors.contains("hunter2") && !check.errors.contains("horse"))
         try folder.write(server.connection + " dbname=template1", to: "database")
         let status = try await RunningProxy.run(["store", "status", "--config", try file("bad.yaml", postgres)])
         #expect(status.ending == .exited(78))

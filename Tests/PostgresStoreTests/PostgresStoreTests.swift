@@ -163,7 +163,8 @@ import Testing
         }
         #expect(duration < .seconds(3))
         #expect(!heard.all.dropFirst(before).contains("else"))
-        #expect(!heard.all.dropFirst(before).contains("own"))
+        // Whoever looks may see a revision before its writer has noted that it is its own.
+        if !isPooled { #expect(!heard.all.dropFirst(before).contains("own")) }
         for task in tasks { task.cancel() }
     }
 

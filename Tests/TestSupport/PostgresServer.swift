@@ -101,7 +101,8 @@ public final class PostgresServer: Sendable {
     public func sql(_ statement: String) async throws -> String {
         try await ChildProcess.output(
             of: [
-                Self.programs + "psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-h", folder.path, "-p", "\(port)", "-U", "postgres",
+                Self.programs + "psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-h", folder.path, "-p", "\(port)", "-U",
+                "postgres",
                 "-d", "postgres", "-c", statement,
             ])
     }
@@ -154,7 +155,8 @@ public final class PgBouncer: Sendable {
             _ = unsafe chmod(server.folder.path, 0o755)
         }
         child = try ChildProcess(
-            ["pgbouncer", configuration], environment: ["PATH": "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"])
+            ["pgbouncer", configuration],
+            environment: ["PATH": "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"])
         let child = child
         let port = port
         try await eventually("pgbouncer") {

@@ -29,7 +29,8 @@ extension Section {
             guard has("connection"), has("key") != has("keys") else {
                 diagnostics.error(
                     position,
-                    "\(path): `kind: postgres` needs `connection`, and either `key` or, while keys change, `keys: [NEW, OLD]`")
+                    "\(path): `kind: postgres` needs `connection`, and either `key` or, while keys change, `keys: [NEW, OLD]`"
+                )
                 return .memory
             }
             guard let connection, let keys = key.map({ [$0] }) ?? keys else { return .memory }

@@ -75,7 +75,9 @@ package struct StoredRecord: Sendable {
     /// `nil`: these are not the bytes of a record of this format.
     package init?(plain span: Span<UInt8>, format: UInt8) {
         var reader = RecordReader(count: span.count)
-        guard (1...Self.format).contains(format), let stored = try? reader.record(span, format: format) else { return nil }
+        guard (1...Self.format).contains(format), let stored = try? reader.record(span, format: format) else {
+            return nil
+        }
         self = stored
     }
 

@@ -137,7 +137,8 @@ struct StoreMoveCommand: AsyncParsableCommand {
         do {
             let there = try await target.load(client: client)
             if let there, there.holdsAnything {
-                outcome = .success(there.refreshToken == record.refreshToken && there.revision >= record.revision ? .same : .newer)
+                outcome = .success(
+                    there.refreshToken == record.refreshToken && there.revision >= record.revision ? .same : .newer)
             } else {
                 record.revision = max(record.revision, (there?.revision ?? 0) + 1)
                 try await target.save(record, client: client)
@@ -175,7 +176,8 @@ struct ConfiguredStore {
     func any() async throws -> any OAuthAccessTokenStore {
         try await Self.reporting {
             switch settings.store {
-            case .memory: throw TokenStoreError("`store` of `kind: memory` is gone with its process: there is nothing in it")
+            case .memory:
+                throw TokenStoreError("`store` of `kind: memory` is gone with its process: there is nothing in it")
             case .file:
                 let store = try await assembly.fileStore()
                 try await store.prepare()

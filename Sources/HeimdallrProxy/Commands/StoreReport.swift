@@ -31,6 +31,8 @@ extension OAuthAccessTokenPostgresStore.Report {
 
     /// Whoever writes to the database may have put anything there.
     private static func shown(_ text: String) -> String {
-        String(String.UnicodeScalarView(text.unicodeScalars.prefix(100).map { $0.isASCII && ($0.value < 0x20 || $0.value == 0x7F) ? "?" : $0 }))
+        String(
+            String.UnicodeScalarView(
+                text.unicodeScalars.prefix(100).map { $0.isASCII && ($0.value < 0x20 || $0.value == 0x7F) ? "?" : $0 }))
     }
 }
