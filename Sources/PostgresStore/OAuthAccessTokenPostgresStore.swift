@@ -149,21 +149,24 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
             try reach.refuseWhenKnownAway()
             let worker = try await pool.take(until: deadline)
             let limit = settings.answerTime
+            // In line for the lock, but not for longer than there is time.
+            let lockTime = isLate ? max(.milliseconds(50), min(.seconds(10), Instant.now.duration(to: deadline))) : nil
             do {
-                let taken = try await worker.perform(within: limit * 2) { [reach] link in
+                let taken = try await worker.perform(within: limit * 2 + (lockTime ?? .zero)) { [reach] link in
                     try reach.open(link, by: .now + limit)
-                    return try transaction.take(link)
+                    return try transaction.take(link, waiting: lockTime)
                 }
-                if case .row(let row, let uptime) = taken {
+                if case .row(let row, let start) = taken {
                     let lease = PostgresLease(worker, row, pool, answerTime: settings.answerTime)
                     listener.know(row.revision, of: client)
                     guard !Task.isCancelled else {
                         await lease.release()
                         throw CancellationError()
                     }
-                    if !isLate, uptime < Reachability.grace {
+                    let grace = reach.sees(start)
+                    if !isLate, grace > .zero {
                         await lease.release()
-                        try await Task.sleep(for: Reachability.grace - uptime)
+                        try await Task.sleep(for: grace)
                         continue
                     }
                     return lease
@@ -238,7 +241,8 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
     private func compareAndSwap(
         _ record: TokenRecord?, _ client: String, _ base: UInt64?, isUnderLease: Bool
     ) async throws -> UInt64 {
-        let deadline = Instant.now + settings.patience
+        // The transaction that was cut off may hold the row until the server ends it.
+        let deadline = Instant.now + (isUnderLease ? max(settings.patience, settings.leaseTime) : settings.patience)
         while true {
             let lease: PostgresLease
             do {

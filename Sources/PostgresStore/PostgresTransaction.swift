@@ -13,8 +13,7 @@ struct PostgresTransaction: Sendable {
     let answerTime: Duration
 
     enum Taken {
-        /// - `uptime`: how long the server has been up.
-        case row(TokenRow, uptime: Duration)
+        case row(TokenRow, ServerStart)
         /// Somebody else has it.
         case locked
     }
@@ -22,17 +21,27 @@ struct PostgresTransaction: Sendable {
     private var deadline: ContinuousClock.Instant { .now + answerTime }
 
     /// Begins a transaction and takes the row's lock, unless somebody has it; then nothing is begun.
+    /// - Parameter lockTime: how long to stand in line for it; `nil`: not at all.
     /// - Throws: `PostgresFault`
-    func take(_ link: PostgresLink) throws(PostgresFault) -> Taken {
+    func take(_ link: PostgresLink, waiting lockTime: Duration? = nil) throws(PostgresFault) -> Taken {
         // Once more after the row was made: a lock needs one, and who waits for one that another is about to make waits
         // for that one's whole transaction.
         for _ in 0..<2 {
             try link.run(
                 script: Statements.begin(
-                    idle: leaseTime.microseconds / 1000, statement: answerTime.microseconds / 1000), by: deadline)
+                    idle: leaseTime.microseconds / 1000, statement: answerTime.microseconds / 1000,
+                    lock: (lockTime ?? .seconds(1)).microseconds / 1000), by: deadline)
             let asked = ContinuousClock.now
-            let rows = try link.run(
-                Statements.take, [.text(space), .text(client), .text(Self.holder(client))], by: deadline)
+            let rows: PostgresRows
+            do throws(PostgresFault) {
+                rows = try link.run(
+                    lockTime == nil ? Statements.take : Statements.takeLate,
+                    [.text(space), .text(client), .text(Self.holder(client))], by: deadline + (lockTime ?? .zero))
+            } catch {
+                guard error.sqlState == "55P03" else { throw error }
+                try link.run(script: "ROLLBACK", by: deadline)
+                return .locked
+            }
             let heard = ContinuousClock.now
             if let revision = rows.integer(0, 2), revision >= 0, let server = rows.integer(0, 0) {
                 FaultPoint.leaseGot.reach(client)
@@ -40,7 +49,7 @@ struct PostgresTransaction: Sendable {
                     TokenRow(
                         revision: UInt64(revision), sealed: rows.bytes(0, 3), since: rows.integer(0, 4) ?? .min,
                         reading: ServerReading(server: server, asked: asked, heard: heard)),
-                    uptime: .microseconds(max(0, rows.integer(0, 6) ?? .max)))
+                    ServerStart(time: rows.integer(0, 6) ?? 0, ago: .microseconds(max(0, rows.integer(0, 7) ?? 0))))
             }
             try link.run(script: "ROLLBACK", by: deadline)
             if rows.flag(0, 1) { return .locked }

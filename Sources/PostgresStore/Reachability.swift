@@ -5,8 +5,10 @@ struct Reachability: Sendable {
 
     /// Why it can't be reached; `nil`: as far as is known it can.
     private(set) var fault: PostgresFault?
-    /// When it was reached again after a connection had broken.
+    /// When it was reached again after a connection had broken, or another server was found in its place.
     private(set) var backSince: Instant?
+    /// Which start of which server it is.
+    private var serverStart: Int64?
     private var failures = 0
     private var retryAt: Instant?
     /// Somebody is finding out; after this time, nobody is any more.
@@ -51,9 +53,23 @@ struct Reachability: Sendable {
     /// The connection that stays has been made again.
     mutating func cameBack(now: Instant) { backSince = now }
 
+    /// A standby may have taken the place of the one before, or a pooler has hidden that it was started anew.
+    mutating func sees(_ start: ServerStart, now: Instant) {
+        if start.ago < Self.grace { backSince = max(backSince ?? now - start.ago, now - start.ago) }
+        if let serverStart, serverStart != start.time { backSince = now }
+        serverStart = start.time
+    }
+
     /// Until when nobody takes a lease.
     var graceEnd: Instant? { backSince.map { $0 + Self.grace } }
 
     /// When there is sense in trying next.
     func nextTry(now: Instant) -> Instant { max(retryAt ?? now, triedUntil ?? now) }
+}
+
+/// Since when the server is up.
+struct ServerStart: Sendable {
+    /// By its own clock, in microseconds since 1970: tells one server, and one start of it, from another.
+    var time: Int64
+    var ago: Duration
 }

@@ -17,6 +17,16 @@ final class SharedReachability: Sendable {
 
     func cameBack() { state.withLock { $0.cameBack(now: .now) } }
 
+    /// - Returns: for how long nobody shall take a lease yet.
+    func sees(_ start: ServerStart) -> Duration {
+        let now = Instant.now
+        let end = state.withLock { state in
+            state.sees(start, now: now)
+            return state.graceEnd
+        }
+        return max(.zero, now.duration(to: end ?? now))
+    }
+
     /// Lets those go first who have something to save since before the database was away.
     /// - Throws: `CancellationError`
     func letOthersSave() async throws {

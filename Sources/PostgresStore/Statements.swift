@@ -7,11 +7,12 @@ enum Statements {
     /// - Parameters:
     ///   - idle: how long the transaction may stand still before the server ends it, in milliseconds.
     ///   - statement: how long one statement may take, in milliseconds.
-    static func begin(idle: Int64, statement: Int64) -> String {
+    ///   - lock: how long one may wait for a lock, in milliseconds, on top.
+    static func begin(idle: Int64, statement: Int64, lock: Int64 = 1000) -> String {
         """
         BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
         SET LOCAL idle_in_transaction_session_timeout = \(idle); \
-        SET LOCAL statement_timeout = \(statement); SET LOCAL lock_timeout = \(statement); \
+        SET LOCAL statement_timeout = \(statement + lock); SET LOCAL lock_timeout = \(lock); \
         SET LOCAL synchronous_commit = on
         """
     }
@@ -20,19 +21,27 @@ enum Statements {
     private static let since = "(extract(epoch FROM clock_timestamp() - saved_at) * 1000000)::bigint"
 
     /// Takes the row's lock if nobody has it. $1 space, $2 client, $3 what the holder is called meanwhile.
-    /// - Returns: the clock, whether there is a row, and if it is ours now, its revision, content and age; and how long the
-    ///   server has been up.
-    static let take = """
+    /// - Returns: the clock, whether there is a row, and if it is ours now, its revision, content and age; and when the
+    ///   server was started and how long ago.
+    static let take = take("FOR NO KEY UPDATE SKIP LOCKED")
+
+    /// The same for who may not come after others: stands in the line for the lock, before all who only look.
+    static let takeLate = take("FOR NO KEY UPDATE")
+
+    private static func take(_ lock: String) -> String {
+        """
         WITH held AS (
             SELECT revision, sealed, \(since) AS since FROM heimdallr.token
-            WHERE space = $1::text AND client = $2::text FOR NO KEY UPDATE SKIP LOCKED
+            WHERE space = $1::text AND client = $2::text \(lock)
         )
         SELECT \(now), EXISTS (SELECT FROM heimdallr.token WHERE space = $1::text AND client = $2::text),
             held.revision, held.sealed, held.since,
             CASE WHEN held.revision IS NULL THEN NULL ELSE set_config('application_name', $3::text, true) END,
+            (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint,
             (extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000000)::bigint
         FROM (VALUES (1)) AS one LEFT JOIN held ON true
         """
+    }
 
     /// A lock needs a row. $1 space, $2 client.
     static let make = """

@@ -129,31 +129,58 @@ import Testing
         store.close()
     }
 
-    @Test(
-        "a server that stops to answer in the middle of a lease: the caller is let go, and what it could not save goes in later"
-    )
+    @Test("what a server that stood still has not taken goes in before anybody else has the row")
     func hung() async throws {
         let place = try await Postgres()
-        let store = try await place.store {
-            $0.answerTime = .milliseconds(500)
-            $0.patience = .milliseconds(1500)
+        func patient() async throws -> OAuthAccessTokenPostgresStore {
+            try await place.store {
+                $0.answerTime = .milliseconds(500)
+                $0.patience = .seconds(15)
+            }
         }
-        let lease = try await store.lease(client: "hung")
-        let pid = try await place.server.sql(
-            "SELECT pid FROM pg_stat_activity WHERE application_name = 'heimdallr-proxy lease hung'")
-        let process = try #require(Int32(pid.dropLast()))
+        let (store, other) = (try await patient(), try await patient())
+        let name = "hung \(UInt32.random(in: .min ... .max))"
+        let lease = try await store.lease(client: name)
+        let process = try await holder(of: name, place)
+        kill(process, SIGSTOP)
+        let saving = Task { try await store.save(record(1, "R1"), client: name) }
+        let waiting = Task { try await other.lease(client: name) }
+        try await Task.sleep(for: .milliseconds(1500))
+        kill(process, SIGCONT)
+        try await saving.value
+        let next = try await waiting.value
+        #expect(try await other.load(client: name)?.refreshToken == Secret("R1"))
+        await next?.release()
+        await lease?.release()
+        #expect(try await place.row(name).hasPrefix("1|"))
+    }
+
+    @Test("while a server stands still, callers are let go in time")
+    func hungForGood() async throws {
+        let place = try await Postgres()
+        let store = try await place.store {
+            $0.answerTime = .milliseconds(300)
+            $0.patience = .milliseconds(500)
+            $0.leaseTime = .seconds(1)
+        }
+        let name = "hung \(UInt32.random(in: .min ... .max))"
+        let lease = try await store.lease(client: name)
+        let process = try await holder(of: name, place)
         kill(process, SIGSTOP)
         let start = ContinuousClock.now
-        let fault = await storeFault { try await store.save(record(1, "R1"), client: "hung") }
+        let fault = await storeFault { try await store.save(record(1, "R1"), client: name) }
         #expect(fault?.kind == .busy || fault?.kind == .unreachable)
         #expect(.now - start < .seconds(5))
         kill(process, SIGCONT)
         await lease?.release()
-        try await eventually("it goes in") {
-            (try? await store.save(record(1, "R1"), client: "hung")) != nil
-        }
-        #expect(try await store.load(client: "hung")?.refreshToken == Secret("R1"))
-        #expect(try await place.row("hung").hasPrefix("1|"))
+        try await eventually("it goes in") { (try? await store.save(record(1, "R1"), client: name)) != nil }
+    }
+
+    /// The server's process behind a lease.
+    private func holder(of client: String, _ place: Postgres) async throws -> Int32 {
+        let text = try await place.server.sql(
+            "SELECT pid FROM pg_stat_activity WHERE application_name = 'heimdallr-proxy lease \(client)'")
+        return try #require(Int32(text.dropLast()))
     }
 
     @Test("nobody there: said at once, with where, and the start is not stopped by it")

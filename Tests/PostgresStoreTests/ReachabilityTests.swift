@@ -42,4 +42,18 @@ import Testing
         #expect(tries(next))
         #expect(tries(next + .seconds(31)))
     }
+
+    @Test("a server that was just started, or another in its place, is given time in which nobody takes a lease")
+    func grace() {
+        var reach = Reachability()
+        reach.sees(ServerStart(time: 1, ago: .seconds(3600)), now: start)
+        #expect(reach.graceEnd == nil, "the first one that is seen")
+        reach.sees(ServerStart(time: 2, ago: .seconds(3600)), now: start)
+        #expect(reach.graceEnd == start + Reachability.grace)
+        reach.sees(ServerStart(time: 2, ago: .seconds(3601)), now: start + .seconds(1))
+        #expect(reach.graceEnd == start + Reachability.grace)
+        var fresh = Reachability()
+        fresh.sees(ServerStart(time: 3, ago: .seconds(1)), now: start)
+        #expect(fresh.graceEnd == start - .seconds(1) + Reachability.grace)
+    }
 }
