@@ -70,15 +70,28 @@ extension Heimdallr {
         keep(storeWatch: watch)
     }
 
-    /// Another process may have changed the record.
+    /// Another process may have changed the record. Where it can't be read, it is tried again: nobody may tell once more.
     func noticeChange() async {
-        guard (try? await gate.acquire()) != nil else { return }
-        defer { gate.release() }
-        let record: TokenRecord?
-        do { record = try await stored() } catch { return }
-        let wallClock = clock.wallClock()
-        apply { $0.noticed(record, now: $1, wallClock: wallClock, random: clock.random) }
+        for attempt in 1...Self.readings {
+            guard (try? await gate.acquire()) != nil else { return }
+            let record: Result<TokenRecord?, any Error>
+            do { record = .success(try await stored()) } catch { record = .failure(error) }
+            gate.release()
+            switch record {
+            case .success(let record):
+                let wallClock = clock.wallClock()
+                apply { $0.noticed(record, now: $1, wallClock: wallClock, random: clock.random) }
+                return
+            case .failure(let error):
+                let fault = Self.fault(error)
+                apply { life, _ in life.storeIsAway(fault) }
+                let pause = Backoff.transient.delay(attempt: attempt, random: clock.random())
+                do { try await clock.sleep(clock.now() + .milliseconds(200) + pause) } catch { return }
+            }
+        }
     }
+
+    private static let readings = 5
 
     /// What another process has made of the record since.
     enum Stored {
@@ -90,13 +103,16 @@ extension Heimdallr {
 
     /// To be asked under the lease.
     func whatIsStored(_ kind: TokenLifeCycle.FetchKind) async -> Stored {
-        let revision = look { $0.revision }
+        let (revision, ours) = look { ($0.revision, $0.refreshToken) }
         do {
-            guard let record = try await stored(), record.revision > revision else {
-                return .nothingNew
-            }
-            return .newer(record)
-        } catch let error as TokenStoreError where error.kind == .unreachable && spends(kind) {
+            guard let record = try await stored() else { return .nothingNew }
+            // Two that could not see each other may have counted alike.
+            let isOther = isShared && record.revision == revision && record.refreshToken != ours
+            return record.revision > revision || isOther ? .newer(record) : .nothingNew
+        } catch let error as TokenStoreError
+            where spends(kind) && (error.kind == .unreachable || error.kind == .unreadable && isShared)
+        {
+            // What can't be read here, for want of its key, say, others may read, and have gone on from.
             return .unknown(error)
         } catch let error as TokenStoreError
             where error.kind != .unreadable && revision == 0 && kind == .grant && exchange.grant.needs == .freshSeed
@@ -106,6 +122,23 @@ extension Heimdallr {
             return .unknown(error)
         } catch {
             return .nothingNew
+        }
+    }
+
+    /// What could not be saved goes in, or gives way, before anything is built upon it.
+    /// - Returns: whether nothing of ours waits any more.
+    func settleUnsaved() async -> Bool {
+        guard let record = unsavedRecord else { return true }
+        switch await save(record) {
+        case .done:
+            apply { $0.resaved(record, fault: nil, now: $1, random: clock.random) }
+            return true
+        case .superseded(let later):
+            takeUp(later)
+            return false
+        case .failed(let reason):
+            apply { $0.resaved(record, fault: reason, now: $1, random: clock.random) }
+            return true
         }
     }
 
@@ -134,9 +167,7 @@ extension Heimdallr {
             try await store.save(exchange.binding?.completed(record) ?? record, client: name)
             return .done
         } catch let error as TokenStoreError where error.kind == .superseded {
-            guard let later = try? await stored(), later.revision != record.revision else {
-                return .failed(error.description)
-            }
+            guard let later = try? await stored() else { return .failed(error.description) }
             return .superseded(by: later)
         } catch {
             return .failed(Self.fault(error).description)

@@ -370,6 +370,9 @@ public final class Heimdallr: Sendable {
     /// A fetch has ended, in whatever way.
     func ended(_ id: UInt64) { state.withLock { $0.fetches[id] = nil } }
 
+    /// Whether processes that this one knows nothing of use the store, too.
+    var isShared: Bool { state.withLock { $0.storeWatch != nil } }
+
     /// The one that hears what other processes do with the record.
     func keep(storeWatch: Task<Void, Never>) {
         state.withLock { state in

@@ -66,6 +66,22 @@ struct SharedLoginTests {
         #expect(await other.takeShared(state: state, cookies: cookies, clients: [there]) != nil)
     }
 
+    @Test func `one code is exchanged by one proxy only, though the browser comes to both`() async throws {
+        let endpoint = try TokenEndpoint([.token("T1")])
+        let (one, other) = (PendingLogins(shared: shared), PendingLogins(shared: shared))
+        let here = try client(endpoint)
+        let (url, cookie) = try await one.beginAtBrowser(here, redirectURI: redirectURI, ticket: nil)
+        let state = try state(url)
+        let cookies = [cookie.name: cookie.value.revealed]
+        let first = try one.take(state: state, cookies: cookies)
+        let second = try #require(
+            await other.takeShared(state: state, cookies: cookies, clients: [try client(endpoint)]))
+        let back = "\(redirectURI)?code=x&state=\(state)"
+        await #expect(throws: LoginError.self) { try await one.finish(first, redirectedTo: back) }
+        try await other.finish(second, redirectedTo: back)
+        #expect(endpoint.requests.count == 1)
+    }
+
     @Test func `what was ended where it began can't be ended elsewhere`() async throws {
         let endpoint = try TokenEndpoint([.token("T1")])
         let (one, other) = (PendingLogins(shared: shared), PendingLogins(shared: shared))

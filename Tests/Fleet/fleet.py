@@ -351,7 +351,7 @@ class Fleet:
             spender = next(one for one in self.replicas if one.name == spender)
             spent_at = float(spent_at)
             # The one that spent it did not live, or was cut off, between the rotation and its commit.
-            if spender.during(("kill", "stop"), spent_at - 0.2, spent_at + 5):
+            if spender.during(("kill", "stop", "partition from the database"), spent_at - 0.2, spent_at + 5):
                 lost += 1
             elif spender.during(("partition from the endpoint",), spent_at - 4.5, spent_at + 4.5):
                 lost += 1

@@ -9,6 +9,7 @@ final class SharedMemoryStore: OAuthAccessTokenStore {
         var holders: [String: Int] = [:]
         var nextLease = 1
         var isAway = false
+        var isUnreadable = false
         var watchers: [(client: String, stream: AsyncStream<Void>.Continuation)] = []
         var loads = 0
     }
@@ -26,6 +27,12 @@ final class SharedMemoryStore: OAuthAccessTokenStore {
         }
     }
 
+    /// A key is missing, say.
+    var isUnreadable: Bool {
+        get { state.withLock { $0.isUnreadable } }
+        set { state.withLock { $0.isUnreadable = newValue } }
+    }
+
     func record(_ client: String = "billing") -> TokenRecord? { state.withLock { $0.records[client] } }
 
     /// What another process does.
@@ -41,6 +48,7 @@ final class SharedMemoryStore: OAuthAccessTokenStore {
         try state.withLock { state in
             state.loads += 1
             if state.isAway { throw Self.away }
+            if state.isUnreadable { throw TokenStoreError("sealed with a key that is not here", kind: .unreadable) }
             return state.records[client]
         }
     }

@@ -204,6 +204,61 @@ import Testing
         #expect(!client.awaitsPerson)
     }
 
+    @Test("a record that can't be read here may have been read elsewhere: nothing is spent, until it can be")
+    func unreadable() async throws {
+        let endpoint = try TokenEndpoint([.token("T9", refreshToken: "R9")])
+        let store = SharedMemoryStore()
+        store.put(record(1, "T1", "R1"))
+        let client = try makeClient(endpoint, store: store)
+        client.start()
+        try await eventually("the stored token") { client.hasAccessToken }
+        store.isUnreadable = true
+        store.put(record(2, "T2", "R2"))
+        client.invalidateAccessToken()
+        _ = try await client.refusal(waiting: .seconds(1))
+        #expect(endpoint.requests.isEmpty)
+        store.isUnreadable = false
+        store.put(record(2, "T2", "R2"))
+        try await eventually("what the other one got", within: .seconds(20)) {
+            client.currentToken()?.value == Secret("T2")
+        }
+        #expect(endpoint.requests.isEmpty)
+    }
+
+    @Test("of two records with one number, the one in the store counts")
+    func sameNumber() async throws {
+        let store = SharedMemoryStore()
+        store.put(record(2, nil, "R1"))
+        let endpoint = try TokenEndpoint { request, number in
+            if number == 0 { store.isAway = true }
+            return .token("T\(number)", refreshToken: "next of \(request["refresh_token"] ?? "")")
+        }
+        let client = try makeClient(endpoint, store: store)
+        #expect(try await client.accessToken(waiting: .seconds(20)).value == Secret("T0"))
+        store.put(record(3, "S3", "R9"), tells: false)
+        store.isAway = false
+        try await eventually("the other's token", within: .seconds(20)) {
+            client.currentToken()?.value == Secret("S3")
+        }
+        client.invalidateAccessToken()
+        _ = try await client.accessToken(waiting: .seconds(20))
+        #expect(endpoint.requests.map { $0["refresh_token"] } == ["R1", "R9"])
+        #expect(store.record()?.refreshToken == Secret("next of R9"))
+    }
+
+    @Test("a record from before ours, that has come back, is not taken for news")
+    func olderRecord() async throws {
+        let endpoint = try TokenEndpoint([.token("T9", refreshToken: "R9")])
+        let store = SharedMemoryStore()
+        store.put(record(5, "T5", "R5"))
+        let client = try makeClient(endpoint, store: store)
+        client.start()
+        try await eventually("the stored token") { client.hasAccessToken }
+        store.put(record(4, "T4", "R4"))
+        try await Task.sleep(for: .milliseconds(200))
+        #expect(client.currentToken()?.value == Secret("T5"))
+    }
+
     @Test("a refresh token is not sent by one who has lost the lease meanwhile")
     func lostLease() async throws {
         let endpoint = try TokenEndpoint([.token("T9", refreshToken: "R9")])

@@ -9,6 +9,8 @@ final class PendingLogins: Sendable {
     /// More at once push the oldest out.
     static let capacity = 64
     static let lifetime = Duration.seconds(600)
+    /// A browser has one for each login that it has begun; more are not looked up for anybody.
+    private static let mostCookies = 8
     private static let cookiePrefix = "heimdallr-login-"
 
     /// Who may bring the answer of an attempt.
@@ -36,6 +38,8 @@ final class PendingLogins: Sendable {
         var expiresAt: ContinuousClock.Instant
         /// An event has told of an answer that was not taken: one is enough, whoever sends how many.
         var hasToldOfRefusal = false
+        /// There is a copy of it where other proxies look.
+        var isShared = false
     }
 
     private struct State {
@@ -108,9 +112,10 @@ final class PendingLogins: Sendable {
         } catch { throw .noRandomness }
         let attempt = try await client.beginLogin(redirectURI: redirectURI)
         keep(attempt, client, .browser(cookie), ticket: ticket)
-        await share(
+        let isShared = await share(
             PortableLogin(attempt), key: PortableLogin.key(state: attempt.state, cookie: cookie.value),
             life: Self.lifetime)
+        if isShared { state.withLock { $0.attempts[attempt.state]?.isShared = true } }
         return (attempt.url, cookie)
     }
 
@@ -120,7 +125,7 @@ final class PendingLogins: Sendable {
         state key: String, cookies: [String: String], clients: [Heimdallr]
     ) async -> Taken? {
         guard let shared, !key.isEmpty else { return nil }
-        for (name, value) in cookies.filter({ $0.key.hasPrefix(Self.cookiePrefix) }).prefix(Self.capacity) {
+        for (name, value) in cookies.filter({ $0.key.hasPrefix(Self.cookiePrefix) }).prefix(Self.mostCookies) {
             let cookie = Cookie(name: name, value: Secret(value))
             guard let place = PortableLogin.key(state: key, cookie: cookie.value),
                 let content = try? await shared.takePending(key: place),
@@ -134,9 +139,12 @@ final class PendingLogins: Sendable {
     }
 
     /// Where it can't be kept, it can still be ended here.
-    private func share(_ login: PortableLogin, key: String?, life: Duration) async {
-        guard let shared, let key else { return }
-        try? await shared.putPending(login.content, key: key, life: life)
+    /// - Returns: whether it is there.
+    @discardableResult
+    private func share(_ login: PortableLogin, key: String?, life: Duration) async -> Bool {
+        guard let shared, let key else { return false }
+        do { try await shared.putPending(login.content, key: key, life: life) } catch { return false }
+        return true
     }
 
     /// Takes the attempt that `state` belongs to out of the table, so that nobody finishes it twice. One that another
@@ -156,6 +164,7 @@ final class PendingLogins: Sendable {
         let attempt = try found.get()
         var taken = Taken(attempt: attempt.attempt, client: attempt.client, ticket: attempt.ticket)
         if case .browser(let cookie) = attempt.holder { taken.cookie = cookie }
+        taken.isShared = attempt.isShared
         return taken
     }
 
@@ -177,6 +186,8 @@ final class PendingLogins: Sendable {
         let client: Heimdallr
         fileprivate let ticket: String?
         fileprivate var cookie: Cookie?
+        /// There is a copy of it where other proxies look.
+        fileprivate var isShared = false
     }
 
     /// Whether the attempt's answer stands behind `#`, where only a script sees it.
@@ -222,18 +233,24 @@ final class PendingLogins: Sendable {
 
     /// Sees it through even when the browser goes away, so that no code is spent for nothing.
     func finish(_ taken: Taken, redirectedTo url: String) async throws(LoginError) {
+        // Its copy goes first: two proxies must not spend one code. Where it is gone, another one has taken it.
+        if taken.isShared, let shared, let cookie = taken.cookie,
+            let key = PortableLogin.key(state: taken.attempt.state, cookie: cookie.value)
+        {
+            do {
+                guard try await shared.takePending(key: key) != nil else { throw LoginError.expired }
+            } catch let error as LoginError {
+                throw error
+            } catch {
+                // Nobody else can reach it either.
+            }
+        }
         let outcome = await Task.detached { () -> Result<Void, LoginError> in
             do throws(LoginError) {
                 return .success(try await taken.client.finishLogin(taken.attempt, redirectedTo: url))
             } catch { return .failure(error) }
         }.value
         if let ticket = taken.ticket { settle(ticket, outcome) }
-        // Its copy is of no use to anybody any more.
-        if let shared, let cookie = taken.cookie,
-            let key = PortableLogin.key(state: taken.attempt.state, cookie: cookie.value)
-        {
-            _ = try? await shared.takePending(key: key)
-        }
         try outcome.get()
         guard let cookie = taken.cookie else { return }
         let now = clock.now

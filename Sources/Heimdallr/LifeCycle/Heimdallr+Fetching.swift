@@ -5,6 +5,8 @@ extension Heimdallr {
         defer { ended(id) }
         guard (try? await gate.acquire()) != nil else { return }
         defer { gate.release() }
+        // What others have saved meanwhile has ended this fetch.
+        if isShared, await !settleUnsaved() { return }
         var kind = planned
         var lease: (any TokenStoreLease)?
         do {

@@ -95,8 +95,9 @@ extension TokenLifeCycle {
             return tick(now: now, random: random)
         }
         storeIsBack()
-        // A record that went, or that holds nothing, has been forgotten by everybody.
-        guard record.map({ $0.revision != revision }) ?? (revision > 0 && (token != nil || refreshToken != nil)) else {
+        // A record that went, or that holds nothing, has been forgotten by everybody. One with a lower number has come back
+        // from before ours: what is here is later.
+        guard record.map({ $0.revision > revision }) ?? (revision > 0 && (token != nil || refreshToken != nil)) else {
             return
         }
         cancelFetch()

@@ -162,6 +162,8 @@ struct TokenLifeCycle: Sendable {
         echoes.forget()
         logins.forget()
         saving.giveUp()
+        // A save that is under way says nothing of what comes after.
+        _ = saving.nextRevision()
         setbacks.forget()
         rejections = Rejections()
         suspicions = Suspicions()
