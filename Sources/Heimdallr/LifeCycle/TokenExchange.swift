@@ -209,7 +209,9 @@ struct TokenExchange: Sendable {
         switch response.status {
         case 200..<300:
             do {
-                return .response(try parser.parse(response.content))
+                var answer = try parser.parse(response.content)
+                answer.requestSecrets = secrets
+                return .response(answer)
             } catch {
                 if error == .noAccessToken, let refusal = refusal(in: response, hiding: secrets) {
                     return .fault(.refused(refusal), retryAfter: retryAfter)

@@ -83,7 +83,9 @@ extension Heimdallr {
     private func take(_ answer: AuthorizationResponse, _ attempt: LoginAttempt) async throws(LoginError) {
         let expectation = attempt.expectation
         if expectation.method == .implicit {
-            let response = try answer.token()
+            var heard = try answer.token()
+            heard.requestSecrets = await knownSecrets()
+            let response = heard
             let askedAt = clock.now()
             try await holdingStore { () async throws(LoginError) in
                 let signIn = try await self.signIn(from: response, nonce: expectation.nonce, isRequired: false)

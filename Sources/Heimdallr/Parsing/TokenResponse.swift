@@ -25,6 +25,8 @@ public struct TokenResponse: Sendable, Redacted {
     var members: SecretMembers
     /// The key of the request's DPoP proof.
     var binding: DPoPKey?
+    /// What was sent to get it, and what the client held then.
+    var requestSecrets: [Secret] = []
 
     /// For a parser of your own: the parameters are the properties of the same names.
     public init(

@@ -26,15 +26,21 @@ struct TokenPolicy: Sendable {
                     || treatAsBearer.contains(where: { ASCII.equalIgnoringCase($0, type) })
         else {
             if ASCII.equalIgnoringCase(type, "N_A") { throw .notAnAccessToken }
-            let secrets = [response.accessToken, response.refreshToken, response.idToken].compactMap { $0 }
             if isBound { throw .notBound }
-            throw .unknownTokenType(ServerText.sanitize(type, hiding: secrets))
+            throw .unknownTokenType(ServerText.sanitize(type, hiding: Self.secrets(of: response)))
         }
         return AccessToken(
             value: response.accessToken, type: isBound ? "DPoP" : "Bearer", issuedAt: askedAt,
             expiresAt: askedAt + lifetime(response.expiresIn), refreshToken: response.refreshToken ?? refreshToken,
-            scope: response.scope ?? requestedScope, members: response.members,
-            binding: response.binding)
+            scope: response.scope.map {
+                GrantedScope.keep($0, askedFor: requestedScope, hiding: Self.secrets(of: response))
+            } ?? requestedScope,
+            members: response.members, binding: response.binding)
+    }
+
+    /// What a server could echo in words that are shown.
+    private static func secrets(of response: TokenResponse) -> [Secret] {
+        [response.accessToken, response.refreshToken, response.idToken].compactMap { $0 } + response.requestSecrets
     }
 
     private func lifetime(_ seconds: Double?) -> Duration {

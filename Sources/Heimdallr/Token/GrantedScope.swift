@@ -1,0 +1,46 @@
+/// What of an answer's `scope` is kept: it is shown to people later on, so that a hostile one must do no harm.
+enum GrantedScope {
+    /// Of those that nobody has asked for.
+    static let maxCount = 64
+    static let maxBytes = 128
+
+    /// Each name once, in the answer's order. A name that is no scope-token (RFC 6749 section 3.3), is too long, is one
+    /// too many or holds a secret is left out. What was asked for is always kept: it is the configuration's own.
+    /// - Parameter names: one entry may hold several, with spaces between them.
+    static func keep(_ names: [String], askedFor: [String], hiding secrets: [Secret]) -> [String] {
+        let known = Set(askedFor.flatMap { $0.split(separator: " ") })
+        var seen: Set<Substring> = []
+        var kept: [Substring] = []
+        var foreign: [Substring] = []
+        for name in names.lazy.flatMap({ $0.split(separator: " ") }) where !seen.contains(name) {
+            if !known.contains(name) {
+                guard foreign.count < maxCount, isToken(name) else { continue }
+                foreign.append(name)
+            }
+            seen.insert(name)
+            kept.append(name)
+        }
+        let harmless = harmless(foreign, secrets)
+        return kept.filter { known.contains($0) || harmless.contains($0) }.map(String.init)
+    }
+
+    /// 0x21, 0x23–0x5B, 0x5D–0x7E.
+    private static func isToken(_ name: Substring) -> Bool {
+        name.utf8.count <= maxBytes
+            && name.utf8.allSatisfy {
+                (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\")
+            }
+    }
+
+    /// Looked through as one text, so that all of them together cost no more than one, and a secret with a space in it is
+    /// found, too.
+    private static func harmless(_ names: [Substring], _ secrets: [Secret]) -> Set<Substring> {
+        guard !names.isEmpty else { return [] }
+        // No byte of a scope-token.
+        let mark = UInt8(ascii: "\\")
+        let text = SecretSpelling.replacing(
+            secrets, in: Array(names.joined(separator: " ").utf8), by: [mark], enough: .max)
+        return Set(
+            String(decoding: text, as: UTF8.self).split(separator: " ").filter { !$0.utf8.contains(mark) })
+    }
+}
