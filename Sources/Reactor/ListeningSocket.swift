@@ -38,9 +38,10 @@ public struct ListeningSocket: Sendable {
         }
     }
 
-    /// For one that never was watched.
+    /// For one that never was watched. Blocks nobody: where somebody keeps the folder of the socket's file locked, a thread
+    /// waits for that.
     public func close() {
-        file?.remove()
+        if let file, !file.removeAtOnce(), file.removeLater(closing: descriptor) { return }
         Glibc.close(descriptor)
     }
 
@@ -64,7 +65,7 @@ public struct ListeningSocket: Sendable {
     {
         let address = SocketAddress(.unix(path: path))
         let descriptor = try check("socket", socket(AF_UNIX, heimdallr_stream_flags, 0))
-        let lock = FolderLock(of: path)
+        let lock = FolderLock(of: path, patiently: true)
         defer { _ = lock }
         do throws(SystemError) {
             if takesOver, try UnixSocketFile.isAwaited(path) {
@@ -76,7 +77,7 @@ public struct ListeningSocket: Sendable {
             do throws(SystemError) {
                 try check("listen", listen(descriptor, 4096))
             } catch {
-                file?.remove()
+                file?.unlinkOwn()
                 throw error
             }
             return ListeningSocket(descriptor: descriptor, address: address, file: file)
@@ -164,6 +165,7 @@ public final class Acceptor: ReadinessHandler {
     public func ready(_ readiness: Readiness) { acceptAll() }
 
     private func acceptAll() {
+        if socket.isPassed, !isClosed { PassedSocket.restoreNonBlocking(socket.descriptor) }
         for _ in 0..<(socket.isShared ? Self.sharedBatch : Self.batch) {
             guard !isPaused, !isClosed else { return }
             switch acceptOne() {

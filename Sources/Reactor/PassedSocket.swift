@@ -33,6 +33,12 @@ public struct PassedSocket: Sendable, Equatable {
         }
         let flags = fcntl(descriptor, F_GETFL)
         guard flags >= 0, fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) >= 0 else { throw Fault("it is not open") }
+        // Whoever else has it can take that flag away at any time: then accept(2) comes back by this (socket(7)).
+        var patience = timeval(tv_sec: 0, tv_usec: 1000)
+        let size = socklen_t(MemoryLayout<timeval>.size)
+        guard unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, size) == 0 else {
+            throw Fault("it can't be given a timeout: \(SystemError("setsockopt"))")
+        }
         self.descriptor = descriptor
         self.name = name
         if domain == AF_UNIX {
@@ -52,6 +58,13 @@ public struct PassedSocket: Sendable, Equatable {
         var own = ListeningSocket(descriptor: descriptor, address: address)
         own.isPassed = true
         return try own.duplicate()
+    }
+
+    /// Without the flag each look at the queue would wait for as long as the timeout.
+    static func restoreNonBlocking(_ descriptor: Int32) {
+        let flags = fcntl(descriptor, F_GETFL)
+        guard flags >= 0, flags & O_NONBLOCK == 0 else { return }
+        _ = fcntl(descriptor, F_SETFL, flags | O_NONBLOCK)
     }
 
     private static func option(_ name: Int32, of descriptor: Int32) -> Int32? {

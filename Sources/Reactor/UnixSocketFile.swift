@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import Synchronization
 
 /// The file that a listening Unix socket is found by.
 struct UnixSocketFile: Sendable {
@@ -7,10 +8,61 @@ struct UnixSocketFile: Sendable {
     private let device: dev_t
     private let inode: ino_t
 
-    /// Takes the file away, unless another process has put its own there meanwhile.
-    func remove() {
-        let lock = FolderLock(of: path)
-        defer { _ = lock }
+    /// Two loops that close at once are not in each other's way.
+    private static let turn = Mutex(())
+
+    /// Takes the file away, unless another process has put its own there meanwhile. Never waits for another process.
+    /// - Returns: whether that is done; not while another process keeps the folder.
+    func removeAtOnce() -> Bool {
+        Self.turn.withLock { _ in
+            let lock = FolderLock(of: path, patiently: false)
+            guard !lock.isOthers else { return false }
+            unlinkOwn()
+            return true
+        }
+    }
+
+    /// The same on a thread of its own, which waits a second for the folder at most. The socket refuses connections from
+    /// now on, and is closed last: until then no other file can have the number of ours.
+    /// - Returns: `false` when there is no thread; then the file stays, which the next to listen there replaces.
+    func removeLater(closing descriptor: Int32) -> Bool {
+        _ = shutdown(descriptor, Int32(SHUT_RDWR))
+        let work = unsafe Unmanaged.passRetained(Removal(file: self, descriptor: descriptor))
+        var thread = pthread_t()
+        let result = unsafe pthread_create(
+            &thread, nil,
+            { context in
+                guard let context = unsafe context else { return nil }
+                unsafe Unmanaged<Removal>.fromOpaque(context).takeRetainedValue().run()
+                return nil
+            }, work.toOpaque())
+        guard result == 0 else {
+            unsafe work.release()
+            return false
+        }
+        pthread_detach(thread)
+        return true
+    }
+
+    private final class Removal: Sendable {
+        private let file: UnixSocketFile
+        private let descriptor: Int32
+
+        init(file: UnixSocketFile, descriptor: Int32) {
+            self.file = file
+            self.descriptor = descriptor
+        }
+
+        func run() {
+            let lock = FolderLock(of: file.path, patiently: true)
+            file.unlinkOwn()
+            _ = lock
+            close(descriptor)
+        }
+    }
+
+    /// For one who has the folder's lock.
+    func unlinkOwn() {
         guard let now = Self.status(path), now.st_dev == device, now.st_ino == inode else { return }
         _ = unsafe unlink(path)
     }
@@ -96,13 +148,27 @@ struct UnixSocketFile: Sendable {
 struct FolderLock: ~Copyable {
     /// Negative where the folder can't be read: then there is no lock.
     private let descriptor: Int32
+    /// Somebody else has it.
+    let isOthers: Bool
 
-    init(of path: String) {
+    /// - Parameter patiently: waits a second for it, at most: not on a loop.
+    init(of path: String, patiently: Bool) {
         let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
         descriptor = unsafe open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard descriptor >= 0 else { return }
+        guard descriptor >= 0 else {
+            isOthers = false
+            return
+        }
         // Anybody who can read the folder can hold its lock: not a reason to wait for ever.
-        for _ in 0..<100 where flock(descriptor, LOCK_EX | LOCK_NB) != 0 { usleep(10_000) }
+        var tries = patiently ? 100 : 1
+        var isLocked = flock(descriptor, LOCK_EX | LOCK_NB) == 0
+        while !isLocked, errno == EWOULDBLOCK || errno == EINTR, tries > 1 {
+            tries -= 1
+            usleep(10_000)
+            isLocked = flock(descriptor, LOCK_EX | LOCK_NB) == 0
+        }
+        // A file system without locks has none to wait for.
+        isOthers = !isLocked && (errno == EWOULDBLOCK || errno == EINTR)
     }
 
     deinit { if descriptor >= 0 { close(descriptor) } }

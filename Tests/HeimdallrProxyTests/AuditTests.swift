@@ -116,6 +116,46 @@ import Testing
         }
     }
 
+    @Test func `a file that others can write to, or that has another name, is refused with what to do`() throws {
+        try folder.write("", to: "audit.jsonl")
+        func fault() -> String? {
+            do throws(AuditFault) {
+                try AuditStream(.file(path), logger: logger).close()
+                return nil
+            } catch {
+                return error.description
+            }
+        }
+        for (mode, isRefused) in [(0o640, false), (0o644, false), (0o620, true), (0o602, true), (0o666, true)] {
+            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+            let fault = fault()
+            #expect((fault != nil) == isRefused, "\(mode): \(fault ?? "")")
+            #expect(fault?.contains("\(path) is not written to: ") != false && fault?.contains("chmod go-w") != false)
+        }
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+        try FileManager.default.linkItem(atPath: path, toPath: folder.path + "/other")
+        #expect(fault()?.contains("it has 2 names (hard links): move it away") == true)
+        try FileManager.default.removeItem(atPath: folder.path + "/other")
+        #expect(fault() == nil)
+        // One that stays open is not exchanged for such a file.
+        let stream = try AuditStream(.file(path), logger: logger)
+        try FileManager.default.moveItem(atPath: path, toPath: path + ".1")
+        try folder.write("", to: "audit.jsonl")
+        try FileManager.default.setAttributes([.posixPermissions: 0o666], ofItemAtPath: path)
+        #expect(throws: AuditFault.self) { try stream.reopen() }
+        stream.close()
+    }
+
+    @Test func `the file is the proxy's user's or root's`() {
+        func fault(owner: UInt32, user: UInt32) -> String? {
+            AppendedFile.fault(owner: owner, mode: 0o100600, links: 1, user: user)
+        }
+        #expect(fault(owner: 7, user: 7) == nil)
+        #expect(fault(owner: 0, user: 7) == nil)
+        #expect(fault(owner: 8, user: 7)?.hasPrefix("it belongs to user 8, ") == true)
+        #expect(fault(owner: 7, user: 0)?.contains("have it belong to user 0") == true)
+    }
+
     @Test func `a file that can't be opened again stays as it was`() throws {
         let stream = try AuditStream(.file(path), logger: logger)
         try FileManager.default.moveItem(atPath: path, toPath: path + ".1")

@@ -12,7 +12,7 @@ struct ServiceManagerTests {
         }
     }
 
-    @Test(arguments: ["", "x", "-1", "1025", "99999999999", "1 "])
+    @Test(arguments: ["", "x", "-1", "1025", "99999999999", "1 ", "+1", "-0", "+0"])
     func `a number that is none`(count: String) {
         #expect(throws: ConfigurationError.self) { try read(["LISTEN_PID": "42", "LISTEN_FDS": count]) }
     }

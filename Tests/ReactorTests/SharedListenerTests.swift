@@ -23,8 +23,9 @@ struct SharedListenerTests {
                     accepted: { socket in
                         // Who has something to do leaves the next one to others.
                         usleep(500)
-                        socket.close()
+                        // Before its client sees the end.
                         _ = self.accepted.wrappingAdd(1, ordering: .relaxed)
+                        socket.close()
                     }, failed: { _ in })
                 return LoopBound(acceptor, on: loop)
             }
@@ -167,5 +168,69 @@ struct SharedListenerTests {
         #expect(UnixSocketFile.mode(path) == nil)
         try folder.write("text", to: "x.sock")
         #expect(throws: SystemError.self) { try ListeningSocket.open(path: path, mode: 0o600, takesOver: true) }
+    }
+
+    private final class Tally: Sendable {
+        let accepted = Atomic<Int>(0)
+        let turns = Atomic<Int>(0)
+    }
+
+    @Test(arguments: [false, true])
+    func `whoever clears O_NONBLOCK of a passed socket holds no loop`(isUnix: Bool) async throws {
+        let folder = try TemporaryDirectory()
+        let mine =
+            isUnix
+            ? try ListeningSocket.open(path: "\(folder.path)/x.sock", mode: 0o600)
+            : try ListeningSocket.open(Self.loopback, sharesPort: false)
+        defer { mine.close() }
+        let descriptor = mine.descriptor
+        let passed = try PassedSocket(descriptor, name: "proxy")
+        let loop = try EventLoop.start(name: "passed")
+        let tally = Tally()
+        @Sendable func clear() {
+            #expect(fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK) == 0)
+        }
+        clear()
+        let socket = try passed.listeningSocket()
+        let acceptor = try await loop.run {
+            LoopBound(
+                try Acceptor(
+                    socket, on: loop,
+                    accepted: { socket in
+                        socket.close()
+                        // Within one look at the queue, too.
+                        clear()
+                        _ = tally.accepted.wrappingAdd(1, ordering: .relaxed)
+                    }, failed: { Issue.record("\($0)") }), on: loop)
+        }
+        for turn in 1...3 {
+            let client = Glibc.socket(mine.address.family, Int32(SOCK_STREAM.rawValue), 0)
+            defer { Glibc.close(client) }
+            #expect(try unsafe mine.address.withKernelForm { unsafe Glibc.connect(client, $0, $1) } == 0)
+            try await eventually("it is accepted") { tally.accepted.load(ordering: .relaxed) == turn }
+            loop.execute { _ = tally.turns.wrappingAdd(1, ordering: .relaxed) }
+            try await eventually("the loop goes on") { tally.turns.load(ordering: .relaxed) == turn }
+        }
+        try await loop.run { acceptor.value.close() }
+        loop.stop()
+    }
+
+    @Test func `a stranger's lock on the folder holds nobody who closes, and the file goes all the same`() async throws
+    {
+        let folder = try TemporaryDirectory()
+        let path = "\(folder.path)/x.sock"
+        let socket = try ListeningSocket.open(path: path, mode: 0o600)
+        let stranger = unsafe Glibc.open(folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        #expect(flock(stranger, LOCK_EX) == 0)
+        let begin = ContinuousClock.now
+        socket.close()
+        #expect(begin.duration(to: .now) < .milliseconds(500))
+        // Nobody waits in a queue that nobody will accept from.
+        let client = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        let address = SocketAddress(.unix(path: path))
+        #expect(try unsafe address.withKernelForm { unsafe Glibc.connect(client, $0, $1) } != 0)
+        Glibc.close(client)
+        try await eventually("it is gone") { UnixSocketFile.mode(path) == nil }
+        Glibc.close(stranger)
     }
 }

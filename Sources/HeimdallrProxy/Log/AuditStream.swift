@@ -20,7 +20,7 @@ final class AuditStream: Sendable {
             file = nil
             output = OutputDescriptor.standardError
         case .file(let path):
-            do throws(SystemCallError) {
+            do throws(AppendedFileFault) {
                 let opened = try AppendedFile(path: path) { Self.note($0, path, logger) }
                 file = opened
                 output = opened
@@ -41,7 +41,7 @@ final class AuditStream: Sendable {
         guard let file else { return }
         // What was taken before belongs into the one before.
         writer.flush()
-        do throws(SystemCallError) { try file.reopen() } catch { throw AuditFault(path: file.path, error: error) }
+        do throws(AppendedFileFault) { try file.reopen() } catch { throw AuditFault(path: file.path, error: error) }
     }
 
     /// Writes what it has, for a short time at most. Blocks.
@@ -61,9 +61,13 @@ final class AuditStream: Sendable {
 struct AuditFault: Error, CustomStringConvertible {
     let description: String
 
-    init(path: String, error: SystemCallError) {
-        description =
-            "audit.file: \(path) can't be opened: \(error.sentence). Name a file that the proxy's user may write to, in a "
-            + "folder that is there; no symbolic link, pipe or device"
+    init(path: String, error: AppendedFileFault) {
+        switch error {
+        case .call(let error):
+            description =
+                "audit.file: \(path) can't be opened: \(error.sentence). Name a file that the proxy's user may write to, in "
+                + "a folder that is there; no symbolic link, pipe or device"
+        case .notOurs(let fault): description = "audit.file: \(path) is not written to: \(fault)"
+        }
     }
 }

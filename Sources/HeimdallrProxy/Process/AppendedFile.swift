@@ -21,6 +21,14 @@ extension OutputDescriptor: LineOutput {
     }
 }
 
+/// Why a file is not appended to.
+enum AppendedFileFault: Error {
+    /// open(2) refuses, or it is no plain file.
+    case call(SystemCallError)
+    /// Somebody else has a hand in it; with what to do.
+    case notOurs(String)
+}
+
 /// A file that lines are appended to, and that somebody else may move away meanwhile. Any thread.
 final class AppendedFile: LineOutput {
     private struct State {
@@ -35,8 +43,7 @@ final class AppendedFile: LineOutput {
     private let changed: @Sendable (SystemCallError?) -> Void
 
     /// - Parameter changed: told when it can't be written any more, and (`nil`) when it can again.
-    /// - Throws: the `errno` of open(2).
-    init(path: String, changed: @escaping @Sendable (SystemCallError?) -> Void) throws(SystemCallError) {
+    init(path: String, changed: @escaping @Sendable (SystemCallError?) -> Void) throws(AppendedFileFault) {
         self.path = path
         self.changed = changed
         state = Mutex(State(descriptor: try Self.open(path)))
@@ -45,20 +52,41 @@ final class AppendedFile: LineOutput {
     deinit { _ = Glibc.close(state.withLock { $0.descriptor }) }
 
     /// Through no symbolic link, and nothing that open(2) or write(2) would wait for: a pipe without a reader, a device.
-    private static func open(_ path: String) throws(SystemCallError) -> Int32 {
+    /// Nothing that somebody else could change, or has laid at the path for us to write to.
+    private static func open(_ path: String) throws(AppendedFileFault) -> Int32 {
         let flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
         let descriptor = unsafe Glibc.open(path, flags, 0o600)
-        guard descriptor >= 0 else { throw SystemCallError(number: errno) }
+        guard descriptor >= 0 else { throw .call(SystemCallError(number: errno)) }
         var status = stat()
         guard unsafe fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             _ = Glibc.close(descriptor)
-            throw SystemCallError(number: EINVAL)
+            throw .call(SystemCallError(number: EINVAL))
+        }
+        if let fault = fault(
+            owner: status.st_uid, mode: status.st_mode, links: UInt64(status.st_nlink), user: geteuid())
+        {
+            _ = Glibc.close(descriptor)
+            throw .notOurs(fault)
         }
         return descriptor
     }
 
+    /// Why a file that is there is not written to, and what to do.
+    static func fault(owner: UInt32, mode: UInt32, links: UInt64, user: UInt32) -> String? {
+        if owner != user, owner != 0 {
+            return
+                "it belongs to user \(owner), who can change what is written: have it belong to user \(user), who the "
+                + "proxy runs as, or to root (chown), or move it away"
+        }
+        if mode & 0o022 != 0 {
+            return "its group or everybody may write to it: take that away with chmod go-w"
+        }
+        if links > 1 { return "it has \(links) names (hard links): move it away, so that a new one is made" }
+        return nil
+    }
+
     /// From now on what is at the path is written to.
-    func reopen() throws(SystemCallError) {
+    func reopen() throws(AppendedFileFault) {
         let next = try Self.open(path)
         let before = state.withLock { state in
             defer { state = State(descriptor: next, isFailing: state.isFailing) }

@@ -45,7 +45,10 @@ struct ServiceManager: Sendable {
         watchdog = Self.watchdog(environment, process: process)
         // Meant for another process: it has inherited our environment, or we its.
         guard let count = environment[Self.socketsVariable], environment["LISTEN_PID"] == "\(process)" else { return }
-        guard let count = Int32(count), (0...1024).contains(count) else {
+        // Int32 would take a sign.
+        guard count.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let count = Int32(count),
+            (0...1024).contains(count)
+        else {
             throw Self.error("it is no number of sockets that systemd passes: \(count.prefix(20))")
         }
         let names = (environment["LISTEN_FDNAMES"] ?? "").split(separator: ":", omittingEmptySubsequences: false)
