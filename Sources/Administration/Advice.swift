@@ -40,9 +40,25 @@ public struct Advice {
         case .answer(let error): sentence(for: error)
         case .refused(let error): sentence(for: error)
         case .secret: "put the secret where the configuration says it is"
-        case .store: "check the store directory, and which other process uses it"
+        case .store(let error): Self.sentence(for: error)
         case .discovery(let fault): sentence(for: fault)
         case .stuck: "wait; it is tried again by itself"
+        }
+    }
+
+    /// For any kind of store: files as well as a database.
+    public static func sentence(for error: TokenStoreError) -> String {
+        if let advice = error.advice { return advice }
+        return switch error.kind {
+        case .unreachable:
+            "check that the database runs and that `store.connection` is right; remove nothing, the records are there"
+        case .busy: "wait; it is tried again by itself. If it stays so, look which other process uses the store"
+        case .unreadable:
+            "run with the key in `store` that it was sealed with; only if that key is lost remove the record, and its "
+                + "client signs in anew"
+        case .misconfigured: "mend `store` in the configuration"
+        case .superseded: "wait; the later record is taken up"
+        case .fault: "check that the store can be written: the disk, and who owns the folder"
         }
     }
 

@@ -38,7 +38,16 @@ struct PostgresFault: Error, Sendable, Equatable {
 
     /// For the start, which such a fault shall stop.
     var storeError: TokenStoreError {
-        if let advice { return TokenStoreError("the token store: \(text): \(advice)", kind: .misconfigured) }
+        if let advice { return TokenStoreError("the token store: \(text)", advice: advice, kind: .misconfigured) }
+        if text.contains("server does not support SSL") {
+            // As libpq says it. Whoever switches TLS on there mends it without a restart here.
+            return TokenStoreError(
+                "the token store can't be reached: \(text)",
+                advice:
+                    "switch TLS on at the database (`ssl = on`), or say in `store.connection` how it shall be, with "
+                    + "`sslmode=…`; without TLS the password and who uses the store can be read on the way",
+                kind: .unreachable)
+        }
         return TokenStoreError("the token store can't be reached: \(text)", kind: .unreachable)
     }
 

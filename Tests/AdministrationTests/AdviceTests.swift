@@ -60,6 +60,16 @@ struct AdviceTests {
         #expect(!leak.contains(accessToken))
     }
 
+    @Test func `a store that is away, busy or without TLS has its own advice`() {
+        let away = Advice.sentence(for: TokenStoreError("x", kind: .unreachable))
+        #expect(away.contains("check that the database runs") && away.contains("remove nothing"))
+        let busy = Advice.sentence(for: TokenStoreError("x", kind: .busy))
+        #expect(busy.contains("which other process uses the store") && !busy.contains("director"))
+        let known = TokenStoreError("no tables", advice: "run it", kind: .unreachable)
+        #expect(known.description == "no tables: run it" && known.fault == "no tables")
+        #expect(Advice.sentence(for: known) == "run it")
+    }
+
     @Test func `a password that is refused: user name and password`() async throws {
         let text = try await status(
             .error("invalid_grant", status: 400),

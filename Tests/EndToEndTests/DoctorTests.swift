@@ -152,6 +152,21 @@ struct DoctorTests {
         expect(nowhere, fails: "token", ["it answered 404", "check the address, \(lost.url)"])
     }
 
+    @Test func `fields of an answer that hold a secret are not shown`() async throws {
+        for type in [Self.secret, "text/\(Self.secret)", "text/x; a=\(Self.secret)", "SECRET%2DSEKRET/x"] {
+            let endpoint = try TokenEndpoint([.init(fields: [("Content-Type", type)], body: "<html>")])
+            let run = try await clientFault("token_endpoint: \"\(endpoint.url)\"")
+            expect(run, fails: "token", ["(status 200"])
+            #expect(run.output.contains("Content-Type") == type.hasPrefix("text/x"), "\(run.output)")
+        }
+        let endpoint = try TokenEndpoint([
+            .json("{\"access_token\":\"TOKEN-SEKRET\",\"token_type\":\"Bearer\"}", fields: [("Date", Self.secret)])
+        ])
+        let run = try await clientFault("token_endpoint: \"\(endpoint.url)\"")
+        #expect(run.output.contains("the server's Date field is no date"), "\(run.output)")
+        #expect(!run.transcript.contains("SEKRET"))
+    }
+
     @Test func `a clock that is an hour off`() async throws {
         let format = DateFormatter()
         format.locale = Locale(identifier: "en_US_POSIX")

@@ -93,6 +93,29 @@ struct SharedStoreTests {
         #expect(status.errors.contains("store init"), "\(status.transcript)")
     }
 
+    @Test func `doctor's advice fits what is wrong with the database, and costs no sign-in`() async throws {
+        func said(_ connection: String) async throws -> String {
+            try folder.write(connection, to: "database")
+            let run = try await RunningProxy.run(
+                ["doctor", "--no-token", "--config", try file("doctor.yaml", postgres)])
+            #expect(run.ending == .exited(1), "\(run.transcript)")
+            let lines = run.output.components(separatedBy: "\n")
+            let place = try #require(lines.firstIndex { $0.contains("FAIL  store") }, "\(run.output)")
+            let told = lines[place...].prefix(2).joined(separator: "\n")
+            #expect(!told.contains("removed") && !told.contains("signs in anew"), "\(told)")
+            return told
+        }
+        let away = try await said("host=127.0.0.1 port=\(try freePort()) user=postgres dbname=postgres sslmode=disable")
+        #expect(away.contains("check that the database runs and that store.connection is right"), "\(away)")
+        #expect(away.contains("remove nothing"), "\(away)")
+        let bare = try await said(server.connection + " dbname=template1")
+        #expect(bare.contains("run heimdallr-proxy store init"), "\(bare)")
+        let role = "nothing\(UInt32.random(in: .min ... .max))"
+        try await server.sql("CREATE ROLE \(role) LOGIN")
+        let rightless = try await said("host=\(server.folder.path) port=\(server.port) user=\(role) dbname=postgres")
+        #expect(rightless.contains("store init --sql --role"), "\(rightless)")
+    }
+
     @Test func `the statements can be printed, for whoever keeps the database`() async throws {
         let printed = try await RunningProxy.run(["store", "init", "--sql", "--role", "li\"mited"])
         #expect(printed.output.contains("CREATE TABLE IF NOT EXISTS heimdallr.token"))

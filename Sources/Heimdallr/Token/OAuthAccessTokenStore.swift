@@ -73,6 +73,8 @@ public struct TokenStoreError: Error, Sendable, Hashable, CustomStringConvertibl
     public var description: String
     /// What a client does about it.
     public var kind: Kind
+    /// What to do, where it is known; the description ends with it.
+    package var advice: String?
 
     /// - Parameters:
     ///   - description: says what to do; never what the record holds.
@@ -81,4 +83,15 @@ public struct TokenStoreError: Error, Sendable, Hashable, CustomStringConvertibl
         self.description = description
         self.kind = kind
     }
+
+    /// - Parameters:
+    ///   - fault: what is wrong.
+    ///   - advice: what to do about it.
+    package init(_ fault: String, advice: String, kind: Kind) {
+        self.init("\(fault): \(advice)", kind: kind)
+        self.advice = advice
+    }
+
+    /// The description without the advice.
+    package var fault: String { advice.map { String(description.dropLast($0.count + 2)) } ?? description }
 }

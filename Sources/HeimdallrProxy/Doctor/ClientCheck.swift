@@ -152,8 +152,13 @@ struct ClientCheck: Sendable {
         if let cause = notes.current.cause { text += "; \(cause)" }
         var advice = Advice(client.status()).sentence(for: error)
         let last = tap.answers.last { $0.method == "POST" }
-        if let last, isNoToken(error), let type = last.type {
-            text += " (status \(last.status), Content-Type \(ForeignText.printable(type, most: 40)))"
+        if let last, isNoToken(error) {
+            text += " (status \(last.status)"
+            if let type = last.type.flatMap(MediaTypeName.init) {
+                let shown = ServerText.sanitize(type.text, hiding: await client.knownSecrets())
+                if shown == type.text { text += ", Content-Type \(shown)" }
+            }
+            text += ")"
         }
         if let url = notes.current.url, let origin = CurlHTTPClient.split(url)?.0, origin.scheme == .http,
             last == nil || last?.status == 400, await place_(origin).wantsTLS()

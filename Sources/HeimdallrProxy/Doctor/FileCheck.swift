@@ -1,3 +1,4 @@
+import Administration
 import Configuration
 import FileSystem
 import Heimdallr
@@ -161,13 +162,10 @@ struct FileCheck: Sendable {
             var count = 0
             for client in configuration.clients where try await store.load(client: client.name) != nil { count += 1 }
             return [.good("store", "\(good); it holds records of \(count) client\(count == 1 ? "" : "s")")]
+        } catch let error as TokenStoreError {
+            return [.failed("store", ForeignText.printable(error.fault), Advice.sentence(for: error))]
         } catch {
-            return [
-                .failed(
-                    "store", ForeignText.printable("\(error)"),
-                    "check `store` and its key; a record that no key opens can be removed, and its client signs in anew"
-                )
-            ]
+            return [.failed("store", ForeignText.printable("\(error)"), "check `store` and its key")]
         }
     }
 }
