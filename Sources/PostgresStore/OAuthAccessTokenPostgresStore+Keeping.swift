@@ -88,7 +88,7 @@ extension OAuthAccessTokenPostgresStore {
                 },
                 holders: (0..<holders.count).map { row in
                     HolderReport(
-                        client: String((holders.text(row, 2) ?? "").dropFirst("heimdallr-proxy lease ".count)),
+                        client: String((holders.text(row, 2) ?? "").dropFirst(PostgresHolder.prefixLength)),
                         address: holders.text(row, 1) ?? "", process: holders.integer(row, 0) ?? 0,
                         since: .microseconds(max(0, holders.integer(row, 3) ?? 0)))
                 },

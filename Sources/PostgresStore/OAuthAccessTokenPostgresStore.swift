@@ -17,7 +17,7 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
     let sealing: RowSealing
     let names: ChangeNames
     let clock: HeimdallrClock
-    let reach = SharedReachability()
+    let reach: SharedReachability
     let pool: PostgresPool
     let listener: PostgresListener
     private let clients = Mutex<[String: ClientState]>([:])
@@ -46,8 +46,10 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
         }
         sealing = RowSealing(space: settings.space, keys: settings.keys.map(\.sealing))
         names = ChangeNames(space: settings.space)
+        let reach = SharedReachability(grace: settings.grace)
+        self.reach = reach
         pool = PostgresPool(limit: settings.maxLeases, idleTime: .seconds(10)) { ended in
-            try PostgresWorker(target, libpq, ended: ended)
+            try PostgresWorker(target, libpq, broke: { reach.broke() }, ended: ended)
         }
         listener = PostgresListener(space: settings.space, names: names, reach: reach)
     }
@@ -117,7 +119,6 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
 
     public func lease(client: String) async throws -> (any TokenStoreLease)? {
         try check(client)
-        try await reach.letOthersSave()
         let lease = try await judging {
             try await hold(client, until: .now + settings.patience, isLate: false) {
                 throw TokenStoreError(
@@ -139,12 +140,16 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
     /// Takes the row's lock; while another has it, again and again.
     /// - Parameters:
     ///   - isLate: for a record that should have been there before. Others wait for those, once the server is up.
+    ///   - former: what may still hold the lock for us, and is not wanted any more.
     ///   - lastly: what to do when the time is over.
     private func hold(
-        _ client: String, until deadline: Instant, isLate: Bool, lastly: () throws -> Void
+        _ client: String, until deadline: Instant, isLate: Bool, former: PostgresHolder? = nil,
+        lastly: () throws -> Void
     ) async throws -> PostgresLease {
         let transaction = transaction(client)
         var pause = Duration.milliseconds(20)
+        /// For those who have something to save since before the database was away.
+        var hasWaited = false
         while true {
             try reach.refuseWhenKnownAway()
             let worker = try await pool.take(until: deadline)
@@ -154,17 +159,19 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
             do {
                 let taken = try await worker.perform(within: limit * 2 + (lockTime ?? .zero)) { [reach] link in
                     try reach.open(link, by: .now + limit)
+                    if let former { try transaction.end(former, link) }
                     return try transaction.take(link, waiting: lockTime)
                 }
-                if case .row(let row, let start) = taken {
-                    let lease = PostgresLease(worker, row, pool, answerTime: settings.answerTime)
-                    listener.know(row.revision, of: client)
+                if case .row(let row, let start, let holder) = taken {
+                    let lease = PostgresLease(worker, row, holder, pool, answerTime: settings.answerTime)
                     guard !Task.isCancelled else {
                         await lease.release()
                         throw CancellationError()
                     }
                     let grace = reach.sees(start)
-                    if !isLate, grace > .zero {
+                    // Of what never was, nobody has spent anything.
+                    if !isLate, !hasWaited, grace > .zero, row.revision > 0 {
+                        hasWaited = true
                         await lease.release()
                         try await Task.sleep(for: grace)
                         continue
@@ -186,7 +193,7 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
 
     /// One whose end was begun, and that has written nothing.
     private func lease(again held: PostgresLease.Held) -> PostgresLease {
-        PostgresLease(held.worker, held.row, pool, answerTime: settings.answerTime)
+        PostgresLease(held.worker, held.row, held.holder, pool, answerTime: settings.answerTime)
     }
 
     private func transaction(_ client: String) -> PostgresTransaction {
@@ -203,16 +210,18 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
         try await judging {
             let lease = lease(of: client)
             let isUnderLease = lease != nil
+            var former: PostgresHolder?
             if let lease, let held = lease.end() {
                 do {
                     lease.wrote(try await write(record, client, held))
                     return
-                } catch let fault as PostgresFault where fault.kind == .lost {
+                } catch let fault as PostgresFault where fault.kind == .lost || fault.isPassing {
                     // Perhaps the server has ended it, perhaps the answer to COMMIT is what was lost.
+                    former = held.holder
                 }
             }
             let base = clients.withLock { $0[client]?.base }
-            let revision = try await compareAndSwap(record, client, base, isUnderLease: isUnderLease)
+            let revision = try await compareAndSwap(record, client, base, isUnderLease: isUnderLease, former)
             lease?.wrote(revision)
         }
     }
@@ -223,7 +232,9 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
     ) async throws -> UInt64 {
         let transaction = transaction(client)
         do {
-            let revision = try await held.worker.perform(within: settings.answerTime * 2) { link in
+            let revision = try await held.worker.perform(
+                within: settings.answerTime * 2 + transaction.writeTime
+            ) { link in
                 try transaction.write(record, over: held.row, link)
             }
             pool.giveBack(held.worker)
@@ -239,19 +250,24 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
     /// A record that is late: under a lock of its own, and only over what its holder knew.
     /// - Returns: the row's revision.
     private func compareAndSwap(
-        _ record: TokenRecord?, _ client: String, _ base: UInt64?, isUnderLease: Bool
+        _ record: TokenRecord?, _ client: String, _ base: UInt64?, isUnderLease: Bool,
+        _ former: PostgresHolder?
     ) async throws -> UInt64 {
         // The transaction that was cut off may hold the row until the server ends it.
+        // It can't be reached: what is saved later, once it is back, still comes before any lease.
+        let lastTry = Instant.now + min(settings.patience, .seconds(5))
         let deadline = Instant.now + (isUnderLease ? max(settings.patience, settings.leaseTime) : settings.patience)
         while true {
             let lease: PostgresLease
             do {
-                lease = try await hold(client, until: deadline, isLate: true) {
+                lease = try await hold(client, until: deadline, isLate: true, former: former) {
                     throw TokenStoreError(
                         "the row of \(client) in the token store is in use for more than \(settings.patience)",
                         kind: .busy)
                 }
-            } catch let fault as PostgresFault where fault.kind == .lost && isUnderLease && Instant.now < deadline {
+            } catch let fault as PostgresFault
+                where (fault.kind == .lost || fault.isPassing) && isUnderLease && Instant.now < lastTry
+            {
                 // Nobody else may be the first when it is back: what this one has may be the only good refresh token.
                 try await Task.sleep(for: .milliseconds(Int.random(in: 30...80)))
                 continue
@@ -271,8 +287,8 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
             }
             do {
                 return try await write(record, client, held)
-            } catch let fault as PostgresFault where fault.kind == .lost && Instant.now < deadline {
-                continue
+            } catch let fault as PostgresFault where (fault.kind == .lost || fault.isPassing) && Instant.now < lastTry {
+                try await Task.sleep(for: .milliseconds(Int.random(in: 30...80)))
             }
         }
     }
@@ -334,7 +350,10 @@ public struct PostgresStoreSettings: Sendable {
     /// How long the database may take to answer one statement.
     public var answerTime = Duration.seconds(5)
     /// How many leases one process has at once, each with a connection.
-    public var maxLeases = 4
+    public var maxLeases = 16
+    /// Once the database is back, nobody takes a lease for so long, so that whoever was waiting for an answer of a token
+    /// endpoint when it went can save that first.
+    public var grace = Duration.milliseconds(2500)
 
     /// - Parameters:
     ///   - connection: libpq's connection string; nothing is taken from the environment, or from files that it has not

@@ -20,6 +20,12 @@ struct PostgresFault: Error, Sendable, Equatable {
         return nil
     }
 
+    /// Whether the same may go well a moment later: no room, no memory, no time, a conflict.
+    var isPassing: Bool {
+        guard let code = sqlState else { return false }
+        return ["53", "57", "58", "40"].contains(String(code.prefix(2))) || code == "55P03"
+    }
+
     /// What an operator has to do about it, when that is clear: nothing changes by waiting.
     var advice: String? {
         guard let code = sqlState else { return nil }

@@ -8,6 +8,7 @@ final class PostgresLease: TokenStoreLease {
     struct Held: Sendable {
         var worker: PostgresWorker
         var row: TokenRow
+        var holder: PostgresHolder
         /// The row was given to a reader; the next wants a new look.
         var isRead = false
     }
@@ -18,9 +19,11 @@ final class PostgresLease: TokenStoreLease {
     private let base: Mutex<UInt64>
     private let answerTime: Duration
 
-    init(_ worker: PostgresWorker, _ row: TokenRow, _ pool: PostgresPool, answerTime: Duration) {
+    init(
+        _ worker: PostgresWorker, _ row: TokenRow, _ holder: PostgresHolder, _ pool: PostgresPool, answerTime: Duration
+    ) {
         self.answerTime = answerTime
-        held = Mutex(Held(worker: worker, row: row))
+        held = Mutex(Held(worker: worker, row: row, holder: holder))
         base = Mutex(row.revision)
         self.pool = pool
     }
@@ -52,10 +55,11 @@ final class PostgresLease: TokenStoreLease {
     func isHeld() async -> Bool {
         guard let held = held.withLock({ $0 }) else { return false }
         let limit = answerTime
-        return await
-            (try? held.worker.perform(within: limit) { link in
-                _ = try link.run("SELECT 1", by: .now + limit)
-            }) != nil
+        let answer = try? await held.worker.perform(within: limit) { link -> Bool in
+            _ = try link.run("SELECT 1", by: .now + limit)
+            return link.isInTransaction
+        }
+        return answer == true
     }
 
     func release() async {

@@ -21,7 +21,11 @@ import Heimdallr
     /// Of the server that was reached last, to begin with next time.
     private var preferred = 0
 
-    init(_ target: ConnectionTarget, _ libpq: Libpq.Table) {
+    /// Called when a connection that stood is no more, and it was not for us to end it.
+    private let broke: @Sendable () -> Void
+
+    init(_ target: ConnectionTarget, _ libpq: Libpq.Table, broke: @escaping @Sendable () -> Void = {}) {
+        self.broke = broke
         self.target = target
         self.libpq = libpq
     }
@@ -35,6 +39,11 @@ import Heimdallr
 
     /// The server's process as it was said when the connection was made.
     var announcedProcess: Int32 { unsafe connection.map { unsafe libpq.call.PQbackendPID($0) } ?? 0 }
+
+    /// Whether a transaction is open on it, and in order.
+    var isInTransaction: Bool {
+        unsafe connection.map { unsafe libpq.call.PQtransactionStatus($0) == PQTRANS_INTRANS } ?? false
+    }
 
     /// Lets go of the connection; what was not committed is undone by the server.
     func close() {
@@ -230,9 +239,13 @@ import Heimdallr
                 guard let result = unsafe libpq.call.PQgetResult(connection) else { break }
                 defer { unsafe libpq.call.PQclear(result) }
                 switch unsafe libpq.call.PQresultStatus(result) {
-                case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY: rows = unsafe content(of: result)
-                default: refusal = unsafe refusal ?? fault(of: result)
+                case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY: rows = try unsafe content(of: result)
+                case PGRES_FATAL_ERROR, PGRES_NONFATAL_ERROR, PGRES_BAD_RESPONSE:
+                    refusal = unsafe refusal ?? fault(of: result)
+                // Nothing of ours is answered so: it would go on for good.
+                default: throw .lost("the server answers with what was not asked for")
                 }
+                guard Instant.now < deadline else { throw .lost("the server does not come to an end") }
             }
             guard unsafe libpq.call.PQstatus(connection) == CONNECTION_OK else {
                 throw .lost(refusal?.text ?? message())
@@ -240,7 +253,10 @@ import Heimdallr
             if let refusal { throw refusal }
             return rows
         } catch {
-            if error.kind == .lost { close() }
+            if error.kind == .lost {
+                close()
+                broke()
+            }
             throw error
         }
     }
@@ -256,8 +272,19 @@ import Heimdallr
             kind: .refused(code), text: shown(field(heimdallr_libpq_message) ?? "refused") + " [\(code)]")
     }
 
-    private func content(of result: OpaquePointer) -> PostgresRows {
+    /// More than this nobody has written.
+    private static let maxBytes = 16 << 20
+    private static let maxRows = 100_000
+
+    private func content(of result: OpaquePointer) throws(PostgresFault) -> PostgresRows {
         var rows = PostgresRows()
+        var size = 0
+        let (count, width) = (unsafe libpq.call.PQntuples(result), unsafe libpq.call.PQnfields(result))
+        guard count <= Self.maxRows, width <= 16 else { throw .lost("the server answers with too much") }
+        for row in 0..<count {
+            for column in 0..<width { size += Int(unsafe libpq.call.PQgetlength(result, row, column)) }
+        }
+        guard size <= Self.maxBytes else { throw .lost("the server answers with too much") }
         rows.tag = unsafe libpq.call.PQcmdStatus(result).map { unsafe String(cString: $0) } ?? ""
         for row in 0..<(unsafe libpq.call.PQntuples(result)) {
             rows.rows.append(
@@ -296,6 +323,7 @@ import Heimdallr
         else {
             let text = message()
             close()
+            broke()
             throw .lost(text)
         }
         var texts: [String] = []

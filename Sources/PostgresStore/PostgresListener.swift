@@ -15,8 +15,6 @@ final class PostgresListener: Sendable {
         var revisions: [String: UInt64] = [:]
         var isPolling = false
         var pollAt: Instant?
-        /// There was a connection before.
-        var hasListened = false
     }
 
     private let state = Mutex(State())
@@ -43,7 +41,7 @@ final class PostgresListener: Sendable {
             guard worker == nil else { return }
             worker = try PostgresWorker(
                 target, libpq, round: { [weak self] link in self?.round(link) ?? .seconds(3600) },
-                heard: { [weak self] texts in self?.heard(texts) })
+                broke: { [reach] in reach.broke() }, heard: { [weak self] texts in self?.heard(texts) })
         }
     }
 
@@ -142,8 +140,6 @@ final class PostgresListener: Sendable {
         let streams = state.withLock { state in
             state.isPolling = isPooled
             state.pollAt = nil
-            if state.hasListened { reach.cameBack() }
-            state.hasListened = true
             return state.streams.values.map(\.stream)
         }
         // What was said meanwhile nobody has heard.

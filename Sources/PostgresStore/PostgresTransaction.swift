@@ -1,3 +1,4 @@
+import Glibc
 import Heimdallr
 
 /// The steps of a lease on its connection's thread.
@@ -13,7 +14,7 @@ struct PostgresTransaction: Sendable {
     let answerTime: Duration
 
     enum Taken {
-        case row(TokenRow, ServerStart)
+        case row(TokenRow, ServerStart, PostgresHolder)
         /// Somebody else has it.
         case locked
     }
@@ -24,6 +25,7 @@ struct PostgresTransaction: Sendable {
     /// - Parameter lockTime: how long to stand in line for it; `nil`: not at all.
     /// - Throws: `PostgresFault`
     func take(_ link: PostgresLink, waiting lockTime: Duration? = nil) throws(PostgresFault) -> Taken {
+        let name = Self.holder(client)
         // Once more after the row was made: a lock needs one, and who waits for one that another is about to make waits
         // for that one's whole transaction.
         for _ in 0..<2 {
@@ -36,7 +38,7 @@ struct PostgresTransaction: Sendable {
             do throws(PostgresFault) {
                 rows = try link.run(
                     lockTime == nil ? Statements.take : Statements.takeLate,
-                    [.text(space), .text(client), .text(Self.holder(client))], by: deadline + (lockTime ?? .zero))
+                    [.text(space), .text(client), .text(name)], by: deadline + (lockTime ?? .zero))
             } catch {
                 guard error.sqlState == "55P03" else { throw error }
                 try link.run(script: "ROLLBACK", by: deadline)
@@ -49,7 +51,8 @@ struct PostgresTransaction: Sendable {
                     TokenRow(
                         revision: UInt64(revision), sealed: rows.bytes(0, 3), since: rows.integer(0, 4) ?? .min,
                         reading: ServerReading(server: server, asked: asked, heard: heard)),
-                    ServerStart(time: rows.integer(0, 6) ?? 0, ago: .microseconds(max(0, rows.integer(0, 7) ?? 0))))
+                    ServerStart(time: rows.integer(0, 6) ?? 0, ago: .microseconds(rows.integer(0, 7) ?? -1)),
+                    PostgresHolder(process: rows.integer(0, 8) ?? 0, name: name))
             }
             try link.run(script: "ROLLBACK", by: deadline)
             if rows.flag(0, 1) { return .locked }
@@ -58,8 +61,18 @@ struct PostgresTransaction: Sendable {
         return .locked
     }
 
-    /// Who holds it, as pg_stat_activity shows it.
-    private static func holder(_ client: String) -> String { "heimdallr-proxy lease \(client)" }
+    /// Who holds it, as pg_stat_activity shows it, which has 63 bytes for it: no two leases have the same.
+    private static func holder(_ client: String) -> String {
+        PostgresHolder.prefix + Hex.text((0..<4).map { _ in .random(in: .min ... .max) }) + " \(client)"
+    }
+
+    /// Ends a transaction of ours that we have lost sight of, and that may still hold the row.
+    func end(_ holder: PostgresHolder, _ link: PostgresLink) throws(PostgresFault) {
+        _ = try link.run(
+            Statements.end,
+            [.integer(holder.process), .text(String(decoding: holder.name.utf8.prefix(63), as: UTF8.self))],
+            by: deadline)
+    }
 
     /// Writes a record in the place of `row`, whose lock is held, and commits it.
     /// - Returns: the row's new revision.
@@ -85,12 +98,12 @@ struct PostgresTransaction: Sendable {
         }
         let written = row.reading.server(at: clock.now())
         FaultPoint.beforeUpdate.reach(client)
-        let rows = try link.run(
+        let rows = try runAgainAndAgain(
             Statements.write,
             [
                 .text(space), .text(client), .integer(Int64(row.revision)), .integer(Int64(revision)), content,
                 .integer(written), .text(names.channel), .text(names.text(for: client)),
-            ], by: deadline)
+            ], link)
         guard rows.count == 1 else { throw PostgresFault(kind: .refused("02000"), text: "the row is gone") }
         FaultPoint.afterUpdate.reach(client)
         guard try link.commit(by: deadline) else {
@@ -99,6 +112,27 @@ struct PostgresTransaction: Sendable {
         FaultPoint.afterCommit.reach(client)
         return revision
     }
+
+    /// While the lock is held nobody else asks with what this replaces. So what the server can't do just now, with its disk
+    /// full for one, is tried again for as long as the lease lasts.
+    private func runAgainAndAgain(
+        _ statement: String, _ values: [PostgresLink.Value], _ link: PostgresLink
+    ) throws(PostgresFault) -> PostgresRows {
+        let end = ContinuousClock.now + writeTime
+        try link.run(script: "SAVEPOINT written", by: deadline)
+        while true {
+            do throws(PostgresFault) {
+                return try link.run(statement, values, by: deadline)
+            } catch {
+                guard error.isPassing, ContinuousClock.now < end else { throw error }
+                try link.run(script: "ROLLBACK TO SAVEPOINT written", by: deadline)
+                usleep(.random(in: 50_000...150_000))
+            }
+        }
+    }
+
+    /// How long a write is tried while the lock is held.
+    var writeTime: Duration { min(leaseTime - .seconds(1), .seconds(20)) }
 
     /// A record of more than this is not written.
     private static let maxBytes = 4 << 20
@@ -112,4 +146,14 @@ struct PostgresTransaction: Sendable {
         return there.accessToken == record.accessToken && there.refreshToken == record.refreshToken
             && there.signIn == record.signIn && there.scope == record.scope && there.dpopKey == record.dpopKey
     }
+}
+
+/// Whose transaction it is: the server's process, and what it is called there.
+struct PostgresHolder: Sendable {
+    static let prefix = "heimdallr-proxy lease "
+    /// With the digits that tell leases apart.
+    static let prefixLength = prefix.utf8.count + 9
+
+    var process: Int64
+    var name: String
 }

@@ -23,11 +23,13 @@ final class PostgresWorker: Sendable {
 
     /// - Parameters:
     ///   - round: what there is to do beside jobs; for as long as it takes no job is done.
+    ///   - broke: a connection that stood is no more.
     ///   - heard: gets the notifications that came.
     ///   - ended: the thread is over, and the connection closed.
     /// - Throws: `TokenStoreError` where there can be no thread.
     init(
         _ target: ConnectionTarget, _ libpq: Libpq.Table, round: @escaping Round = { _ in .seconds(3600) },
+        broke: @escaping @Sendable () -> Void = {},
         heard: @escaping @Sendable ([String]) -> Void = { _ in }, ended: @escaping @Sendable () -> Void = {}
     ) throws(TokenStoreError) {
         self.round = round
@@ -35,7 +37,7 @@ final class PostgresWorker: Sendable {
         self.ended = ended
         wakeUp = eventfd(0, heimdallr_eventfd_flags)
         guard wakeUp >= 0 else { throw Self.noThread }
-        let start = Start(worker: self, target: target, libpq: libpq)
+        let start = Start(worker: self, link: PostgresLinkMaker(target: target, libpq: libpq, broke: broke))
         var thread = pthread_t()
         let context = unsafe Unmanaged.passRetained(start).toOpaque()
         let code = unsafe pthread_create(
@@ -43,7 +45,7 @@ final class PostgresWorker: Sendable {
             { context in
                 guard let context = unsafe context else { return nil }
                 let start = unsafe Unmanaged<Start>.fromOpaque(context).takeRetainedValue()
-                start.worker.work(PostgresLink(start.target, start.libpq))
+                start.worker.work(start.link.make())
                 return nil
             }, context)
         guard code == 0 else {
@@ -56,12 +58,21 @@ final class PostgresWorker: Sendable {
 
     private final class Start: Sendable {
         let worker: PostgresWorker
+        let link: PostgresLinkMaker
+
+        init(worker: PostgresWorker, link: PostgresLinkMaker) {
+            self.worker = worker
+            self.link = link
+        }
+    }
+
+    /// What a link is made of, on the thread that it belongs to.
+    private struct PostgresLinkMaker: Sendable {
         let target: ConnectionTarget
         let libpq: Libpq.Table
+        let broke: @Sendable () -> Void
 
-        init(worker: PostgresWorker, target: ConnectionTarget, libpq: Libpq.Table) {
-            (self.worker, self.target, self.libpq) = (worker, target, libpq)
-        }
+        func make() -> PostgresLink { PostgresLink(target, libpq, broke: broke) }
     }
 
     private static let noThread = TokenStoreError("the system gives the token store no thread", kind: .unreachable)

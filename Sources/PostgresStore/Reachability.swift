@@ -16,8 +16,13 @@ struct Reachability: Sendable {
 
     static let firstPause = Duration.milliseconds(200)
     static let longestPause = Duration.seconds(1)
-    /// Who could not save what it got before the database went has so long to do so, once it is back, before others ask.
-    static let grace = Duration.milliseconds(2500)
+    /// Who could not save what it got before the database went, or is still waiting for it, has so long to do so, once it
+    /// is back, before others ask.
+    let grace: Duration
+    /// A connection broke, and none has been made since.
+    private var isBroken = false
+
+    init(grace: Duration = .milliseconds(2500)) { self.grace = grace }
     private static let longestTry = Duration.seconds(30)
 
     /// - Returns: whether the caller shall try now; then it says how that ended.
@@ -35,6 +40,8 @@ struct Reachability: Sendable {
     }
 
     mutating func succeeded(now: Instant) {
+        if isBroken { backSince = now }
+        isBroken = false
         fault = nil
         failures = 0
         retryAt = nil
@@ -50,18 +57,18 @@ struct Reachability: Sendable {
         triedUntil = nil
     }
 
-    /// The connection that stays has been made again.
-    mutating func cameBack(now: Instant) { backSince = now }
+    /// A connection that stood is no more, and it was not for us to end it.
+    mutating func broke() { isBroken = true }
 
     /// A standby may have taken the place of the one before, or a pooler has hidden that it was started anew.
     mutating func sees(_ start: ServerStart, now: Instant) {
-        if start.ago < Self.grace { backSince = max(backSince ?? now - start.ago, now - start.ago) }
+        if start.ago >= .zero, start.ago < grace { backSince = max(backSince ?? now - start.ago, now - start.ago) }
         if let serverStart, serverStart != start.time { backSince = now }
         serverStart = start.time
     }
 
     /// Until when nobody takes a lease.
-    var graceEnd: Instant? { backSince.map { $0 + Self.grace } }
+    var graceEnd: Instant? { backSince.map { $0 + grace } }
 
     /// When there is sense in trying next.
     func nextTry(now: Instant) -> Instant { max(retryAt ?? now, triedUntil ?? now) }
@@ -71,5 +78,6 @@ struct Reachability: Sendable {
 struct ServerStart: Sendable {
     /// By its own clock, in microseconds since 1970: tells one server, and one start of it, from another.
     var time: Int64
+    /// Less than nothing where its clock was set back: then nobody knows.
     var ago: Duration
 }

@@ -5,7 +5,9 @@ import Synchronization
 final class SharedReachability: Sendable {
     typealias Instant = ContinuousClock.Instant
 
-    private let state = Mutex(Reachability())
+    private let state: Mutex<Reachability>
+
+    init(grace: Duration) { state = Mutex(Reachability(grace: grace)) }
 
     func mayTry() -> Bool { state.withLock { $0.mayTry(now: .now) } }
 
@@ -15,7 +17,7 @@ final class SharedReachability: Sendable {
         return max(.milliseconds(20), now.duration(to: state.withLock { $0.nextTry(now: now) }))
     }
 
-    func cameBack() { state.withLock { $0.cameBack(now: .now) } }
+    func broke() { state.withLock { $0.broke() } }
 
     /// - Returns: for how long nobody shall take a lease yet.
     func sees(_ start: ServerStart) -> Duration {
@@ -25,13 +27,6 @@ final class SharedReachability: Sendable {
             return state.graceEnd
         }
         return max(.zero, now.duration(to: end ?? now))
-    }
-
-    /// Lets those go first who have something to save since before the database was away.
-    /// - Throws: `CancellationError`
-    func letOthersSave() async throws {
-        guard let end = state.withLock({ $0.graceEnd }), end > .now else { return }
-        try await Task.sleep(until: end, clock: .continuous)
     }
 
     var fault: PostgresFault? { state.withLock { $0.fault } }

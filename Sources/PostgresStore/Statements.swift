@@ -22,7 +22,7 @@ enum Statements {
 
     /// Takes the row's lock if nobody has it. $1 space, $2 client, $3 what the holder is called meanwhile.
     /// - Returns: the clock, whether there is a row, and if it is ours now, its revision, content and age; and when the
-    ///   server was started and how long ago.
+    ///   server was started and how long ago, and which of its processes this is.
     static let take = take("FOR NO KEY UPDATE SKIP LOCKED")
 
     /// The same for who may not come after others: stands in the line for the lock, before all who only look.
@@ -38,10 +38,17 @@ enum Statements {
             held.revision, held.sealed, held.since,
             CASE WHEN held.revision IS NULL THEN NULL ELSE set_config('application_name', $3::text, true) END,
             (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint,
-            (extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000000)::bigint
+            (extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000000)::bigint,
+            pg_backend_pid()
         FROM (VALUES (1)) AS one LEFT JOIN held ON true
         """
     }
+
+    /// Ends a session of the same user by its process and name. $1 process, $2 name.
+    static let end = """
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE pid = $1::bigint AND application_name = $2::text AND usename = current_user
+        """
 
     /// A lock needs a row. $1 space, $2 client.
     static let make = """

@@ -62,6 +62,7 @@ struct StoreAssembly {
         prepared.trustAnchorsFile = trustAnchors
         // Whoever asks may ask once more at once, when the answer was lost.
         prepared.leaseTime = max(.seconds(30), longestTimeout * 2 + .seconds(10))
+        prepared.grace = min(max(.milliseconds(2500), longestTimeout + .seconds(1)), .seconds(11))
         return try OAuthAccessTokenPostgresStore(prepared)
     }
 
