@@ -114,7 +114,8 @@ let package = Package(
             name: "PostgresContender", dependencies: ["Heimdallr", "PostgresStore"], path: "Tests/PostgresContender",
             swiftSettings: strict),
         .testTarget(
-            name: "PostgresStoreTests", dependencies: ["Heimdallr", "PostgresContender", "PostgresStore", "TestSupport"],
+            name: "PostgresStoreTests",
+            dependencies: ["Heimdallr", "PostgresContender", "PostgresStore", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "HTTPServerTests", dependencies: ["HTTPServer", "HTTPMessage", "Reactor", "TestSupport", "WireText"],

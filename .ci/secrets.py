@@ -32,7 +32,12 @@ def main():
     secrets = (folder / "secrets").read_bytes().splitlines()
     heads = [(number, line) for number, line in enumerate((folder / "written").read_bytes().splitlines(), 1)
              if line.startswith(b"== ")]
-    for hit in found.stdout.splitlines():
+    # How a command was called is the doing of its test.
+    hits = [hit for hit in found.stdout.splitlines() if not hit.split(b":", 1)[1].startswith(b"== ")]
+    if not hits:
+        print("no secret in all that was written")
+        return 0
+    for hit in hits:
         number, text = hit.split(b":", 1)
         head = [line for place, line in heads if place <= int(number)][-1:]
         shown = [secret for secret in secrets if secret in text][:1]

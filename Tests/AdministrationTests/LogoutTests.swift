@@ -72,7 +72,8 @@ struct LogoutTests {
 
     @Test(arguments: [
         (TokenEndpointAnswer.status(503), "503"), (.error("invalid_client", status: 401), "invalid_client"),
-        (.error("unsupported_token_type"), "does not revoke refresh tokens"), (.close, "broke before the answer was whole"),
+        (.error("unsupported_token_type"), "does not revoke refresh tokens"),
+        (.close, "broke before the answer was whole"),
         (.redirect(302, to: "http://127.0.0.1:1/"), "redirect"),
     ])
     func `what the server would not revoke is kept, and can be forgotten alone`(

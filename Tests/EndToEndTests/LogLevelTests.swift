@@ -7,9 +7,12 @@ struct LogLevelTests {
     private let origin: RecordingOrigin
     private let proxy: RunningProxy
 
+    /// Written down, since the other tests may run at another one.
+    private static let level = "log: {level: info}"
+
     init() async throws {
         origin = try RecordingOrigin()
-        proxy = try await RunningProxy(to: origin, admin: "")
+        proxy = try await RunningProxy(to: origin, admin: "", more: Self.level)
     }
 
     private func command(_ arguments: String...) async throws -> ChildProcess {
@@ -52,7 +55,7 @@ struct LogLevelTests {
         let file = proxy.directory.path + "/config.yaml"
         let text = try String(contentsOfFile: file, encoding: .utf8)
         #expect(try await command("debug", "--for", "1h").ending == .exited(0))
-        try proxy.directory.write(text + "\nlog: {level: warning}\n", to: "config.yaml")
+        try proxy.directory.write(text.replacing(Self.level, with: "log: {level: warning}"), to: "config.yaml")
         let reload = try await RunningProxy.run(["reload", "--config", file])
         #expect(reload.ending == .exited(0), "\(reload.transcript)")
         #expect(reload.output.contains("The log's level is debug for another "))
@@ -62,7 +65,7 @@ struct LogLevelTests {
         #expect(try await command("warning").output == "The log's level is warning, as the configuration says.\n")
         #expect(try await !tellsDetails())
         // Without a change by hand a reload sets it at once.
-        try proxy.directory.write(text + "\nlog: {level: debug}\n", to: "config.yaml")
+        try proxy.directory.write(text.replacing(Self.level, with: "log: {level: debug}"), to: "config.yaml")
         #expect(
             try await RunningProxy.run(["reload", "--config", file]).output.contains(
                 "The log's level is debug, as the configuration says.\n"))

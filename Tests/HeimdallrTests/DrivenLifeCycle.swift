@@ -83,7 +83,8 @@ struct DrivenLifeCycle {
     }
 
     mutating func load(_ record: TokenRecord? = nil, fault: String? = nil) {
-        life.loaded(record, fault: fault.map { TokenStoreError($0) }, now: now, wallClock: wall, random: { [chance] in chance })
+        life.loaded(
+            record, fault: fault.map { TokenStoreError($0) }, now: now, wallClock: wall, random: { [chance] in chance })
         collect()
     }
 

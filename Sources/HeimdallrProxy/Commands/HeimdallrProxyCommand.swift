@@ -29,7 +29,8 @@ struct HeimdallrProxyCommand: ParsableCommand {
             ReloadCommand.self,
             LoginCommand.self,
             LogoutCommand.self, RefreshCommand.self, LogLevelCommand.self,
-            TokenCommand.self, WhyCommand.self, ExecCommand.self, DemoCommand.self, KeygenCommand.self, StoreCommand.self,
+            TokenCommand.self, WhyCommand.self, ExecCommand.self, DemoCommand.self, KeygenCommand.self,
+            StoreCommand.self,
             ConfigCommand.self,
         ],
         defaultSubcommand: ServeCommand.self)
