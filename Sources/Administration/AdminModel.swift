@@ -14,6 +14,10 @@ final class AdminModel: Sendable {
     let addresses: LoginAddresses
     private let begin = ContinuousClock.now
     private let draining = Atomic(false)
+    /// Who asked for new tokens and waits for them.
+    private let waiting = Mutex(0)
+    /// Those who only look need places, too.
+    static let mostWaiting = 16
     private let quitting = Atomic(false)
     private let statusRendering = SharedRendering<StatusTexts>()
     private let metricsRendering = SharedRendering<String>()
@@ -36,6 +40,17 @@ final class AdminModel: Sendable {
 
     /// From now on its lag is said.
     func watch(_ loop: EventLoop) { self.loop.withLock { $0 = loop } }
+
+    /// - Returns: whether there is a place; then `endWaiting` gives it back.
+    func beginWaiting() -> Bool {
+        waiting.withLock { count in
+            guard count < Self.mostWaiting else { return false }
+            count += 1
+            return true
+        }
+    }
+
+    func endWaiting() { waiting.withLock { $0 -= 1 } }
 
     func beginDraining() { draining.store(true, ordering: .relaxed) }
 

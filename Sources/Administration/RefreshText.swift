@@ -19,6 +19,11 @@ struct RefreshText {
                 isGood: false,
                 text: "Client \(heimdallr.name) exchanges each caller's own token, so there is none to refresh.\n")
         }
+        guard model.beginWaiting() else {
+            return RefreshText(
+                isGood: false, text: "Many wait for new tokens already: ask again when they have them.\n")
+        }
+        defer { model.endWaiting() }
         do throws(HeimdallrError) {
             let token = try await heimdallr.refreshedToken(waiting: patience)
             return RefreshText(isGood: true, text: good(heimdallr.name, token, heimdallr.status()))

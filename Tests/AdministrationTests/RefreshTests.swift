@@ -47,6 +47,23 @@ struct RefreshTests {
         }
     }
 
+    @Test func `a server that never answers keeps places for those who only look`() async throws {
+        let admin = try await AdministeredProxy(
+            TokenEndpoint([.token(accessToken), TokenEndpointAnswer(manner: .silence)]))
+        try await admin.ready()
+        let refused = try await withThrowingTaskGroup(of: Bool.self) { group in
+            for _ in 0..<20 {
+                group.addTask {
+                    try await admin.run("refresh", "api").errors.contains("Many wait for new tokens already")
+                }
+            }
+            var refused = 0
+            for try await isRefused in group where isRefused { refused += 1 }
+            return refused
+        }
+        #expect((1...4).contains(refused), "16 have a place")
+    }
+
     @Test func `a server that wants a pause gets it, and nobody waits for that`() async throws {
         let admin = try await AdministeredProxy(
             TokenEndpoint([.token(accessToken), .status(503, fields: [("Retry-After", "600")])]))
