@@ -131,6 +131,18 @@ struct HealthTests {
         #expect(took < .seconds(20))
     }
 
+    @Test func `what another program answers is one line, and turns nothing around`() async throws {
+        let stranger = try RecordingOrigin {
+            try $0.respond(body: "ready\u{202E}\u{2066}a\u{2028}b\u{2029}c\u{1B}[31md\u{85}e\u{AD}")
+            $0.close()
+        }
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(
+            "admin: {listen: \"127.0.0.1:\(stranger.url.split(separator: ":").last ?? "")\"}\n", to: "config.yaml")
+        let line = try await health(["--config", file]).line
+        #expect(line == "ready??a?b?c?[31md?e?\n")
+    }
+
     @Test func `no configuration is no health, and wrong usage is wrong usage`() async throws {
         let directory = try TemporaryDirectory()
         let answer = try await health([], environment: ["HEIMDALLR_UPSTREAM": nil], in: directory.path)

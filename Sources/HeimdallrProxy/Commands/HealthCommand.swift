@@ -1,5 +1,6 @@
 import ArgumentParser
 import Configuration
+import WireText
 
 /// Says whether the running proxy is well, for `HEALTHCHECK` of an image and for probes that run a command.
 struct HealthCommand: ParsableCommand {
@@ -93,7 +94,7 @@ struct HealthOutcome: Equatable {
         let line = text.split(separator: "\n").joined(separator: "; ")
         var shown = ""
         for scalar in line.unicodeScalars.prefix(limit) {
-            shown.unicodeScalars.append(scalar.properties.generalCategory == .control ? "?" : scalar)
+            shown.unicodeScalars.append(scalar.isInvisible ? "?" : scalar)
         }
         return shown.isEmpty ? "the answer is empty" : shown
     }
