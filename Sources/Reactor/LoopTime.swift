@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// A moment on the loop's clock: nanoseconds of `CLOCK_BOOTTIME`, which never jumps and counts suspension.

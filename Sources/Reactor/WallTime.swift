@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// Seconds and nanoseconds since 1970, UTC. clock_gettime(2).

@@ -187,7 +187,7 @@ namespace()
 for name in list(settings):
     # Of the manager, and nothing that the process feels.
     if name.startswith("Restart") or name in (
-        "Type", "ExecStart", "ExecReload", "KillMode", "TimeoutStopSec", "WatchdogSec", "NotifyAccess",
+        "Type", "ExecStart", "ExecReload", "KillMode", "TimeoutStopSec", "WatchdogSec", "NotifyAccess", "NonBlocking",
     ):
         del settings[name]
 for line in settings.pop("Environment"):
