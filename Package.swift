@@ -36,7 +36,9 @@ let package = Package(
         .target(name: "QRCode", dependencies: ["CLibqrencode"], swiftSettings: strict),
         .target(name: "WireText", swiftSettings: strict),
         .target(name: "Cryptography", dependencies: ["CLibcrypto", "CLinux", "WireText"], swiftSettings: strict),
-        .target(name: "Heimdallr", dependencies: ["Cryptography", "HTTPMessage", "WireText"], swiftSettings: strict),
+        .target(
+            name: "Heimdallr", dependencies: ["Cryptography", "FileSystem", "HTTPMessage", "WireText"],
+            swiftSettings: strict),
         .target(
             name: "HeimdallrHTTPTypes",
             dependencies: ["Heimdallr", .product(name: "HTTPTypes", package: "swift-http-types")], swiftSettings: strict

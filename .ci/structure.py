@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "QRCode": {"CLibqrencode"},
     "WireText": set(),
     "Cryptography": {"CLibcrypto", "CLinux", "WireText"},
-    "Heimdallr": {"Cryptography", "HTTPMessage", "WireText"},
+    "Heimdallr": {"Cryptography", "FileSystem", "HTTPMessage", "WireText"},
     "PostgresStore": {"CLibpq", "CLinux", "Cryptography", "FileSystem", "Heimdallr"},
     "HeimdallrHTTPTypes": {"Heimdallr", "HTTPTypes"},
     "HeimdallrFoundation": {"Heimdallr", "Foundation", "FoundationNetworking"},

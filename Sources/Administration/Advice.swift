@@ -16,6 +16,10 @@ public struct Advice {
         self.init(SignIn(client: client.client, method: client.loginMethod, url: nil, status: client))
     }
 
+    /// For a client that has no record while one of the same name exists.
+    public static let foreignRecord =
+        "the record of this name belongs to another token endpoint, issuer, client_id or account; it stays and is not used"
+
     static func sentence(for error: HeimdallrError, signIn: SignIn) -> String { Advice(signIn).sentence(for: error) }
 
     /// To stand behind a colon.

@@ -85,6 +85,7 @@ struct StatusPage {
             .init("next_attempt_in_seconds", JSON(status.nextAttemptIn)),
             .init("waiters", .number(status.waiters)),
             .init("store_fault", JSON(status.storeFault)),
+            .init("has_foreign_record", .bool(status.hasForeignRecord)),
         ]
         if let callers = status.callers { members.append(.init("callers", .number(callers))) }
         return .object(members)
@@ -234,6 +235,7 @@ struct StatusPage {
             text += "  \(status.waiters) request\(status.waiters == 1 ? " waits" : "s wait") for a token\n"
         }
         if let fault = status.storeFault { text += "  store: \(fault)\n" }
+        if status.hasForeignRecord { text += "  store: \(Advice.foreignRecord)\n" }
         return text
     }
 

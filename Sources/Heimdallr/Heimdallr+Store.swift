@@ -12,6 +12,10 @@ extension Heimdallr {
             fault = Self.fault(error)
         }
         let wallClock = clock.wallClock()
+        if record == nil, fault == nil, await hasForeignRecord() {
+            apply { life, _ in life.saving.noteForeignRecord() }
+        }
+        if look({ $0.ignoresStoredToken }) { record?.accessToken = nil }
         apply { $0.loaded(record, fault: fault, now: $1, wallClock: wallClock, random: clock.random) }
         guard fault != nil else { return }
         Task.detached { [weak self, clock] in
@@ -26,11 +30,17 @@ extension Heimdallr {
 
     /// The record with the key that its token is bound to.
     private func stored() async throws -> TokenRecord? {
-        guard var record = try await store.load(client: name) else { return nil }
+        guard var record = try await store.load(client: recordName) else { return nil }
         if let binding = exchange.binding { return await binding.takingUp(record) }
         // Bound to a key, it is no Bearer token.
         if record.keyThumbprint != nil { record.accessToken = nil }
         return record
+    }
+
+    /// The store has a record of this client's name that belongs to another server or account.
+    private func hasForeignRecord() async -> Bool {
+        guard let names = try? await store.names(of: name) else { return false }
+        return names.contains { $0 != recordName }
     }
 
     /// A disk that comes back, or a file that somebody has mended, must not need a restart.
@@ -60,7 +70,7 @@ extension Heimdallr {
 
     /// Hears from the store when another process may have changed the record. One watch, for as long as the client lives.
     func watchStore() {
-        guard let changes = store.changes(client: name) else { return }
+        guard let changes = store.changes(client: recordName) else { return }
         let watch = Task.detached { [weak self] in
             for await _ in changes {
                 guard let self else { return }
@@ -164,7 +174,7 @@ extension Heimdallr {
 
     func save(_ record: TokenRecord) async -> Saved {
         do {
-            try await store.save(exchange.binding?.completed(record) ?? record, client: name)
+            try await store.save(exchange.binding?.completed(record) ?? record, client: recordName)
             return .done
         } catch let error as TokenStoreError where error.kind == .superseded {
             guard let later = try? await stored() else { return .failed(error.description) }

@@ -7,8 +7,10 @@ import Synchronization
 /// a caller stops waiting, its token request goes on. Nothing is sent before `start()` or the first wait. End it with
 /// `shutdown()`.
 public final class Heimdallr: Sendable {
-    /// The client's name, which its record in the store, its events and its metrics carry. Not the `client_id`.
+    /// The client's name, which its events and its metrics carry. Not the `client_id`.
     public let name: String
+    /// The name of its record in the store.
+    let recordName: String
     let authenticator: any ResourceRequestAuthenticator
     let store: any OAuthAccessTokenStore
     let exchange: TokenExchange
@@ -42,7 +44,7 @@ public final class Heimdallr: Sendable {
 
     /// Sends nothing yet.
     /// - Parameters:
-    ///   - name: tells this client from others in the store, in events and in metrics.
+    ///   - name: tells this client from others in events, in metrics and, as part of `RecordName`, in the store.
     ///   - configuration: endpoints, scope and times; checked here.
     ///   - credentials: how the client shows the token endpoint who it is.
     ///   - grant: how it gets its first token.
@@ -65,6 +67,8 @@ public final class Heimdallr: Sendable {
     ) throws(HeimdallrConfigurationError) {
         try configuration.validate(grant: grant)
         self.name = name
+        recordName =
+            RecordName(client: name, configuration: configuration, credentials: credentials, grant: grant).description
         self.authenticator = authenticator
         self.store = store
         self.limiter = limiter
@@ -108,6 +112,8 @@ public final class Heimdallr: Sendable {
         asked: @escaping @Sendable (TokenRequestReport) -> Void
     ) {
         name = blueprint.name
+        // Each caller has a separate store.
+        recordName = name
         authenticator = blueprint.authenticator
         store = OAuthAccessTokenMemoryStore()
         var exchange = blueprint.exchange
@@ -235,7 +241,7 @@ public final class Heimdallr: Sendable {
         try await Task { [self] in
             try await gate.acquire()
             defer { gate.release() }
-            try await store.remove(client: name)
+            try await store.remove(client: recordName)
         }.value
     }
 
@@ -243,7 +249,7 @@ public final class Heimdallr: Sendable {
     func forgetHoldingGate() async throws {
         callers?.forget()
         apply { $0.clear(now: $1, random: clock.random) }
-        try await store.remove(client: name)
+        try await store.remove(client: recordName)
     }
 
     /// What there is to revoke.
@@ -280,6 +286,9 @@ public final class Heimdallr: Sendable {
         guard !exchangesCallers else { return }
         apply { $0.start(now: $1, random: clock.random) }
     }
+
+    /// Before the store is read: its access token was asked for by other settings and is not used. Its refresh token is.
+    package func ignoreStoredToken() { apply { life, _ in life.ignoresStoredToken = true } }
 
     /// Ends everything: whoever waits gets `HeimdallrError.stopped`, and event streams end. Call `drain(within:)`
     /// first, so that no refresh token is lost. Returns at once.

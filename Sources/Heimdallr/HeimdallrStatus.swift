@@ -50,6 +50,9 @@ public struct HeimdallrStatus: Sendable, Equatable {
     public var waiters: Int
     /// What is wrong with the store; meanwhile the token is kept in memory only.
     public var storeFault: String?
+    /// Whether the store has no record of this client, but one of the same name for another token endpoint, issuer,
+    /// `client_id` or account. That one stays and is not used.
+    public var hasForeignRecord = false
     /// Whether the client has had a first outcome: a token, an error, or the need for a login.
     public var hasSettled: Bool
     /// The scopes that were asked for and the current token was not granted. `offline_access` counts as granted when

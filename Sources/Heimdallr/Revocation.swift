@@ -65,7 +65,7 @@ extension Heimdallr {
             defer { gate.release() }
             let lease: (any TokenStoreLease)?
             do {
-                lease = try await store.lease(client: name)
+                lease = try await store.lease(client: recordName)
             } catch let error as TokenStoreError where error.kind == .busy {
                 // Another process may be spending the refresh token that would be revoked.
                 return LogoutReport(
@@ -130,7 +130,7 @@ extension Heimdallr {
     /// Those in memory, or those of a later record that another process wrote.
     private func heldTokens() async -> (refreshToken: Secret?, accessToken: Secret?, expiresIn: Duration?) {
         let held = tokensInMemory()
-        if let record = try? await store.load(client: name), record.revision > held.revision {
+        if let record = try? await store.load(client: recordName), record.revision > held.revision {
             return (record.refreshToken, record.accessToken, nil)
         }
         return (held.refreshToken, held.accessToken, held.expiresIn)

@@ -133,6 +133,16 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
         return lease
     }
 
+    public func names(of client: String) async throws -> [String] {
+        try await judging {
+            let space = settings.space
+            let rows = try await listener.run(
+                Statements.names, { [.text(space), .text(client)] }, within: settings.answerTime
+            ).rows
+            return (0..<rows.count).compactMap { rows.text($0, 0) }.filter { RecordName.client(of: $0) == client }
+        }
+    }
+
     public func changes(client: String) -> AsyncStream<Void>? { listener.changes(client: client) }
 
     // MARK: Holding

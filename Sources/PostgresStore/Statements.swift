@@ -76,6 +76,12 @@ enum Statements {
         SELECT client, revision FROM heimdallr.token WHERE space = $1::text AND client = ANY ($2::text[])
         """
 
+    /// Records of one client, whichever server they belong to. $1 space, $2 the client's name.
+    static let names = """
+        SELECT client FROM heimdallr.token
+        WHERE space = $1::text AND left(client, -17) = $2::text AND sealed IS NOT NULL LIMIT 100
+        """
+
     static let process = "SELECT pg_backend_pid()"
     static let schema = "SELECT max(version)::bigint FROM heimdallr.version"
 

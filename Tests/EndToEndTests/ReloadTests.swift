@@ -180,7 +180,10 @@ struct ReloadTests {
         #expect(try await place.status() == 200)
         guard text.contains("socket") else { return }
         #expect(refused.errors.contains("the one before it stays in use"))
-        #expect(place.proxy.log.contains("the configuration is wrong; the one before it stays in use"))
+        // The log is written a moment later.
+        try await eventually("the log says so") {
+            place.proxy.log.contains("the configuration is wrong; the one before it stays in use")
+        }
         let socket = place.proxy.directory.path + "/admin.sock"
         let status = try await RunningProxy.run(["status", "--socket", socket])
         #expect(status.ending == .exited(3), "\(status.transcript)")

@@ -9,6 +9,12 @@ struct StoreTests {
         "store: {kind: file, directory: \(folder.path)/state, key: {file: \(folder.path)/store.key}}"
     }
 
+    /// The file of the client's record.
+    private static func record(in state: String) throws -> String {
+        let files = try FileManager.default.contentsOfDirectory(atPath: state)
+        return try #require(files.first { $0.hasPrefix("api-") && $0.hasSuffix(".token") }, "\(files)")
+    }
+
     private func keygen(_ folder: TemporaryDirectory) async throws -> ChildProcess {
         try await RunningProxy.run(["keygen", "--output", folder.path(of: "store.key")])
     }
@@ -39,8 +45,44 @@ struct StoreTests {
         try await eventually("the log names the store") { proxy.log.contains("source=store") }
         #expect(origin.requests.map { $0.fields.value("Authorization") } == Array(repeating: "Bearer T1", count: 4))
         #expect(endpoint.requests.count == 1)
-        let text = String(decoding: try Data(contentsOf: folder.url("state/api.token")), as: UTF8.self)
+        let text = String(
+            decoding: try Data(contentsOf: folder.url("state/\(try Self.record(in: folder.path(of: "state")))")),
+            as: UTF8.self)
         #expect(!text.contains("T1"))
+    }
+
+    @Test func `a refresh token goes only to the server and client_id that it was issued by and for`() async throws {
+        let folder = try TemporaryDirectory()
+        _ = try await keygen(folder)
+        let origin = try RecordingOrigin()
+        func server(_ name: String) throws -> TokenEndpoint {
+            try TokenEndpoint { _, number in
+                .token("\(name)-T\(number)", expiresIn: "2", refreshToken: "\(name)-R\(number)")
+            }
+        }
+        let (old, new) = (try server("old"), try server("new"))
+        func use(_ endpoint: TokenEndpoint, id: String = "the-tests") async throws -> String {
+            let proxy = try await RunningProxy(
+                ProxyConfiguration(
+                    tokenEndpoint: endpoint.url, client: "client_id: \(id)\nclient_secret: {file: FOLDER/secret}",
+                    upstreams: ProxyConfiguration.upstream(url: origin.url), more: Self.store(in: folder)))
+            #expect(try await proxy.get("http://api.test/").status == 200)
+            #expect(try await proxy.terminate() == .exited(0))
+            return proxy.log
+        }
+        #expect(try await !use(old).contains("belongs to another token endpoint"))
+        // A roll-out with another server, and one with another client_id.
+        #expect(try await use(new).contains("belongs to another token endpoint"))
+        #expect(try await use(old, id: "somebody-else").contains("belongs to another token endpoint"))
+        #expect(new.requests.allSatisfy { $0["refresh_token"]?.hasPrefix("old") != true }, "\(new.requests)")
+        let login = "Basic " + "somebody-else:\(ProxyConfiguration.secret)".base64
+        let others = old.requests.filter { $0.field("Authorization") == login }
+        #expect(!others.isEmpty)
+        #expect(others.first?["refresh_token"] == nil)
+        // The roll-out is taken back: the first record is still there.
+        let before = old.requests.count
+        #expect(try await !use(old).contains("belongs to another token endpoint"))
+        #expect(old.requests.dropFirst(before).allSatisfy { $0["refresh_token"] != nil }, "\(old.requests)")
     }
 
     @Test func `SIGTERM in the middle of a refresh loses no refresh token`() async throws {
@@ -80,16 +122,17 @@ struct StoreTests {
 
         // The new record would be written to where a directory is.
         let state = folder.path(of: "state")
-        try FileManager.default.createDirectory(atPath: "\(state)/api.token.new", withIntermediateDirectories: false)
-        try FileManager.default.removeItem(atPath: "\(state)/api.token")
+        let record = try Self.record(in: state)
+        try FileManager.default.createDirectory(atPath: "\(state)/\(record).new", withIntermediateDirectories: false)
+        try FileManager.default.removeItem(atPath: "\(state)/\(record)")
         let second = try await RunningProxy(configuration)
         #expect(try await second.get("http://api.test/").status == 200)
         try await eventually("the log says so") { second.log.contains("the token store is out of order") }
-        try FileManager.default.removeItem(atPath: "\(state)/api.token.new")
+        try FileManager.default.removeItem(atPath: "\(state)/\(record).new")
         try await eventually("it is saved when it can be", within: .seconds(60)) {
             second.log.contains("the token store works again")
         }
-        #expect(FileManager.default.fileExists(atPath: "\(state)/api.token"))
+        #expect(FileManager.default.fileExists(atPath: "\(state)/\(record)"))
         #expect(try await second.terminate() == .exited(0))
 
         try FileManager.default.setAttributes([.posixPermissions: 0o750], ofItemAtPath: state)

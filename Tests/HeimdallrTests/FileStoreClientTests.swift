@@ -59,7 +59,7 @@ import Testing
         let endpoint = try TokenEndpoint { request, _ in
             request["refresh_token"] == "R1" ? .token("T2", refreshToken: "R2") : refusal
         }
-        try await store(folder).save(FileStoreFolder.record(3, refreshToken: "R1"), client: "billing")
+        try await store(folder).save(FileStoreFolder.record(3, refreshToken: "R1"), client: recordName(endpoint.url))
         let good = try folder.bytes()
         var damaged = good
         damaged[damaged.count / 2] ^= 1
@@ -112,7 +112,7 @@ import Testing
                 try FileManager.default.removeItem(atPath: filler)
                 try await eventually("the record is saved") { client.status().storeFault == nil }
             }
-            #expect(try await store.load(client: "billing")?.refreshToken == Secret("R1"))
+            #expect(try await store.load(client: recordName(endpoint.url))?.refreshToken == Secret("R1"))
             #expect(endpoint.requests.count == 1)
         }
     }
@@ -139,7 +139,7 @@ import Testing
         let theirs = store(folder)
         let ours = OAuthAccessTokenFileStore(
             directory: folder.directory, key: folder.key, lockPatience: .milliseconds(50))
-        let lease = try await theirs.lease(client: "billing")
+        let lease = try await theirs.lease(client: recordName(endpoint.url))
         let client = try makeClient(endpoint, store: ours)
         client.start()
         try await eventually("the status says so") {
@@ -150,7 +150,7 @@ import Testing
         try await theirs.save(
             TokenRecord(
                 revision: 4, accessToken: Secret("theirs"), issuedAt: now, expiresAt: now + 600,
-                refreshToken: Secret("R")), client: "billing")
+                refreshToken: Secret("R")), client: recordName(endpoint.url))
         await lease?.release()
         try await eventually("it is taken over") { client.currentToken()?.value == Secret("theirs") }
         #expect(endpoint.requests.isEmpty)
@@ -181,7 +181,7 @@ import Testing
         }
         gate.open()
         await end.value
-        #expect(try await store(folder).load(client: "billing")?.refreshToken == Secret("R2"))
+        #expect(try await store(folder).load(client: recordName(endpoint.url))?.refreshToken == Secret("R2"))
         #expect(try await waiter.value.value == Secret("T2"))
     }
 
@@ -221,7 +221,7 @@ import Testing
             try FileManager.default.removeItem(atPath: filler)
             await client.drain(within: .seconds(20))
             #expect(client.status().storeFault == nil)
-            #expect(try await store.load(client: "billing")?.refreshToken == Secret("R1"))
+            #expect(try await store.load(client: recordName(endpoint.url))?.refreshToken == Secret("R1"))
             client.shutdown()
         }
     }

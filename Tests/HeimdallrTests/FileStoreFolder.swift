@@ -35,7 +35,12 @@ struct FileStoreFolder {
             clock: clock ?? HeldClock().clock)
     }
 
-    func path(_ client: String = "billing") -> String { "\(directory)/\(client).token" }
+    /// The record's file, named after the client alone or after its `RecordName`.
+    func path(_ client: String = "billing") -> String {
+        let files = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+        let file = files.first { $0.hasSuffix(".token") && RecordName.client(of: String($0.dropLast(6))) == client }
+        return "\(directory)/\(file ?? "\(client).token")"
+    }
 
     func bytes(_ client: String = "billing") throws -> [UInt8] {
         Array(try Data(contentsOf: URL(fileURLWithPath: path(client))))

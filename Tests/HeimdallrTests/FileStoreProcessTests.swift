@@ -29,7 +29,8 @@ import Testing
             #expect(chain.grants == 1, "one first token, whichever process was first")
             #expect(chain.rotations >= 5)
             // The store has the last one.
-            let stored = try await folder.sharedStore.load(client: client)
+            let stored = try await folder.sharedStore.load(
+                client: folder.record(client, endpoint))
             #expect(stored?.refreshToken == chain.current.map { Secret($0) })
         }
         // The lock went round: no process had a client to itself.
@@ -93,7 +94,9 @@ import Testing
         let first = try folder.start(client, endpoint, seconds: 0.1)
         try await first.ended(within: .seconds(60))
         while tally.kills < 52 {
-            let before = try #require(try await store.load(client: client), "\(client) has a record")
+            let before = try #require(
+                try await store.load(client: folder.record(client, endpoint)),
+                "\(client) has a record")
             let process = try folder.start(client, endpoint)
             let answered = endpoint.nextAnswer(client)
             // Some before the answer, most while it is stored, some after.
@@ -109,7 +112,9 @@ import Testing
             tally.kills += 1
 
             // Always readable.
-            let after = try #require(try await store.load(client: client), "the record is gone")
+            let after = try #require(
+                try await store.load(client: folder.record(client, endpoint)),
+                "the record is gone")
             #expect(after.revision >= before.revision)
             let chain = endpoint.chain(client)
             let stored = after.refreshToken.map(\.revealed)
@@ -137,6 +142,11 @@ extension FileStoreFolder {
     /// The store as the processes have it.
     fileprivate var sharedStore: OAuthAccessTokenFileStore {
         OAuthAccessTokenFileStore(directory: directory, key: key)
+    }
+
+    /// The name of the client's record in the processes that `start` starts.
+    fileprivate func record(_ client: String, _ endpoint: RotatingEndpoint) -> String {
+        recordName("\(endpoint.url)/\(client)", name: client, id: "contender")
     }
 
     /// A process that uses the store.

@@ -20,6 +20,16 @@ func makeClient(
         httpClient: httpClient, store: store, limiter: limiter, clock: clock)
 }
 
+/// The record's name of a client that `makeClient` makes.
+func recordName(
+    _ endpoint: String, name: String = "billing", id: String = "username"
+) -> String {
+    RecordName(
+        client: name, configuration: HeimdallrConfiguration(tokenEndpoint: endpoint),
+        credentials: OAuthClientSecretCredentials(identifier: id), grant: ClientCredentialsGrant()
+    ).description
+}
+
 extension Heimdallr {
     /// The error of a wait that must fail. On a `ManualClock` the wait ends with the first failure that can't be mended
     /// within `limit`, however slow the machine is.
@@ -47,20 +57,23 @@ actor RecordingStore: OAuthAccessTokenStore {
 
     func load(client: String) async throws -> TokenRecord? {
         if let loadFault { throw loadFault }
-        return records[client]
+        return records[Self.key(client)]
     }
 
     func save(_ record: TokenRecord, client: String) async throws {
         if holdsSaves { await withCheckedContinuation { held.append($0) } }
         saves.append(record)
         if let saveFault { throw saveFault }
-        records[client] = record
+        records[Self.key(client)] = record
     }
 
     func remove(client: String) async throws {
         removals += 1
-        records[client] = nil
+        records[Self.key(client)] = nil
     }
+
+    /// Tests find records by the client's name alone.
+    private static func key(_ name: String) -> String { RecordName.client(of: name) ?? name }
 
     func failSaves(_ fault: TokenStoreError?) { saveFault = fault }
     func failLoads(_ fault: TokenStoreError?) { loadFault = fault }

@@ -209,9 +209,12 @@ actor LeasedStore: OAuthAccessTokenStore {
 
     init(_ records: [String: TokenRecord]) { self.records = records }
 
-    func load(client: String) -> TokenRecord? { records[client] }
-    func save(_ record: TokenRecord, client: String) { records[client] = record }
-    func remove(client: String) { records[client] = nil }
+    func load(client: String) -> TokenRecord? { records[Self.key(client)] }
+    func save(_ record: TokenRecord, client: String) { records[Self.key(client)] = record }
+    func remove(client: String) { records[Self.key(client)] = nil }
+
+    /// Tests find records by the client's name alone.
+    private static func key(_ name: String) -> String { RecordName.client(of: name) ?? name }
 
     func lease(client: String) async -> (any TokenStoreLease)? {
         if isLeased { await withCheckedContinuation { line.append($0) } }

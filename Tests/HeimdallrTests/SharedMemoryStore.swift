@@ -44,8 +44,12 @@ final class SharedMemoryStore: OAuthAccessTokenStore {
     /// Takes the lease from whoever has it.
     func takeLease(_ client: String = "billing") { state.withLock { $0.holders[client] = nil } }
 
+    /// Tests find records by the client's name alone.
+    private static func key(_ name: String) -> String { RecordName.client(of: name) ?? name }
+
     func load(client: String) throws -> TokenRecord? {
-        try state.withLock { state in
+        let client = Self.key(client)
+        return try state.withLock { state in
             state.loads += 1
             if state.isAway { throw Self.away }
             if state.isUnreadable { throw TokenStoreError("sealed with a key that is not here", kind: .unreadable) }
@@ -54,6 +58,7 @@ final class SharedMemoryStore: OAuthAccessTokenStore {
     }
 
     func save(_ record: TokenRecord, client: String) throws {
+        let client = Self.key(client)
         try state.withLock { state in
             if state.isAway { throw Self.away }
             guard state.records[client].map({ $0.revision < record.revision }) ?? true else {
@@ -65,6 +70,7 @@ final class SharedMemoryStore: OAuthAccessTokenStore {
     }
 
     func remove(client: String) throws {
+        let client = Self.key(client)
         try state.withLock { state in
             if state.isAway { throw Self.away }
             state.records[client] = nil
@@ -73,6 +79,7 @@ final class SharedMemoryStore: OAuthAccessTokenStore {
     }
 
     func lease(client: String) async throws -> (any TokenStoreLease)? {
+        let client = Self.key(client)
         let number = try state.withLock { state -> Int in
             if state.isAway { throw Self.away }
             guard state.holders[client] == nil else { throw TokenStoreError("another process has it", kind: .busy) }
@@ -85,7 +92,7 @@ final class SharedMemoryStore: OAuthAccessTokenStore {
 
     func changes(client: String) -> AsyncStream<Void>? {
         let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-        state.withLock { $0.watchers.append((client, continuation)) }
+        state.withLock { $0.watchers.append((Self.key(client), continuation)) }
         return stream
     }
 

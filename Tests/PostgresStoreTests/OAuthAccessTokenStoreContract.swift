@@ -46,6 +46,19 @@ struct StoreKind: Sendable, CustomTestStringConvertible {
         refreshTokenLife: .init(issuedAt: now(), expiresAt: now() + 86_400), dpopKey: Secret("key"),
         keyThumbprint: "thumb")
 
+    @Test("all records of one client are named, and no other's", arguments: StoreKind.all)
+    func names(kind: StoreKind) async throws {
+        let make = try await kind.place()
+        let (one, other) = ("bill.ing-0123456789abcdef", "bill.ing-fedcba9876543210")
+        for name in [one, other, "bill.ing", "bill.ing-x-0123456789abcdef"] {
+            try await make().save(Self.full, client: name)
+        }
+        #expect(try await Set(make().names(of: "bill.ing")) == [one, other])
+        try await make().remove(client: other)
+        #expect(try await make().names(of: "bill.ing") == [one])
+        #expect(try await make().names(of: "nobody") == [])
+    }
+
     @Test("what was saved comes back whole, and its times within two seconds", arguments: StoreKind.all)
     func roundTrip(kind: StoreKind) async throws {
         let make = try await kind.place()

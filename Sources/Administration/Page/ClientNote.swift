@@ -62,6 +62,7 @@ struct ClientNote {
                 also.append("The next token request is due in \(StatusPage.words(next)).")
             }
         }
+        if client.hasForeignRecord { also.append("Store: \(Advice.foreignRecord).") }
         if let fault = client.storeFault { also.append(Sentence.ended("Store: \(fault)")) }
         if client.state == .needsAuthentication, let uri = listed.signIn.redirectURI {
             also.append("Redirect URI to register at the server: \(uri)")

@@ -12,6 +12,11 @@ public struct JWTBearerGrant: OAuthAuthorizationGrant {
         case own(SignedAssertion)
     }
 
+    /// The subject of an assertion that is signed here (RFC 7523 section 3).
+    public var account: String {
+        if case .own(let assertion) = source { assertion.subject ?? "" } else { "" }
+    }
+
     /// - Parameter assertion: signed here, for each token request.
     public init(assertion: SignedAssertion) {
         source = .own(assertion)

@@ -10,6 +10,9 @@ public protocol OAuthAuthorizationGrant: Sendable {
     var isDeprecated: Bool { get }
     /// How a person signs in to give the client its first token. `nil`, the default: no person is needed.
     var loginMethod: LoginMethod? { get }
+    /// The account that the configuration names, such as a user name. The client's record belongs to it. Empty by
+    /// default.
+    var account: String { get }
 
     /// The grant's own form parameters, without `grant_type`. Called once for each token request, on any thread; not
     /// for one that uses a refresh token.
@@ -27,6 +30,8 @@ extension OAuthAuthorizationGrant {
     public var isDeprecated: Bool { false }
     /// `nil`: no person is needed.
     public var loginMethod: LoginMethod? { nil }
+    /// Empty: the configuration names no account.
+    public var account: String { "" }
     /// Whatever the request, the same.
     public func parameters(for request: GrantRequest) async throws -> [FormParameter] { try await parameters() }
 }
@@ -58,6 +63,7 @@ public struct PasswordGrant: OAuthAuthorizationGrant {
     public let type = "password"
     public let needs = GrantNeeds.nobody
     public let isDeprecated = true
+    public var account: String { username }
     private let username: String
     private let password: any SecretProvider
 

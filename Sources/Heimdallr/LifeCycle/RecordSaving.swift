@@ -11,6 +11,8 @@ struct RecordSaving: Sendable {
     private(set) var away: TokenStoreError?
     /// The newest record, while it is not durable.
     private(set) var unsaved: TokenRecord?
+    /// The store has no record of this client, but one of the same name for another server or account.
+    private(set) var hasForeignRecord = false
     private var dueAt: Instant?
     /// Another attempt is under way.
     private var isUnderWay = false
@@ -31,6 +33,8 @@ struct RecordSaving: Sendable {
         away = fault?.kind == .unreachable ? fault : nil
     }
 
+    mutating func noteForeignRecord() { hasForeignRecord = true }
+
     /// The store can be reached again. What is wrong with a record stays.
     mutating func noteReached() {
         if away != nil, unsaved == nil { fault = nil }
@@ -43,6 +47,7 @@ struct RecordSaving: Sendable {
         guard record.revision == revision else { return }
         self.fault = fault
         guard fault != nil else {
+            hasForeignRecord = false
             giveUp()
             failuresInARow = 0
             return

@@ -19,6 +19,7 @@ extension TokenLifeCycle {
             status.sinceCause = lastFault.at.duration(to: now)
         }
         status.isTokenRefused = isTokenInvalid
+        status.hasForeignRecord = saving.hasForeignRecord
         if status.lastError == nil, let rejectedUntil, rejectedUntil > now {
             status.lastError = .rejectedByResource(retryAfter: now.duration(to: rejectedUntil))
         }

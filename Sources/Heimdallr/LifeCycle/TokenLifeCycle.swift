@@ -63,6 +63,8 @@ struct TokenLifeCycle: Sendable {
     var stage = Stage.new
     /// Whether a token is wanted before anybody asks.
     var isWarm = false
+    /// Whether the stored access token was asked for by other settings; the stored refresh token serves.
+    var ignoresStoredToken = false
 
     /// The token in use.
     var held: HeldToken?

@@ -256,7 +256,7 @@ extension Heimdallr {
             defer { gate.release() }
             var lease: (any TokenStoreLease)?
             do {
-                lease = try await store.lease(client: name)
+                lease = try await store.lease(client: recordName)
             } catch let error as TokenStoreError where error.kind == .busy || error.kind == .unreachable {
                 return .failure(.endpoint(.store(error)))
             } catch {
@@ -343,7 +343,7 @@ extension Heimdallr {
     func takeUp(
         _ response: TokenResponse, as signIn: SignIn?, askedAt: ContinuousClock.Instant
     ) async throws(LoginError) {
-        let stored = (try? await store.load(client: name))?.revision ?? 0
+        let stored = (try? await store.load(client: recordName))?.revision ?? 0
         let wallClock = clock.wallClock()
         let taken = apply {
             life, now -> Result<(id: TokenLifeCycle.LoginID, record: TokenRecord)?, TokenResponseError> in

@@ -1,4 +1,5 @@
 package import Cryptography
+internal import FileSystem
 import Synchronization
 
 /// Keeps records on disk: one file for each client, sealed with AES-256-GCM, mode 0600, in a directory of mode 0700.
@@ -88,6 +89,14 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
     public func lease(client name: String) async throws -> (any TokenStoreLease)? {
         let client = try client(name)
         return FileStoreLease(client, try await lock(client))
+    }
+
+    public func names(of client: String) async throws -> [String] {
+        guard let prefix = FileStoreName.file(for: client) else { return [] }
+        return try await self.client(client).perform(within: diskPatience) { [directory] in
+            FileSystem.names(in: directory).filter { $0.hasSuffix(".token") }.map { String($0.dropLast(6)) }
+                .filter { RecordName.client(of: $0) == prefix }.map { client + $0.suffix(17) }
+        }
     }
 
     // MARK: How

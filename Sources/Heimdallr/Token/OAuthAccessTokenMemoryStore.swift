@@ -18,4 +18,8 @@ public final class OAuthAccessTokenMemoryStore: OAuthAccessTokenStore {
     public func remove(client: String) {
         records.withLock { $0[client] = nil }
     }
+
+    public func names(of client: String) -> [String] {
+        records.withLock { records in records.keys.filter { RecordName.client(of: $0) == client } }
+    }
 }

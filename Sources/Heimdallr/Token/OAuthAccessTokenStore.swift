@@ -1,4 +1,4 @@
-/// Keeps one record for each client, by the client's name.
+/// Keeps records, each under the `RecordName` of its client.
 ///
 /// A client asks for one thing at a time: a lease, a load, a save; several clients ask at once, on any thread. A client
 /// uses an access token only after its record was saved, or after `HeimdallrStatus.storeFault` says why not.
@@ -21,6 +21,11 @@ public protocol OAuthAccessTokenStore: Sendable {
     /// - Throws: `TokenStoreError`, of the kind `.busy` when another process holds the lease too long.
     func lease(client: String) async throws -> (any TokenStoreLease)?
 
+    /// The names of all records with a token, whichever server they belong to, of one client. Empty, the default: the store
+    /// does not know.
+    /// - Parameter client: `Heimdallr.name`.
+    func names(of client: String) async throws -> [String]
+
     /// Has something each time another process may have changed the client's record; the client reads it then. Each call
     /// makes a new stream. `nil`, the default: nobody tells.
     func changes(client: String) -> AsyncStream<Void>?
@@ -29,6 +34,9 @@ public protocol OAuthAccessTokenStore: Sendable {
 extension OAuthAccessTokenStore {
     /// `nil`: no other process can use this store.
     public func lease(client: String) async throws -> (any TokenStoreLease)? { nil }
+
+    /// Empty: the store does not know.
+    public func names(of client: String) async throws -> [String] { [] }
 
     /// `nil`: nobody tells.
     public func changes(client: String) -> AsyncStream<Void>? { nil }

@@ -43,6 +43,13 @@ struct ClientAssembly {
             onTokenRequest: onTokenRequest)
     }
 
+    /// The name of the client's record in a store.
+    var recordName: String {
+        RecordName(
+            client: settings.name, configuration: heimdallrConfiguration, credentials: credentials, grant: grant
+        ).description
+    }
+
     private var heimdallrConfiguration: HeimdallrConfiguration {
         var configuration = HeimdallrConfiguration()
         configuration.issuer = settings.issuer

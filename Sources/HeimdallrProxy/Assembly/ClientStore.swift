@@ -57,6 +57,10 @@ final class ClientStore: OAuthAccessTokenStore {
         return nil
     }
 
+    func names(of client: String) async throws -> [String] {
+        await wait() ? try await store.names(of: client) : []
+    }
+
     func changes(client: String) -> AsyncStream<Void>? { store.changes(client: client) }
 
     /// - Returns: `false`: it is not ours any more.

@@ -45,12 +45,11 @@ struct KeptClient: Sendable {
 }
 
 extension ClientSettings {
-    /// Whether what this one was given is not for a client of those settings: a token that another server gave, or to
-    /// somebody else, or for other things.
+    /// Whether the access token of these settings is not for a client of `other`: another server, account, scope or
+    /// resource.
     func losesTokens(to other: ClientSettings) -> Bool { ofTokens != other.ofTokens }
 
-    /// What decides which token a client is given. Whoever signed in is not sent away because the client's secret is
-    /// another one.
+    /// The settings that decide which token a client is given. A new secret does not end a person's sign-in.
     fileprivate var ofTokens: ClientSettings {
         var settings = self
         let standard = ClientSettings(name: name)

@@ -182,7 +182,7 @@ extension RunningApp {
                 let name = client.settings.name
                 let former = (gone + before.leaving).filter { $0.settings.name == name }
                 let earlier = before.departed[name] ?? former.first?.settings
-                group.addTask { [store] in await Self.begin(client, after: former, earlier, store) }
+                group.addTask { await Self.begin(client, after: former, earlier) }
             }
         }
         Task { await self.release(gone, after: over) }
@@ -207,16 +207,13 @@ extension RunningApp {
 
     /// - Parameter earlier: what the last client of that name was.
     private static func begin(
-        _ client: KeptClient, after former: [KeptClient], _ earlier: ClientSettings?, _ store: any OAuthAccessTokenStore
+        _ client: KeptClient, after former: [KeptClient], _ earlier: ClientSettings?
     ) async {
         for former in former {
             await former.heimdallr.drain(within: handOver)
             former.store.retire()
         }
-        // A record that can't be removed can't be used either: its client says so.
-        if let earlier, earlier.losesTokens(to: client.settings) {
-            try? await store.remove(client: client.settings.name)
-        }
+        if let earlier, earlier.losesTokens(to: client.settings) { client.heimdallr.ignoreStoredToken() }
         client.store.open()
         client.heimdallr.start()
     }

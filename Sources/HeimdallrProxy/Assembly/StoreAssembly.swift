@@ -1,3 +1,4 @@
+import Administration
 import Configuration
 import Heimdallr
 import Logging
@@ -123,6 +124,15 @@ private final class LoggedTokenStore: OAuthAccessTokenStore {
     func lease(client: String) async throws -> (any TokenStoreLease)? { try await store.lease(client: client) }
 
     func changes(client: String) -> AsyncStream<Void>? { store.changes(client: client) }
+
+    /// Asked for where a client has no record under its own name.
+    func names(of client: String) async throws -> [String] {
+        let names = try await store.names(of: client)
+        if !names.isEmpty {
+            logger.warning("\(Advice.foreignRecord)", metadata: ["client": "\(client)"])
+        }
+        return names
+    }
 
     private func watch<Value>(_ client: String, _ work: () async throws -> Value) async throws -> Value {
         do {

@@ -63,9 +63,11 @@ struct StoreStatusCommand: AsyncParsableCommand {
     @OptionGroup var options: ConfigurationOptions
 
     func run() async throws {
-        let store = try await ConfiguredStore(options.config).postgres()
+        let configured = try ConfiguredStore(options.config)
+        let store = try await configured.postgres()
         let report = try await ConfiguredStore.reporting { try await store.report() }
-        OutputDescriptor.standardOutput.write(report.text)
+        let known = Set(configured.settings.clients.map(configured.recordName))
+        OutputDescriptor.standardOutput.write(report.text(known: known))
     }
 }
 
@@ -75,7 +77,7 @@ struct StoreMoveCommand: AsyncParsableCommand {
         commandName: "move",
         abstract: "Take the records of the configured store to that of another configuration.",
         discussion: """
-            For each client of the configuration, its record goes to the store of --to, and stays where it was. A record \
+            For each client of the configuration, its records go to the store of --to, and stay where they were. A record \
             there that was written by somebody else since is never replaced: nothing is moved then, unless --only names \
             other clients. Stop the proxies of the old store first: what they refresh afterwards is not moved.
 
@@ -96,10 +98,14 @@ struct StoreMoveCommand: AsyncParsableCommand {
         var moved = 0
         var refused: [String] = []
         for client in from.settings.clients.map(\.name) where only.isEmpty || only.contains(client) {
-            let outcome = try await ConfiguredStore.reporting { try await Self.move(client, source, target) }
-            OutputDescriptor.standardOutput.write("\(client): \(outcome.rawValue)\n")
-            if outcome == .moved { moved += 1 }
-            if outcome == .newer { refused.append(client) }
+            let records = try await ConfiguredStore.reporting { try await source.names(of: client) }
+            if records.isEmpty { OutputDescriptor.standardOutput.write("\(client): \(Outcome.none.rawValue)\n") }
+            for record in records {
+                let outcome = try await ConfiguredStore.reporting { try await Self.move(record, source, target) }
+                OutputDescriptor.standardOutput.write("\(client): \(outcome.rawValue)\n")
+                if outcome == .moved { moved += 1 }
+                if outcome == .newer { refused.append(client) }
+            }
         }
         OutputDescriptor.standardOutput.write("\(moved) moved\n")
         guard refused.isEmpty else {
@@ -158,15 +164,19 @@ extension TokenRecord {
 struct ConfiguredStore {
     let settings: Configuration
     private let assembly: StoreAssembly
+    private let secrets: SecretShelf
 
     /// - Throws: `ExitStatus.badConfiguration`, after every problem was printed.
     init(_ path: String?) throws {
         let environment = ProcessEnvironment.all
         settings = try ConfigurationSource.choose(named: path, environment: environment).load(environment: environment)
+        secrets = SecretShelf(settings)
         assembly = StoreAssembly(
-            settings: settings.store, secrets: SecretShelf(settings), logger: Logger(label: "heimdallr-proxy"),
+            settings: settings.store, secrets: secrets, logger: Logger(label: "heimdallr-proxy"),
             trustAnchors: settings.trustAnchorsFile, longestTimeout: settings.longestTimeout)
     }
+
+    func recordName(of client: ClientSettings) -> String { ClientAssembly(client, settings, secrets).recordName }
 
     func postgres() async throws -> OAuthAccessTokenPostgresStore {
         try await Self.reporting { try await assembly.postgresStore() }

@@ -1,8 +1,10 @@
+import Heimdallr
 import PostgresStore
 
 extension OAuthAccessTokenPostgresStore.Report {
     /// For people to read.
-    var text: String {
+    /// - Parameter known: names of the records that the configuration uses.
+    func text(known: Set<String>) -> String {
         var text = """
             PostgreSQL \(Self.shown(server)), tables of version \(schema)
             changes are \(isPooled ? "looked for: there is a pooler in between" : "heard")
@@ -11,16 +13,19 @@ extension OAuthAccessTokenPostgresStore.Report {
             """
         for row in rows {
             let key = row.isEmpty ? "empty" : row.key.map { "key \($0)" } ?? "sealed with a key that is not configured"
-            text += "  \(Self.shown(row.client)): revision \(row.revision), \(key), written \(Self.time(row.age)) ago\n"
+            text += "  \(Self.client(row.client)): revision \(row.revision), \(key), written \(Self.time(row.age)) ago"
+            text += known.contains(row.client) ? "\n" : ", not of this configuration: \(Self.shown(row.client))\n"
         }
         if !holders.isEmpty { text += "Leases:\n" }
         for holder in holders {
             let place = holder.address.isEmpty ? "" : " from \(Self.shown(holder.address))"
-            text += "  \(Self.shown(holder.client)): process \(holder.process) of the server\(place), for "
+            text += "  \(Self.client(holder.client)): process \(holder.process) of the server\(place), for "
             text += "\(Self.time(holder.since))\n"
         }
         return text
     }
+
+    private static func client(_ record: String) -> String { shown(RecordName.client(of: record) ?? record) }
 
     private static func time(_ duration: Duration) -> String {
         let seconds = duration.components.seconds

@@ -160,8 +160,19 @@ struct FileCheck: Sendable {
                 trustAnchors: configuration.trustAnchorsFile)
             let store = try await assembly.make().tokens
             var count = 0
-            for client in configuration.clients where try await store.load(client: client.name) != nil { count += 1 }
-            return [.good("store", "\(good); it holds records of \(count) client\(count == 1 ? "" : "s")")]
+            var findings: [Finding] = []
+            for client in configuration.clients {
+                let name = ClientAssembly(client, configuration, secrets).recordName
+                if try await store.load(client: name) != nil {
+                    count += 1
+                } else if try await store.names(of: client.name).isEmpty == false {
+                    findings.append(
+                        .warning(
+                            "store", "client \(client.name) has no record: \(Advice.foreignRecord)",
+                            "sign in again, or restore the former configuration"))
+                }
+            }
+            return [.good("store", "\(good); it holds records of \(count) client\(count == 1 ? "" : "s")")] + findings
         } catch let error as TokenStoreError {
             return [.failed("store", ForeignText.printable(error.fault), Advice.sentence(for: error))]
         } catch {

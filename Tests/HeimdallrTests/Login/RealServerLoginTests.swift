@@ -72,11 +72,11 @@ import Testing
         #expect(try await status(server, next) == 200, "still signed in")
         #expect(next.status().signedInAs == DjangoOAuthToolkit.user.email)
         let old = try await next.accessToken().value
-        #expect(try await folder.store().load(client: "calendar")?.signIn?.idToken != nil)
+        #expect(try await folder.store().load(client: next.recordName)?.signIn?.idToken != nil)
         let report = await next.logOut()
         #expect(report.isComplete)
         #expect(next.status().signedInAs == nil)
-        #expect(try await folder.store().load(client: "calendar") == nil, "[59] the id token goes too")
+        #expect(try await folder.store().load(client: next.recordName) == nil, "[59] the id token goes too")
         let dead = HeimdallrHTTPRequest(
             url: "\(server.url)/api/me",
             headers: [HeimdallrHTTPField(name: "Authorization", value: "Bearer \(old.revealed)")])

@@ -1,0 +1,42 @@
+internal import Cryptography
+internal import WireText
+
+/// Names a client's record in its store: the client's name, and a digest of the server and the account that its tokens
+/// belong to.
+///
+/// A refresh token must not reach another server or another client than its own (RFC 6749 section 10.4). A client whose
+/// token endpoint, issuer or `client_id` changes therefore has another record. The former one stays for a configuration
+/// that still has the former values.
+public struct RecordName: Sendable, Hashable, CustomStringConvertible {
+    /// What a store is asked for: `NAME-DIGEST`, with 16 lower-case hexadecimal digits.
+    public let description: String
+
+    /// - Parameters:
+    ///   - client: the client's name.
+    ///   - configuration: its token endpoint counts, else its issuer.
+    ///   - credentials: their `client_id` counts.
+    ///   - grant: its account counts.
+    public init(
+        client: String, configuration: HeimdallrConfiguration, credentials: any OAuthClientCredentials,
+        grant: any OAuthAuthorizationGrant
+    ) {
+        let parts = [configuration.tokenEndpoint ?? configuration.issuer ?? "", credentials.identifier, grant.account]
+        // The length in front: no two lists have the same bytes.
+        let bytes = parts.flatMap { Array("\($0.utf8.count) ".utf8) + Array($0.utf8) }
+        // Where SHA-256 fails, sealing fails, too, and nothing is kept under any name.
+        let digest = (try? Digest.sha256(bytes)) ?? [UInt8](repeating: 0, count: 32)
+        let digits = digest.prefix(8).flatMap { [ASCII.hexDigit($0 >> 4), ASCII.hexDigit($0 & 0x0F)] }
+        description = "\(client)-\(String(decoding: digits, as: UTF8.self))"
+    }
+
+    /// The client's name in a record's name; `nil` for a name without a digest.
+    public static func client(of name: String) -> String? {
+        let (client, digits) = (name.dropLast(17), name.suffix(16))
+        guard !client.isEmpty, name.dropLast(16).last == "-", digits.utf8.allSatisfy(isDigit) else { return nil }
+        return String(client)
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+    }
+}
