@@ -66,7 +66,8 @@ struct StoreKind: Sendable, CustomTestStringConvertible {
         var loaded = try #require(try await make().load(client: "billing"))
         #expect((-2...0).contains(loaded.expiresAt - Self.full.expiresAt))
         #expect((-2...2).contains(loaded.issuedAt - Self.full.issuedAt))
-        #expect(abs((loaded.refreshTokenLife?.expiresAt ?? 0) - now() - 86_400) <= 2)
+        let life = try #require(loaded.refreshTokenLife)
+        #expect(abs(life.expiresAt - (Self.full.refreshTokenLife?.expiresAt ?? 0)) <= 2)
         loaded.issuedAt = Self.full.issuedAt
         loaded.expiresAt = Self.full.expiresAt
         loaded.refreshTokenLife = Self.full.refreshTokenLife
@@ -187,7 +188,7 @@ struct StoreKind: Sendable, CustomTestStringConvertible {
                 let store = try await make()
                 group.addTask {
                     for _ in 0..<3 {
-                        let lease = try await store.lease(client: "count")
+                        let lease = try await leasePatiently(store)
                         let before = try await store.load(client: "count")
                         let number = Int(before?.refreshToken?.revealed ?? "0") ?? -100
                         try await store.save(
@@ -199,6 +200,13 @@ struct StoreKind: Sendable, CustomTestStringConvertible {
             try await group.waitForAll()
         }
         #expect(try await make().load(client: "count")?.refreshToken == Secret("12"))
+    }
+
+    /// On a busy machine the others' turns may take longer than a store waits.
+    private func leasePatiently(_ store: any OAuthAccessTokenStore) async throws -> (any TokenStoreLease)? {
+        while true {
+            do { return try await store.lease(client: "count") } catch  where isBusy(error) { continue }
+        }
     }
 
     private func isBusy(_ error: any Error) -> Bool { (error as? TokenStoreError)?.kind == .busy }
