@@ -45,8 +45,25 @@ def validate(document, version):
         check(False, what, error)
 
 
+def template(document):
+    """A workload's pod template; `None`: it has none."""
+    spec = document.get("spec", {})
+    return spec.get("jobTemplate", {}).get("spec", spec).get("template")
+
+
 def pods(documents):
-    return [document["spec"]["template"]["spec"] for document in documents if "template" in document.get("spec", {})]
+    return [template(document)["spec"] for document in documents if template(document)]
+
+
+def sidecars_agree():
+    one, other = (yaml.safe_load((HERE / f"sidecar/{name}.yaml").read_text()) for name in ("sidecar", "cronjob"))
+    check(template(one) == template(other), "sidecar/sidecar.yaml and sidecar/cronjob.yaml have the same pod")
+    plain = yaml.safe_load((HERE / "README.md").read_text().split("# Deployment, StatefulSet, DaemonSet, Job\n")[1].split("```")[0])
+    have, want = plain["spec"]["template"]["spec"], template(one)["spec"]
+    sidecar, whole = have["initContainers"][0], want["initContainers"][0]
+    check(have["volumes"] == want["volumes"], "README.md and sidecar.yaml have the same volumes")
+    differing = [key for key in sidecar if key not in ("image", "securityContext") and sidecar[key] != whole[key]]
+    check(not differing, "README.md's plain sidecar is a part of sidecar.yaml's", differing)
 
 
 def kubernetes(folders):
@@ -99,7 +116,8 @@ def main():
         (folder / "monitored/kustomization.yaml").write_text(text)
         (folder / "monitored/deployment.yaml").write_text((HERE / "program.yaml").read_text())
         (folder / "monitored/config.yaml").write_text((HERE / "configuration/config.yaml").read_text())
-        texts = kubernetes([HERE, HERE / "job", HERE / "job-before-1.29", folder / "monitored"]) + [compose()]
+        sidecars_agree()
+        texts = kubernetes([HERE, HERE / "job", HERE / "cronjob", HERE / "job-before-1.29", folder / "monitored"]) + [compose()]
         for index, text in enumerate(sorted(set(texts))) if len(sys.argv) > 1 else ():
             for name in ("items", "admin-token"):
                 (folder / name).write_text("0123456789abcdef")

@@ -8,6 +8,7 @@ As root: mounting and chroot want it.
 """
 
 import contextlib
+import datetime
 import hashlib
 import http.server
 import json
@@ -58,6 +59,9 @@ def debian_package(release, folder):
     check(linted.returncode == 0, "lintian", linted.stdout)
     unpacked = folder / "unpacked"
     run("dpkg-deb", "-x", package, unpacked)
+    doc = unpacked / "usr/share/doc/heimdallr-proxy"
+    for name in ("fleet.md.gz", "tracing.md.gz", "examples/transparent/redirect", "examples/kubernetes/sidecar/cronjob.yaml"):
+        check((doc / name).is_file(), f"the package has {name}")
     secrets = folder / "secrets"
     secrets.mkdir()
     for name, text in {"items": "secret", "store-key": "k" * 32}.items():
@@ -143,7 +147,8 @@ def unpack(layout, folder):
 
 
 def image(release, folder):
-    built = run(ROOT / "deploy/build-image", "--release", release, "--output", folder)
+    source = "https://source.example.org/heimdallr-proxy"
+    built = run(ROOT / "deploy/build-image", "--release", release, "--output", folder, "--source", source)
     check(built.returncode == 0, "deploy/build-image " + built.stdout.strip().splitlines()[-1], built.stdout)
     if built.returncode:
         return
@@ -152,6 +157,14 @@ def image(release, folder):
     root = folder / "root"
     config = unpack(folder / "oci", root)
     same_as_dockerfile(config["config"])
+    labels = {key.removeprefix("org.opencontainers.image."): value for key, value in config["config"]["Labels"].items()}
+    head = run("git", "-C", ROOT, "log", "-1", "--format=%H").stdout.strip()
+    version = run(release, "--version").stdout.split()[-1]
+    wanted = {"source": source, "revision": head, "version": version, "licenses": "Apache-2.0"}
+    check(wanted.items() <= labels.items(), "the image's labels", labels)
+    commit = int(run("git", "-C", ROOT, "log", "-1", "--format=%ct").stdout)
+    created = datetime.datetime.fromtimestamp(commit, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    check(labels["created"] == created, "the image has the time of the commit, as the package has", labels)
     (root / "etc/hosts").write_text("127.0.0.1 localhost api.test\n")
     context = certificate(folder)
     shutil.copy(folder / "ca.pem", root / "etc/heimdallr-proxy/ca.pem")
