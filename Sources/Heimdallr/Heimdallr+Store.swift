@@ -47,8 +47,8 @@ extension Heimdallr {
     /// - Returns: whether there is no sense in trying again.
     private func loadAgain() async -> Bool {
         guard look({ $0.awaitsStore }) else { return true }
-        guard (try? await gate.acquire()) != nil else { return true }
-        defer { gate.release() }
+        guard let turn = await gate.acquire() else { return true }
+        defer { gate.release(turn) }
         do {
             let record = try await stored()
             let wallClock = clock.wallClock()
@@ -61,8 +61,8 @@ extension Heimdallr {
 
     /// Somebody may have logged in at another process.
     func lookAgain() async {
-        guard (try? await gate.acquire()) != nil else { return }
-        defer { gate.release() }
+        guard let turn = await gate.acquire() else { return }
+        defer { gate.release(turn) }
         guard let record = try? await stored() else { return }
         let wallClock = clock.wallClock()
         apply { $0.looked(record, now: $1, wallClock: wallClock, random: clock.random) }
@@ -83,10 +83,10 @@ extension Heimdallr {
     /// Another process may have changed the record. Where it can't be read, it is tried again: nobody may tell once more.
     func noticeChange() async {
         for attempt in 1...Self.readings {
-            guard (try? await gate.acquire()) != nil else { return }
+            guard let turn = await gate.acquire() else { return }
             let record: Result<TokenRecord?, any Error>
             do { record = .success(try await stored()) } catch { record = .failure(error) }
-            gate.release()
+            gate.release(turn)
             switch record {
             case .success(let record):
                 let wallClock = clock.wallClock()
@@ -186,9 +186,8 @@ extension Heimdallr {
 
     func resave(_ record: TokenRecord) async {
         var fault: String?
-        do {
-            try await gate.acquire()
-            defer { gate.release() }
+        if let turn = await gate.acquire() {
+            defer { gate.release(turn) }
             // What was forgotten while it stood in line must not come back.
             if unsavedRecord == record {
                 switch await save(record) {
@@ -197,7 +196,7 @@ extension Heimdallr {
                 case .superseded(let later): return takeUp(later)
                 }
             }
-        } catch {
+        } else {
             fault = "saving was cancelled"
         }
         apply { $0.resaved(record, fault: fault, now: $1, random: clock.random) }

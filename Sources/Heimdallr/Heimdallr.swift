@@ -15,9 +15,8 @@ public final class Heimdallr: Sendable {
     let store: any OAuthAccessTokenStore
     let exchange: TokenExchange
     let issuerKeys: IssuerKeys
-    let limiter: TokenRequestLimiter
     /// One at a time works on the store's record.
-    let gate = TokenRequestLimiter(limit: 1)
+    let gate = TokenRequestLimiter(.one)
     let clock: HeimdallrClock
     let onTokenRequest: (@Sendable (TokenRequestReport) -> Void)?
     /// `nil`: the client has a token of its own.
@@ -52,7 +51,7 @@ public final class Heimdallr: Sendable {
     ///   - store: keeps tokens from one run of the program to the next. The default one keeps them in memory only.
     ///   - parser: reads the token endpoint's answers.
     ///   - authenticator: says where the token goes on a request.
-    ///   - limiter: shared by all clients of a process, so that not too many token requests run at once.
+    ///   - limiter: bounds the requests under way; shared by all clients of a process.
     ///   - clock: time and chance; tests bring their own.
     ///   - onTokenRequest: called after each token request, on any thread; must not block.
     /// - Throws: `HeimdallrConfigurationError` when the configuration can't work.
@@ -71,9 +70,9 @@ public final class Heimdallr: Sendable {
             RecordName(client: name, configuration: configuration, credentials: credentials, grant: grant).description
         self.authenticator = authenticator
         self.store = store
-        self.limiter = limiter
         self.clock = clock
         self.onTokenRequest = onTokenRequest
+        let httpClient = LimitedHTTPClient(httpClient, limiter)
         let directory = EndpointDirectory(configuration: configuration, httpClient: httpClient, clock: clock)
         let binding: DPoPBinding?
         if let setting = configuration.dpop {
@@ -99,7 +98,7 @@ public final class Heimdallr: Sendable {
             callers = CallerClients(
                 CallerClients.Blueprint(
                     name: name, authenticator: authenticator, exchange: exchange, issuerKeys: issuerKeys,
-                    limiter: limiter, clock: clock, settings: caller, onTokenRequest: onTokenRequest), grant: grant)
+                    clock: clock, settings: caller, onTokenRequest: onTokenRequest), grant: grant)
         } else {
             callers = nil
         }
@@ -121,7 +120,6 @@ public final class Heimdallr: Sendable {
         exchange.parser = parser
         self.exchange = exchange
         issuerKeys = blueprint.issuerKeys
-        limiter = blueprint.limiter
         clock = blueprint.clock
         onTokenRequest = { report in
             asked(report)
@@ -239,8 +237,8 @@ public final class Heimdallr: Sendable {
         apply { $0.clear(now: $1, random: clock.random) }
         // Not cancellable halfway: what is forgotten in memory must not come back from the store.
         try await Task { [self] in
-            try await gate.acquire()
-            defer { gate.release() }
+            guard let turn = await gate.acquire() else { throw CancellationError() }
+            defer { gate.release(turn) }
             try await store.remove(client: recordName)
         }.value
     }

@@ -59,10 +59,10 @@ extension Heimdallr {
     public func logOut(locally: Bool = false) async -> LogoutReport {
         // Not cancellable halfway: what was revoked must not stay in use.
         await Task { [self] in
-            guard (try? await gate.acquire()) != nil else {
+            guard let turn = await gate.acquire() else {
                 return LogoutReport(result: .forgotten, isForgotten: false, storeFault: "the logout was cancelled")
             }
-            defer { gate.release() }
+            defer { gate.release(turn) }
             let lease: (any TokenStoreLease)?
             do {
                 lease = try await store.lease(client: recordName)

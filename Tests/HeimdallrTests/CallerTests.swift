@@ -123,7 +123,7 @@ import Testing
         let endpoint = try TokenEndpoint { request, _ in
             .token("T-\(request["client_id"] ?? "")", delay: .milliseconds(30))
         }
-        let limiter = TokenRequestLimiter(limit: 16)
+        let limiter = TokenRequestLimiter()
         let clients = try (0..<60).map { number in
             try makeClient(
                 endpoint, name: "c\(number)", credentials: OAuthClientSecretCredentials(identifier: "c\(number)"),

@@ -12,7 +12,6 @@ final class CallerClients: Sendable {
         let authenticator: any ResourceRequestAuthenticator
         let exchange: TokenExchange
         let issuerKeys: IssuerKeys
-        let limiter: TokenRequestLimiter
         let clock: HeimdallrClock
         let settings: TokenLifeCycle.Settings
         let onTokenRequest: (@Sendable (TokenRequestReport) -> Void)?

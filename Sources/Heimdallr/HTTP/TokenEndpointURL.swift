@@ -26,4 +26,14 @@ enum TokenEndpointURL {
             throw .malformed
         }
     }
+
+    /// Scheme, host and port of a URL, in one spelling (RFC 3986 section 6.2): of two URLs at one server it is the same.
+    static func origin(of url: String) -> String {
+        let lowered = url.lowercased()
+        guard let colon = lowered.firstRange(of: "://") else { return lowered }
+        let end = lowered[colon.upperBound...].firstIndex { "/?#".contains($0) } ?? lowered.endIndex
+        let origin = lowered[..<end]
+        let port = lowered.hasPrefix("https:") ? ":443" : ":80"
+        return String(origin.hasSuffix(port) ? origin.dropLast(port.count) : origin)
+    }
 }

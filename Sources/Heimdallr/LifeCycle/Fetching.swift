@@ -134,6 +134,15 @@ struct Fetching: Sendable {
         return true
     }
 
+    /// The request is ready and waits for a slot. This wait does not count towards `patience`.
+    /// - Returns: whether it still should go out.
+    mutating func queued(_ id: TokenLifeCycle.FetchID) -> Bool {
+        guard case .underWay(var fetch) = state, fetch.id == id else { return false }
+        fetch.phase = .inLine
+        state = .underWay(fetch)
+        return true
+    }
+
     /// It is made in another way than was planned.
     mutating func change(_ id: TokenLifeCycle.FetchID, to kind: TokenLifeCycle.FetchKind) {
         guard case .underWay(var fetch) = state, fetch.id == id else { return }

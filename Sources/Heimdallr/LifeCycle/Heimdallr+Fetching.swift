@@ -3,8 +3,8 @@ extension Heimdallr {
     /// The store is held from reading to writing, so that no refresh token is spent twice, by whichever process.
     func fetch(_ id: UInt64, _ planned: TokenLifeCycle.FetchKind) async {
         defer { ended(id) }
-        guard (try? await gate.acquire()) != nil else { return }
-        defer { gate.release() }
+        guard let turn = await gate.acquire() else { return }
+        defer { gate.release(turn) }
         // What others have saved meanwhile has ended this fetch.
         if isShared, await !settleUnsaved() { return }
         var kind = planned
@@ -36,12 +36,12 @@ extension Heimdallr {
         _ id: UInt64, _ kind: TokenLifeCycle.FetchKind, _ lease: (any TokenStoreLease)?
     ) async {
         if await adoptNewer(id, kind) { return }
-        guard (try? await limiter.acquire()) != nil else { return }
         var outcome = await ask(id, kind, lease)
         // The server may have rotated the refresh token already. Whoever asks again gets the answer that was lost, at
         // servers that allow for it; where others may ask, that is us, at once, before they do.
-        if lease != nil, kind != .grant, outcome?.isAnswerLost == true { outcome = await ask(id, kind, lease) }
-        limiter.release()
+        if lease != nil, kind != .grant, outcome?.isAnswerLost == true {
+            outcome = await ask(id, kind, lease, isRetry: true)
+        }
         guard let outcome else { return }
         // Another process may have got the next refresh token, if the store was taken from us meanwhile.
         if kind != .grant, case .fault(let fault, _) = outcome, TokenLifeCycle.mayMeanSpent(fault),
@@ -64,27 +64,33 @@ extension Heimdallr {
 
     /// One token request, and its report.
     private func ask(
-        _ id: UInt64, _ kind: TokenLifeCycle.FetchKind, _ lease: (any TokenStoreLease)?
+        _ id: UInt64, _ kind: TokenLifeCycle.FetchKind, _ lease: (any TokenStoreLease)?, isRetry: Bool = false
     ) async -> TokenLifeCycle.Outcome? {
-        let (outcome, report) = await request(id, kind, lease)
+        let (outcome, report) = await request(id, kind, lease, isRetry)
         if let report { onTokenRequest?(report) }
         return outcome
     }
 
     private func request(
-        _ id: UInt64, _ kind: TokenLifeCycle.FetchKind, _ lease: (any TokenStoreLease)?
+        _ id: UInt64, _ kind: TokenLifeCycle.FetchKind, _ lease: (any TokenStoreLease)?, _ isRetry: Bool
     ) async -> (TokenLifeCycle.Outcome?, TokenRequestReport?) {
         // Says that the request is about to go out, so that reading the secrets counts as part of it.
         guard apply({ $0.began(id, now: $1) }) else { return (nil, nil) }
-        let prepared: TokenExchange.Prepared
+        var prepared: TokenExchange.Prepared
+        let slot: TokenRequestLimiter.Slot?
         do {
             prepared = try await exchange.prepare(kind)
+            // The refresh token of a retry may be spent already, so `drain(within:)` waits for it.
+            guard isRetry || apply({ life, _ in life.queued(id) }) else { return (nil, nil) }
+            slot = try await exchange.slot(for: &prepared)
         } catch {
             let outcome = TokenLifeCycle.Outcome.fault(error, retryAfter: nil)
             return (
                 outcome, report(kind == .grant ? exchange.grant.type : "refresh_token", outcome, since: clock.now())
             )
         }
+        guard let slot else { return (nil, nil) }
+        defer { exchange.httpClient.release(slot) }
         let (spent, echoes) = look { ($0.spentRefreshToken, $0.secretsToHide) }
         if let seed = prepared.seed, seed == spent { return (.seedSpent, nil) }
         if spends(kind), let lease, await !lease.isHeld() {

@@ -6,7 +6,7 @@ struct TokenExchange: Sendable {
     let credentials: any OAuthClientCredentials
     var grant: any OAuthAuthorizationGrant
     var parser: any OAuthAccessTokenParser
-    let httpClient: any HeimdallrHTTPClient
+    let httpClient: LimitedHTTPClient
     let directory: EndpointDirectory
     /// `nil`: Bearer tokens.
     let binding: DPoPBinding?
@@ -20,18 +20,23 @@ struct TokenExchange: Sendable {
         var grantType: String
         /// The refresh token that was handed in, where the grant is one.
         var seed: Secret?
-        /// Makes the same anew, with all that may be used once; `nil` for what is never sent twice.
+        /// Makes the same anew, with all that may be used once. It asks no server: its caller may hold a slot.
         var remake: (@Sendable () async throws(TokenEndpointFault) -> Prepared)?
         /// The key of its DPoP proof.
         var key: DPoPKey?
     }
 
     /// What every grant sends, the client's authentication included; secrets are read now.
+    /// - Parameter known: the token endpoint, where it has been found before.
     /// - Throws: `TokenEndpointFault.secret` or `.discovery`
-    func prepare(_ kind: TokenLifeCycle.FetchKind) async throws(TokenEndpointFault) -> Prepared {
+    func prepare(
+        _ kind: TokenLifeCycle.FetchKind, to known: String? = nil
+    ) async throws(TokenEndpointFault) -> Prepared {
         switch kind {
         case .grant:
-            let endpoint = try await tokenEndpoint()
+            var found = known
+            if found == nil { found = try await tokenEndpoint() }
+            let endpoint = found ?? ""
             let request = GrantRequest(
                 tokenEndpoint: endpoint, issuer: configuration.issuer, client: credentials.identifier)
             if let grant = grant as? any OwnRequestGrant { return try await prepare(grant, request) }
@@ -41,7 +46,7 @@ struct TokenExchange: Sendable {
                 for case FormParameter.Value.secret(let secret) in form.map(\.value) { prepared.seed = secret }
             }
             // What the grant itself shows may be good only once, too.
-            prepared.remake = { () async throws(TokenEndpointFault) in try await prepare(.grant) }
+            prepared.remake = { () async throws(TokenEndpointFault) in try await prepare(.grant, to: endpoint) }
             return prepared
         case .refresh(let token):
             // A refresh asks for what was granted (RFC 6749 section 6): a scope that the server had left out would be
@@ -62,7 +67,9 @@ struct TokenExchange: Sendable {
         message.headers += configuration.headers.filter { field in
             !own.headers.contains { ASCII.equalIgnoringCase($0.name, field.name) }
         }
-        return Prepared(request: message, secrets: secrets, grantType: grant.type)
+        var prepared = Prepared(request: message, secrets: secrets, grantType: grant.type)
+        prepared.remake = { () async throws(TokenEndpointFault) in try await prepare(grant, request) }
+        return prepared
     }
 
     /// A token request of any grant type.
@@ -163,6 +170,22 @@ struct TokenExchange: Sendable {
             + configuration.parameters.filter { !taken.contains($0.name) }
     }
 
+    /// Waits for a slot. A request that had to wait is made anew then: an assertion or a proof lives for seconds.
+    /// - Returns: `nil` when the task was cancelled; else the caller gives it back to `httpClient`.
+    /// - Throws: `TokenEndpointFault.secret`
+    func slot(for prepared: inout Prepared) async throws(TokenEndpointFault) -> TokenRequestLimiter.Slot? {
+        guard let slot = await httpClient.slot(for: prepared.request.url) else { return nil }
+        guard slot.hasWaited, let remake = prepared.remake else { return slot }
+        do throws(TokenEndpointFault) {
+            prepared = try await remake()
+            return slot
+        } catch {
+            httpClient.release(slot)
+            throw error
+        }
+    }
+
+    /// To be called with a slot.
     /// - Throws: nothing; what goes wrong is an outcome. Cancellation counts as a network fault.
     func perform(_ prepared: Prepared, hiding secrets: [Secret], wallClock: @Sendable () -> Int64) async
         -> TokenLifeCycle.Outcome
@@ -170,7 +193,7 @@ struct TokenExchange: Sendable {
         var prepared = prepared
         trace.note(prepared.request)
         do {
-            var response = try await httpClient.send(prepared.request)
+            var response = try await httpClient.inner.send(prepared.request)
             if let binding, prepared.key != nil {
                 binding.note(response, from: prepared.request.url)
                 if isNonceWanted(response), binding.nonce(for: prepared.request.url) != nil,
@@ -183,7 +206,7 @@ struct TokenExchange: Sendable {
                     } catch {
                         return .fault(error, retryAfter: nil)
                     }
-                    response = try await httpClient.send(prepared.request)
+                    response = try await httpClient.inner.send(prepared.request)
                     binding.note(response, from: prepared.request.url)
                 }
             }

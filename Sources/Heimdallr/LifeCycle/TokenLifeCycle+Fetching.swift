@@ -64,6 +64,24 @@ extension TokenLifeCycle {
         stage == .running && fetching.asked(id, seed: seed, now: now)
     }
 
+    /// The request is ready and waits for a slot.
+    /// - Returns: whether it should.
+    mutating func queued(_ id: FetchID) -> Bool {
+        guard stage == .running, fetching.queued(id) else { return false }
+        giveUpUnwanted()
+        return fetching.isUnderWay
+    }
+
+    /// Ends an unsent fetch without waiters, where tokens are fetched on demand only.
+    mutating func giveUpUnwanted() {
+        guard !settings.triesUnasked, waiters.isEmpty, token == nil else { return }
+        if let fetch {
+            if fetch.askedAt == nil { cancelFetch() }
+        } else {
+            fetching.unplan()
+        }
+    }
+
     // MARK: Its end
 
     /// - Returns: the record to save before anything else happens; then `saved` is called.
@@ -220,7 +238,7 @@ extension TokenLifeCycle {
         } else {
             resumeAll(.failure(error))
         }
-        if !settings.triesUnasked, token == nil, waiters.isEmpty { fetching.unplan() }
+        giveUpUnwanted()
     }
 
     /// A server that says to wait longer is asked again after this all the same: nothing stays silent for good.

@@ -28,9 +28,11 @@ extension TokenLifeCycle {
         tick(now: now, random: random)
     }
 
-    /// The caller has gone. The fetch goes on.
+    /// The caller has gone. A fetch that has been sent goes on.
     mutating func leave(_ id: WaiterID) {
-        if waiters.remove(id) { act(.resume(id, .failure(.cancelled))) }
+        guard waiters.remove(id) else { return }
+        act(.resume(id, .failure(.cancelled)))
+        giveUpUnwanted()
     }
 
     /// Why there is no sense in waiting, if there is none.
@@ -66,7 +68,9 @@ extension TokenLifeCycle {
     /// Resumes those whose deadline has come.
     mutating func resumeOverdue(now: Instant) {
         let overdue = waiters.removeOverdue(at: now)
-        if !overdue.isEmpty { resume(overdue, .failure(overdueError(now: now))) }
+        guard !overdue.isEmpty else { return }
+        resume(overdue, .failure(overdueError(now: now)))
+        giveUpUnwanted()
     }
 
     private func overdueError(now: Instant) -> HeimdallrError {

@@ -1,66 +1,107 @@
 import Synchronization
 
-/// Limits how many token requests run at once; the others wait in line. Safe on any thread.
+/// Bounds the requests under way at authorization servers, with a fair share for each endpoint and each client. Further
+/// requests wait. Safe on any thread.
 public final class TokenRequestLimiter: Sendable {
-    /// The one that every client of this process uses by default: at most 16 token requests at once.
-    public static let shared = TokenRequestLimiter(limit: 16)
+    /// The one that every client of this process uses by default.
+    public static let shared = TokenRequestLimiter()
+
+    /// Permission to have one request under way. Given back by `release(_:)`.
+    struct Slot: Sendable {
+        fileprivate let id: RequestQueue.ID
+        /// Whether the request had to wait for it.
+        let hasWaited: Bool
+    }
+
+    private typealias Resumption = (continuation: CheckedContinuation<Slot?, Never>, slot: Slot?)
 
     private struct State {
-        var free: Int
-        var nextID: UInt64 = 0
-        var line: [(id: UInt64, continuation: CheckedContinuation<Bool, Never>)] = []
+        var queue: RequestQueue
+        var continuations: [RequestQueue.ID: CheckedContinuation<Slot?, Never>] = [:]
+        var alarm: (at: ContinuousClock.Instant, task: Task<Void, Never>)?
     }
 
     private let state: Mutex<State>
 
-    /// - Parameter limit: how many may run at once; at least 1, whatever is said.
-    public init(limit: Int) {
-        state = Mutex(State(free: max(1, limit)))
+    /// The parameter says how many requests may be under way.
+    public init(_ limits: TokenRequestLimits = TokenRequestLimits()) {
+        state = Mutex(State(queue: RequestQueue(limits)))
     }
 
-    /// Waits for a place; give it back with one `release()`. A waiter whose task is cancelled leaves the line.
-    /// - Throws: `CancellationError` when the task is cancelled while it waits.
-    func acquire() async throws(CancellationError) {
-        let id = state.withLock { state in
-            state.nextID += 1
-            return state.nextID
-        }
-        let admitted = await withTaskCancellationHandler {
+    deinit { state.withLock { $0.alarm?.task.cancel() } }
+
+    /// Returns an identifier for the share of one client.
+    func makeClient() -> RequestQueue.ID { state.withLock { $0.queue.makeID() } }
+
+    /// Waits for a slot.
+    /// - Returns: `nil` when the task was cancelled or the deadline passed while it waited.
+    func acquire(
+        _ requester: RequestQueue.Requester = .init(), until deadline: ContinuousClock.Instant? = nil
+    ) async -> Slot? {
+        let id = state.withLock { $0.queue.makeID() }
+        return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let admitted: Bool? = state.withLock { state in
-                    if state.free > 0 {
-                        state.free -= 1
-                        return true
-                    }
-                    // Checked under the lock: a cancellation after this finds the waiter in line.
-                    if Task.isCancelled { return false }
-                    state.line.append((id, continuation))
-                    return nil
+                change(entering: id) { state in
+                    // Checked under the lock: a cancellation after this finds the waiter in the queue.
+                    guard !Task.isCancelled else { return [(continuation, nil)] }
+                    state.queue.enter(id, requester, until: deadline)
+                    state.continuations[id] = continuation
+                    return []
                 }
-                if let admitted { continuation.resume(returning: admitted) }
             }
         } onCancel: {
-            leave(id)
-        }
-        if !admitted { throw CancellationError() }
-    }
-
-    func release() {
-        let next = state.withLock { state -> CheckedContinuation<Bool, Never>? in
-            if state.line.isEmpty {
-                state.free += 1
-                return nil
+            change { state in
+                guard state.queue.leave(id), let left = state.continuations.removeValue(forKey: id) else { return [] }
+                return [(left, nil)]
             }
-            return state.line.removeFirst().continuation
         }
-        next?.resume(returning: true)
     }
 
-    private func leave(_ id: UInt64) {
-        let left = state.withLock { state -> CheckedContinuation<Bool, Never>? in
-            guard let index = state.line.firstIndex(where: { $0.id == id }) else { return nil }
-            return state.line.remove(at: index).continuation
+    func release(_ slot: Slot) {
+        change { state in
+            state.queue.finish(slot.id)
+            return []
         }
-        left?.resume(returning: false)
+    }
+
+    /// Tells the queue of an event, and resumes outside the lock those whose wait has ended.
+    /// - Parameter newcomer: the request that enters with this event.
+    private func change(entering newcomer: RequestQueue.ID? = nil, _ event: (inout State) -> [Resumption]) {
+        let now = ContinuousClock.now
+        let resumptions: [Resumption] = state.withLock { state in
+            var resumptions = event(&state)
+            func resume(_ id: RequestQueue.ID, with slot: Slot?) {
+                guard let continuation = state.continuations.removeValue(forKey: id) else { return }
+                resumptions.append((continuation, slot))
+            }
+            for id in state.queue.expire(now: now) { resume(id, with: nil) }
+            for id in state.queue.admit(now: now) { resume(id, with: Slot(id: id, hasWaited: id != newcomer)) }
+            setAlarm(&state, now)
+            return resumptions
+        }
+        for resumption in resumptions { resumption.continuation.resume(returning: resumption.slot) }
+    }
+
+    /// One alarm at a time, at the earliest moment at which the queue has something to do. It does not keep `self` alive.
+    private func setAlarm(_ state: inout State, _ now: ContinuousClock.Instant) {
+        guard let wake = state.queue.wake(now: now) else {
+            state.alarm?.task.cancel()
+            state.alarm = nil
+            return
+        }
+        if let alarm = state.alarm, alarm.at <= wake { return }
+        state.alarm?.task.cancel()
+        let task = Task.detached { [weak self] in
+            do { try await ContinuousClock().sleep(until: wake) } catch { return }
+            self?.ring(wake)
+        }
+        state.alarm = (wake, task)
+    }
+
+    private func ring(_ instant: ContinuousClock.Instant) {
+        change { state in
+            if state.alarm?.at == instant { state.alarm = nil }
+            return []
+        }
     }
 }

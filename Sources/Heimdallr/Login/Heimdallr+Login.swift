@@ -252,8 +252,8 @@ extension Heimdallr {
         _ body: @escaping @Sendable () async throws(LoginError) -> Value
     ) async throws(LoginError) -> Value {
         let result = await Task { [self] in
-            guard (try? await gate.acquire()) != nil else { return Result<Value, LoginError>.failure(.cancelled) }
-            defer { gate.release() }
+            guard let turn = await gate.acquire() else { return Result<Value, LoginError>.failure(.cancelled) }
+            defer { gate.release(turn) }
             var lease: (any TokenStoreLease)?
             do {
                 lease = try await store.lease(client: recordName)
@@ -296,14 +296,16 @@ extension Heimdallr {
     func ask(
         _ form: [FormParameter], grantType: String, sendsScope: Bool, to endpoint: String?
     ) async throws(LoginError) -> (TokenLifeCycle.Outcome, ContinuousClock.Instant) {
-        let prepared: TokenExchange.Prepared
+        var prepared: TokenExchange.Prepared
+        let slot: TokenRequestLimiter.Slot?
         do throws(TokenEndpointFault) {
             prepared = try await exchange.prepare(grantType: grantType, form, sendsScope: sendsScope, to: endpoint)
+            slot = try await exchange.slot(for: &prepared)
         } catch {
             throw LoginError(error)
         }
-        guard (try? await limiter.acquire()) != nil else { throw .cancelled }
-        defer { limiter.release() }
+        guard let slot else { throw .cancelled }
+        defer { exchange.httpClient.release(slot) }
         let askedAt = clock.now()
         apply { $0.askedForLogin(now: $1) }
         let outcome = await exchange.perform(prepared, hiding: liveSecrets, wallClock: clock.wallClock)

@@ -186,7 +186,8 @@ struct ClientAssembly {
     var poolOptions: PoolOptions {
         var options = PoolOptions()
         options.connectTimeout = settings.timeout
-        options.maxConnections = 4
+        // A request with a slot never waits for a connection.
+        options.maxConnections = TokenRequestLimits().client
         options.nextProxy = PoolOptions.NextProxy(settings.proxy)
         options.trustAnchors = PoolOptions.TrustAnchors(own: settings.tls.caFile, extra: trustAnchors)
         options.certificateFile = settings.tls.certFile

@@ -8,7 +8,8 @@ extension Forwarder {
     /// A request that has a token, though a suspect one, waits no longer than this for a new one.
     private static let suspectWait = Duration.seconds(2)
 
-    /// The wait is a task of its own: the loop goes on, and a client that leaves cancels nothing but its place.
+    /// The wait is a task: the loop goes on, and a client that leaves cancels it. A token request that has been sent
+    /// goes on.
     /// - Parameter refused: a 401 came with this one.
     func waitForToken(insteadOf refused: AccessToken? = nil) {
         guard let upstream = current.upstream, let client = current.client else { return fail(.internalError) }
@@ -23,7 +24,7 @@ extension Forwarder {
         let limit = ContinuousClock.now + patience
         let resource = upstream.resource
         let waited = traceWait(at: upstream)
-        Task {
+        tokenWait = Task {
             let result: Result<AccessToken, HeimdallrError>
             do throws(HeimdallrError) {
                 result = .success(try await client.accessToken(for: resource, insteadOf: refused, before: limit))
@@ -36,7 +37,9 @@ extension Forwarder {
     }
 
     private func tokenArrived(_ result: Result<AccessToken, HeimdallrError>, _ number: Int) {
-        guard number == waitNumber, current.exchange.isAwaitingToken, let upstream = current.upstream else { return }
+        guard number == waitNumber else { return }
+        tokenWait = nil
+        guard current.exchange.isAwaitingToken, let upstream = current.upstream else { return }
         current.ledger.times.tokenCame(shard.loop.now)
         var failure: HeimdallrError?
         var doubted: AccessToken?

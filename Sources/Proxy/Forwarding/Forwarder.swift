@@ -52,6 +52,8 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
     var current: Current
     /// Tells the end of an earlier wait from that of the current one.
     var waitNumber = 0
+    /// The current wait for a token.
+    var tokenWait: Task<Void, Never>?
     /// Where a wrong password came from whose refusal waits.
     var heldGuess: String?
     private var share = TurnShare()
@@ -283,6 +285,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
     /// Ends what goes on for a client that gets nothing more.
     func leave() {
         waitNumber += 1
+        tokenWait?.cancel()
         releaseGuess()
         if let tunnel = current.tunnel { return tunnel.end(cut: true) }
         current.outbound?.cancel()

@@ -1,0 +1,110 @@
+/// Decides which request to an authorization server gets the next slot. It does no I/O, and time is passed in.
+///
+/// The next slot goes to the endpoint with the fewest requests under way, there to the client with the fewest, and then
+/// to the oldest request. So no endpoint and no client waits for the backlog of another one.
+struct RequestQueue: Sendable {
+    typealias Instant = ContinuousClock.Instant
+    typealias ID = UInt64
+
+    /// The client and the endpoint whose shares a request counts towards.
+    struct Requester: Sendable, Hashable {
+        var client: ID = 0
+        var endpoint = ""
+    }
+
+    private let limits: TokenRequestLimits
+    private var nextID: ID = 1
+    /// Waiting requests of each requester, oldest first: identifiers grow. No entry is empty.
+    private var lines: [Requester: [ID]] = [:]
+    private var waiting: [ID: (requester: Requester, deadline: Instant?)] = [:]
+    private var underWay: [ID: (requester: Requester, since: Instant)] = [:]
+    private var atEndpoint: [String: Int] = [:]
+    private var ofClient: [ID: Int] = [:]
+
+    init(_ limits: TokenRequestLimits) { self.limits = limits }
+
+    var waitingCount: Int { waiting.count }
+    var underWayCount: Int { underWay.count }
+
+    /// Returns a new identifier, for a request or a client.
+    mutating func makeID() -> ID {
+        defer { nextID += 1 }
+        return nextID
+    }
+
+    /// Adds a waiting request.
+    /// - Parameters:
+    ///   - id: from `makeID()`.
+    ///   - deadline: end of its wait; `nil`: it waits until it leaves.
+    mutating func enter(_ id: ID, _ requester: Requester, until deadline: Instant? = nil) {
+        lines[requester, default: []].append(id)
+        waiting[id] = (requester, deadline)
+    }
+
+    /// Removes a waiting request.
+    /// - Returns: whether it was waiting.
+    mutating func leave(_ id: ID) -> Bool {
+        guard let requester = waiting.removeValue(forKey: id)?.requester else { return false }
+        lines[requester]?.removeAll { $0 == id }
+        if lines[requester]?.isEmpty == true { lines[requester] = nil }
+        return true
+    }
+
+    /// Gives back the slot of a request.
+    mutating func finish(_ id: ID) {
+        guard let requester = underWay.removeValue(forKey: id)?.requester else { return }
+        Self.decrement(&atEndpoint, requester.endpoint)
+        Self.decrement(&ofClient, requester.client)
+    }
+
+    private static func decrement<Key>(_ counts: inout [Key: Int], _ key: Key) {
+        let count = counts[key, default: 0] - 1
+        counts[key] = count > 0 ? count : nil
+    }
+
+    /// Removes the waiting requests whose deadline has passed.
+    mutating func expire(now: Instant) -> [ID] {
+        let late = waiting.filter { $0.value.deadline.map { $0 <= now } ?? false }.map(\.key)
+        for id in late { _ = leave(id) }
+        return late
+    }
+
+    /// Gives slots to waiting requests, as many as the limits allow.
+    mutating func admit(now: Instant) -> [ID] {
+        var admitted: [ID] = []
+        guard !lines.isEmpty else { return admitted }
+        var fresh = underWay.values.count { !isSlow($0.since, now) }
+        while underWay.count < limits.all, fresh < limits.fresh, let requester = next, let id = lines[requester]?.first
+        {
+            _ = leave(id)
+            underWay[id] = (requester, now)
+            atEndpoint[requester.endpoint, default: 0] += 1
+            ofClient[requester.client, default: 0] += 1
+            fresh += 1
+            admitted.append(id)
+        }
+        return admitted
+    }
+
+    private func isSlow(_ since: Instant, _ now: Instant) -> Bool { since + limits.slowAfter <= now }
+
+    /// The requester whose oldest request gets the next slot; `nil`: all that wait have used up their shares.
+    private var next: Requester? {
+        var best: (requester: Requester, rank: (Int, Int, ID))?
+        for (requester, line) in lines {
+            let rank = (atEndpoint[requester.endpoint] ?? 0, ofClient[requester.client] ?? 0, line.first ?? 0)
+            guard rank.0 < limits.endpoint, rank.1 < limits.client else { continue }
+            if best.map({ rank < $0.rank }) ?? true { best = (requester, rank) }
+        }
+        return best?.requester
+    }
+
+    /// The time at which `expire` or `admit` can do something without another event.
+    func wake(now: Instant) -> Instant? {
+        guard !waiting.isEmpty else { return nil }
+        let deadline = waiting.values.compactMap(\.deadline).min()
+        guard underWay.count < limits.all else { return deadline }
+        let turnsSlow = underWay.values.filter { !isSlow($0.since, now) }.map { $0.since + limits.slowAfter }.min()
+        return [deadline, turnsSlow].compactMap(\.self).min()
+    }
+}
