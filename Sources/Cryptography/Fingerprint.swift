@@ -19,4 +19,7 @@ public struct Fingerprint: Sendable, Hashable {
         try Libcrypto.check("EVP_Digest", code)
         self.words = words
     }
+
+    /// The first 64 bits. Enough to distinguish a few values from the configuration.
+    public var number: UInt64 { words[0] }
 }

@@ -24,11 +24,13 @@ public final class TLSMaterial: Sendable, Equatable {
         let certificate: MemoryFile?
         let key: MemoryFile?
         let anchors: MemoryFile?
+        let pair: UInt64
 
-        init(certificate: MemoryFile?, key: MemoryFile?, anchors: MemoryFile?) {
+        init(certificate: MemoryFile?, key: MemoryFile?, anchors: MemoryFile?, pair: UInt64) {
             self.certificate = certificate
             self.key = key
             self.anchors = anchors
+            self.pair = pair
         }
     }
 
@@ -41,10 +43,13 @@ public final class TLSMaterial: Sendable, Equatable {
     /// Another number for each content that it had; 0: none, and libcurl reads the files itself.
     var generation: UInt64 { count.load(ordering: .relaxed) }
     var current: Content? { content.withLock { $0 } }
+    /// Number of the client certificate that new connections show; 0: of none that is known here.
+    public var pair: UInt64 { current?.pair ?? 0 }
 
     /// What stands in the files now, and is good.
-    public func replace(certificate: MemoryFile?, key: MemoryFile?, anchors: MemoryFile?) {
-        let next = Content(certificate: certificate, key: key, anchors: anchors)
+    /// - Parameter pair: a number of the certificate; the same for the same certificate, in each material.
+    public func replace(certificate: MemoryFile?, key: MemoryFile?, anchors: MemoryFile?, pair: UInt64) {
+        let next = Content(certificate: certificate, key: key, anchors: anchors, pair: pair)
         content.withLock { $0 = next }
         count.add(1, ordering: .relaxed)
     }

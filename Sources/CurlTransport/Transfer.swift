@@ -109,6 +109,8 @@ public enum UploadLength: Sendable, Equatable {
     /// Of the pool's material, what its handle was told.
     let content: TLSMaterial.Content?
     let generation: UInt64
+    /// Number of the client certificate that its connection showed: `TLSMaterial.pair`.
+    public var pair: UInt64 { content?.pair ?? 0 }
 
     /// Makes a handle with everything set that stays.
     init(pool: ConnectionPool) throws(TransportError) {

@@ -28,13 +28,10 @@ extension Heimdallr {
         }
     }
 
-    /// The record with the key that its token is bound to.
+    /// The record with the key or certificate that its token is bound to.
     private func stored() async throws -> TokenRecord? {
-        guard var record = try await store.load(client: recordName) else { return nil }
-        if let binding = exchange.binding { return await binding.takingUp(record) }
-        // Bound to a key, it is no Bearer token.
-        if record.keyThumbprint != nil { record.accessToken = nil }
-        return record
+        guard let record = try await store.load(client: recordName) else { return nil }
+        return await exchange.takingUp(record)
     }
 
     /// The store has a record of this client's name that belongs to another server or account.
@@ -174,7 +171,7 @@ extension Heimdallr {
 
     func save(_ record: TokenRecord) async -> Saved {
         do {
-            try await store.save(exchange.binding?.completed(record) ?? record, client: recordName)
+            try await store.save(exchange.completed(record), client: recordName)
             return .done
         } catch let error as TokenStoreError where error.kind == .superseded {
             guard let later = try? await stored() else { return .failed(error.description) }

@@ -18,6 +18,8 @@ public final class Heimdallr: Sendable {
     /// One at a time works on the store's record.
     let gate = TokenRequestLimiter(.one)
     let clock: HeimdallrClock
+    /// See `HeimdallrConfiguration`.
+    let certificate: (@Sendable () -> UInt64)?
     let onTokenRequest: (@Sendable (TokenRequestReport) -> Void)?
     /// `nil`: the client has a token of its own.
     let callers: CallerClients?
@@ -71,6 +73,7 @@ public final class Heimdallr: Sendable {
         self.authenticator = authenticator
         self.store = store
         self.clock = clock
+        certificate = configuration.certificate
         self.onTokenRequest = onTokenRequest
         let httpClient = LimitedHTTPClient(httpClient, limiter)
         let directory = EndpointDirectory(configuration: configuration, httpClient: httpClient, clock: clock)
@@ -121,6 +124,7 @@ public final class Heimdallr: Sendable {
         self.exchange = exchange
         issuerKeys = blueprint.issuerKeys
         clock = blueprint.clock
+        certificate = blueprint.exchange.configuration.certificate
         onTokenRequest = { report in
             asked(report)
             blueprint.onTokenRequest?(report)
@@ -142,6 +146,7 @@ public final class Heimdallr: Sendable {
     /// The token to use now; `nil` when there is none, or it has expired or was rejected. Never waits. Calling it keeps
     /// the token alive: when a refresh is due, one starts in the background while this token still serves.
     public func currentToken() -> AccessToken? {
+        if certificate != nil { checkCertificate() }
         let now = clock.now()
         if let token = state.withLock({ $0.lifeCycle.tokenInUse(now: now) }) { return token }
         return apply { $0.use(now: $1, random: clock.random) }
@@ -152,6 +157,7 @@ public final class Heimdallr: Sendable {
     /// - Parameter resource: a name of the caller's choice, the same text each time, out of a small set: the origin,
     ///   say.
     public func currentToken(for resource: String) -> AccessToken? {
+        if certificate != nil { checkCertificate() }
         let now = clock.now()
         if let token = state.withLock({ $0.lifeCycle.tokenInUse(for: resource, now: now) }) { return token }
         return apply { $0.use(for: resource, now: $1, random: clock.random) }
@@ -172,6 +178,7 @@ public final class Heimdallr: Sendable {
         _ begin: (inout TokenLifeCycle, UInt64, ContinuousClock.Instant) -> Void
     ) async throws(HeimdallrError) -> AccessToken {
         if exchangesCallers { throw Self.callerWanted }
+        checkCertificate()
         let id = state.withLock { state in
             state.nextWaiter += 1
             return state.nextWaiter
@@ -216,7 +223,8 @@ public final class Heimdallr: Sendable {
     /// Whether there is a token that may be used now. Unlike `currentToken()` it never starts a refresh.
     public var hasAccessToken: Bool {
         let now = clock.now()
-        return state.withLock { $0.lifeCycle.token.map { !$0.isExpired(at: now) } ?? false }
+        guard let token = look({ $0.token }), !token.isExpired(at: now) else { return false }
+        return certificate.map { $0() == token.certificate } ?? true
     }
 
     /// Whether a person has to log in before there can be a new token; the one in use may still serve. One resource's

@@ -53,6 +53,9 @@ public struct HeimdallrConfiguration: Sendable {
     /// `mtls_endpoint_aliases` of the issuer's metadata then count before its other endpoints. The certificate itself is
     /// the HTTP client's.
     public var usesMutualTLS = false
+    /// Returns a number of the client certificate that new connections show now. Tokens are bound to the certificate that
+    /// they were asked for with (RFC 8705 section 3), and are not used with another one. `nil`: tokens are not bound so.
+    package var certificate: (@Sendable () -> UInt64)?
     /// Allows the password grant and the implicit grant, which RFC 9700 advises against.
     public var allowDeprecated = false
     /// Allows http:// for the issuer and the endpoints; without it not even loopback is allowed.

@@ -30,7 +30,8 @@ public struct HeimdallrEvent: Sendable, Equatable {
         case expired
         /// The resource refused it: `Heimdallr.reject(_:)`.
         case rejected
-        /// `Heimdallr.invalidateAccessToken()`, `clearAccessToken()` or `logOut(locally:)` was called.
+        /// `Heimdallr.invalidateAccessToken()`, `clearAccessToken()` or `logOut(locally:)` was called, or the client certificate
+        /// that it is bound to was replaced.
         case discarded
         /// The server no longer accepts the refresh token.
         case grantGone

@@ -32,6 +32,7 @@ import Testing
         let (another, warnings) = try parse(
             ", tls: {cert_file: \(other.certificateFile), key_file: \(other.keyFile)}", client: tls)
         #expect(another.upstreams[0].tls.certFile == other.certificateFile)
+        #expect(another.upstreams[0].showsForeignCertificate && !configuration.upstreams[0].showsForeignCertificate)
         #expect(warnings.contains { $0.line == 8 && $0.message.contains("are bound to its certificate, and another") })
 
         for (upstream, client, words) in [

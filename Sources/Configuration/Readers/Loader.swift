@@ -299,6 +299,7 @@ struct Loader {
                 continue
             }
             guard own != certificate else { continue }
+            configuration.upstreams[index].showsForeignCertificate = true
             diagnostics.warn(
                 upstream.position,
                 "\(upstream.path): the tokens of clients.\(client.name) are bound to its certificate, and another one is "

@@ -14,6 +14,8 @@ public struct UpstreamSettings: Sendable, Equatable {
     public var callers = Callers()
     /// Name of the OAuth client; `nil`: forwarded unsigned.
     public var client: String?
+    /// Whether it is shown another certificate than the one that the tokens of `client` are bound to.
+    public var showsForeignCertificate = false
     public var listen: ListenAddress?
     /// Further `Host` values that the upstream's own `listen` answers to.
     public var hosts: [Authority] = []

@@ -57,6 +57,8 @@ public enum CarrierReceived: Sendable, Equatable {
     /// Of the pool's material, what it was made with.
     let content: TLSMaterial.Content?
     let generation: UInt64
+    /// Number of the client certificate that it showed: `TLSMaterial.pair`.
+    public var pair: UInt64 { content?.pair ?? 0 }
     /// Where it stands among the pool's.
     var place = 0
 

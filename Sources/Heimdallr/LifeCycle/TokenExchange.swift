@@ -192,6 +192,8 @@ struct TokenExchange: Sendable {
     {
         var prepared = prepared
         trace.note(prepared.request)
+        // Read before the connection is made: a token is never taken for one of a later certificate.
+        var certificate = configuration.certificate?()
         do {
             var response = try await httpClient.inner.send(prepared.request)
             if let binding, prepared.key != nil {
@@ -206,14 +208,16 @@ struct TokenExchange: Sendable {
                     } catch {
                         return .fault(error, retryAfter: nil)
                     }
+                    certificate = configuration.certificate?()
                     response = try await httpClient.inner.send(prepared.request)
                     binding.note(response, from: prepared.request.url)
                 }
             }
             if response.status == 404 { directory.doubt() }
             let outcome = read(response, hiding: prepared.secrets + secrets, wallClock: wallClock())
-            guard let key = prepared.key, case .response(var answer) = outcome else { return outcome }
-            answer.binding = key
+            guard case .response(var answer) = outcome else { return outcome }
+            answer.binding = prepared.key
+            answer.certificate = certificate
             return .response(answer)
         } catch {
             directory.doubt()

@@ -156,6 +156,14 @@ struct TokenLifeCycle: Sendable {
         tick(now: now, random: random)
     }
 
+    /// Drops the token, unless it is bound to this certificate, and fetches another one.
+    mutating func drop(notBoundTo certificate: UInt64, now: Instant, random: () -> Double) {
+        guard let token, token.certificate != certificate else { return }
+        drop(.discarded)
+        wantToken(now: now)
+        tick(now: now, random: random)
+    }
+
     /// Forgets everything. What is under way is given up; the caller removes the record.
     mutating func clear(now: Instant, random: () -> Double) {
         cancelFetch()

@@ -25,6 +25,8 @@ public struct TokenResponse: Sendable, Redacted {
     var members: SecretMembers
     /// The key of the request's DPoP proof.
     var binding: DPoPKey?
+    /// Number of the client certificate of the request's connection, where tokens are bound to it.
+    var certificate: UInt64?
     /// What was sent to get it, and what the client held then.
     var requestSecrets: [Secret] = []
 

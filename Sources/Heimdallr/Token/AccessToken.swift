@@ -14,12 +14,14 @@ public struct AccessToken: Sendable, Redacted {
         let scope: [String]
         let members: SecretMembers
         let binding: DPoPKey?
+        let certificate: UInt64?
         let generation: UInt64
         let wasAccepted = Atomic<Bool>(false)
 
         init(
             value: Secret, type: String, issuedAt: ContinuousClock.Instant, expiresAt: ContinuousClock.Instant,
-            refreshToken: Secret?, scope: [String], members: SecretMembers, binding: DPoPKey?
+            refreshToken: Secret?, scope: [String], members: SecretMembers, binding: DPoPKey?,
+            certificate: UInt64?
         ) {
             self.value = value
             self.type = type
@@ -29,6 +31,7 @@ public struct AccessToken: Sendable, Redacted {
             self.scope = scope
             self.members = members
             self.binding = binding
+            self.certificate = certificate
             generation = Self.generations.add(1, ordering: .relaxed).newValue
         }
 
@@ -48,11 +51,12 @@ public struct AccessToken: Sendable, Redacted {
 
     init(
         value: Secret, type: String = "Bearer", issuedAt: ContinuousClock.Instant, expiresAt: ContinuousClock.Instant,
-        refreshToken: Secret?, scope: [String], members: SecretMembers, binding: DPoPKey? = nil
+        refreshToken: Secret?, scope: [String], members: SecretMembers, binding: DPoPKey? = nil,
+        certificate: UInt64? = nil
     ) {
         storage = Storage(
             value: value, type: type, issuedAt: issuedAt, expiresAt: expiresAt, refreshToken: refreshToken,
-            scope: scope, members: members, binding: binding)
+            scope: scope, members: members, binding: binding, certificate: certificate)
     }
 
     /// The token itself: bytes from 0x21 to 0x7E only, so that it can't end a header line.
@@ -61,6 +65,8 @@ public struct AccessToken: Sendable, Redacted {
     public var type: String { storage.type }
     /// The key that each request with it needs a proof of (RFC 9449); `nil`: whoever has it may use it.
     public var binding: DPoPKey? { storage.binding }
+    /// Number of the client certificate that it is bound to (RFC 8705 section 3); `nil`: of none.
+    package var certificate: UInt64? { storage.certificate }
     /// When the token was asked for. Its life counts from here.
     public var issuedAt: ContinuousClock.Instant { storage.issuedAt }
     /// When the token expires; it must not be used from then on.

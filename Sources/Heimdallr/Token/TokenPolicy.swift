@@ -35,7 +35,7 @@ struct TokenPolicy: Sendable {
             scope: response.scope.map {
                 GrantedScope.keep($0, askedFor: requestedScope, hiding: Self.secrets(of: response))
             } ?? requestedScope,
-            members: response.members, binding: response.binding)
+            members: response.members, binding: response.binding, certificate: response.certificate)
     }
 
     /// What a server could echo in words that are shown.

@@ -47,6 +47,9 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
     public var keyThumbprint: String?
     /// That key, or the one that lies elsewhere, ready for use.
     var binding: DPoPKey?
+    /// Number of the client certificate that the access token is bound to (RFC 8705 section 3). In a store it is a
+    /// `keyThumbprint`.
+    var certificate: UInt64?
 
     /// When the access token was asked for and when it ends, as whoever made the record knew it: for a store that keeps
     /// more than whole seconds.
@@ -110,6 +113,7 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
             refreshToken: token.refreshToken, scope: token.scope)
         members = token.members
         binding = token.binding
+        certificate = token.certificate
         measured = Moments(issuedAt: token.issuedAt, expiresAt: token.expiresAt)
     }
 
@@ -122,7 +126,7 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
             return AccessToken(
                 value: accessToken, type: binding == nil ? "Bearer" : "DPoP", issuedAt: reckoned.issuedAt,
                 expiresAt: min(reckoned.expiresAt, now + TokenPolicy.maxLifetime), refreshToken: refreshToken,
-                scope: scope, members: members, binding: binding)
+                scope: scope, members: members, binding: binding, certificate: certificate)
         }
         guard issuedAt <= wallClock, wallClock < expiresAt else { return nil }
         let left = min(expiresAt.subtractingSaturated(wallClock), TokenPolicy.maxLifetime.components.seconds)
@@ -130,7 +134,7 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
         return AccessToken(
             value: accessToken, type: binding == nil ? "Bearer" : "DPoP", issuedAt: now - .seconds(age),
             expiresAt: now + .seconds(left),
-            refreshToken: refreshToken, scope: scope, members: members, binding: binding)
+            refreshToken: refreshToken, scope: scope, members: members, binding: binding, certificate: certificate)
     }
 }
 

@@ -85,6 +85,7 @@ struct ClientAssembly {
         configuration.usesMutualTLS =
             settings.authMethod == .tlsClientAuth || settings.authMethod == .selfSignedTLSClientAuth
             || settings.certificateBound
+        if settings.certificateBound, let material { configuration.certificate = { material.pair } }
         return configuration
     }
 

@@ -37,10 +37,11 @@ final class TLSShelf: Sendable {
     func add(_ configuration: Configuration) async {
         let wanted = Self.files(of: configuration)
         await BlockingWork.run { [self] in
+            var reading = Reading()
             for files in wanted where materials.withLock({ $0[files] == nil }) {
                 let material = TLSMaterial(files)
                 for path in files.all { counts.expect(.file(path)) }
-                read(material, isFirst: true)
+                read(material, isFirst: true, &reading)
                 materials.withLock { $0[files] = material }
             }
         }
@@ -74,7 +75,8 @@ final class TLSShelf: Sendable {
     /// These files may have changed.
     func readAgain(_ paths: Set<String>) {
         let touched = materials.withLock { $0.values.filter { !paths.isDisjoint(with: $0.files.all) } }
-        for material in touched { read(material, isFirst: false) }
+        var reading = Reading()
+        for material in touched { read(material, isFirst: false, &reading) }
     }
 
     private static func files(of configuration: Configuration) -> Set<TLSMaterial.Files> {
@@ -89,12 +91,32 @@ final class TLSShelf: Sendable {
         return Set(all.map { TLSMaterial.Files($0, extra: extra) }.filter { !$0.all.isEmpty } + named)
     }
 
-    private func read(_ material: TLSMaterial, isFirst: Bool) {
+    /// The files as one look at them found them: a pair of files that several peers are shown changes for all at once.
+    private struct Reading {
+        private var files: [String: Result<SecretBytes, Unusable>] = [:]
+
+        mutating func bytes(_ path: String?) throws(Unusable) -> SecretBytes? {
+            guard let path else { return nil }
+            let result = files[path] ?? Self.read(path)
+            files[path] = result
+            return try result.get()
+        }
+
+        private static func read(_ path: String) -> Result<SecretBytes, Unusable> {
+            do throws(CryptographyError) {
+                return .success(try SecretFile.read(path: path, limit: limit, trimsLineEnd: false))
+            } catch {
+                return .failure(Unusable(file: path, reason: "\(error)"))
+            }
+        }
+    }
+
+    private func read(_ material: TLSMaterial, isFirst: Bool, _ reading: inout Reading) {
         let files = material.files
         do throws(Unusable) {
-            let certificate = try Self.bytes(files.certificate)
-            let key = try Self.bytes(files.key)
-            let anchors = try Self.bytes(files.anchors)
+            let certificate = try reading.bytes(files.certificate)
+            let key = try reading.bytes(files.key)
+            let anchors = try reading.bytes(files.anchors)
             if let anchors, let file = files.anchors, let fault = TLSFileCheck.fault(anchors: anchors) {
                 throw Unusable(file: file, reason: fault)
             }
@@ -156,18 +178,11 @@ final class TLSShelf: Sendable {
     private static func fill(_ material: TLSMaterial, _ parts: [SecretBytes?]) throws(Unusable) {
         do {
             let files = try parts.map { part in try part.map { try $0.withSpan { try MemoryFile($0) } } }
-            material.replace(certificate: files[0], key: files[1], anchors: files[2])
+            material.replace(
+                certificate: files[0], key: files[1], anchors: files[2],
+                pair: try parts[0]?.withSpan { try Fingerprint($0) }.number ?? 0)
         } catch {
             throw Unusable(file: material.files.all.first ?? "", reason: "\(error)")
-        }
-    }
-
-    private static func bytes(_ path: String?) throws(Unusable) -> SecretBytes? {
-        guard let path else { return nil }
-        do throws(CryptographyError) {
-            return try SecretFile.read(path: path, limit: limit, trimsLineEnd: false)
-        } catch {
-            throw Unusable(file: path, reason: "\(error)")
         }
     }
 }

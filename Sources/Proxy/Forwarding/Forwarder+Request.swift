@@ -13,7 +13,14 @@ extension Forwarder: UpstreamExchangeDelegate {
 
     /// A request may have waited for its connection: in the pool's queue, for the connect, for the handshake. A token
     /// that has expired or been refused meanwhile does not leave (rule 1).
-    func lastLook() -> LastLook {
+    func lastLook(over pair: UInt64?) -> LastLook {
+        let look = lookAtToken()
+        guard look != .withhold, let pair, let bound = current.token?.certificate, bound != pair else { return look }
+        // RFC 8705 section 3: the certificate was replaced between the token and the connection.
+        return current.upstream?.rules.settings.showsForeignCertificate == true ? look : .withhold
+    }
+
+    private func lookAtToken() -> LastLook {
         // What is sent in the turn in which its token was taken has not waited.
         guard current.ledger.times.asked != connection.now, let token = current.token, let client = current.client
         else { return .unchanged }
@@ -30,7 +37,7 @@ extension Forwarder: UpstreamExchangeDelegate {
 
     func writeHead(_ form: HeadForm, to output: inout ByteBuffer) -> HeadStep {
         guard let upstream = current.upstream, let destination = current.admitted.destination,
-            lastLook() != .withhold
+            lastLook(over: form.pair) != .withhold
         else { return .withhold }
         let entries = current.admitted.entries
         guard upstream.hasFixed(entries) else { return .withhold }

@@ -76,7 +76,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         var head = ByteBuffer()
         swap(&head, &output)
         head.isSecret = true
-        let step = delegate.writeHead(HeadForm(isAbsolute: carrier.needsAbsoluteForm), to: &head)
+        let step = delegate.writeHead(HeadForm(isAbsolute: carrier.needsAbsoluteForm, pair: carrier.pair), to: &head)
         let goesOn = self.carrier != nil && step == .send
         if goesOn {
             delegate.upstreamConnected(isReused: carrier.isReused)

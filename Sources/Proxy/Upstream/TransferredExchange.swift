@@ -104,7 +104,7 @@ final class TransferredExchange: UpstreamExchange {
 extension TransferredExchange: TransferDelegate {
     func transferWillSend(_ transfer: Transfer) -> Bool {
         guard let delegate else { return false }
-        switch delegate.lastLook() {
+        switch delegate.lastLook(over: transfer.pair) {
         case .unchanged:
             delegate.upstreamConnected(isReused: transfer.wasReused)
             return true

@@ -32,6 +32,8 @@ struct UpstreamRequest {
 struct HeadForm {
     /// The target names scheme and authority: a proxy in between reads it.
     var isAbsolute = false
+    /// Number of the client certificate of its connection: `TLSMaterial.pair`; `nil`: there is no connection yet.
+    var pair: UInt64?
 }
 
 enum HeadStep {
@@ -65,7 +67,8 @@ protocol UpstreamExchangeDelegate: AnyObject {
     /// - Parameter isReused: it has served others.
     func upstreamConnected(isReused: Bool)
     /// For an exchange whose head was written before its connection was there: now it is.
-    func lastLook() -> LastLook
+    /// - Parameter pair: see `HeadForm`.
+    func lastLook(over pair: UInt64?) -> LastLook
     /// Appends the request's head as it goes out, without what frames the body and without the blank line.
     func writeHead(_ form: HeadForm, to output: inout ByteBuffer) -> HeadStep
     /// An interim answer's head, 101's, or the final one's.
