@@ -126,6 +126,28 @@ import Testing
         #expect(endpoint.requests.count == 2)
     }
 
+    @Test("a refresh token that an exchange brings, or that lies in the store, is not used and not kept")
+    func exchangeAnew() async throws {
+        let endpoint = try TokenEndpoint([
+            .token("T1", refreshToken: "R1"), .token("T2", refreshToken: "R2"), .token("T3"),
+        ])
+        let (clock, store) = (ManualClock(), RecordingStore())
+        let client = try makeClient(
+            endpoint, grant: TokenExchangeGrant(subject: .init(Shared("S"))), store: store, clock: clock.clock)
+        #expect(try await client.accessToken().refreshToken == nil)
+        clock.advance(by: .seconds(4000))
+        #expect(try await client.accessToken().value.revealed == "T2")
+        client.shutdown()
+        #expect(await store.saves.allSatisfy { $0.refreshToken == nil })
+        var record = try #require(await store.records["billing"])
+        (record.accessToken, record.refreshToken) = (nil, Secret("R0"))
+        let other = try makeClient(
+            endpoint, grant: TokenExchangeGrant(subject: .init(Shared("S"))), store: RecordingStore(["billing": record])
+        )
+        #expect(try await other.accessToken().value.revealed == "T3")
+        #expect(endpoint.requests.map { $0["subject_token"] } == ["S1", "S2", "S1"])
+    }
+
     @Test("what an exchange gives that is no access token (N_A) is refused, unless it is named")
     func notAnAccessToken() async throws {
         let answer = TokenEndpointAnswer.token("T1", type: "N_A")

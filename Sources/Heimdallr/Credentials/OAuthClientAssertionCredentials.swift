@@ -16,6 +16,8 @@ public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
 
     /// How long an assertion is good for, in seconds: enough for a slow request and clocks that differ a little.
     static let life: Int64 = 120
+    /// How far `iat` and `nbf` lie in the past, in seconds: a server whose clock is slow refuses later ones.
+    private static let early: Int64 = 60
 
     /// `client_secret_jwt`: signed with HS256 and the secret that both sides know.
     /// - Parameters:
@@ -103,8 +105,8 @@ public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
                 claims: [
                     .init("iss", .string(identifier)), .init("sub", .string(identifier)),
                     .init("aud", .string(try audience(of: request))),
-                    .init("jti", .string(try RandomBytes.identifier())), .init("iat", .number(Int(now))),
-                    .init("nbf", .number(Int(now))), .init("exp", .number(Int(now + Self.life))),
+                    .init("jti", .string(try RandomBytes.identifier())), .init("iat", .number(Int(now - Self.early))),
+                    .init("nbf", .number(Int(now - Self.early))), .init("exp", .number(Int(now + Self.life))),
                 ], with: signer)
         } catch let error as CryptographyError {
             throw SecretProviderError("the client assertion could not be signed: \(error)")

@@ -8,6 +8,8 @@ public protocol OAuthAuthorizationGrant: Sendable {
     /// Whether RFC 9700 advises against it. `Heimdallr.init` then throws, unless the configuration has
     /// `allowDeprecated`. `false` by default.
     var isDeprecated: Bool { get }
+    /// Whether a refresh token in the server's answer is used for the next token. `true` by default.
+    var usesRefreshToken: Bool { get }
     /// How a person signs in to give the client its first token. `nil`, the default: no person is needed.
     var loginMethod: LoginMethod? { get }
     /// The account that the configuration names, such as a user name. The client's record belongs to it. Empty by
@@ -28,6 +30,8 @@ public protocol OAuthAuthorizationGrant: Sendable {
 extension OAuthAuthorizationGrant {
     /// `false`
     public var isDeprecated: Bool { false }
+    /// `true`
+    public var usesRefreshToken: Bool { true }
     /// `nil`: no person is needed.
     public var loginMethod: LoginMethod? { nil }
     /// Empty: the configuration names no account.

@@ -1,5 +1,5 @@
-/// Exchanges a token that is there for one that the resource takes: RFC 8693. It needs no refresh token: the exchange is
-/// made anew.
+/// Exchanges a token that is there for one that the resource takes: RFC 8693. The exchange is made anew for each token. A
+/// refresh token in the answer is not used and not kept.
 public struct TokenExchangeGrant: OAuthAuthorizationGrant {
     /// What kind of token one is: RFC 8693 section 3, or a URI of the server's own.
     public struct TokenType: RawRepresentable, Sendable, Hashable {
@@ -50,6 +50,7 @@ public struct TokenExchangeGrant: OAuthAuthorizationGrant {
 
     public let type = "urn:ietf:params:oauth:grant-type:token-exchange"
     public let needs = GrantNeeds.nobody
+    public let usesRefreshToken = false
     let subject: Token
     let actor: Token?
     let requestedTokenType: TokenType?

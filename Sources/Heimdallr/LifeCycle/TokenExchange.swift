@@ -238,6 +238,10 @@ struct TokenExchange: Sendable {
             do {
                 var answer = try parser.parse(response.content)
                 answer.requestSecrets = secrets
+                if !grant.usesRefreshToken, let unused = answer.refreshToken {
+                    answer.requestSecrets.append(unused)
+                    (answer.refreshToken, answer.refreshTokenExpiresIn) = (nil, nil)
+                }
                 return .response(answer)
             } catch {
                 if error == .noAccessToken, let refusal = refusal(in: response, hiding: secrets) {

@@ -13,6 +13,7 @@ extension TokenExchange {
     /// A record as it came from the store. An access token that is bound to something else is of no use.
     func takingUp(_ stored: TokenRecord) async -> TokenRecord {
         var record = stored
+        if !grant.usesRefreshToken { (record.refreshToken, record.refreshTokenLife) = (nil, nil) }
         if let certificate = configuration.certificate?() {
             let prefix = Self.thumbprint(of: certificate, and: nil)
             if let label = record.keyThumbprint, label.hasPrefix(prefix) {
