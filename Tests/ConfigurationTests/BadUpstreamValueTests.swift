@@ -32,7 +32,7 @@ struct BadUpstreamValueTests {
         ),
         (
             "{host: x.example:0, client: a}",
-            "4:12: upstreams[1].host: write a host such as api.example.com or api.example.com:8443, not \"x.example:0\""
+            "4:12: upstreams[1].host: write a port from 1 to 65535, not \"x.example:0\""
         ),
         (
             "{host: x.example:80, client: a}",

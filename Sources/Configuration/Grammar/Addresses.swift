@@ -1,4 +1,5 @@
 import HTTPMessage
+import WireText
 
 /// Hosts, listeners and address blocks as they are written.
 extension Grammar {
@@ -7,11 +8,21 @@ extension Grammar {
         do {
             return try Authority(parsing: text)
         } catch {
+            if let misfit = portMisfit(text) { throw misfit }
             if !text.utf8.allSatisfy({ $0 < 0x80 }) {
                 throw Misfit("write internationalised names as punycode (xn--…)")
             }
             throw Misfit("write a host such as api.example.com or api.example.com:8443", fits: hosts)
         }
+    }
+
+    /// Of an authority in which nothing but the port is wrong.
+    static func portMisfit(_ text: some StringProtocol) -> Misfit? {
+        guard let colon = text.lastIndex(of: ":"), case let port = text[text.index(after: colon)...],
+            !port.isEmpty, port.utf8.allSatisfy({ ASCII.isDigit($0) }), (UInt16(port) ?? 0) == 0,
+            let host = try? Authority(parsing: String(text[..<colon])), host.port == nil
+        else { return nil }
+        return Misfit("write a port from 1 to 65535")
     }
 
     private static let hosts = ValueKind.text(matching: #"^[^*/\s]+$"#)
@@ -44,7 +55,7 @@ extension Grammar {
         let advice = Misfit("write * as the whole first label only, as in \"*.example.com\"")
         guard text.hasPrefix("*."), !text.dropFirst(2).contains("*") else { throw advice }
         guard let authority = try? Authority(parsing: String(text.dropFirst(2))), case .name = authority.host else {
-            throw advice
+            throw portMisfit(text.dropFirst(2)) ?? advice
         }
         return .init(wildcard: true, host: authority.host, port: authority.port)
     }
@@ -96,9 +107,10 @@ extension Grammar {
     static func tunnel(_ text: String) throws(Misfit) -> TunnelRule {
         if text == "*" { return .any }
         guard let authority = try? Authority(parsing: text), authority.port != nil else {
-            throw Misfit(
-                "write HOST:PORT such as github.com:443, or \"*\" for any",
-                fits: .text(matching: #"^(\*|[^*/]+:[0-9]+)$"#))
+            throw portMisfit(text)
+                ?? Misfit(
+                    "write HOST:PORT such as github.com:443, or \"*\" for any",
+                    fits: .text(matching: #"^(\*|[^*/]+:[0-9]+)$"#))
         }
         return .place(authority)
     }

@@ -14,6 +14,14 @@ enum Grammar {
         return text
     }
 
+    /// Of a file or folder.
+    static func path(_ text: String) throws(Misfit) -> String {
+        guard text != "~", !text.hasPrefix("~/") else {
+            throw Misfit("write the path in full, for nothing here replaces the ~")
+        }
+        return try nonempty(text)
+    }
+
     static func boolean(_ text: String) throws(Misfit) -> Bool {
         switch text {
         case "true", "True", "TRUE": true

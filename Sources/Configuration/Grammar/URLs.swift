@@ -13,6 +13,9 @@ struct URLParts {
     init(_ text: String, example: String) throws(Misfit) {
         let advice = Misfit(
             "write an absolute URL such as \(example)", fits: .text(matching: #"^[Hh][Tt][Tt][Pp][Ss]?://\S+$"#))
+        guard !text.utf8.contains(0x20) else {
+            throw Misfit("write the address without spaces; %20 stands for one in a path")
+        }
         guard Grammar.isVisible(text), !text.utf8.contains(where: { "\"<>\\^`{|}".utf8.contains($0) }) else {
             throw advice
         }
@@ -34,7 +37,7 @@ struct URLParts {
             userinfo = host[..<at]
             host = host[at...].dropFirst()
         }
-        guard let authority = try? Authority(parsing: String(host)) else { throw advice }
+        guard let authority = try? Authority(parsing: String(host)) else { throw Grammar.portMisfit(host) ?? advice }
         self.authority = authority
     }
 
@@ -86,9 +89,13 @@ extension Grammar {
                 fits: .any([
                     .words(["none", "environment"]), .text(matching: #"^[Hh][Tt][Tt][Pp][Ss]?://\S+:[0-9]+/?$"#),
                 ]))
-            guard let parts = try? URLParts(text, example: ""), parts.scheme == "http" || parts.scheme == "https" else {
-                throw advice
+            let parts: URLParts
+            do throws(Misfit) {
+                parts = try URLParts(text, example: "")
+            } catch {
+                throw error.fits == nil ? Misfit(error.message, quotes: false) : advice
             }
+            guard parts.scheme == "http" || parts.scheme == "https" else { throw advice }
             guard parts.path.isEmpty || parts.path == "/", parts.query == nil, parts.fragment == nil else {
                 throw advice
             }

@@ -28,8 +28,13 @@ public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConver
     }
 
     public var problems: [Problem]
+    /// To think about besides: one of them may be the reason of a problem.
+    public var warnings: [Problem]
 
-    public init(problems: [Problem]) { self.problems = problems }
+    public init(problems: [Problem], warnings: [Problem] = []) {
+        self.problems = problems
+        self.warnings = warnings
+    }
 
     /// One line per problem.
     public var description: String { problems.map(\.description).joined(separator: "\n") }

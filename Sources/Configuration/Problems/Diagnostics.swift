@@ -31,6 +31,7 @@ final class Diagnostics {
 
     var hasErrors: Bool { !found.isEmpty }
     var problems: [ConfigurationError.Problem] { Self.inOrder(found) }
+    var failure: ConfigurationError { ConfigurationError(problems: problems, warnings: warnings) }
     var warnings: [ConfigurationError.Problem] { Self.inOrder(doubts) }
 
     /// How the operator would write `key: value` of the section at `path`.

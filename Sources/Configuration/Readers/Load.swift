@@ -33,10 +33,10 @@ extension Configuration {
     ) throws(ConfigurationError) -> AdminSettings? {
         let diagnostics = Diagnostics(file: file, environment: environment)
         guard let root = try YAMLDocument.parse(text(of: file), diagnostics), case .mapping(let entries) = root.content
-        else { throw ConfigurationError(problems: diagnostics.problems) }
+        else { throw diagnostics.failure }
         let settings = Section(entries, path: "", pattern: "", at: .whole, diagnostics).section("admin")?
             .adminAddresses()
-        guard !diagnostics.hasErrors else { throw ConfigurationError(problems: diagnostics.problems) }
+        guard !diagnostics.hasErrors else { throw diagnostics.failure }
         return settings
     }
 
@@ -49,10 +49,10 @@ extension Configuration {
     ) throws(ConfigurationError) -> [ListenAddress] {
         let diagnostics = Diagnostics(file: file, environment: environment)
         guard let root = try YAMLDocument.parse(text(of: file), diagnostics), case .mapping(let entries) = root.content
-        else { throw ConfigurationError(problems: diagnostics.problems) }
+        else { throw diagnostics.failure }
         let found = Section(entries, path: "", pattern: "", at: .whole, diagnostics).section("proxy")?
             .listeners("listen")
-        guard !diagnostics.hasErrors else { throw ConfigurationError(problems: diagnostics.problems) }
+        guard !diagnostics.hasErrors else { throw diagnostics.failure }
         return (found ?? Listener.defaults).map(\.address)
     }
 

@@ -13,7 +13,7 @@ struct Loader {
     ) throws(ConfigurationError) -> (configuration: Configuration, warnings: [ConfigurationError.Problem]) {
         var loader = Loader(diagnostics: diagnostics)
         if let root { loader.read(root) }
-        guard !diagnostics.hasErrors else { throw ConfigurationError(problems: diagnostics.problems) }
+        guard !diagnostics.hasErrors else { throw diagnostics.failure }
         return (loader.configuration, diagnostics.warnings)
     }
 
@@ -184,6 +184,8 @@ struct Loader {
         bindTokens()
         checkExchanges()
         checkLogins(section)
+        // An upstream that could not be read may use it.
+        guard !diagnostics.hasErrors else { return }
         for name in names where !upstreams.contains(where: { $0.settings.client == name }) {
             diagnostics.warn(clientPositions[name] ?? .whole, "clients.\(name): no upstream uses this client")
         }

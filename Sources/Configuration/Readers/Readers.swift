@@ -97,7 +97,7 @@ extension Section {
     private static func socketPath(_ text: String) throws(Misfit) -> String {
         // sockaddr_un of unix(7) holds 108 bytes, one of them zero.
         guard !text.isEmpty, text.utf8.count <= 107 else { throw Misfit("write a path of at most 107 bytes") }
-        return text
+        return try Grammar.path(text)
     }
 
     /// The top-level section: further trust anchors only.
@@ -141,7 +141,7 @@ extension Section {
     }
 
     func readableFile(_ key: String) -> String? {
-        guard let written = value(key, Grammar.nonempty) else { return nil }
+        guard let written = value(key, Grammar.path) else { return nil }
         let path = diagnostics.resolve(path: written)
         do throws(Misfit) {
             let content = try Files.read(path, limit: 4 << 20)

@@ -68,7 +68,7 @@ extension Section {
     }
 
     private func secretParts() -> (file: String?, variable: String?, words: [String], refresh: Duration) {
-        let file = value("file", Grammar.nonempty)
+        let file = value("file", Grammar.path)
         let variable = value("env") { text throws(Misfit) in
             guard Substitution.isName(text) else {
                 throw Misfit("write the name of an environment variable", fits: Substitution.nameKind)
@@ -90,7 +90,29 @@ extension Section {
             diagnostics.error(position, "\(label)the environment variable \(name) is empty: put the secret into it")
             return nil
         }
+        warnOfBlanks(value.utf8, "the secret in \(name)", label: label, at: position)
         return .environment(name: name)
+    }
+
+    /// Blanks at the ends of a single line, which editors and shells add, are part of the secret. The store trims its own.
+    private func warnOfBlanks(
+        _ content: some BidirectionalCollection<UInt8>, _ what: String, label: String, at position: Position
+    ) {
+        func isText(_ byte: UInt8) -> Bool { ![0x09, 0x0A, 0x0D, 0x20].contains(byte) }
+        guard pattern != "store", let first = content.firstIndex(where: isText),
+            let last = content.lastIndex(where: isText), !content[first...last].contains(0x0A),
+            first != content.startIndex || content.index(after: last) != content.endIndex
+        else { return }
+        diagnostics.warn(
+            position,
+            "\(label)\(what) \(first == content.startIndex ? "ends" : "begins") with a space or a line end, which is sent as "
+                + "part of it: remove it")
+    }
+
+    /// As secrets are read from files: one line end at the end does not count.
+    private static func withoutLineEnd(_ content: [UInt8]) -> ArraySlice<UInt8> {
+        guard content.last == 0x0A else { return content[...] }
+        return content.dropLast().last == 0x0D ? content.dropLast(2) : content.dropLast()
     }
 
     /// A secret that others on this machine may read is theirs.
@@ -109,6 +131,8 @@ extension Section {
             guard content.contains(where: { $0 != 0x0A && $0 != 0x0D }) else {
                 throw Misfit("the file is empty: put the secret into it")
             }
+            warnOfBlanks(
+                Self.withoutLineEnd(content), "the secret in \(Section.shown(path))", label: label, at: position)
         } catch {
             diagnostics.error(position, "\(label)can't read the secret file \(Section.shown(path)): \(error.message)")
             return nil
@@ -133,12 +157,8 @@ extension Section {
         case .literal(let text): fault = rule(Array(text.utf8))
         case .environment(let name): fault = diagnostics.environment[name].flatMap { rule(Array($0.utf8)) }
         case .file(let path):
-            guard var bytes = try? Files.read(path, limit: 64 * 1024) else { return }
-            if bytes.last == 0x0A {
-                bytes.removeLast()
-                if bytes.last == 0x0D { bytes.removeLast() }
-            }
-            fault = rule(bytes)
+            guard let bytes = try? Files.read(path, limit: 64 * 1024) else { return }
+            fault = rule(Array(Self.withoutLineEnd(bytes)))
         default: return
         }
         if let fault { error(key, "the secret can't go onto a request: \(fault)") }

@@ -11,7 +11,7 @@ final class Section {
     let position: Position
     let diagnostics: Diagnostics
     /// As `NotSupportedYet` names it: `clients.*`.
-    private let pattern: String
+    let pattern: String
     private let entries: [Node.Entry]
     private var known: [String] = []
     private let outline: Outline?
@@ -92,7 +92,9 @@ final class Section {
             return nil
         }
         if entry.value.isNull {
-            diagnostics.error(entry.keyPosition, "\(name(of: key)) has no value: write one or leave the key out")
+            let tilde = entry.value.isTilde ? " (in YAML ~ means none)" : ""
+            diagnostics.error(
+                entry.keyPosition, "\(name(of: key)) has no value\(tilde): write one or leave the key out")
             return nil
         }
         return entry.value
@@ -307,6 +309,7 @@ final class Section {
         var message = label(key, node) + misfit.message
         if misfit.quotes, case .scalar(let scalar) = node.content {
             message += ", not \"\(Self.shown(scalar.text))\""
+            if let found = LookAlike(in: scalar.text) { message += ": it holds \(found.name)" }
         }
         diagnostics.error(node.position, message)
     }

@@ -2,7 +2,7 @@ extension Section {
     func storeSettings() -> StoreSettings {
         defer { finish() }
         let kind = value("kind") { text throws(Misfit) in try Grammar.word(text, StoreKind.self) }
-        let directory = value("directory", Grammar.nonempty).map(diagnostics.resolve)
+        let directory = value("directory", Grammar.path).map(diagnostics.resolve)
         let key = secret("key")
         let keys = secrets("keys")
         let connection = secret("connection")

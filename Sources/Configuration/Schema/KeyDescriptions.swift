@@ -79,7 +79,7 @@ enum KeyDescriptions {
         clients.*.client_key_id	`kid` of the assertion.
         clients.*.client_certificate	`{file: PATH}`: the key's certificate in PEM, for servers that know the key by its digest (`x5t#S256`).
         clients.*.client_certificate.file	Path of the certificate.
-        clients.*.client_assertion_audience	For whom the assertion is (`aud`): `token_endpoint`, `issuer`, or any text.
+        clients.*.client_assertion_audience	The assertion's audience (`aud`), the same at every endpoint of the server: `token_endpoint` (the URL of that endpoint), `issuer` (as configured), or any text of printable ASCII.
         clients.*.client_assertion	A secret: an assertion that somebody else signs and keeps fresh.
         clients.*.certificate_bound	The tokens are bound to the certificate of `tls` (RFC 8705, section 3): the upstreams of this client are shown it, too.
         clients.*.basic_encoding	How identifier and secret are encoded for Basic: `form` (RFC 6749, section 2.3.1), `percent` or `raw`.

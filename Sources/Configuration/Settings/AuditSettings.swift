@@ -22,6 +22,6 @@ extension Section {
     private static func auditFile(_ section: Section) -> AuditSettings? {
         defer { section.finish() }
         section.need("file", saying: "audit: write `file: PATH`, or `audit: stderr`")
-        return section.value("file", Grammar.nonempty).map { .file(section.diagnostics.resolve(path: $0)) }
+        return section.value("file", Grammar.path).map { .file(section.diagnostics.resolve(path: $0)) }
     }
 }

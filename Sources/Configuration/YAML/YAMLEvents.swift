@@ -77,6 +77,7 @@ import CLibyaml
             lastScalar = unsafe .init(
                 start: Self.place(raw.start_mark), end: Self.place(raw.end_mark),
                 isQuoted: style == YAML_SINGLE_QUOTED_SCALAR_STYLE || style == YAML_DOUBLE_QUOTED_SCALAR_STYLE)
+            if case .scalar(let text, isPlain: true) = event.kind, let fault = fault(inPlain: text) { throw fault }
         case YAML_SEQUENCE_START_EVENT:
             event.kind = .sequenceStart
             let start = unsafe raw.data.sequence_start
@@ -106,6 +107,18 @@ import CLibyaml
                 message: "nested too deeply: nothing here goes beyond a few levels")
         }
         open.append(isFlow ? Self.place(mark) : nil)
+    }
+
+    /// What a person did not mean by the value without quotes that was read last.
+    private func fault(inPlain value: String) -> Fault? {
+        guard let scalar = lastScalar else { return nil }
+        let found = LookAlike(inPlain: value)
+        // Between brackets a `-` begins no item.
+        let isFolded = scalar.start.line < scalar.end.line && open.allSatisfy { $0 == nil }
+        guard found != nil || isFolded else { return nil }
+        let text = YAMLText(unsafe Array(text))
+        if let found { return found.fault(at: text.first(found.scalar, from: scalar.start) ?? scalar.start) }
+        return YAMLMistake.foldedItem(in: text, scalar)
     }
 
     private func note(_ event: inout Event, _ anchor: UnsafeMutablePointer<UInt8>?, _ tag: UnsafeMutablePointer<UInt8>?)

@@ -25,8 +25,21 @@ struct YAMLMistake {
     let openFlows: [Place]
 
     var fault: Fault {
-        quote ?? tab ?? flow ?? sign ?? behindQuote ?? document ?? colon ?? structure
+        lookAlike ?? quote ?? tab ?? flow ?? sign ?? behindQuote ?? document ?? colon ?? structure
             ?? Fault(place, [context, problem].filter { !$0.isEmpty }.joined(separator: ", "))
+    }
+
+    // MARK: Look-alikes
+
+    /// In the indentation of the line.
+    private var lookAlike: Fault? {
+        for column in 1... {
+            let place = Place(place.line, column)
+            guard let scalar = text[place] else { return nil }
+            if let found = LookAlike(scalar) { return found.fault(at: place) }
+            guard scalar == " " else { return nil }
+        }
+        return nil
     }
 
     // MARK: Quotes
@@ -235,6 +248,24 @@ struct YAMLMistake {
     }
 
     // MARK: Indentation
+
+    /// A list item that YAML has taken for a further line of the value above it.
+    static func foldedItem(in text: YAMLText, _ value: Scalar) -> Fault? {
+        for line in (value.start.line + 1)...max(value.start.line + 1, value.end.line) {
+            guard let column = text.indentation(of: line), text[Place(line, column)] == "-",
+                [" ", nil].contains(text[Place(line, column + 1)])
+            else { continue }
+            let first = text.indentation(of: value.start.line) ?? 1
+            let advice =
+                text[Place(value.start.line, first)] == "-"
+                ? "begin it in column \(first), as line \(value.start.line)"
+                : "write the value of line \(value.start.line) as an item of the list, too, or remove it"
+            return Fault(
+                Place(line, column),
+                "this list item is indented so far that it is part of the value in line \(value.start.line): \(advice)")
+        }
+        return nil
+    }
 
     private func tooFar(_ place: Place) -> Fault {
         var advice = "indent it as the lines around it"

@@ -34,6 +34,17 @@ struct YAMLText {
         return line[place.column - 1]
     }
 
+    func first(_ scalar: Unicode.Scalar, from start: Place) -> Place? {
+        var place = start
+        while let line = line(place.line) {
+            if let index = line.indices.dropFirst(place.column - 1).first(where: { line[$0] == scalar }) {
+                return Place(place.line, index + 1)
+            }
+            place = Place(place.line + 1, 1)
+        }
+        return nil
+    }
+
     /// From there to the end of its line.
     func rest(from place: Place) -> String {
         guard let line = line(place.line), place.column <= line.count else { return "" }

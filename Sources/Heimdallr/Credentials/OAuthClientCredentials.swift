@@ -82,11 +82,19 @@ public struct OAuthClientSecretCredentials: OAuthClientCredentials {
             request.form.removeAll { $0.name == "client_id" || $0.name == "client_secret" }
             let pair = self.pair(secret, encoding)
             let isAmbiguous = BasicEncoding.allCases.contains { !self.pair(secret, $0).isEqual(to: pair) }
-            request.ambiguousEncoding = isAmbiguous ? encoding : nil
+            // Blanks at the ends come from an editor: no encoding makes such a secret right.
+            request.ambiguousEncoding = isAmbiguous && !Self.hasBlankEnd(secret) ? encoding : nil
             let value = Base64.encode(pair)
             request.secrets.append(Secret(value))
             request.headers.removeAll { ASCII.equalIgnoringCase($0.name, "Authorization") }
             request.headers.append(HeimdallrHTTPField(name: "Authorization", secret: Secret("Basic ", before: value)))
+        }
+    }
+
+    private static func hasBlankEnd(_ secret: Secret) -> Bool {
+        secret.withSpan { bytes in
+            guard !bytes.isEmpty else { return false }
+            return [bytes[0], bytes[bytes.count - 1]].contains { [0x09, 0x0A, 0x0D, 0x20].contains($0) }
         }
     }
 
