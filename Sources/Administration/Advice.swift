@@ -178,6 +178,7 @@ public struct Advice {
         case .discovery(let fault): sentence(for: fault)
         case .endpoint(let fault): sentence(for: fault)
         case .refused(let error): sentence(forLogin: error)
+        case .pushRefused(let error): sentence(forPush: error)
         case .idToken(.keys(let fault)): sentence(for: fault)
         default: nil
         }
@@ -191,8 +192,24 @@ public struct Advice {
         case .invalidGrant, .invalidScope, .invalidTarget: return nil
         default:
             if [401, 403].contains(error.status) { return wrongSecret }
-            return signIn.redirectURI.map { "register \($0) at the server as the client's redirect URI" }
+            return registration(for: error)
+                ?? "allow this sign-in for the client at the server, and compare its settings with what the server says"
         }
+    }
+
+    private func sentence(forPush error: OAuthError) -> String {
+        if error.code == .invalidClient || [401, 403].contains(error.status) { return wrongSecret }
+        let direct = "`par: off` has the browser carry the request, where the server does not require PAR"
+        return registration(for: error, silent: []).map { "\($0); \(direct)" }
+            ?? "compare this client's settings with what the server says; \(direct)"
+    }
+
+    /// - Parameter silent: codes that most likely mean the redirect URI where the server says nothing more.
+    /// - Returns: `nil` where the server means something else.
+    private func registration(for error: OAuthError, silent: [OAuthError.Code] = [.invalidRequest]) -> String? {
+        let words = (error.code.rawValue + (error.detail ?? "")).lowercased()
+        guard words.contains("redirect") || error.detail == nil && silent.contains(error.code) else { return nil }
+        return signIn.redirectURI.map { "register \($0) at the server as the client's redirect URI" }
     }
 }
 

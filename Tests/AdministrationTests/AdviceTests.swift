@@ -128,6 +128,46 @@ struct AdviceTests {
         #expect(try await admin.run("status").output.contains("redirect URI to register at the server: \(uri)\n"))
     }
 
+    @Test func `a refused sign-in: the redirect URI only where the server means it, and PAR where that was refused`() {
+        var signIn = SignIn(client: "api", method: .browser, url: nil)
+        signIn.redirectURI = "http://127.0.0.1:8081/callback"
+        let advice = Advice(signIn)
+        func refusal(_ code: String, _ detail: String?) -> OAuthError {
+            OAuthError(status: 400, code: .init(rawValue: code), detail: detail)
+        }
+        let registered = "register http://127.0.0.1:8081/callback at the server as the client's redirect URI"
+        for (code, detail) in [
+            ("invalid_request", nil), ("invalid_request", "Invalid Redirect_URI"),
+            ("invalid_redirect_uri", "not yours"),
+        ] as [(String, String?)] {
+            #expect(advice.sentence(for: LoginError.refused(refusal(code, detail))) == registered)
+        }
+        for (code, detail) in [
+            ("invalid_request", "the scope is repeated"), ("unauthorized_client", nil), ("odd", "no such thing"),
+        ] as [(String, String?)] {
+            #expect(
+                advice.sentence(for: LoginError.refused(refusal(code, detail)))
+                    == "allow this sign-in for the client at the server, and compare its settings with what the server says"
+            )
+            let pushed = advice.sentence(for: LoginError.pushRefused(refusal(code, detail)))
+            #expect(pushed?.contains("`par: off`") == true && pushed?.contains("redirect") == false, "\(pushed ?? "")")
+        }
+        let both = advice.sentence(for: LoginError.pushRefused(refusal("invalid_redirect_uri", nil)))
+        #expect(both?.hasPrefix(registered) == true && both?.contains("`par: off`") == true)
+        #expect(
+            advice.sentence(for: LoginError.pushRefused(refusal("invalid_client", nil)))?.contains("client_secret")
+                == true)
+    }
+
+    @Test func `a blank at the end of a secret is not blamed on the encoding`() async throws {
+        for (secret, isBlamed) in [("a secret ", false), ("\ts3cret", false), ("a secret", true)] {
+            let credentials = OAuthClientSecretCredentials(identifier: "c", secret: Secret(secret))
+            var request = TokenRequest(form: [], headers: [])
+            try await credentials.authenticate(&request)
+            #expect((request.ambiguousEncoding != nil) == isBlamed, "\(secret)")
+        }
+    }
+
     @Test func `an API's refusal is its own, and status shows it`() async throws {
         let status = HeimdallrStatus(
             client: "api", grantType: "client_credentials", scope: [], state: .backingOff, hasRefreshToken: false,

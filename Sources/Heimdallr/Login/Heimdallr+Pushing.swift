@@ -43,8 +43,8 @@ extension Heimdallr {
         } catch {
             // What the server refuses here it would refuse at the browser, and say less. An endpoint that is out of order
             // is another matter: the browser can carry the request.
+            if case .refused(let refusal) = error { throw .pushRefused(refusal) }
             if isRequired { throw error }
-            if case .refused = error { throw error }
             return whole
         }
     }

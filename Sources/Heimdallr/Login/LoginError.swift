@@ -24,6 +24,8 @@ public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
     case expired
     /// The server refused, at the browser or at an endpoint: what it said.
     case refused(OAuthError)
+    /// The server refused the request that was pushed to it (RFC 9126), before the browser went there: what it said.
+    case pushRefused(OAuthError)
     /// A request to the server failed, or its answer can't be used.
     case endpoint(TokenEndpointFault)
     /// The id token was refused.
@@ -57,6 +59,7 @@ public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
         case .wrongIssuer: "the answer comes from another server than the one that was asked: nothing was sent to it"
         case .expired: "the login took too long: sign in again"
         case .refused(let error): Self.sentence(for: error)
+        case .pushRefused(let error): "the server refused the pushed authorization request (PAR): \(error)"
         case .endpoint(let fault): "the server gave no token: \(fault)"
         case .idToken(let fault): "the server's id token was refused: \(fault)"
         case .overtaken: "the client was logged in or out in another way meanwhile"

@@ -101,7 +101,10 @@ import Testing
             try await client.beginLogin(redirectURI: Self.callback)
         }
         let said = "\(try #require(error))"
-        #expect(said.contains("invalid_redirect_uri: not one of yours: <redacted>"))
+        #expect(
+            said.contains(
+                "the server refused the pushed authorization request (PAR): invalid_redirect_uri: not one of yours: <redacted>"
+            ))
         #expect(await events.next()?.kind == .loginFailed(try #require(error)))
     }
 
