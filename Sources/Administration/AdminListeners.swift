@@ -60,43 +60,67 @@ struct AdminListeners: Sendable {
         command.close()
     }
 
+    /// Finds what keeps the administration from listening, whoever listens there now. Takes and makes nothing.
+    static func check(_ settings: AdministrationSettings) throws(AdministrationError) {
+        let address = try address(settings)
+        var passed = settings.passed
+        if passed.claim(address, name: settings.passedNames.port) == nil {
+            do throws(SystemError) { try ListeningSocket.probe(address) } catch { throw failure(error, settings) }
+        }
+        guard let path = settings.socket else { return }
+        try checkLength(path)
+        let socket = SocketAddress(.unix(path: path))
+        guard passed.claim(socket, name: settings.passedNames.socket) == nil else { return }
+        do throws(SystemError) { try ListeningSocket.probe(socket) } catch { throw failure(error, path) }
+    }
+
+    private static func address(_ settings: AdministrationSettings) throws(AdministrationError) -> SocketAddress {
+        if let address = SocketAddress(numericHost: settings.host, port: settings.port) { return address }
+        do throws(ResolutionError) {
+            if let first = try SocketAddress.resolve(host: settings.host, port: settings.port).first { return first }
+        } catch { throw .listen(address: settings.shown, reason: "\(error)") }
+        throw .listen(address: settings.shown, reason: "\(settings.host) has no address")
+    }
+
     private static func open(
         _ settings: AdministrationSettings, _ passed: inout PassedSockets
     ) throws(AdministrationError) -> ListeningSocket {
-        func failure(_ reason: String) -> AdministrationError { .listen(address: settings.shown, reason: reason) }
-        var address = SocketAddress(numericHost: settings.host, port: settings.port)
-        if address == nil {
-            do throws(ResolutionError) {
-                address = try SocketAddress.resolve(host: settings.host, port: settings.port).first
-            } catch { throw failure("\(error)") }
-        }
-        guard let address else { throw failure("\(settings.host) has no address") }
+        let address = try address(settings)
         do throws(SystemError) {
             if let socket = passed.claim(address, name: settings.passedNames.port) {
                 return try socket.listeningSocket()
             }
             return try ListeningSocket.open(address, sharesPort: settings.sharesWithOthers, backlog: backlog)
-        } catch { throw failure(SystemErrorText.text(of: error.code)) }
+        } catch { throw failure(error, settings) }
+    }
+
+    private static func failure(_ error: SystemError, _ settings: AdministrationSettings) -> AdministrationError {
+        .listen(address: settings.shown, reason: SystemErrorText.text(of: error.code))
+    }
+
+    private static func checkLength(_ path: String) throws(AdministrationError) {
+        guard path.utf8.count <= AdminSocket.maxPathLength else {
+            throw .socket(path: path, reason: "its path has more than \(AdminSocket.maxPathLength) bytes")
+        }
     }
 
     private static func open(
         _ path: String, _ settings: AdministrationSettings, _ passed: inout PassedSockets
     ) throws(AdministrationError) -> ListeningSocket {
-        func failure(_ reason: String) -> AdministrationError { .socket(path: path, reason: reason) }
-        guard path.utf8.count <= AdminSocket.maxPathLength else {
-            throw failure("its path has more than \(AdminSocket.maxPathLength) bytes")
-        }
+        try checkLength(path)
         do throws(SystemError) {
             if let socket = passed.claim(SocketAddress(.unix(path: path)), name: settings.passedNames.socket) {
                 return try socket.listeningSocket()
             }
             return try ListeningSocket.open(path: path, mode: 0o600, takesOver: settings.sharesWithOthers)
-        } catch {
-            switch error.code {
-            case EADDRINUSE: throw failure("another process listens on it")
-            case EEXIST: throw failure("there is a file of that name that is no socket")
-            default: throw failure(SystemErrorText.text(of: error.code))
-            }
+        } catch { throw failure(error, path) }
+    }
+
+    private static func failure(_ error: SystemError, _ path: String) -> AdministrationError {
+        switch error.code {
+        case EADDRINUSE: .socket(path: path, reason: "another process listens on it")
+        case EEXIST: .socket(path: path, reason: "there is a file of that name that is no socket")
+        default: .socket(path: path, reason: SystemErrorText.text(of: error.code))
         }
     }
 }

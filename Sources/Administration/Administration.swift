@@ -68,6 +68,11 @@ public final class Administration: Sendable {
             helpers: watchers(model, streams) + [heart(model)], page: page, group: listeners.group)
     }
 
+    /// Finds what keeps `start` from listening, whoever listens there now. Takes and makes nothing.
+    public static func check(_ settings: AdministrationSettings) throws(AdministrationError) {
+        try AdminListeners.check(settings)
+    }
+
     /// A server for each listener: what one is full of is not the other's.
     private static func serve(
         _ listeners: AdminListeners, page: PageHolder, command: AdminRouter, shown: String, _ logger: Logger

@@ -13,13 +13,7 @@ public final class PrivateDirectory: Sendable {
     /// - Throws: `CryptographyError.untrusted` when it is a symbolic link or not a directory, belongs to somebody else,
     ///   or is open to others; `.system` when the system refuses.
     public init(path given: String) throws(CryptographyError) {
-        var path = given
-        // With a slash at the end, the last part would be followed if it is a symbolic link.
-        while path.count > 1, path.hasSuffix("/") { path.removeLast() }
-        guard !path.isEmpty, !path.utf8.contains(0) else {
-            throw .untrusted(path: "the directory", reason: "needs a name without NUL bytes")
-        }
-        self.path = path
+        path = try Self.name(given)
         let isNew = unsafe mkdir(path, 0o700) == 0
         if !isNew, errno != EEXIST {
             let number = errno
@@ -37,6 +31,33 @@ public final class PrivateDirectory: Sendable {
 
     deinit { close(descriptor) }
 
+    /// Finds what keeps `init` from succeeding, and makes nothing.
+    public static func check(path given: String) throws(CryptographyError) {
+        let path = try name(given)
+        var information = stat()
+        guard unsafe lstat(path, &information) != 0, errno == ENOENT else {
+            _ = try PrivateDirectory(path: path)
+            return
+        }
+        guard unsafe access(parent(of: path), W_OK | X_OK) == 0 else {
+            throw .system(operation: "make the directory", path: path, errno: errno)
+        }
+    }
+
+    /// With a slash at the end, the last part would be followed if it is a symbolic link.
+    private static func name(_ given: String) throws(CryptographyError) -> String {
+        var path = given
+        while path.count > 1, path.hasSuffix("/") { path.removeLast() }
+        guard !path.isEmpty, !path.utf8.contains(0) else {
+            throw .untrusted(path: "the directory", reason: "needs a name without NUL bytes")
+        }
+        return path
+    }
+
+    private static func parent(of path: String) -> String {
+        path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+    }
+
     private static func refusal(of path: String, _ number: Int32) -> CryptographyError {
         // With O_NOFOLLOW and O_DIRECTORY, open(2) says ENOTDIR for a symbolic link, too.
         guard number == ELOOP || number == ENOTDIR else {
@@ -51,8 +72,7 @@ public final class PrivateDirectory: Sendable {
 
     /// The new directory's own entry must survive a power cut, or all that is in it is lost.
     private static func makeDurable(_ path: String) throws(CryptographyError) {
-        let slash = path.lastIndex(of: "/")
-        let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+        let parent = parent(of: path)
         let descriptor = unsafe open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         // A parent that may be entered but not read can't be flushed by us.
         guard descriptor >= 0 else { return }

@@ -44,6 +44,26 @@ extension ProxyServer {
         return opened
     }
 
+    /// Finds what keeps a proxy with this configuration from listening, whoever listens there now. Takes and makes nothing.
+    public static func check(_ configuration: Configuration, passed: [PassedSocket]) -> [ListenError] {
+        var passed = PassedSockets(passed)
+        return configuration.listenAddresses.compactMap { address, upstream in
+            do throws(ListenError) {
+                let name = configuration.passedName(upstream: upstream)
+                for resolved in try resolve(address) where passed.claim(resolved, name: name) == nil {
+                    do throws(SystemError) {
+                        try ListeningSocket.probe(resolved)
+                    } catch {
+                        throw failure(error, resolved)
+                    }
+                }
+                return nil
+            } catch {
+                return error
+            }
+        }
+    }
+
     /// The other loops share the port that the kernel chose for the first.
     private static func open(_ address: SocketAddress, _ way: ListenWay) throws(ListenError) -> [ListeningSocket] {
         try collect(way.loops, address) { earlier throws(SystemError) in
@@ -71,17 +91,22 @@ extension ProxyServer {
             for _ in 0..<count { sockets.append(try open(sockets)) }
         } catch {
             for socket in sockets { socket.close() }
-            var failure = ListenError(description: "can't listen on \(address): \(reason(error, address))")
-            if error.code == EADDRINUSE {
-                if case .unix(let path) = address.kind {
-                    failure.pathInUse = path
-                } else {
-                    failure.portInUse = address.port
-                }
-            }
-            throw failure
+            throw failure(error, address)
         }
         return sockets
+    }
+
+    private static func failure(_ error: SystemError, _ address: SocketAddress) -> ListenError {
+        var failure = ListenError(description: "can't listen on \(address): \(reason(error, address))")
+        if case .unix = address.kind {} else { failure.isForbidden = error.code == EACCES }
+        if error.code == EADDRINUSE {
+            if case .unix(let path) = address.kind {
+                failure.pathInUse = path
+            } else {
+                failure.portInUse = address.port
+            }
+        }
+        return failure
     }
 
     private static func reason(_ error: SystemError, _ address: SocketAddress) -> String {

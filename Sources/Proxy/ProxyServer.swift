@@ -58,6 +58,8 @@ public final class ProxyServer: Sendable {
         public var portInUse: UInt16?
         /// The same, for a Unix socket.
         public var pathInUse: String?
+        /// Only other users, or a service manager, may listen at this port.
+        public var isForbidden = false
     }
 
     /// What changes with the configuration.

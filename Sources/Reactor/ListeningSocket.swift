@@ -54,6 +54,17 @@ public struct ListeningSocket: Sendable {
         return socket
     }
 
+    /// Finds what keeps `open` from succeeding for as long as nobody changes something: a port or path that is in use is none
+    /// of it. Listens nowhere, and makes no file.
+    public static func probe(_ address: SocketAddress) throws(SystemError) {
+        if case .unix(let path) = address.kind { return try UnixSocketFile.probe(path) }
+        let descriptor = try check("socket", socket(address.family, heimdallr_stream_flags, 0))
+        defer { Glibc.close(descriptor) }
+        try enable(SO_REUSEADDR, on: descriptor)
+        let bound = try unsafe address.withKernelForm { unsafe bind(descriptor, $0, $1) }
+        guard bound == 0 || errno == EADDRINUSE else { throw SystemError("bind") }
+    }
+
     /// Binds and listens on a Unix socket. A socket file that nobody listens behind any more is replaced; `close` takes
     /// ours away.
     ///

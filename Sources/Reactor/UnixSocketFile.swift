@@ -122,6 +122,13 @@ struct UnixSocketFile: Sendable {
         self.inode = inode
     }
 
+    /// Whether a socket could be put there, whoever may listen there now.
+    static func probe(_ path: String) throws(SystemError) {
+        if let status = status(path), status.st_mode & S_IFMT != S_IFSOCK { throw SystemError("bind", code: EEXIST) }
+        let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+        try check("bind", unsafe access(folder, W_OK | X_OK))
+    }
+
     private static func makeWay(for path: String) throws(SystemError) {
         guard let status = status(path) else { return }
         guard status.st_mode & S_IFMT == S_IFSOCK else { throw SystemError("bind", code: EEXIST) }

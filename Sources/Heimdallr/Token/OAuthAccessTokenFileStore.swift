@@ -54,6 +54,13 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
         }
     }
 
+    /// Finds what `prepare` would throw, and makes nothing.
+    package static func check(directory: String) throws(TokenStoreError) {
+        do throws(CryptographyError) { try PrivateDirectory.check(path: directory) } catch {
+            throw TokenStoreError(error)
+        }
+    }
+
     // MARK: The store
 
     public func load(client name: String) async throws -> TokenRecord? {

@@ -67,7 +67,13 @@ final class FileStoreClient: Sendable {
 
     private static func sentence(for error: any Error) -> any Error {
         guard let error = error as? CryptographyError else { return error }
-        return TokenStoreError("the token store: \(error)", kind: error.isLasting ? .misconfigured : .fault)
+        return TokenStoreError(error)
+    }
+}
+
+extension TokenStoreError {
+    init(_ error: CryptographyError) {
+        self.init("the token store: \(error)", kind: error.isLasting ? .misconfigured : .fault)
     }
 }
 

@@ -62,19 +62,25 @@ struct AdministrationAssembly {
     /// - Returns: `nil` when the configuration has no admin port.
     /// - Throws: `AdministrationError`
     func start(tokens: TokenMetrics?, passed: [PassedSocket], logger: Logger) async throws -> Administration? {
-        guard let admin = configuration.admin, let tokens, case .tcp(let host, let port) = admin.listen else {
+        guard let admin = configuration.admin, let tokens, var settings = Self.places(configuration, passed) else {
             return nil
         }
-        var settings = AdministrationSettings(host: host, port: port)
-        settings.socket = admin.socket
         settings.hosts = admin.hosts
         settings.pendingLogins = pendingLogins
         settings.token = admin.token.map { AdminTokenRule.guarding(secrets.door($0)) }
+        settings.runtimeDirectory = ProcessEnvironment.value(of: "XDG_RUNTIME_DIR")
+        return try await Administration.start(settings, sources: sources, tokens: tokens, logger: logger)
+    }
+
+    /// Where it listens, and nothing else of it.
+    static func places(_ configuration: Configuration, _ passed: [PassedSocket]) -> AdministrationSettings? {
+        guard let admin = configuration.admin, case .tcp(let host, let port) = admin.listen else { return nil }
+        var settings = AdministrationSettings(host: host, port: port)
+        settings.socket = admin.socket
         settings.sharesWithOthers = configuration.proxy.reusePort
         settings.passed = PassedSockets(passed)
         settings.passedNames = (Configuration.adminName, Configuration.adminSocketName)
-        settings.runtimeDirectory = ProcessEnvironment.value(of: "XDG_RUNTIME_DIR")
-        return try await Administration.start(settings, sources: sources, tokens: tokens, logger: logger)
+        return settings
     }
 
     var sources: AdministrationSources {

@@ -37,6 +37,20 @@ struct StoreAssembly {
         }
     }
 
+    /// Finds what `make` would refuse or warn of, as far as it shows without making a folder, reaching for a database or
+    /// running a command.
+    func check() async throws(TokenStoreError) {
+        switch settings {
+        case .memory: break
+        case .file(let directory, let source):
+            if case .command = source {} else { _ = try await key(from: source) }
+            try OAuthAccessTokenFileStore.check(directory: directory)
+        case .postgres(let settings):
+            for source in [settings.connection] + settings.keys { if case .command = source { return } }
+            _ = try await postgresStore()
+        }
+    }
+
     private func prepare(_ prepare: () async throws -> Void) async throws(TokenStoreError) {
         do {
             try await prepare()

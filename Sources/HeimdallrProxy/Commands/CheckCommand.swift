@@ -10,7 +10,7 @@ struct CheckCommand: AsyncParsableCommand {
         commandName: "check",
         abstract: "Check the configuration and show where requests would go.",
         discussion: """
-            Starts nothing. Problems go to standard error, each with file, line and column, and the exit code is 78. \
+            Starts nothing and changes nothing. Problems, also those that a start would meet on this machine, go to standard error, each with file, line and column, and the exit code is 78. \
             A good configuration is shown as the proxy understands it: its listeners, and one line for each rule, the \
             most specific first.
 
@@ -30,7 +30,9 @@ struct CheckCommand: AsyncParsableCommand {
         let playground: Playground? =
             source.wantsPlayground && tries ? try await PlaygroundVariables.start(addingTo: &environment) : nil
         if source.wantsPlayground, !tries { PlaygroundVariables.addPlaceholders(to: &environment) }
-        let settings = try source.load(environment: environment, passed: try ServiceManager.take().passed)
+        let passed = try ServiceManager.take().passed
+        let settings = try source.load(environment: environment, passed: passed)
+        try await source.checkStart(settings, passed: passed)
         let keys = KeyCheck(settings, environment: environment)
         OutputDescriptor.standardOutput.write(Self.report(settings, source: source, keys: keys.lines))
         guard tries else { return }

@@ -56,9 +56,20 @@ enum ConfigurationSource: Sendable, Equatable {
             try judge(configuration, keys, environment, passed)
             return configuration
         } catch {
+            for warning in error.warnings { report.warn(warning) }
             report.fail(error.problems)
             throw ExitStatus.badConfiguration.error
         }
+    }
+
+    /// Prints what a start with this configuration would refuse on this machine.
+    /// - Throws: `ExitStatus.badConfiguration`
+    func checkStart(_ configuration: Configuration, passed: [PassedSocket]) async throws {
+        let (problems, warnings) = await StartCheck(configuration, passed: passed).faults()
+        for warning in warnings { ConfigurationReport.plain.warn(.init(file: name, message: warning)) }
+        guard !problems.isEmpty else { return }
+        ConfigurationReport.plain.fail(problems.map { .init(file: name, message: $0) })
+        throw ExitStatus.badConfiguration.error
     }
 
     /// Reads and checks it, and says nothing.
@@ -113,7 +124,7 @@ enum ConfigurationSource: Sendable, Equatable {
     private var name: String {
         switch self {
         case .file(let path): path
-        case .environment: "HEIMDALLR_ADMIN_TOKEN"
+        case .environment: "environment"
         }
     }
 

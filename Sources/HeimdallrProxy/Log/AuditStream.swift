@@ -31,6 +31,14 @@ final class AuditStream: Sendable {
         writer = LogWriter(format: .json, output: output) { AuditLine.bytes(dropped: $0, .now) }
     }
 
+    /// Finds what `init` would throw, and neither makes nor writes a file.
+    static func check(_ settings: AuditSettings?) throws(AuditFault) {
+        guard case .file(let path) = settings else { return }
+        do throws(AppendedFileFault) { try AppendedFile.check(path) } catch {
+            throw AuditFault(path: path, error: error)
+        }
+    }
+
     func write(_ record: AuditRecord) { writer.write(AuditLine.bytes(record)) }
 
     var counts: AuditCounts { AuditCounts(written: writer.counts.taken, dropped: writer.counts.lost) }

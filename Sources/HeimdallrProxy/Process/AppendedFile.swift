@@ -53,8 +53,8 @@ final class AppendedFile: LineOutput {
 
     /// Through no symbolic link, and nothing that open(2) or write(2) would wait for: a pipe without a reader, a device.
     /// Nothing that somebody else could change, or has laid at the path for us to write to.
-    private static func open(_ path: String) throws(AppendedFileFault) -> Int32 {
-        let flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
+    private static func open(_ path: String, making: Int32 = O_CREAT) throws(AppendedFileFault) -> Int32 {
+        let flags = O_WRONLY | O_APPEND | making | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
         let descriptor = unsafe Glibc.open(path, flags, 0o600)
         guard descriptor >= 0 else { throw .call(SystemCallError(number: errno)) }
         var status = stat()
@@ -69,6 +69,17 @@ final class AppendedFile: LineOutput {
             throw .notOurs(fault)
         }
         return descriptor
+    }
+
+    /// Finds what keeps the file from being opened, and neither makes nor writes one.
+    static func check(_ path: String) throws(AppendedFileFault) {
+        do throws(AppendedFileFault) {
+            _ = Glibc.close(try open(path, making: 0))
+        } catch {
+            guard case .call(let fault) = error, fault.number == ENOENT else { throw error }
+            let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+            guard unsafe access(folder, W_OK | X_OK) == 0 else { throw .call(SystemCallError(number: errno)) }
+        }
     }
 
     /// Why a file that is there is not written to, and what to do.

@@ -1,0 +1,119 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("check finds what a start refuses, in the same words", .timeLimit(.minutes(3)))
+struct StartCheckTests {
+    struct Case: Sendable {
+        var name: String
+        var yaml: String
+        var sentence: String
+        /// Run in the folder first.
+        var prepare: @Sendable (TemporaryDirectory) throws -> Void = { _ in }
+    }
+
+    private static let key = String(repeating: "k", count: 32)
+    private static func setMode(_ mode: Int, _ path: String) throws {
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+    }
+
+    static let cases = [
+        Case(
+            name: "the store's folder is open to others",
+            yaml: "store: {kind: file, directory: FOLDER/store, key: {file: FOLDER/key}}",
+            sentence: "FOLDER/store is open to other users (mode 755): `chmod 700` it"
+        ) { folder in
+            try FileManager.default.createDirectory(
+                atPath: folder.path(of: "store"), withIntermediateDirectories: false)
+            try setMode(0o755, folder.path(of: "store"))
+        },
+        Case(
+            name: "the store's folder is a file",
+            yaml: "store: {kind: file, directory: FOLDER/key, key: {file: FOLDER/key}}",
+            sentence: "FOLDER/key is not a directory"),
+        Case(
+            name: "the folder above the store is missing",
+            yaml: "store: {kind: file, directory: FOLDER/none/store, key: {file: FOLDER/key}}",
+            sentence: "can't make the directory FOLDER/none/store"),
+        Case(
+            name: "the audit file's folder is missing", yaml: "audit: {file: FOLDER/none/audit}",
+            sentence: "audit.file: FOLDER/none/audit can't be opened"),
+        Case(
+            name: "the audit file is a folder", yaml: "audit: {file: FOLDER/store}",
+            sentence: "audit.file: FOLDER/store can't be opened"
+        ) { folder in
+            try FileManager.default.createDirectory(
+                atPath: folder.path(of: "store"), withIntermediateDirectories: false)
+        },
+        Case(
+            name: "others may write to the audit file", yaml: "audit: {file: FOLDER/audit}",
+            sentence: "audit.file: FOLDER/audit is not written to: its group or everybody may write to it"
+        ) { folder in try setMode(0o666, try folder.write("", to: "audit")) },
+        Case(
+            name: "a name to listen at that nobody knows",
+            yaml: "proxy: {listen: \"no-such-host.invalid:0\", open: true}",
+            sentence: "can't listen on no-such-host.invalid: "),
+        Case(
+            name: "an address that is not this machine's", yaml: "proxy: {listen: \"192.0.2.1:8080\", open: true}",
+            sentence: "can't listen on 192.0.2.1:8080: bind: Cannot assign requested address"),
+        Case(
+            name: "an upstream's own listener", yaml: "upstreams: [{host: a.test, listen: \"unix:FOLDER/none/s\"}]",
+            sentence: "can't listen on unix:FOLDER/none/s: there is no such folder"),
+        Case(
+            name: "a Unix socket without a folder", yaml: "proxy: {listen: \"unix:FOLDER/none/socket\"}",
+            sentence: "can't listen on unix:FOLDER/none/socket: there is no such folder"),
+        Case(
+            name: "a Unix socket where a file is", yaml: "proxy: {listen: \"unix:FOLDER/key\"}",
+            sentence: "can't listen on unix:FOLDER/key: there is a file that is no socket"),
+        Case(
+            name: "a name of the administration that nobody knows",
+            yaml: "admin: {listen: \"no-such-host.invalid:0\", token: {file: FOLDER/key}}",
+            sentence: "can't listen on no-such-host.invalid:0 (admin.listen): "),
+        Case(
+            name: "an admin socket without a folder",
+            yaml: "admin: {listen: \"127.0.0.1:0\", socket: FOLDER/none/socket}",
+            sentence: "can't use the admin socket FOLDER/none/socket: "),
+    ]
+
+    @Test("each fault", arguments: cases.indices)
+    func faults(index: Int) async throws {
+        let one = Self.cases[index]
+        let folder = try TemporaryDirectory()
+        try Self.setMode(0o600, try folder.write(Self.key, to: "key"))
+        try one.prepare(folder)
+        let listen = one.yaml.contains("proxy:") ? "" : "proxy: {listen: \"127.0.0.1:0\"}\n"
+        let upstreams = one.yaml.contains("upstreams:") ? "" : "upstreams: [{host: a.test}]\n"
+        let file = try folder.write(
+            (listen + upstreams + one.yaml).replacing("FOLDER", with: folder.path), to: "c.yaml")
+        let before = try FileManager.default.subpathsOfDirectory(atPath: folder.path).sorted()
+        let check = try await RunningProxy.run(["check", "--config", file])
+        let sentence = one.sentence.replacing("FOLDER", with: folder.path)
+        #expect(check.ending == .exited(78), "\(one.name): \(check.transcript)")
+        let line = try #require(
+            check.errors.split(separator: "\n").first { $0.contains(sentence) }, "\(one.name): \(check.transcript)")
+        let words = String(line.drop { $0 != " " }.dropFirst().drop { $0 != " " }.dropFirst())
+        #expect(try FileManager.default.subpathsOfDirectory(atPath: folder.path).sorted() == before, "\(one.name)")
+        let start = try await RunningProxy.run(["serve", "--config", file])
+        #expect(start.ending == .exited(1), "\(one.name): \(start.transcript)")
+        #expect(start.errors.contains(words), "\(one.name): \(words)\n\(start.transcript)")
+    }
+
+    @Test func `what a start makes is not missed, a port in use is nobody's fault, and nothing is made`() async throws {
+        let folder = try TemporaryDirectory()
+        try Self.setMode(0o600, try folder.write(Self.key, to: "key"))
+        let busy = try RawListener()
+        let file = try folder.write(
+            """
+            proxy: {listen: ["127.0.0.1:\(busy.port)", "unix:\(folder.path)/socket"]}
+            admin: {listen: "127.0.0.1:0", socket: \(folder.path)/admin}
+            store: {kind: file, directory: \(folder.path)/store, key: {file: \(folder.path)/key}}
+            audit: {file: \(folder.path)/audit}
+            upstreams: [{host: a.test}]
+            """, to: "c.yaml")
+        let before = try FileManager.default.subpathsOfDirectory(atPath: folder.path).sorted()
+        let check = try await RunningProxy.run(["check", "--config", file])
+        #expect(check.ending == .exited(0), "\(check.transcript)")
+        #expect(try FileManager.default.subpathsOfDirectory(atPath: folder.path).sorted() == before)
+        withExtendedLifetime(busy) {}
+    }
+}
