@@ -10,7 +10,7 @@ struct DoctorTests {
     ///   - client: settings of the one client, but for its id and secret.
     ///   - upstream: settings of the one upstream, but for its host and client.
     private func doctor(
-        client: String, upstream: String, top: String = "", _ arguments: String...
+        client: String, upstream: String, top: String = "", hasSecret: Bool = true, _ arguments: String...
     ) async throws -> ChildProcess {
         let directory = try TemporaryDirectory()
         let secret = try directory.write(Self.secret, to: "secret")
@@ -19,7 +19,7 @@ struct DoctorTests {
             """
             \(top)
             clients:
-              c: {client_id: id, client_secret: {file: \(secret)}, allow_plaintext: true, \(client)}
+              c: {client_id: id, \(hasSecret ? "client_secret: {file: \(secret)}, " : "")allow_plaintext: true, \(client)}
             upstreams:
               - {host: api.test, client: c, allow_plaintext: true, \(upstream)}
             """, to: "config.yaml")
@@ -35,9 +35,11 @@ struct DoctorTests {
     }
 
     /// What is wrong with the token endpoint alone.
-    private func clientFault(_ client: String) async throws -> ChildProcess {
+    private func clientFault(
+        _ client: String, top: String = "admin: {}", secret: Bool = true
+    ) async throws -> ChildProcess {
         let origin = try RecordingOrigin { try $0.respond(body: "ok") }
-        return try await doctor(client: client, upstream: "url: \"\(origin.url)\"")
+        return try await doctor(client: client, upstream: "url: \"\(origin.url)\"", top: top, hasSecret: secret)
     }
 
     private func expect(
@@ -210,6 +212,81 @@ struct DoctorTests {
         let plain = try server(nil)
         let good = try await clientFault("issuer: \"\(plain.url)\"")
         #expect(good.ending == .exited(0), "\(good.transcript)")
+    }
+
+    /// Serves metadata about itself under its own address.
+    private func server(_ members: @escaping @Sendable (_ own: String) -> String) throws -> RecordingOrigin {
+        try RecordingOrigin { exchange in
+            let own = "http://\(exchange.head.field("Host") ?? "")"
+            guard exchange.head.target.contains("/.well-known/") else { return try exchange.respond(404) }
+            try exchange.respond(
+                fields: [("Content-Type", "application/json")], body: "{\"issuer\": \"\(own)\", \(members(own))}")
+        }
+    }
+
+    @Test func `a grant whose endpoint nobody names can't work`() async throws {
+        let server = try server { "\"token_endpoint\": \"\($0)/token\"" }
+        let device = try await clientFault("issuer: \"\(server.url)\", grant_type: device_code")
+        expect(device, fails: "endpoint", ["device_authorization_endpoint is not known"])
+        let browser = try await clientFault("issuer: \"\(server.url)\", grant_type: authorization_code")
+        expect(browser, fails: "endpoint", ["authorization_endpoint is not known"])
+    }
+
+    @Test func `no warning for what works: a public client, 404 to HEAD at a token endpoint`() async throws {
+        let server = try server {
+            "\"token_endpoint\": \"\($0)/token\", \"device_authorization_endpoint\": \"\($0)/device\", "
+                + "\"token_endpoint_auth_methods_supported\": [\"client_secret_basic\"]"
+        }
+        let run = try await clientFault("issuer: \"\(server.url)\", grant_type: device_code", secret: false)
+        #expect(run.ending == .exited(0), "\(run.transcript)")
+        #expect(!run.output.contains("WARN"), "\(run.output)")
+        #expect(server.requests.contains { $0.method == "HEAD" && $0.target == "/token" })
+    }
+
+    @Test func `seven addresses of one fault are one line`() async throws {
+        let names = [
+            "token_endpoint", "authorization_endpoint", "device_authorization_endpoint", "revocation_endpoint",
+            "pushed_authorization_request_endpoint", "userinfo_endpoint", "jwks_uri",
+        ]
+        let server = try server { own in names.map { "\"\($0)\": \"\(own)/\($0)\"" }.joined(separator: ", ") }
+        let run = try await clientFault("issuer: \"\(server.url)\", grant_type: device_code")
+        #expect(run.ending == .exited(0), "\(run.transcript)")
+        #expect(run.output.components(separatedBy: "no https:// address: ").count == 2, "\(run.output)")
+        #expect(run.output.contains(names.joined(separator: ", ")), "\(run.output)")
+    }
+
+    @Test func `what is wrong with TLS is said once, and whose ca_file it is`() async throws {
+        let nginx = try await Nginx(certificate: try await PrivateCA().server())
+        let url = "https://localhost:\(nginx.httpsPort)"
+        let issuer = try await clientFault("issuer: \"\(url)\"")
+        expect(issuer, fails: "TLS", ["tls.ca_file of the client", "-     metadata", "-     token"])
+        #expect(issuer.output.components(separatedBy: "FAIL").count == 2, "\(issuer.output)")
+        #expect(issuer.output.components(separatedBy: "no authority").count == 2, "\(issuer.output)")
+        let endpoint = try await clientFault("token_endpoint: \"\(url)/token\"")
+        expect(endpoint, fails: "TLS", ["tls.ca_file of the client", "-     token"])
+        #expect(endpoint.output.components(separatedBy: "FAIL").count == 2, "\(endpoint.output)")
+        let upstream = try await upstreamFault("url: \"\(url)\"")
+        expect(upstream, fails: "TLS", ["tls.ca_file of the upstream"])
+    }
+
+    @Test func `http to a TLS port is named wherever it stands`() async throws {
+        let nginx = try await Nginx.secure()
+        let plain = "http://127.0.0.1:\(nginx.httpsPort)"
+        for client in [
+            "issuer: \"\(plain)\"",
+            "token_endpoint: \"\(plain)/token\", device_authorization_endpoint: \"\(plain)/device\", grant_type: device_code",
+        ] {
+            let run = try await clientFault(client)
+            expect(run, fails: "HTTP", ["the port speaks TLS, and the address says http://", "write https://"])
+        }
+        let secure = try await clientFault("token_endpoint: \"https://127.0.0.1:\(nginx.httpPort)/token\"")
+        expect(secure, fails: "TLS", ["the port speaks plain text, and the address says https://"])
+    }
+
+    @Test func `the status of an error that the server names is told`() async throws {
+        let endpoint = try TokenEndpoint([.error("server_error", status: 500)])
+        let run = try await clientFault("token_endpoint: \"\(endpoint.url)\"")
+        expect(run, fails: "token", ["server_error", "(status 500)"])
     }
 
     @Test func `what can be used once only is not used`() async throws {

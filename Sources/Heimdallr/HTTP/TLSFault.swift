@@ -35,6 +35,9 @@ package enum TLSFault: Sendable, Equatable, CaseIterable {
         case authorizationServer
         /// A server that programs' requests are forwarded to.
         case upstream
+
+        /// Whose `tls` names the authority, in the configuration.
+        package var owner: String { self == .upstream ? "the upstream" : "the client" }
     }
 
     /// - Parameter words: as `HeimdallrHTTPClientError.tls` has them.
@@ -94,7 +97,7 @@ package enum TLSFault: Sendable, Equatable, CaseIterable {
                 + "meant"
         case .unknownAuthority:
             "no authority that is trusted here has signed the server's certificate: if it is one of your own, name its "
-                + "file in tls.ca_file"
+                + "file in tls.ca_file of \(peer.owner)"
         case .expired: "the server's certificate has expired: renew it there, or set this machine's clock"
         case .notYetValid: "the server's certificate is not valid yet: check this machine's clock"
         case .otherName:
@@ -119,7 +122,7 @@ package enum TLSFault: Sendable, Equatable, CaseIterable {
         case .unusableFile: "a file of ours can't be used: check ca_file, cert_file and key_file under `tls`"
         case .other:
             "check the certificate of the server; if an authority of your own has signed it, name that one's file in "
-                + "tls.ca_file"
+                + "tls.ca_file of \(peer.owner)"
         }
     }
 }

@@ -78,8 +78,8 @@ struct CertificateCheck {
         case .selfSigned:
             return .failed(
                 "TLS", "the server's certificate is self-signed: no authority stands behind it\(shown)",
-                "if it is meant to be, name the certificate's own file in tls.ca_file; else have the server show one that "
-                    + "an authority has signed")
+                "if it is meant to be, name the certificate's own file in tls.ca_file of \(peer.owner); else have the server "
+                    + "show one that an authority has signed")
         case .unknownAuthority:
             let lacks = certificates.count == 1 ? "; the server shows no intermediate certificate" : ""
             return .failed(
@@ -104,7 +104,8 @@ struct CertificateCheck {
         let fault = TLSFault(words: failure.message)
         let what =
             fault == .plainPort
-            ? "what answers there is no TLS: the port speaks plain text, HTTP perhaps" : FailureCause.text(failure)
+            ? "what answers there is no TLS: the port speaks plain text, and the address says https://"
+            : FailureCause.text(failure)
         return .failed("TLS", what, advice(failure))
     }
 

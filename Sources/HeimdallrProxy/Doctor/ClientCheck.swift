@@ -19,23 +19,21 @@ struct ClientCheck: Sendable {
     let loop: EventLoop
 
     func diagnosis() async -> Diagnosis {
-        var parts: [Diagnosis.Part] = []
         let metadata = await metadata()
         async let token = tokenFindings()
         let places = placesOf(tap.document)
-        let checked = await withTaskGroup(of: (Int, Diagnosis.Part, Bool).self) { group in
-            for (index, place) in places.enumerated() {
-                group.addTask {
-                    let (part, isReachable) = await check(place)
-                    return (index, part, isReachable)
-                }
-            }
-            return await group.reduce(into: [Int: (Diagnosis.Part, Bool)]()) { $0[$1.0] = ($1.1, $1.2) }
+        var parts = await withTaskGroup(of: (Int, Diagnosis.Part).self) { group in
+            for (index, place) in places.enumerated() { group.addTask { (index, await check(place)) } }
+            let found = await group.reduce(into: [Int: Diagnosis.Part]()) { $0[$1.0] = $1.1 }
+            return places.indices.compactMap { found[$0] }
         }
-        for index in places.indices { if let (part, _) = checked[index] { parts.append(part) } }
-        var rest = metadata
-        rest += await token
-        rest.append(clock())
+        var rest = metadata + (await token) + [clock()]
+        for (index, place) in places.enumerated() where parts[index].findings.allSatisfy({ $0.outcome != .failed }) {
+            if await wantsTLS(place) { parts[index].findings.append(PlaceCheck.wantsTLS) }
+        }
+        if parts.contains(where: { $0.findings.contains { $0.check == "TLS" && $0.outcome == .failed } }) {
+            rest = rest.map { $0.isOfTLS ? .skipped($0.check, "none, for what is said of TLS above") : $0 }
+        }
         parts.append(Diagnosis.Part(place: nil, findings: rest))
         client.shutdown()
         return Diagnosis(kind: .client, name: settings.name, parts: parts)
@@ -48,11 +46,11 @@ struct ClientCheck: Sendable {
         do throws(DiscoveryFault) {
             try await client.findMetadata()
         } catch {
-            return [
-                .failed(
-                    "metadata", "\(error)",
-                    Advice(client.status()).sentence(for: LoginError.discovery(error)) ?? "check `issuer`")
-            ]
+            var finding = Finding.failed(
+                "metadata", "\(error)",
+                Advice(client.status()).sentence(for: LoginError.discovery(error)) ?? "check `issuer`")
+            if case .network(.tls) = error { finding.isOfTLS = true }
+            return [finding]
         }
         guard let document = tap.document else {
             return [.skipped("metadata", "the server says nothing about itself at \(issuer)")]
@@ -99,24 +97,29 @@ struct ClientCheck: Sendable {
         return Array(places.prefix(8))
     }
 
-    private func check(_ place: Place) async -> (Diagnosis.Part, Bool) {
+    private func check(_ place: Place) async -> Diagnosis.Part {
         let names = place.names.joined(separator: ", ")
         guard let origin = place.origin else {
             let url = ForeignText.printable(String(place.url.prefix { $0 != "?" }), most: 80)
-            return (
-                Diagnosis.Part(
-                    place: "\(names) \(url)",
-                    findings: [.failed("address", "this is no http or https address", "write it as https://HOST/PATH")]),
-                false
-            )
+            return Diagnosis.Part(
+                place: "\(names) \(url)",
+                findings: [.failed("address", "this is no http or https address", "write it as https://HOST/PATH")])
         }
         let title = ForeignText.printable("\(names) at \(origin.scheme.rawValue)://\(origin.host):\(origin.port)")
-        let (findings, isReachable) = await place_(origin).run()
-        return (Diagnosis.Part(place: title, findings: findings), isReachable)
+        return Diagnosis.Part(place: title, findings: await at(origin).run().findings)
     }
 
-    private func place_(_ origin: Origin) -> PlaceCheck {
+    private func at(_ origin: Origin) -> PlaceCheck {
         PlaceCheck(origin: origin, options: options, peer: .authorizationServer, own: own)
+    }
+
+    /// Whether nothing has shown that plain HTTP is spoken there, and TLS is. To plain text TLS servers answer 400, if at
+    /// all.
+    private func wantsTLS(_ place: Place) async -> Bool {
+        guard let origin = place.origin, origin.scheme == .http,
+            !tap.answers.contains(where: { $0.status != 400 && CurlHTTPClient.split($0.url)?.0 == origin })
+        else { return false }
+        return await at(origin).wantsTLS()
     }
 
     // MARK: The token
@@ -150,35 +153,29 @@ struct ClientCheck: Sendable {
     private func failure(_ error: HeimdallrError) async -> Finding {
         var text = "none: \(error)"
         if let cause = notes.current.cause { text += "; \(cause)" }
-        var advice = Advice(client.status()).sentence(for: error)
-        let last = tap.answers.last { $0.method == "POST" }
-        if let last, isNoToken(error) {
-            text += " (status \(last.status)"
-            if let type = last.type.flatMap(MediaTypeName.init) {
+        if let answer = tap.answers.last(where: { $0.method == "POST" }) {
+            text += " (status \(answer.status)"
+            if isNoToken(error), let type = answer.type.flatMap(MediaTypeName.init) {
                 let shown = ServerText.sanitize(type.text, hiding: await client.knownSecrets())
                 if shown == type.text { text += ", Content-Type \(shown)" }
             }
             text += ")"
         }
-        if let url = notes.current.url, let origin = CurlHTTPClient.split(url)?.0, origin.scheme == .http,
-            last == nil || last?.status == 400, await place_(origin).wantsTLS()
-        {
-            text += "; the port speaks TLS, and the address says http://"
-            advice = "write https:// in the address"
+        var finding = Finding.failed("token", text, Advice(client.status()).sentence(for: error))
+        switch error {
+        case .deadlineExceeded:
+            finding.advice = "check that the server answers; `timeout` says how long it may take"
+        case .tokenEndpointUnavailable(.network(.tls), _), .tokenEndpointUnavailable(.discovery(.network(.tls)), _):
+            finding.isOfTLS = true
+        default: break
         }
-        if error.isDeadline { advice = "check that the server answers; `timeout` says how long it may take" }
-        return .failed("token", text, advice)
+        return finding
     }
 
     private func isNoToken(_ error: HeimdallrError) -> Bool {
-        if case .tokenEndpointUnavailable(.answer, _) = error {
-            true
-        } else if case .clientRefused(.answer, _) = error {
-            true
-        } else if case .clientRefused(.status, _) = error {
-            true
-        } else {
-            false
+        switch error {
+        case .tokenEndpointUnavailable(.answer, _), .clientRefused(.answer, _), .clientRefused(.status, _): true
+        default: false
         }
     }
 
@@ -198,28 +195,28 @@ struct ClientCheck: Sendable {
         return nil
     }
 
-    /// Where no token is asked for, the token endpoint is asked for nothing, for its clock, and to see whether it is there.
+    /// Where no token is asked for: whether there is where to ask. The token endpoint is asked for nothing, for its clock.
     private func endpointFindings() async -> [Finding] {
-        guard let found = try? await client.findEndpoints(), let url = found.last?.url,
-            let (origin, _) = CurlHTTPClient.split(url)
-        else { return [] }
+        let url: String?
+        do throws(LoginError) {
+            url = try await client.findEndpoints().last?.url
+        } catch {
+            // Metadata that can't be had has said so itself.
+            switch error {
+            case .noEndpoint, .discovery(.missing), .discovery(.unusable):
+                return [
+                    .failed("endpoint", "\(error)", Advice(client.status()).sentence(for: error) ?? "write it there")
+                ]
+            default: return []
+            }
+        }
+        guard let url else { return [] }
         var request = HeimdallrHTTPRequest(method: "HEAD", url: url)
         request.timeout = PlaceCheck.limit
         let http = TappedHTTPClient(
             client: CurlHTTPClient(BufferedClient(options: options, loop: loop)), tap: tap)
-        guard let answer = try? await http.send(request) else {
-            guard origin.scheme == .http, await place_(origin).wantsTLS() else { return [] }
-            return [
-                .failed(
-                    "endpoint", "the port speaks TLS, and the address says http://", "write https:// in the address")
-            ]
-        }
-        guard answer.status == 404 || answer.status == 410 else { return [] }
-        return [
-            .warning(
-                "endpoint", "\(found.last?.name ?? "the endpoint") answers \(answer.status) to HEAD",
-                "check the address, \(ForeignText.printable(String(url.prefix { $0 != "?" })))")
-        ]
+        _ = try? await http.send(request)
+        return []
     }
 
     // MARK: The clock
@@ -230,8 +227,4 @@ struct ClientCheck: Sendable {
         }
         return ClockCheck.finding(date: answer.date, age: answer.age, now: answer.at)
     }
-}
-
-extension HeimdallrError {
-    fileprivate var isDeadline: Bool { if case .deadlineExceeded = self { true } else { false } }
 }

@@ -117,47 +117,29 @@ struct FileCheck: Sendable {
             return [.good("store", "tokens are kept in memory, and are gone with the process")]
         }
         guard case .file(let directory, _) = configuration.store else { return await records("it can be reached") }
-        guard let status = FileStatus(of: directory) else {
-            return [parent(of: directory)]
+        do throws(TokenStoreError) { try await assembly.check() } catch { return [Self.failed(error)] }
+        guard FileSystem.exists(directory) else {
+            return [.good("store", "\(directory) is not there yet; it is made at the start")]
         }
-        guard status.kind == .folder else {
-            return [.failed("store", "\(directory) is no folder", "name a folder in store.directory")]
-        }
-        if status.mode & 0o077 != 0 {
-            return [
-                .failed(
-                    "store", "others may enter \(directory) (mode \(String(status.mode, radix: 8)))",
-                    "chmod 700 \(directory)")
-            ]
-        }
-        guard FileSystem.isWritable(directory) else {
-            return [
-                .failed(
-                    "store", "this user (\(ProcessIdentity.user)) can't write to \(directory)",
-                    "run doctor as the proxy's user, or give it the folder: chown")
-            ]
-        }
-        return await records("\(directory) can be written")
+        return FileSystem.isWritable(directory)
+            ? await records("\(directory) can be written")
+            : [.failed("store", "this user (\(ProcessIdentity.user)) can't write to \(directory)", "chown it")]
     }
 
-    private func parent(of directory: String) -> Finding {
-        let folder = directory.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
-        let parent = folder.isEmpty ? "/" : folder
-        guard FileSystem.isWritable(parent) else {
-            return .failed(
-                "store", "\(directory) is not there, and can't be made in \(parent) by this user",
-                "make it: install -d -m 700 -o USER \(directory)")
-        }
-        return .good("store", "\(directory) is not there yet; it is made at the start")
+    private var assembly: StoreAssembly {
+        StoreAssembly(
+            settings: configuration.store, secrets: secrets,
+            logger: Logger(label: "doctor") { _ in SwiftLogNoOpLogHandler() },
+            trustAnchors: configuration.trustAnchorsFile)
+    }
+
+    private static func failed(_ error: TokenStoreError) -> Finding {
+        .failed("store", ForeignText.printable(error.fault), Advice.sentence(for: error))
     }
 
     /// Whether what is kept can be read with this key.
     private func records(_ good: String) async -> [Finding] {
         do {
-            let assembly = StoreAssembly(
-                settings: configuration.store, secrets: secrets,
-                logger: Logger(label: "doctor") { _ in SwiftLogNoOpLogHandler() },
-                trustAnchors: configuration.trustAnchorsFile)
             let store = try await assembly.make().tokens
             var count = 0
             var findings: [Finding] = []
@@ -174,7 +156,7 @@ struct FileCheck: Sendable {
             }
             return [.good("store", "\(good); it holds records of \(count) client\(count == 1 ? "" : "s")")] + findings
         } catch let error as TokenStoreError {
-            return [.failed("store", ForeignText.printable(error.fault), Advice.sentence(for: error))]
+            return [Self.failed(error)]
         } catch {
             return [.failed("store", ForeignText.printable("\(error)"), "check `store` and its key")]
         }

@@ -18,6 +18,8 @@ struct Finding: Sendable, Equatable {
     /// What to do; where it is not well, there always is something.
     var advice: String?
     var duration: Duration?
+    /// A handshake that failed, which is told where the server is looked at.
+    var isOfTLS = false
 
     static func good(_ check: String, _ text: String, after duration: Duration? = nil) -> Finding {
         Finding(check: check, outcome: .good, text: text, duration: duration)

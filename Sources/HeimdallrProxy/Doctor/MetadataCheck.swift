@@ -18,7 +18,8 @@ struct MetadataCheck {
                     "check `grant_type`, and whether the server allows it for this client; some leave out what they support"
                 ))
         }
-        if let methods = list("token_endpoint_auth_methods_supported"), wantsMethod,
+        // Servers that know a client as public don't ask it to authenticate, whatever they list.
+        if let methods = list("token_endpoint_auth_methods_supported"), settings.authMethod != .none,
             !methods.contains(settings.authMethod.rawValue)
         {
             findings.append(
@@ -28,13 +29,15 @@ struct MetadataCheck {
                         + Self.shown(methods),
                     "write `token_endpoint_auth_method` as the server lists it"))
         }
-        for (name, url) in endpoints where !Self.isSecure(url) {
-            let text = "\(name) is not an https:// address: \(ForeignText.printable(url, most: 80))"
+        let plain = endpoints.filter { !$0.url.lowercased().hasPrefix("https://") }
+        if !plain.isEmpty {
+            let names = plain.map(\.name).joined(separator: ", ")
+            let text =
+                "no https:// address: \(names) (\(ForeignText.printable(plain[0].url, most: 80))\(plain.count > 1 ? ", …" : ""))"
             findings.append(
                 settings.allowPlaintext
                     ? .good("metadata", text + "; allow_plaintext permits that")
-                    : .warning(
-                        "metadata", text, "have the server name an https:// address, or write `\(name)` yourself"))
+                    : .warning("metadata", text, "have the server name https:// addresses, or write them yourself"))
         }
         if let own = settings.tokenEndpoint, let theirs = document["token_endpoint"]?.string, own != theirs {
             findings.append(
@@ -56,11 +59,6 @@ struct MetadataCheck {
         "token_endpoint", "authorization_endpoint", "device_authorization_endpoint", "revocation_endpoint",
         "pushed_authorization_request_endpoint", "userinfo_endpoint", "jwks_uri",
     ]
-
-    /// Without a client there is none.
-    private var wantsMethod: Bool { !settings.clientID.isEmpty || settings.clientSecret != nil }
-
-    private static func isSecure(_ url: String) -> Bool { url.lowercased().hasPrefix("https://") }
 
     private func list(_ name: String) -> [String]? {
         guard case .array(let values)? = document[name] else { return nil }

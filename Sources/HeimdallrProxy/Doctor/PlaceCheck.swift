@@ -65,6 +65,9 @@ struct PlaceCheck: Sendable {
         return (findings, isReachable)
     }
 
+    static let wantsTLS = Finding.failed(
+        "HTTP", "the port speaks TLS, and the address says http://", "write https:// in the address")
+
     /// Whether a port that is spoken to in plain text wants TLS.
     func wantsTLS() async -> Bool {
         var secure = origin

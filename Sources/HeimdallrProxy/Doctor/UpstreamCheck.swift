@@ -55,7 +55,7 @@ struct UpstreamCheck: Sendable {
         do throws(BufferedClient.Failure) {
             let answer = try await client.send(request)
             let taken = begin.duration(to: .now)
-            if answer.status == 400, await place.wantsTLS() { return [Self.wantsTLS] }
+            if answer.status == 400, await place.wantsTLS() { return [PlaceCheck.wantsTLS] }
             func value(_ name: String) -> String? { answer.fields.first { $0.name.lowercased() == name }?.value }
             let text = "answers \(answer.status) to HEAD \(path)/, without a token"
             let http: Finding =
@@ -68,13 +68,10 @@ struct UpstreamCheck: Sendable {
                     date: value("date"), age: value("age"), now: (before + WallClock.now()) / 2),
             ]
         } catch {
-            if await place.wantsTLS() { return [Self.wantsTLS] }
+            if await place.wantsTLS() { return [PlaceCheck.wantsTLS] }
             return [failure(error)]
         }
     }
-
-    private static let wantsTLS = Finding.failed(
-        "HTTP", "the port speaks TLS, and the address says http://", "write https:// in `url`")
 
     private func failure(_ failure: BufferedClient.Failure) -> Finding {
         switch failure {
