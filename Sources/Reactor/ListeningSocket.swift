@@ -54,8 +54,7 @@ public struct ListeningSocket: Sendable {
         return socket
     }
 
-    /// Finds what keeps `open` from succeeding for as long as nobody changes something: a port or path that is in use is none
-    /// of it. Listens nowhere, and makes no file.
+    /// Throws the error of `open`, unless that is a port or path in use. Listens nowhere, and makes no file.
     public static func probe(_ address: SocketAddress) throws(SystemError) {
         if case .unix(let path) = address.kind { return try UnixSocketFile.probe(path) }
         let descriptor = try check("socket", socket(address.family, heimdallr_stream_flags, 0))

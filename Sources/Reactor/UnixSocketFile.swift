@@ -122,7 +122,7 @@ struct UnixSocketFile: Sendable {
         self.inode = inode
     }
 
-    /// Whether a socket could be put there, whoever may listen there now.
+    /// Throws where no socket can be made at the path. A socket that is there already is no fault.
     static func probe(_ path: String) throws(SystemError) {
         if let status = status(path), status.st_mode & S_IFMT != S_IFSOCK { throw SystemError("bind", code: EEXIST) }
         let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."

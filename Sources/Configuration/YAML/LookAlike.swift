@@ -1,9 +1,9 @@
-/// Characters that nobody sees, or that look like others, and that a parser takes for part of a value.
+/// An invisible character, or one that looks like another. A YAML parser takes it for part of a value.
 struct LookAlike {
     let scalar: Unicode.Scalar
-    /// What it is called, with its number.
+    /// The character's name and number.
     let name: String
-    /// What to do with it.
+    /// The instruction that follows the name.
     let advice: String
 
     init?(_ scalar: Unicode.Scalar) {

@@ -109,7 +109,7 @@ import CLibyaml
         open.append(isFlow ? Self.place(mark) : nil)
     }
 
-    /// What a person did not mean by the value without quotes that was read last.
+    /// Fault of the last value, which has no quotes: a look-alike character, or a list item folded into it.
     private func fault(inPlain value: String) -> Fault? {
         guard let scalar = lastScalar else { return nil }
         let found = LookAlike(inPlain: value)

@@ -36,7 +36,7 @@ package enum TLSFault: Sendable, Equatable, CaseIterable {
         /// A server that programs' requests are forwarded to.
         case upstream
 
-        /// Whose `tls` names the authority, in the configuration.
+        /// Section of the configuration with the `tls` for this peer.
         package var owner: String { self == .upstream ? "the upstream" : "the client" }
     }
 

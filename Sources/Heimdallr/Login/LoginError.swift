@@ -24,7 +24,7 @@ public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
     case expired
     /// The server refused, at the browser or at an endpoint: what it said.
     case refused(OAuthError)
-    /// The server refused the request that was pushed to it (RFC 9126), before the browser went there: what it said.
+    /// The server refused the pushed request (RFC 9126); the browser was not sent there. The server's answer.
     case pushRefused(OAuthError)
     /// A request to the server failed, or its answer can't be used.
     case endpoint(TokenEndpointFault)

@@ -18,7 +18,7 @@ struct StartCheck {
         secrets = SecretShelf(configuration)
     }
 
-    /// In the words of the start: what it refuses, and what it only warns of. Blocks for names and the disk.
+    /// The sentences of the start: its errors, and its warnings. Blocks for names and the disk.
     func faults() async -> (problems: [String], warnings: [String]) {
         var (problems, warnings): ([String], [String]) = ([], [])
         do throws(TokenStoreError) {
