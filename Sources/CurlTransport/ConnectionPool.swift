@@ -97,6 +97,11 @@ import Reactor
     public var idleConnections: Int { max(0, open - running.count) }
     /// Exchanges that wait for a place.
     public var waitingCount: Int { waiting.count }
+    /// Number of exchanges that have to end before every wanted one in the queue is admitted.
+    public var shortage: Int {
+        guard !waiting.isEmpty else { return 0 }
+        return max(0, waiting.count { $0.delegate?.isWanted == true } - (options.maxConnections - running.count))
+    }
 
     // MARK: For Transfer
 
@@ -303,7 +308,7 @@ import Reactor
 
     private func admitWaiting() {
         while !waiting.isEmpty, running.count < options.maxConnections {
-            let transfer = waiting.removeFirst()
+            let transfer = waiting.remove(at: waiting.firstIndex { $0.delegate?.isWanted == true } ?? 0)
             do throws(TransportError) {
                 try add(transfer)
             } catch {

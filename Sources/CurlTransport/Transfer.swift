@@ -19,9 +19,13 @@ public protocol TransferDelegate: AnyObject {
     func transfer(_ transfer: Transfer, upload: inout MutableSpan<UInt8>) -> UploadStep
     /// The last call: `nil` when libcurl is content. The transfer must not be used after it.
     func transferEnded(_ transfer: Transfer, error: TransportError?)
+    /// Whether a client still waits for the answer. In the pool's queue, such transfers come before others.
+    var isWanted: Bool { get }
 }
 
 extension TransferDelegate {
+    public var isWanted: Bool { true }
+
     /// Most requests stay as they are.
     public func transferWillSend(_ transfer: Transfer) -> Bool { true }
 }
@@ -232,6 +236,9 @@ public enum UploadLength: Sendable, Equatable {
     }
 
     // MARK: Under way
+
+    /// It waits in the pool's queue, and occupies no connection.
+    public var isQueued: Bool { state == .waiting }
 
     /// Ends it without another call to the delegate. A connection in mid-transfer is closed.
     public func cancel() { pool.cancel(self) }

@@ -15,6 +15,9 @@ public protocol ConnectionHandler: AnyObject {
     func requestRefused(_ connection: ServerConnection, _ error: MessageError)
     /// More of the request's body may be there than `takeBody` found last, or its end.
     func bodyArrived(_ connection: ServerConnection)
+    /// The client has ended its side while its request is answered. Not called where that happened before the request
+    /// began; see `ServerConnection.hasClientEnded`.
+    func clientEnded(_ connection: ServerConnection)
     /// There is room for more output, after `waitForRoom`.
     func outputDrained(_ connection: ServerConnection)
     /// Nothing of an answer can reach the client any more; the connection is closed.
@@ -27,6 +30,8 @@ public protocol ConnectionHandler: AnyObject {
 
 extension ConnectionHandler {
     public var awaitsRequest: Bool { false }
+
+    public func clientEnded(_ connection: ServerConnection) {}
 
     public func ready(_ connection: ServerConnection, _ readiness: Readiness) {}
 }

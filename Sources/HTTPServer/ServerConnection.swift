@@ -99,7 +99,10 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
         guard phase != .closed, !readiness.isDisjoint(with: [.readable, .peerClosed]) else { return }
         // It has sent all it wanted to, and may still read. If it is gone, what we write next comes back as a reset;
         // while there is nothing to write, the kernel asks.
-        if reader.input.note(readiness) { socket.probePeer() }
+        if reader.input.note(readiness) {
+            socket.probePeer()
+            if phase == .busy { handler?.clientEnded(self) }
+        }
         switch phase {
         case .readingHead: readHeads()
         case .busy:
@@ -201,6 +204,9 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
         leave()
         return false
     }
+
+    /// The client has ended its side, though earlier bytes may be unread. A client that is gone looks the same.
+    public var hasClientEnded: Bool { reader.input.isEnding }
 
     /// Keeps what is taken of the body, up to `limit` bytes, so that it can be taken again.
     public func keepBody(upTo limit: Int) { reader.keep(upTo: limit) }

@@ -18,6 +18,7 @@ final class ProxyShard {
     /// What requests that begin now go by.
     private(set) var rules: RuleSet
     private let rack: ExchangeRack
+    let endedClients: EndedClients
     /// Whose last requests are still under way.
     private var retiring: [RuleSet] = []
     /// What those counted that are gone, by upstream and client.
@@ -35,6 +36,7 @@ final class ProxyShard {
         observer = plan.observer
         sampler = plan.observer.spans?.sampler
         rack = ExchangeRack(loop: loop)
+        endedClients = EndedClients(loop: loop)
         rules = try RuleSet(plan, former: nil, rack: rack, loop: loop)
         let server = ServerLoop(
             ServerSettings(plan.configuration.proxy), on: loop,

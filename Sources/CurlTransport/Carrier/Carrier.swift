@@ -11,6 +11,12 @@ public protocol CarrierOwner: AnyObject {
     func carrierFailed(_ error: TransportError)
     /// It may be worth to read or write again; the end of the connection shows in what `receive` or `send` answer.
     func carrierReady(_ carrier: Carrier)
+    /// Whether a client still waits for the answer. In the queue, such owners come before others.
+    var isWanted: Bool { get }
+}
+
+extension CarrierOwner {
+    public var isWanted: Bool { true }
 }
 
 public enum CarrierSent: Sendable, Equatable {

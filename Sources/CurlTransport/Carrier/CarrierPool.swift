@@ -80,6 +80,11 @@ public final class CarrierPool {
     public var isQuiet: Bool { queue.isEmpty && carriers.allSatisfy { $0.phase == .idle } }
     /// Those who wait for a connection to become free.
     public var waiting: Int { queue.count }
+    /// Number of connections that have to end before every wanted request in the queue gets one.
+    public var shortage: Int {
+        guard !queue.isEmpty else { return 0 }
+        return max(0, queue.count { $0.owner?.isWanted == true } - (options.maxConnections - open + idle))
+    }
 
     // MARK: Idle connections
 
@@ -271,16 +276,18 @@ public final class CarrierPool {
 extension CarrierPool: TurnEndHandler {
     public func turnEnded() {
         isServing = false
-        while let first = queue.first {
+        while !queue.isEmpty {
+            let index = queue.firstIndex { $0.owner?.isWanted == true } ?? 0
+            let first = queue[index]
             if !first.isFresh, let carrier = takeIdle(first.origin) {
-                queue.removeFirst()
+                queue.remove(at: index)
                 guard let owner = first.finish() else { continue }
                 carrier.use(by: owner)
                 owner.carrierArrived(carrier)
                 continue
             }
             guard makeRoom() else { return }
-            queue.removeFirst()
+            queue.remove(at: index)
             do throws(TransportError) {
                 try dial(first)
             } catch {

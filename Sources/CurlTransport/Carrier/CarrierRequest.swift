@@ -23,6 +23,9 @@ public final class CarrierRequest {
     /// Whether something is under way: the owner will be told what comes of it.
     public var isPending: Bool { if case .none = state { false } else { true } }
 
+    /// It waits in the queue, and occupies no connection.
+    public var isQueued: Bool { if case .queued = state { true } else { false } }
+
     func begin(_ origin: Origin, isFresh: Bool, tunnels: Bool, deadline: LoopTime) {
         self.origin = origin
         self.isFresh = isFresh

@@ -92,6 +92,13 @@ struct Exchange {
     var isCollecting: Bool { if case .collecting = state { true } else { false } }
     var isAwaitingToken: Bool { if case .awaitingToken = state { true } else { false } }
     var isSwitched: Bool { if case .switched = state { true } else { false } }
+    /// HTTP goes on: neither another protocol nor a tunnel, and no refusal that is held back.
+    var isForAnswer: Bool {
+        switch state {
+        case .judged, .collecting, .awaitingToken, .asked, .refused, .answered: true
+        case .held, .switched, .tunnelled: false
+        }
+    }
     var isHeld: Bool { if case .held = state { true } else { false } }
     /// The upstream's 401 is held back.
     var isRefused: Bool { if case .refused = state { true } else { false } }

@@ -99,6 +99,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         swap(&current, &next)
         if let sampler = shard.sampler { takeMark(sampler) }
         rules.requestStarted()
+        if connection.hasClientEnded { shard.endedClients.insert(self) }
     }
 
     /// - Parameter isIdentified: it is settled who asks.
@@ -295,6 +296,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
 
     /// The request is over, whatever became of it.
     func settle() {
+        if connection.hasClientEnded { shard.endedClients.remove(self) }
         shard.requestEnded(self)
         current.outbound = nil
         current.token = nil

@@ -6,6 +6,8 @@ import Reactor
 /// Loop's thread only.
 final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
     var isHTTP2: Bool { false }
+    var isQueued: Bool { place.isQueued }
+    var isWanted: Bool { delegate?.isWanted ?? false }
     /// Of an answer, so much is read in one turn: a peer may send as fast as we read.
     private static let share = 256 * 1024
     /// In one piece: what is read at once is written at once, and each time costs acknowledgements and wake-ups.

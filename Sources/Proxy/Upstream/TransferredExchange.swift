@@ -6,6 +6,8 @@ import WireText
 /// A request that libcurl's own engine carries, over HTTP/2. Loop's thread only.
 final class TransferredExchange: UpstreamExchange {
     var isHTTP2: Bool { true }
+    var isQueued: Bool { transfer.isQueued }
+    var isWanted: Bool { delegate?.isWanted ?? false }
     private static let maxTrailerBytes = 16 * 1024
 
     private let transfer: Transfer

@@ -117,6 +117,9 @@ final class Upstream {
     /// Nothing uses its connections that does not know its successor.
     var isQuiet: Bool { hasSuccessor || carriers.isQuiet && (transfers?.load ?? 0) == 0 }
 
+    /// Number of connections that have to end before each request whose client still waits gets one.
+    func shortage(http2: Bool) -> Int { http2 ? transfers?.shortage ?? 0 : carriers.shortage }
+
     /// Adds its connections as they are now, each pool's once, whoever else goes on with it.
     func addConnections(to use: inout ConnectionUse, counted: inout Set<ObjectIdentifier>) {
         if counted.insert(ObjectIdentifier(carriers)).inserted {

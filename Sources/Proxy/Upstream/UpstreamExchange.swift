@@ -5,6 +5,8 @@ import Reactor
 /// One request under way to an upstream, whatever carries it. Loop's thread only.
 protocol UpstreamExchange: AnyObject {
     var isHTTP2: Bool { get }
+    /// It waits for a connection, and occupies none.
+    var isQueued: Bool { get }
     /// Ends it; the delegate is told nothing more.
     func cancel()
     /// After `BodyTaking.partly`.
@@ -69,6 +71,8 @@ protocol UpstreamExchangeDelegate: AnyObject {
     /// For an exchange whose head was written before its connection was there: now it is.
     /// - Parameter pair: see `HeadForm`.
     func lastLook(over pair: UInt64?) -> LastLook
+    /// Whether a client waits for the answer that has not ended its side.
+    var isWanted: Bool { get }
     /// Appends the request's head as it goes out, without what frames the body and without the blank line.
     func writeHead(_ form: HeadForm, to output: inout ByteBuffer) -> HeadStep
     /// An interim answer's head, 101's, or the final one's.

@@ -1,0 +1,93 @@
+import HTTPServer
+import Reactor
+
+/// Requests of one loop whose clients have ended their side. TCP does not say whether such a client only finished sending or
+/// is gone, so its request gives way to others, and is given up when nothing happens for it (decision 0004). Loop's
+/// thread only.
+final class EndedClients {
+    /// A request is ended when nothing happened for it in this time.
+    static let patience = Duration.seconds(3)
+    /// Time between two looks. A request that is younger here does not give way: its answer may come at once.
+    static let interval = Duration.milliseconds(250)
+
+    /// Sizes that grow while something happens for a request.
+    struct Progress: Equatable {
+        var taken: UInt64
+        var sent: UInt64
+    }
+
+    private struct Entry {
+        let request: Forwarder
+        var progress: Progress
+        /// Time of the last progress, or of the client's end.
+        var quietSince: LoopTime
+    }
+
+    private let loop: EventLoop
+    private var entries: [ObjectIdentifier: Entry] = [:]
+    private var timer: LoopTimer?
+
+    init(loop: EventLoop) {
+        self.loop = loop
+        timer = LoopTimer(on: loop) { [unowned self] in look() }
+    }
+
+    /// Watches `request` until it is over.
+    func insert(_ request: Forwarder) {
+        if entries.isEmpty { timer?.schedule(after: Self.interval) }
+        entries[ObjectIdentifier(request)] = Entry(
+            request: request, progress: request.progress, quietSince: loop.now)
+    }
+
+    func remove(_ request: Forwarder) { entries[ObjectIdentifier(request)] = nil }
+
+    /// Ends requests, those first for which nothing has happened for the longest time. Each end changes what the next one
+    /// finds: no more requests give way than connections are missing.
+    private func look() {
+        let now = loop.now
+        for (key, entry) in entries where !entry.request.awaitsOthers || entry.request.progress != entry.progress {
+            entries[key]?.progress = entry.request.progress
+            entries[key]?.quietSince = now
+        }
+        for (key, entry) in entries.sorted(by: { $0.value.quietSince < $1.value.quietSince }) {
+            // The end of another request may have begun a next one here.
+            guard let current = entries[key], current.quietSince == entry.quietSince else { continue }
+            let quiet = now.since(entry.quietSince)
+            guard quiet >= Self.interval else { break }
+            if quiet >= Self.patience {
+                entry.request.giveUp("The client ended its side, and nothing came for it in three seconds.")
+            } else if entry.request.canGiveWay {
+                entry.request.giveUp("The client ended its side, and others waited for the connection.")
+            }
+        }
+        if !entries.isEmpty { timer?.schedule(after: Self.interval) }
+    }
+}
+
+extension Forwarder {
+    var progress: EndedClients.Progress {
+        EndedClients.Progress(taken: connection.bodyTaken, sent: current.ledger.bytesSent)
+    }
+
+    /// The upstream or the token endpoint has to act, not the client. Other protocols and tunnels keep their own rules.
+    var awaitsOthers: Bool { current.exchange.isForAnswer && connection.outputCount == 0 && !current.isPaused }
+
+    /// It occupies a connection that other clients wait for, and no part of an answer has gone to the client.
+    var canGiveWay: Bool {
+        guard let outbound = current.outbound, !outbound.isQueued, !current.exchange.isAnswered else { return false }
+        return (current.upstream?.shortage(http2: outbound.isHTTP2) ?? 0) > 0
+    }
+
+    var isWanted: Bool { !connection.hasClientEnded }
+
+    func clientEnded(_ connection: ServerConnection) { shard.endedClients.insert(self) }
+
+    /// Ends the request, and the connection of its client.
+    /// - Parameter cause: a sentence for the access log.
+    func giveUp(_ cause: String) {
+        current.ledger.cause = cause
+        if current.exchange.isAnswered { return cut(because: nil) }
+        leave()
+        connection.cut()
+    }
+}
