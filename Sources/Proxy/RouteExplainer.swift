@@ -35,7 +35,7 @@ struct RouteExplainer {
     private mutating func explain(_ text: String) throws(Problem) -> RouteExplanation {
         let bytes = Array(text.utf8)
         let head = try parse(bytes)
-        var situation = Gate.Situation(role: role)
+        var situation = Gate.Situation(role: role, isOperator: true)
         guard let choices = gate.choices(head, bytes.span), !choices.some.isEmpty else {
             return try ask(head, bytes, situation)
         }
@@ -109,7 +109,7 @@ struct RouteExplainer {
             else { throw MessageError(detail: "Give a method and an absolute URL: GET http://HOST/PATH.") }
         } catch {
             // Without what becomes of a connection: there is none.
-            throw Problem(error.status, "http_request_error", .malformedRequest, "", error.detail)
+            throw Problem(error.status, "http_request_error", .malformedRequest, "", phrase: "", error.detail)
         }
         return head
     }

@@ -102,6 +102,17 @@ struct WhyTests {
         #expect(trace.output.contains("client       none: TRACE carries no token\n"), "\(trace.output)")
     }
 
+    @Test func `a host that is nearly right is guessed`() async throws {
+        let admin = try await AdministeredProxy(TokenEndpoint([.token(accessToken)]))
+        try await admin.ready()
+        for (url, asked) in [("http://api.tset/", "api.tset:80"), ("http://api.test:81/", "api.test:81")] {
+            let (why, answer) = try await both(admin, "GET", url)
+            let sentence = "names no upstream for \(asked); did you mean api.test?"
+            #expect(answer.status == 403 && answer.text.contains(sentence), "\(answer.text)")
+            #expect(why.output.contains(sentence) && why.ending == .exited(3), "\(why.output)")
+        }
+    }
+
     @Test func `what leads back here, or to where only named hosts may be, is refused beforehand`() async throws {
         let admin = try await RunningProxy(
             """

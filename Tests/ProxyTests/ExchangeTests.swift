@@ -216,7 +216,7 @@ struct ExchangeTests {
 
     @Test func `behind which of our own answers the connection stays`() {
         let rows: [(problem: Problem, complete: Bool, old: Bool, keeps: Bool)] = [
-            (.unknownHost, true, false, true), (.unknownHost, false, false, false), (.unknownHost, true, true, false),
+            (.notCovered, true, false, true), (.notCovered, false, false, false), (.notCovered, true, true, false),
             (.connectRefused, true, false, false),
         ]
         for row in rows {

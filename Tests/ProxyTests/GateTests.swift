@@ -70,7 +70,8 @@ import Testing
         #expect(try answer("nobody.example.com", without: 1) == .success(.refuseUser(nil)))
         #expect(try answer("nobody.example.com") == .failure(.bodyTooLarge))
         #expect(try answer("nobody.example.com", without: 2) == .failure(.circle))
-        #expect(try answer("nobody.example.com", without: 2, 3) == .failure(.unknownHost))
+        let unknown = Problem.unknownHost(try Authority(parsing: "nobody.example.com"), .http, near: nil)
+        #expect(try answer("nobody.example.com", without: 2, 3) == .failure(unknown))
         #expect(try answer("api.example.com", without: 2, 3) == .failure(.methodOverride))
         #expect(try answer("api.example.com", without: 2, 3, 5) == .failure(.ownCredential))
         #expect(try answer("api.example.com", without: 2, 3, 4, 5) == .success(.forward))
@@ -121,7 +122,8 @@ import Testing
                 == .success(.tunnel(try Authority(parsing: "db.example.com:5432"))))
         #expect(
             try judge(&gate, ["CONNECT api.example.com:443 HTTP/1.1", "Host: api.example.com:443", user]).0
-                == .failure(.tunnelNotListed))
+                == .failure(
+                    .tunnelNotListed.connecting(to: try Authority(parsing: "api.example.com:443"), isSigned: true)))
     }
 
     @Test func `a wildcard goes on by https`() async throws {

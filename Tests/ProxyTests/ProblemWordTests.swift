@@ -1,7 +1,7 @@
+import Configuration
 import CurlTransport
 import Foundation
 import HTTPMessage
-import HTTPServer
 import Heimdallr
 import Reports
 import TestSupport
@@ -26,12 +26,16 @@ struct ProblemWordTests {
         return sections
     }
 
+    private static let near = HostPattern(wildcard: false, host: .name("api.example.com"), port: nil)
+
     /// One of each word.
     private static let all: [Problem] =
         [
             Problem(MessageError(status: 400, detail: "The request line is malformed.")), .slowHead, .bodyCut,
             .bodyTooLarge,
-            .connectRefused, .tunnelNotListed, .schemeNotSupported, .hostMissing, .unknownHost, .notCovered,
+            .connectRefused.connecting(to: Authority(host: .name("api.example.com"), port: 443), isSigned: true),
+            .tunnelNotListed, .schemeNotSupported, .hostMissing,
+            .unknownHost(Authority(host: .name("api.exmaple.com"), port: nil), .http, near: near), .notCovered,
             .notForCaller, .userRequired, .ambiguousPath, .wholeServer, .foreignHost, .webPage, .ownCredential,
             .methodOverride, .pathOverride, .destinationNotCovered, .queryNeeded, .bodyNotSignable, .signedChunks,
             .bytesBeforeUpgrade, .callerTokenNeeded, .callerTokenRefused,
@@ -59,7 +63,7 @@ struct ProblemWordTests {
     private static func example(_ problem: Problem) -> String {
         let isTokens = tokens.contains(problem)
         let isUpstreams = transport.contains(problem) || isTokens
-        var text = "HTTP/1.1 \(problem.status) \(ReasonPhrase.of(problem.status))\n"
+        var text = "HTTP/1.1 \(problem.status) \(problem.phrase)\n"
         text += "Proxy-Status: heimdallr-proxy; error=\(problem.error)\n"
         if let wait = problem.retryAfter { text += "Retry-After: \(wait.components.seconds)\n" }
         text += "\n"
@@ -85,6 +89,14 @@ struct ProblemWordTests {
             let example = Self.example(problem)
             #expect(sections[problem.word.rawValue]?.contains("```\n\(example)```") == true, "\(example)")
             #expect(example.contains("\"type\":\"urn:heimdallr-proxy:problem:\(problem.word.rawValue)\""))
+        }
+    }
+
+    @Test func `the table of reason phrases has one row for each word`() throws {
+        let page = try #require(Self.page)
+        for problem in Self.all {
+            let word = problem.word.rawValue
+            #expect(page.contains("\n| [`\(word)`](#\(word)) | \(problem.status) | \(problem.phrase) |\n"), "\(word)")
         }
     }
 

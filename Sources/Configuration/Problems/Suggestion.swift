@@ -13,7 +13,9 @@ public enum Suggestion {
         if let same = known.first(where: { fold($0) == folded }) { return same }
         if let other = otherNames[folded], known.contains(other) { return other }
         let limit = max(1, folded.utf8.count / 3)
-        let ranked = known.map { (name: $0, distance: distance(folded, fold($0))) }
+        let ranked = known.map {
+            (name: $0, distance: distance(Array(folded.utf8).span, Array(fold($0).utf8).span))
+        }
         guard let best = ranked.min(by: { $0.distance < $1.distance }), best.distance <= limit else { return nil }
         return best.name
     }
@@ -28,18 +30,17 @@ public enum Suggestion {
     }
 
     /// Insertions, deletions, substitutions and swaps of neighbours (optimal string alignment).
-    private static func distance(_ one: String, _ other: String) -> Int {
-        let left = Array(one.utf8)
-        let right = Array(other.utf8)
+    /// - Returns: `Int.max` for more than 64 bytes.
+    package static func distance(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Int {
         guard left.count <= 64, right.count <= 64 else { return .max }
         var before: [Int] = []
         var above = Array(0...right.count)
-        for (row, byte) in left.enumerated() {
+        for row in left.indices {
             var current = [row + 1]
-            for (column, candidate) in right.enumerated() {
+            for column in right.indices {
                 var cost = min(
-                    above[column + 1] + 1, current[column] + 1, above[column] + (byte == candidate ? 0 : 1))
-                if row > 0, column > 0, byte == right[column - 1], left[row - 1] == candidate {
+                    above[column + 1] + 1, current[column] + 1, above[column] + (left[row] == right[column] ? 0 : 1))
+                if row > 0, column > 0, left[row] == right[column - 1], left[row - 1] == right[column] {
                     cost = min(cost, before[column - 1] + 1)
                 }
                 current.append(cost)

@@ -39,6 +39,8 @@ struct Gate {
         var isIdentified = false
         /// What the rules on callers are taken to say, where nobody asks.
         var assumed: RouteTable.Match?
+        /// The operator asks by `why`, and may know all hosts of the configuration.
+        var isOperator = false
     }
 
     /// Decides, in this order: user, body limit, circle, route, Max-Forwards, upgrade, credential.
@@ -69,7 +71,7 @@ struct Gate {
 
         // Route.
         if head.methodKind == .connect {
-            return .tunnel(try TunnelRules.admit(head, bytes, situation.role, by: tunnels))
+            return .tunnel(try TunnelRules.admit(head, bytes, situation.role, by: tunnels, routes))
         }
         try route(head, bytes, situation, &admitted)
         guard let rules = admitted.rules else { throw .internalError }
@@ -126,7 +128,11 @@ struct Gate {
             {
                 return try enter(listener, authority, head, bytes, situation, &admitted)
             }
-            guard settings.unmatched == .forward else { throw .unknownHost }
+            guard settings.unmatched == .forward else {
+                let caller = situation.isOperator ? nil : admitted.caller
+                throw .unknownHost(
+                    known.authority, scheme, near: routes.near.nearest(to: known.authority, caller: caller))
+            }
             if scheme == .https { throw .schemeNotSupported }
             admitted.rules = .unmatched
             admitted.destination = UpstreamRules.unmatched.destination(for: known.authority, scheme: .http)
@@ -174,7 +180,6 @@ struct Gate {
         case .notCovered: throw .notCovered
         case .notForCaller: throw .notForCaller
         case .ambiguousPath: throw .ambiguousPath
-        case .unknownHost: throw .unknownHost
         }
     }
 

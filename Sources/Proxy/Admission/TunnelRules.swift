@@ -17,10 +17,13 @@ struct TunnelRules: Sendable {
 
     func isListed(_ authority: Authority) -> Bool { listed.contains(authority) }
 
-    /// - Parameter rules: `nil`: CONNECT is refused.
+    /// - Parameters:
+    ///   - rules: `nil`: CONNECT is refused.
+    ///   - routes: say whether the same host is signed by http.
     /// - Returns: the target, which has a port.
     static func admit(
-        _ head: RequestHead, _ bytes: Span<UInt8>, _ role: ListenerRole, by rules: TunnelRules?
+        _ head: RequestHead, _ bytes: Span<UInt8>, _ role: ListenerRole, by rules: TunnelRules?,
+        _ routes: RouteTable
     ) throws(Problem) -> Authority {
         let authority: Authority
         do throws(MessageError) {
@@ -29,8 +32,10 @@ struct TunnelRules: Sendable {
         } catch {
             throw Problem(error)
         }
-        guard case .forward = role, let rules else { throw .connectRefused }
-        guard rules.admitsAny || rules.isListed(authority), authority.port != nil else { throw .tunnelNotListed }
-        return authority
+        guard case .forward = role else { throw .connectRefused }
+        if let rules, rules.admitsAny || rules.isListed(authority), authority.port != nil { return authority }
+        let problem = rules == nil ? Problem.connectRefused : .tunnelNotListed
+        throw problem.connecting(
+            to: authority, isSigned: routes.rules(for: authority.byHTTP, scheme: .http) != nil)
     }
 }

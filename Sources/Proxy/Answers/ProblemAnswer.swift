@@ -13,7 +13,7 @@ enum ProblemAnswer {
         output.append("HTTP/1.1 ")
         output.append(decimal: UInt64(problem.status))
         output.append(byte: UInt8(ascii: " "))
-        output.append(ReasonPhrase.of(problem.status))
+        output.append(Array(problem.phrase.utf8))
         output.append("\r\n")
         connection.appendDate(to: &output)
         output.append("Proxy-Status: heimdallr-proxy; error=")

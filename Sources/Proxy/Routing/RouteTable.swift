@@ -17,7 +17,6 @@ struct RouteTable: Sendable {
         case notForCaller
         /// The host has path rules, and this path could be read in more than one way.
         case ambiguousPath
-        case unknownHost
     }
 
     /// The rules of one host pattern, most specific first.
@@ -41,8 +40,11 @@ struct RouteTable: Sendable {
     private var exact: [Key: Rules] = [:]
     /// Keyed by what stands behind `*.`.
     private var wildcards: [Key: Rules] = [:]
+    /// For requests that no pattern names.
+    let near: NearHosts
 
     init(_ upstreams: [UpstreamSettings]) {
+        near = NearHosts(upstreams)
         for (index, upstream) in upstreams.enumerated() {
             let key = Key(host: upstream.host.host, port: upstream.host.port)
             let rules = Self.rules(of: upstream, index)

@@ -1,0 +1,75 @@
+import Configuration
+import HTTPMessage
+
+// Reason phrases, and what else of an answer names hosts. All hosts are canonical: `Authority` has checked their bytes.
+extension Problem {
+    static let maxPhrase = 80
+
+    /// The first of `phrases` that fits into a status line; the last one does.
+    static func phrase(_ phrases: [String]) -> String {
+        phrases.first { $0.utf8.count <= maxPhrase && $0.utf8.allSatisfy { (0x20...0x7E).contains($0) } }
+            ?? phrases.last ?? ""
+    }
+
+    /// For a message that can't be understood.
+    static func phrase(of error: MessageError) -> String {
+        switch error.status {
+        case 414: "Shorten the target, or raise proxy.max_header_bytes"
+        case 417: "Send no expectation but 100-continue"
+        case 431: "Send fewer or shorter fields, or raise proxy.max_header_bytes"
+        case 505: "Use HTTP/1.1 or HTTP/1.0"
+        default:
+            phrase([
+                "Correct the request: \(error.detail.hasSuffix(".") ? String(error.detail.dropLast()) : error.detail)",
+                "Correct the request: it breaks the grammar of HTTP/1.1",
+            ])
+        }
+    }
+
+    /// - Parameters:
+    ///   - asked: as the request names it.
+    ///   - near: an upstream that may be meant, and that the caller may use.
+    static func unknownHost(_ asked: Authority, _ scheme: Scheme, near: HostPattern?) -> Problem {
+        let place = "\(asked.host):\(asked.port(for: scheme))"
+        var problem = unknownHost
+        problem.detail = "The configuration names no upstream for \(place)"
+        problem.detail += near.map { "; did you mean \($0)? Else add it" } ?? ". Add it"
+        problem.detail += " under `upstreams`, or set `proxy.unmatched: forward`."
+        if let near {
+            problem.phrase = phrase([
+                "No upstream for \(asked): did you mean \(near)?", "No upstream here: did you mean \(near)?",
+                problem.phrase,
+            ])
+        } else {
+            problem.phrase = phrase(["Add \(asked) to upstreams, or set proxy.unmatched: forward", problem.phrase])
+        }
+        return problem
+    }
+
+    private static let unknownHost = Problem(
+        403, "http_request_denied", .noUpstream, "No upstream for this host",
+        phrase: "Add the host to upstreams, or set proxy.unmatched: forward", "")
+
+    /// Of CONNECT to `authority`, refused by `self`.
+    /// - Parameter isSigned: an upstream is for the same host by http.
+    func connecting(to authority: Authority, isSigned: Bool) -> Problem {
+        guard isSigned else { return self }
+        var problem = self
+        // Some programs send CONNECT for http:// URLs, too.
+        let hosted =
+            authority.port == 80
+            ? "Ask for http://\(authority.host) without CONNECT: a tunnel is not signed"
+            : "Use http://\(authority.byHTTP) instead of https: CONNECT is not signed"
+        let plain =
+            authority.port == 80
+            ? "Ask for the URL without CONNECT: a tunnel is not signed"
+            : "Use http:// instead of https://: CONNECT is not signed"
+        problem.phrase = Self.phrase([hosted, plain])
+        return problem
+    }
+}
+
+extension Authority {
+    /// The same place in an http:// URL that the proxy goes on from by https.
+    var byHTTP: Authority { Authority(host: host, port: port == 443 ? nil : port) }
+}

@@ -1,0 +1,170 @@
+import CurlTransport
+import Heimdallr
+import Reports
+
+// Problems caused by token endpoints and upstreams.
+
+// MARK: The token endpoint's
+
+extension Problem {
+    /// - Parameter signIn: only asked when a person is wanted.
+    init(_ error: HeimdallrError, client: String, signIn: (String) -> SignInHint) {
+        switch error {
+        case .needsAuthentication:
+            let hint = signIn(client)
+            self.init(
+                503, "proxy_internal_response", .loginNeeded, "Somebody has to sign in",
+                phrase: Self.phrase([
+                    "Sign in: heimdallr-proxy login \(client)", "Sign in by heimdallr-proxy login or at the admin page",
+                ]),
+                "Nobody is signed in for the OAuth client \(client): \(hint.advice).")
+            loginURL = hint.url
+        case .rejectedByResource:
+            self.init(
+                502, "proxy_configuration_error", .tokensRefused, "The API refuses the client's tokens",
+                phrase: "Check the client's audience, resource and scope: the API refuses its tokens",
+                "The authorization server issues tokens to the OAuth client \(client), and the API has refused the last "
+                    + "ones: compare the client's audience, resource and scope with what the API wants.",
+                retryAfter: error.retryAfter)
+        case .clientRefused:
+            self.init(
+                502, "proxy_configuration_error", .clientRefused, "The authorization server refuses the client",
+                phrase: "Check the client's id, secret, grant type and scope",
+                "Check the client's id, secret, grant type and scope; `heimdallr-proxy status` and the log say what "
+                    + "the server answered.", retryAfter: error.retryAfter)
+        default:
+            self.init(
+                503, "proxy_internal_response", .noToken, "No token to be had",
+                phrase: "Try again later: the token endpoint gave no usable token",
+                "The token endpoint gave no usable token, and there is no valid one left. The proxy tries again by "
+                    + "itself.", retryAfter: error.retryAfter ?? .seconds(1))
+        }
+    }
+}
+
+// MARK: The upstream's
+
+extension Problem {
+    init(_ error: TransportError) {
+        switch error.kind {
+        case .nameNotResolved:
+            self.init(
+                502, "dns_error", .dns, "The upstream's name can't be resolved",
+                phrase: "Check the upstream's host or url: the name can't be resolved",
+                "Check the upstream's host or url.")
+        case .connectionRefused:
+            self.init(
+                502, "connection_refused", .connectionRefused, "The upstream refuses connections",
+                phrase: "Check that the upstream is running and that its port is right",
+                "Check that it is running and that the port is right.")
+        case .connectionFailed:
+            self.init(
+                502, "destination_ip_unroutable", .unreachable, "The upstream can't be reached",
+                phrase: "Check the network between the proxy and the upstream",
+                "Check the network between here and the upstream.")
+        case .connectionTimedOut, .withheld:
+            self.init(
+                504, "connection_timeout", .connectionTimeout, "The upstream did not accept the connection in time",
+                phrase: "Check the network to the upstream, or raise its connect_timeout",
+                "The connection was not there within the upstream's connect_timeout.")
+        case .connectionLimit:
+            self.init(
+                503, "connection_limit_reached", .connectionLimit, "Too many requests for this upstream",
+                phrase: "Try again later, or raise the upstream's max_connections",
+                "As many connections as the upstream's max_connections are busy.", retryAfter: .seconds(1))
+        case .addressDenied:
+            self.init(
+                403, "destination_ip_prohibited", .addressDenied, "The address is not allowed",
+                phrase: "Add the address to proxy.private_networks if it may be reached",
+                "Hosts that the configuration does not name may not be at a loopback, private or otherwise special "
+                    + "address; `proxy.private_networks` lists exceptions.")
+        case .loop: self = .loop
+        case .tlsHandshake:
+            self.init(
+                502, "tls_protocol_error", .tls, "TLS with the upstream failed",
+                phrase: "Check that the upstream's port speaks TLS 1.2 or later",
+                Self.sentence(error, "Check that its port speaks TLS 1.2 or later."))
+        case .tlsCertificate:
+            self.init(
+                502, "tls_certificate_error", .tlsCertificate, "The upstream's certificate is not trusted",
+                phrase: "Check the name, dates and issuer of the upstream's certificate",
+                Self.sentence(error, "Check its name and issuer; `tls.ca_file` adds a private authority."))
+        case .tlsConfiguration:
+            self.init(
+                502, "proxy_configuration_error", .tlsConfiguration, "A TLS file of the upstream can't be used",
+                phrase: "Check ca_file, cert_file and key_file under the upstream's tls",
+                "Check ca_file, cert_file and key_file under the upstream's `tls`.")
+        case .proxy:
+            self.init(
+                502, "destination_unavailable", .nextProxy, "The next proxy refused",
+                phrase: "Check the upstream's proxy: it refused, or can't be reached",
+                "Check the upstream's `proxy`.")
+        case .connectionLost:
+            self.init(
+                502, "connection_terminated", .connectionLost, "The upstream closed the connection",
+                phrase: "Try again if that does no harm: the upstream closed the connection",
+                "It ended before an answer came. The request may have been carried out.")
+        case .responseTruncated:
+            self.init(
+                502, "http_response_incomplete", .responseCut, "The upstream's answer was cut short",
+                phrase: "Check the upstream: it cut its answer short",
+                "The connection ended within the head of the answer.")
+        case .responseMalformed, .aborted:
+            self = .malformedResponse
+        case .http2Missing, .internal: self = .internalError
+        }
+    }
+
+    /// A fixed one, by what TLS says.
+    private static func sentence(_ error: TransportError, _ other: String) -> String {
+        let fault = TLSFault(words: error.message)
+        guard fault != .other else { return other }
+        let advice = fault.advice(.upstream)
+        return advice.prefix(1).uppercased() + advice.dropFirst() + "."
+    }
+
+    /// Of a tunnel, where no upstream of the configuration is involved.
+    init(tunnel error: TransportError) {
+        switch error.kind {
+        case .nameNotResolved:
+            self.init(
+                502, "dns_error", .dns, "The host's name can't be resolved",
+                phrase: "Check the host that CONNECT names: it can't be resolved", "Check the host that CONNECT names.",
+                closes: true)
+        case .connectionRefused:
+            self.init(
+                502, "connection_refused", .connectionRefused, "The other end refuses connections",
+                phrase: "Check that something listens at the host and port of CONNECT",
+                "Check that something listens at the host and port that CONNECT names.", closes: true)
+        case .connectionFailed:
+            self.init(
+                502, "destination_ip_unroutable", .unreachable, "The other end can't be reached",
+                phrase: "Check the network to the host that CONNECT names",
+                "Check the network between here and the host that CONNECT names.", closes: true)
+        case .connectionTimedOut: self = .tunnelTimeout
+        default:
+            self.init(error)
+        }
+    }
+
+    static let malformedResponse = Problem(
+        502, "http_protocol_error", .malformedResponse, "The upstream's answer can't be understood",
+        phrase: "Check the upstream: its answer is no valid HTTP",
+        "It is not a valid HTTP answer, or one that two readers could understand differently.")
+    static let unaskedUpgrade = Problem(
+        502, "http_upgrade_failed", .unaskedUpgrade, "The upstream switched protocols unasked",
+        phrase: "Check the upstream: it switched protocols unasked",
+        "It answered 101 to a request that did not ask for an upgrade.")
+    static let responseTimeout = Problem(
+        504, "http_response_timeout", .responseTimeout, "The upstream did not answer in time",
+        phrase: "Check why the upstream is slow, or raise its response_timeout",
+        "No answer within the upstream's response_timeout.")
+    static let tunnelTimeout = Problem(
+        504, "connection_timeout", .connectionTimeout, "The other end did not accept the connection in time",
+        phrase: "Check the network to the host that CONNECT names",
+        "The connection was not there within five seconds.", closes: true)
+    static let expectationFailed = Problem(
+        417, "http_request_error", .expectationFailed, "The upstream refuses the expectation",
+        phrase: "Send the request again without Expect",
+        "Send the request again without `Expect`.", closes: true)
+}

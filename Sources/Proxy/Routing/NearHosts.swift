@@ -1,0 +1,89 @@
+import Configuration
+import HTTPMessage
+
+/// Finds the upstream that a refused request may have meant: the same host with another port, or a name that differs by a
+/// few letters. Each search has a bound, because it runs on the loop; only refused requests pay for it.
+struct NearHosts: Sendable {
+    /// Number of hosts that are looked at; the configuration's further ones are never suggested.
+    static let maxHosts = 1024
+    /// Number of names compared letter by letter in one search.
+    static let maxCompared = 64
+    /// Length of the part between the common beginning and the common end of two names.
+    private static let maxDifference = 16
+
+    private struct Candidate: Sendable {
+        let pattern: HostPattern
+        /// Without `*.`.
+        let name: [UInt8]
+        /// `nil`: every caller may use it.
+        var callers: [CallerRule]?
+    }
+    private var candidates: [Candidate] = []
+    /// Lengths of the candidates' names: most are passed over by these alone.
+    private var lengths: [Int] = []
+    private static let maxSlips = 3
+
+    init(_ upstreams: [UpstreamSettings]) {
+        var places: [HostPattern: Int] = [:]
+        for upstream in upstreams {
+            let rule = CallerRule(upstream.callers)
+            if let place = places[upstream.host] {
+                if let rule { candidates[place].callers?.append(rule) } else { candidates[place].callers = nil }
+            } else if candidates.count < Self.maxHosts {
+                places[upstream.host] = candidates.count
+                lengths.append(upstream.host.host.description.utf8.count)
+                candidates.append(
+                    Candidate(
+                        pattern: upstream.host, name: Array(upstream.host.host.description.utf8),
+                        callers: rule.map { [$0] }))
+            }
+        }
+    }
+
+    /// - Parameters:
+    ///   - asked: a place that no upstream is for.
+    ///   - caller: hosts that this caller can't use are not suggested; `nil`: the operator asks.
+    func nearest(to asked: Authority, caller: Caller?) -> HostPattern? {
+        let whole = Array(asked.host.description.utf8)
+        let parent = Array(whole.drop { $0 != UInt8(ascii: ".") }.dropFirst())
+        var isName = false
+        if case .name = asked.host { isName = true }
+        var best: (pattern: HostPattern, distance: Int)?
+        var compared = 0
+        for (place, length) in lengths.enumerated() {
+            guard min(abs(length - whole.count), abs(length - parent.count)) <= Self.maxSlips else { continue }
+            let candidate = candidates[place]
+            if candidate.pattern.wildcard, !isName { continue }
+            let name = candidate.pattern.wildcard ? parent : whole
+            let limit = min(min(Self.maxSlips, max(1, name.count / 5)), (best?.distance ?? .max) - 1)
+            let distance: Int
+            if name == candidate.name {
+                distance = 0
+            } else {
+                guard isName, compared < Self.maxCompared, abs(name.count - candidate.name.count) <= limit,
+                    case .name = candidate.pattern.host,
+                    let (left, right) = Self.difference(name.span, candidate.name.span)
+                else { continue }
+                compared += 1
+                distance = Suggestion.distance(
+                    name.span.extracting(left), candidate.name.span.extracting(right))
+                guard distance <= limit else { continue }
+            }
+            if let caller, let rules = candidate.callers, !rules.contains(where: { $0.admits(caller) }) { continue }
+            if distance == 0 { return candidate.pattern }
+            best = (candidate.pattern, distance)
+        }
+        return best?.pattern
+    }
+
+    /// The parts of two names between the beginning and the end that both have; `nil`: too long to be a slip.
+    private static func difference(_ one: Span<UInt8>, _ other: Span<UInt8>) -> (Range<Int>, Range<Int>)? {
+        let shorter = min(one.count, other.count)
+        var start = 0
+        while start < shorter, one[start] == other[start] { start += 1 }
+        var end = 0
+        while end < shorter - start, one[one.count - 1 - end] == other[other.count - 1 - end] { end += 1 }
+        let parts = (start..<(one.count - end), start..<(other.count - end))
+        return max(parts.0.count, parts.1.count) <= maxDifference ? parts : nil
+    }
+}

@@ -1,0 +1,100 @@
+import Configuration
+import Foundation
+import HTTPMessage
+import Heimdallr
+import Reports
+import TestSupport
+import Testing
+
+@testable import Proxy
+
+@Suite("the reason phrase of a refusal says what to do", .stopsProxies, .timeLimit(.minutes(1)))
+struct ReasonPhraseTests {
+    private static let verbs: Set<String> = [
+        "Add", "Ask", "Check", "Correct", "Exempt", "Raise", "Report", "Send", "Set", "Shorten", "Sign", "Try", "Turn",
+        "Use",
+    ]
+
+    private func check(_ phrase: String) {
+        #expect(!phrase.isEmpty && phrase.utf8.count <= 80, "\(phrase)")
+        #expect(phrase.utf8.allSatisfy { (0x20...0x7E).contains($0) }, "\(phrase)")
+        let verb = String(phrase.prefix { $0 != " " && $0 != ":" })
+        #expect(Self.verbs.contains(verb) || phrase.contains("did you mean " as String), "\(phrase)")
+    }
+
+    @Test func `of each that stands in the sources`() throws {
+        let folder = "\(Repository.root)/Sources/Proxy/Answers"
+        var count = 0
+        for file in try FileManager.default.contentsOfDirectory(atPath: folder) where file.hasSuffix(".swift") {
+            let text = try String(contentsOfFile: "\(folder)/\(file)", encoding: .utf8)
+            let problems = text.matches(of: /\b(?:Problem|self\.init)\(\s*(?:status: )?\d{3},/).count
+            let phrases = text.matches(of: /phrase: "([^"]*)"/).map { String($0.1) }
+            for phrase in phrases { check(phrase) }
+            count += phrases.count
+            // Problems with a phrase that is made call `phrase(`.
+            #expect(phrases.count <= problems, "\(file)")
+        }
+        #expect(count > 50)
+    }
+
+    @Test func `of what can't be understood`() {
+        for status in [400, 414, 417, 431, 501, 505] {
+            for detail in [
+                "The request line is malformed.",
+                "Content-Length has whitespace around it beyond the one space after the colon.",
+                "The host is not ASCII; write internationalised names as punycode (xn--\u{2026}).",
+            ] {
+                let error = MessageError(status: status, detail: detail)
+                check(Problem(error).phrase)
+                check(Problem(inBody: error).phrase)
+            }
+        }
+    }
+
+    private static let hosts = [
+        "a.test", "api.example.com:8443", "[2001:db8:0:1:2:3:4:5]:65535",
+        String(repeating: "a", count: 63) + ".example.com", "\(String(repeating: "b.", count: 120))test",
+    ]
+
+    @Test(arguments: hosts) func `with a host that is short enough`(host: String) throws {
+        let asked = try Authority(parsing: host)
+        let near = HostPattern(wildcard: true, host: asked.host, port: asked.port)
+        for problem in [
+            Problem.unknownHost(asked, .http, near: nil), .unknownHost(asked, .https, near: near),
+            .connectRefused.connecting(to: asked, isSigned: true),
+            .tunnelNotListed.connecting(to: asked, isSigned: true),
+            .connectRefused.connecting(to: Authority(host: asked.host, port: 80), isSigned: true),
+        ] {
+            check(problem.phrase)
+            #expect(problem.phrase.contains(asked.host.description) == (host.utf8.count < 40), "\(problem.phrase)")
+        }
+    }
+
+    @Test func `with a client that has a long or foreign name`() {
+        for name in ["items", String(repeating: "n", count: 70), "p\u{E4}ckchen"] {
+            check(Problem(.needsAuthentication, client: name) { _ in .init(advice: "", url: nil) }.phrase)
+        }
+    }
+
+    @Test(arguments: [
+        (
+            "GET http://nobody.example/ HTTP/1.1", 403,
+            "Add nobody.example to upstreams, or set proxy.unmatched: forward"
+        ),
+        ("CONNECT api.test:443 HTTP/1.1", 403, "Use http://api.test instead of https: CONNECT is not signed"),
+        ("CONNECT api.test:80 HTTP/1.1", 403, "Ask for http://api.test without CONNECT: a tunnel is not signed"),
+        ("CONNECT nobody.test:443 HTTP/1.1", 403, "Use http:// URLs of upstreams, or set proxy.connect: tunnel"),
+        ("GET http://api.test/ HTTP/3.0", 505, "Use HTTP/1.1 or HTTP/1.0"),
+        (
+            "GET http://a\u{E4}.test/ HTTP/1.1", 400,
+            "Correct the request: The target has a byte beyond ASCII; percent-encode it"
+        ),
+    ])
+    func `as it goes over the wire`(line: String, status: Int, phrase: String) async throws {
+        let proxy = try await ProxyInProcess()
+        let client = try await proxy.connect()
+        try await client.send("\(line)\r\nHost: api.test\r\n\r\n")
+        let first = try await client.read(until: "\r\n")
+        #expect(first == "HTTP/1.1 \(status) \(phrase)\r\n")
+    }
+}
