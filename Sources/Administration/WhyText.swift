@@ -10,7 +10,7 @@ struct WhyText {
         switch route {
         case .refused: true
         case .callers(let some, let others): (some + [others]).allSatisfy { isRefused($0) }
-        case .unmatched: false
+        case .unmatched, .tunnel: false
         case .upstream(let route): route.client.flatMap { refusal(of: $0) } != nil
         }
     }
@@ -35,6 +35,9 @@ struct WhyText {
         case .unmatched(let destination):
             return
                 "rule         unmatched: forward\ndestination  \(destination)\nclient       none: forwarded unsigned\n"
+        case .tunnel(let destination):
+            return "rule         proxy.connect: tunnel\ndestination  \(destination), through a tunnel\n"
+                + "client       none: an https:// URL goes by CONNECT, which carries no token\n"
         case .upstream(let route):
             var text = "rule         \(route.rule)\ndestination  \(route.destination)\n"
             guard let name = route.client, let client = model.sources.client(named: name) else {

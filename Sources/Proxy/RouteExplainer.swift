@@ -26,9 +26,34 @@ struct RouteExplainer {
     /// - Parameter url: absolute, as a program would ask the proxy for it.
     mutating func explain(method: String, url: String) -> RouteExplanation {
         do throws(Problem) {
+            if method != "CONNECT", let authority = try Self.tunnelled(url) { return try explainTunnel(to: authority) }
             return try explain("\(method) \(url) HTTP/1.1\r\nHost: localhost\r\n\r\n")
         } catch {
             return RouteExplanation(error)
+        }
+    }
+
+    /// Where programs send CONNECT for a URL; `nil`: nowhere, they send the request itself.
+    private static func tunnelled(_ url: String) throws(Problem) -> Authority? {
+        let scheme = "https://"
+        guard url.lowercased().hasPrefix(scheme) else { return nil }
+        let host = url.dropFirst(scheme.count).prefix { !"/?#".contains($0) }
+        do throws(MessageError) {
+            var authority = try Authority(parsing: String(host))
+            authority.port = authority.port(for: .https)
+            return authority
+        } catch {
+            throw Problem(error.status, "http_request_error", .malformedRequest, "", phrase: "", error.detail)
+        }
+    }
+
+    private mutating func explainTunnel(to authority: Authority) throws(Problem) -> RouteExplanation {
+        do throws(Problem) {
+            let place = "\(authority.host):\(authority.port(for: .https))"
+            return .tunnel(destination: try admitTunnel(to: place).description)
+        } catch {
+            let asked = "For an https:// URL, programs send CONNECT \(authority)."
+            return .refused(status: error.status, detail: "\(asked) \(error.phrase). \(error.detail)")
         }
     }
 
@@ -74,14 +99,21 @@ struct RouteExplainer {
     }
 
     /// Whether CONNECT may lead to `authority`.
-    mutating func admitsTunnel(to authority: String) -> Bool {
+    mutating func admitsTunnel(to authority: String) -> Bool { (try? admitTunnel(to: authority)) != nil }
+
+    private mutating func admitTunnel(to authority: String) throws(Problem) -> Authority {
         let bytes = Array("CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n\r\n".utf8)
         var head = RequestHead()
         var admitted = Admitted()
-        guard case .complete? = try? head.parse(bytes.span, limits: HeadLimits(maxBytes: 4096, maxFields: 1)),
-            case .tunnel? = try? gate.admit(head, bytes.span, Gate.Situation(role: role), &admitted)
-        else { return false }
-        return true
+        do throws(MessageError) {
+            _ = try head.parse(bytes.span, limits: HeadLimits(maxBytes: 4096, maxFields: 1))
+        } catch {
+            throw Problem(error)
+        }
+        guard case .tunnel(let place) = try gate.admit(head, bytes.span, Gate.Situation(role: role), &admitted) else {
+            throw .internalError
+        }
+        return place
     }
 
     /// As far as it can be said without asking for the name's addresses.

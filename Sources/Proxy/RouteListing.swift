@@ -77,7 +77,7 @@ extension RouteExplanation {
     fileprivate func destination(by index: Int) -> String? {
         switch self {
         case .upstream(let route): route.index == index ? route.destination : nil
-        case .unmatched, .refused: nil
+        case .unmatched, .tunnel, .refused: nil
         case .callers(let some, let others):
             (some + [others]).lazy.compactMap { $0.destination(by: index) }.first
         }

@@ -4,6 +4,8 @@ public enum RouteExplanation: Sendable, Equatable {
     /// `unmatched: forward`
     /// - Parameter destination: scheme and authority.
     case unmatched(destination: String)
+    /// An https:// URL, for which programs send CONNECT: passed on unread, without a token.
+    case tunnel(destination: String)
     /// The proxy would answer by itself.
     case refused(status: Int, detail: String)
     /// It depends on who asks: what some get, the most specific first, then what everybody else gets.

@@ -87,7 +87,7 @@ struct WhyTests {
         try await admin.ready()
         for (method, url) in [
             ("GET", "http://get.test/?_method=DELETE"), ("POST", "http://get.test/"), ("OPTIONS", "http://query.test"),
-            ("GET", "https://plain.test/"), ("GET", "http://nobody.test/"),
+            ("GET", "http://nobody.test/"),
             ("GET", "http://api.test:99999/"),
         ] {
             let (why, answer) = try await both(admin, method, url)
@@ -100,6 +100,41 @@ struct WhyTests {
         // No token goes onto TRACE.
         let trace = try await admin.run("why", "TRACE", "http://api.test/")
         #expect(trace.output.contains("client       none: TRACE carries no token\n"), "\(trace.output)")
+    }
+
+    @Test func `for an https URL programs send CONNECT, which is refused`() async throws {
+        let admin = try await AdministeredProxy(TokenEndpoint([.token(accessToken)]))
+        try await admin.ready()
+        let why = try await admin.run("why", "GET", "https://api.test/v1?x=1#y")
+        #expect(why.ending == .exited(3))
+        #expect(
+            why.output.contains(
+                "The proxy itself would answer 403: For an https:// URL, programs send CONNECT api.test:443. "
+                    + "Use http://api.test instead of https: CONNECT is not signed. "), "\(why.output)")
+        let answer = try await RawClient.exchange(
+            port: admin.proxy.port, "CONNECT api.test:443 HTTP/1.1\r\nHost: api.test:443\r\n\r\n", method: "CONNECT")
+        #expect(answer.status == 403)
+        let malformed = try await admin.run("why", "GET", "https://user@api.test/")
+        #expect(
+            malformed.ending == .exited(3) && malformed.output.contains("would answer 400: "), "\(malformed.output)")
+    }
+
+    @Test func `for an https URL whose tunnel is listed, it says that nothing is put on`() async throws {
+        let proxy = try await RunningProxy(
+            """
+            proxy: {listen: "127.0.0.1:0", connect: tunnel, tunnels: ["listed.test:443"]}
+            admin: {listen: "127.0.0.1:0", socket: FOLDER/admin.sock}
+            upstreams: [{host: a.test}]
+            """)
+        _ = try await proxy.administration()
+        for (url, code) in [
+            ("HTTPS://listed.test", Int32(0)), ("https://listed.test:8443/", 3), ("https://a.test/", 3),
+        ] {
+            let why = try await RunningProxy.run(
+                ["why", "--socket", proxy.directory.path(of: "admin.sock"), "GET", url])
+            #expect(why.ending == .exited(code), "\(why.transcript)")
+            #expect(why.output.contains("listed.test:443, through a tunnel\n") == (code == 0), "\(why.output)")
+        }
     }
 
     @Test func `a host that is nearly right is guessed`() async throws {
