@@ -34,6 +34,37 @@ struct ExecTests {
         #expect(try await exec("sh", "-c", "kill -9 $$").ending == .signalled(9))
     }
 
+    /// gRPC's C core takes grpc_proxy, https_proxy or http_proxy, whichever comes first, and sends CONNECT there.
+    @Test func `gRPC goes as it went without the proxy`() async throws {
+        let server = try RawListener()
+        let program = """
+            import grpc, sys
+            try: grpc.insecure_channel(sys.argv[1]).unary_unary("/a.B/c")(b"", timeout=10)
+            except grpc.RpcError: pass
+            """
+        let none: [String: String?] = [
+            "grpc_proxy": nil, "https_proxy": nil, "http_proxy": nil, "no_grpc_proxy": "none.invalid", "no_proxy": nil,
+        ]
+        async let run = RunningProxy.run(
+            [
+                "exec", "--config",
+                try directory.write("{proxy: {listen: 127.0.0.1:1}, upstreams: [{host: a.test}]}", to: "grpc.yaml"),
+                "--", try Repository.python(), "-c", program, "127.0.0.1:\(server.port)",
+            ], environment: none)
+        let connection = try await server.accept()
+        #expect(try await connection.read(until: "\r\n") == "PRI * HTTP/2.0\r\n")
+        connection.close()
+        _ = try await run
+        // A value of the environment stays, and so does the way by https_proxy.
+        for (name, shown) in [("grpc_proxy", "http://other:1"), ("https_proxy", "")] {
+            let printed = try await exec(
+                "sh", "-c", "echo \"${grpc_proxy-unset}\"",
+                environment: ["grpc_proxy": nil, "https_proxy": nil].merging([name: "http://other:1"]) { $1 })
+            #expect(printed.output == (shown.isEmpty ? "unset\n" : "\(shown)\n"), "\(name)")
+        }
+        #expect(try await exec("sh", "-c", "echo \"${grpc_proxy-unset}\"", environment: none).output == "\n")
+    }
+
     @Test func `what is wrong before the program begins keeps its own exit code`() async throws {
         #expect(try await RunningProxy.run(["exec", "--config", file]).ending == .exited(2))
         #expect(try await RunningProxy.run(["exec", "--config", "/nowhere", "--", "true"]).ending == .exited(78))

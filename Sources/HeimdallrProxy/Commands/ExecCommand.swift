@@ -12,7 +12,8 @@ struct ExecCommand: ParsableCommand {
         usage: "heimdallr-proxy exec [--config <path>] [--user <name>] -- <command> [<argument> ...]",
         discussion: """
             Sets http_proxy for the program, and no_proxy for this machine and the proxy's own listeners (what it says \
-            already stays); NODE_USE_ENV_PROXY=1 makes Node read them. Removes the environment variables that the \
+            already stays); NODE_USE_ENV_PROXY=1 makes Node read them, and an empty grpc_proxy keeps gRPC away from the \
+            proxy, which refuses CONNECT. Removes the environment variables that the \
             configuration takes its values from, and all that begin with HEIMDALLR_: what can use a token need not have \
             the means to get one. The program takes this process's place. \
             Where the configuration has proxy.users, --user says which of them the program is: its name and password go \
@@ -61,12 +62,15 @@ struct ExecCommand: ParsableCommand {
             OutputDescriptor.standardError.write(
                 "warning: no_proxy has *, so that the program will not use the proxy: unset it\n")
         }
+        var variables = [
+            "http_proxy": proxy, "HTTP_PROXY": proxy, "no_proxy": direct.value, "NO_PROXY": direct.value,
+            "NODE_USE_ENV_PROXY": "1",
+        ]
+        // gRPC takes the first of grpc_proxy, https_proxy and http_proxy that is set, and sends CONNECT there. It goes as it
+        // went without us: past the proxy, or by the one that https_proxy names.
+        if environment["grpc_proxy"] == nil, environment["https_proxy"] == nil { variables["grpc_proxy"] = "" }
         let failure = ProgramExecution.replaceProcess(
-            program,
-            setting: [
-                "http_proxy": proxy, "HTTP_PROXY": proxy, "no_proxy": direct.value, "NO_PROXY": direct.value,
-                "NODE_USE_ENV_PROXY": "1",
-            ], removing: ChildEnvironment.withheld(from: environment.keys, settings))
+            program, setting: variables, removing: ChildEnvironment.withheld(from: environment.keys, settings))
         throw Self.failure(
             "can't run \(program[0]): \(failure.sentence)", failure.isNoSuchFile ? .noSuchProgram : .notExecutable)
     }
