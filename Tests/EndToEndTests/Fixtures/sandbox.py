@@ -181,9 +181,11 @@ def namespace():
 
 
 limit = int(settings.pop("LimitNOFILE")[0])
-os.umask(int(settings.pop("UMask")[0], 8))
 loaded = filters()
+# The unit's user has to pass the folders that `namespace` makes, whatever umask the tests were started with.
+os.umask(0o022)
 namespace()
+os.umask(int(settings.pop("UMask")[0], 8))
 for name in list(settings):
     # Of the manager, and nothing that the process feels.
     if name.startswith("Restart") or name in (
