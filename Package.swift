@@ -49,7 +49,7 @@ let package = Package(
         .target(name: "Reactor", dependencies: ["CLinux"], swiftSettings: strict),
         .target(name: "CurlTransport", dependencies: ["CLibcurl", "Reactor", "WireText"], swiftSettings: strict),
         .target(name: "HTTPMessage", dependencies: ["WireText"], swiftSettings: strict),
-        .target(name: "HTML", swiftSettings: strict),
+        .target(name: "HTML", dependencies: ["WireText"], swiftSettings: strict),
         .target(name: "SigV4", dependencies: ["Cryptography", "WireText"], swiftSettings: strict),
         .target(name: "FileSystem", swiftSettings: strict),
         .target(name: "Reports", swiftSettings: strict),

@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "CurlTransport": {"CLibcurl", "Reactor", "WireText"},
     "Configuration": {"FileSystem", "HTTPMessage", "WireText", "CLibyaml"},
     "HTTPMessage": {"WireText"},
-    "HTML": set(),
+    "HTML": {"WireText"},
     "SigV4": {"Cryptography", "WireText"},
     "FileSystem": set(),
     "Reports": set(),

@@ -1,3 +1,5 @@
+internal import WireText
+
 /// Makes any text safe between tags and in a quoted attribute.
 public enum HTMLText {
     /// What stands for something that can't be shown.
@@ -17,18 +19,9 @@ public enum HTMLText {
             case "`": result += "&#96;"
             case "\n": result.unicodeScalars.append(scalar)
             default:
-                if isHidden(scalar) { result += replacement } else { result.unicodeScalars.append(scalar) }
+                if scalar.isInvisible { result += replacement } else { result.unicodeScalars.append(scalar) }
             }
         }
         return result
-    }
-
-    /// What does not show, or changes how its surroundings show.
-    private static func isHidden(_ scalar: Unicode.Scalar) -> Bool {
-        if scalar.isASCII { return scalar.value < 0x20 || scalar.value == 0x7F }
-        return switch scalar.properties.generalCategory {
-        case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .unassigned: true
-        default: false
-        }
     }
 }

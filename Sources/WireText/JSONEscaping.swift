@@ -49,14 +49,3 @@ public enum JSONEscaping: Sendable {
         for shift: UInt16 in [12, 8, 4, 0] { output(ASCII.hexDigit(UInt8(unit >> shift & 0x0F))) }
     }
 }
-
-extension Unicode.Scalar {
-    /// Control characters, line and paragraph separators, and what reorders or hides the text around it.
-    public var isInvisible: Bool {
-        if isASCII { return value < 0x20 || value == 0x7F }
-        return switch properties.generalCategory {
-        case .control, .format, .lineSeparator, .paragraphSeparator: true
-        default: false
-        }
-    }
-}

@@ -54,6 +54,14 @@ struct SharedStoreTests {
         #expect(!status.output.contains("T1") && !status.output.contains("R1"))
     }
 
+    @Test func `what somebody wrote into a row turns no line of the status around`() async throws {
+        _ = try await server.sql(
+            "INSERT INTO heimdallr.token (space, client) VALUES ('\(space)', U&'a\\202E\\0085\\009B31m\\2066b')")
+        let status = try await RunningProxy.run(["store", "status", "--config", try file("status.yaml", postgres)])
+        #expect(status.ending == .exited(0), "\(status.transcript)")
+        #expect(status.output.contains("  a???31m?b: revision 0"), "\(status.output)")
+    }
+
     @Test func `records move from files to the database and back, and never over others`() async throws {
         let origin = try RecordingOrigin()
         let endpoint = try TokenEndpoint { _, number in .token("T\(number + 1)", refreshToken: "R\(number + 1)") }

@@ -37,7 +37,7 @@ struct ServerMetadata: Sendable, Equatable {
             throw .malformed
         }
         guard named.utf8.elementsEqual(issuer.utf8) else {
-            throw .otherIssuer(ServerText.sanitize(named, hiding: []))
+            throw .otherIssuer(ForeignText.printable(named))
         }
         for endpoint in Endpoint.allCases { endpoints[endpoint] = value[endpoint.rawValue]?.string }
         let aliases = value["mtls_endpoint_aliases"]

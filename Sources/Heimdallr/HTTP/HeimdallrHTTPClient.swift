@@ -1,3 +1,5 @@
+internal import WireText
+
 /// Sends HTTP requests to the authorization server: for tokens, metadata, keys, logins and revocation.
 ///
 /// An implementation must keep these rules:
@@ -36,7 +38,7 @@ public enum HeimdallrHTTPClientError: Error, Sendable, Hashable, CustomStringCon
         case .cut: "the connection broke before the answer was whole"
         case .dns: "the host name could not be resolved"
         case .tls(""): "the TLS handshake failed: check the certificate, its name and the trust anchors"
-        case .tls(let reason): "the TLS handshake failed: \(ServerText.sanitize(reason, hiding: []))"
+        case .tls(let reason): "the TLS handshake failed: \(ForeignText.printable(reason))"
         case .timeout: "no complete answer came in time"
         case .bodyTooLarge: "the answer is larger than what is accepted"
         case .other: "the exchange failed"

@@ -78,7 +78,7 @@ struct Claims: Sendable {
         for claim in claims {
             guard let text = payload[claim]?.string, text.contains(where: { !$0.isWhitespace }) else { continue }
             if claim == "email", [.bool(false), .string("false")].contains(payload["email_verified"]) { continue }
-            return ServerText.sanitize(text, hiding: [])
+            return ForeignText.printable(text)
         }
         return nil
     }

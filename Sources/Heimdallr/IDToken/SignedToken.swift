@@ -19,7 +19,7 @@ struct SignedToken: Sendable {
         let parts = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 3, let header = Self.json(parts[0]), case .object = header else { throw .malformed }
         guard let name = header["alg"]?.string else { throw .malformed }
-        guard let algorithm = Self.algorithm(name) else { throw .algorithm(ServerText.sanitize(name, hiding: [])) }
+        guard let algorithm = Self.algorithm(name) else { throw .algorithm(ForeignText.printable(name)) }
         // An extension that must be understood, and we know none (section 4.1.11).
         guard header["crit"] == nil, header["b64"] == nil else { throw .malformed }
         guard let payload = Self.json(parts[1]), case .object = payload, let signature = Self.bytes(parts[2]),

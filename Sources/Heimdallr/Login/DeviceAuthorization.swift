@@ -22,7 +22,7 @@ struct DeviceAuthorization: Sendable {
             let uri = (value["verification_uri"] ?? value["verification_url"])?.string, Self.isAddress(uri)
         else { return nil }
         deviceCode = Secret(code)
-        self.userCode = ServerText.sanitize(userCode, hiding: [])
+        self.userCode = ForeignText.printable(userCode)
         verificationURI = uri
         verificationURIComplete = value["verification_uri_complete"]?.string.flatMap { Self.isAddress($0) ? $0 : nil }
         let life = value["expires_in"].flatMap(OAuthAccessTokenDefaultParser.seconds)

@@ -5,16 +5,9 @@ import WireText
 
 /// Why an exchange failed, for people: what happened, and libcurl's own words about it.
 enum FailureCause {
-    private static let maxCharacters = 256
-
-    /// Printable; libcurl's words can hold what the other side sent, such as a certificate's name.
+    /// libcurl's words can hold what the other side sent, such as a certificate's name.
     static func text(_ error: TransportError) -> String {
-        var text = ""
-        for (count, scalar) in "\(words(error.kind)): \(error.message)".unicodeScalars.enumerated() {
-            if count == maxCharacters { return text + "…" }
-            text.unicodeScalars.append(scalar.isInvisible ? "?" : scalar)
-        }
-        return text
+        ForeignText.printable("\(words(error.kind)): \(error.message)")
     }
 
     private static func words(_ kind: TransportError.Kind) -> String {

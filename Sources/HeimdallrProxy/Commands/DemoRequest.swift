@@ -1,4 +1,5 @@
 import Dispatch
+import WireText
 
 /// One request as the simplest of programs would send it: bytes over a connection of its own, nothing in common with
 /// the proxy it talks to.
@@ -56,7 +57,7 @@ struct DemoAnswer: Sendable {
             String.init)
         shown.append("")
         shown += text[end.upperBound...].split(separator: "\n").map(String.init)
-        self.shown = shown.map { $0.isEmpty ? "\n" : "     \($0)\n" }.joined()
+        self.shown = shown.map { $0.isEmpty ? "\n" : "     \(ForeignText.printable($0, most: 1000))\n" }.joined()
     }
 }
 

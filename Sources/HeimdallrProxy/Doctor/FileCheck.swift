@@ -4,6 +4,7 @@ import FileSystem
 import Heimdallr
 import Logging
 import Synchronization
+import WireText
 
 /// What the configuration needs of this machine: its secrets, and the folder of the token store.
 struct FileCheck: Sendable {

@@ -107,15 +107,3 @@ struct Diagnosis: Sendable, Equatable {
         ])
     }
 }
-
-/// Words of another side, made fit to be shown: printable, and short.
-enum ForeignText {
-    static func printable(_ text: String, most: Int = 200) -> String {
-        var output = ""
-        for (count, scalar) in text.unicodeScalars.enumerated() {
-            if count == most { return output + "…" }
-            output.unicodeScalars.append(scalar.isInvisible ? "?" : scalar)
-        }
-        return output
-    }
-}

@@ -1,6 +1,7 @@
 import CurlTransport
 import Heimdallr
 import Reactor
+import WireText
 
 /// One server that the proxy talks to: its name, its addresses, TCP and TLS. Nothing is sent to it but a handshake.
 struct PlaceCheck: Sendable {

@@ -2,6 +2,7 @@ import Administration
 import Configuration
 import FileSystem
 import Proxy
+import WireText
 
 /// Who listens already where this process wants to. From /proc (proc(5)), as far as this process may look.
 enum PortHolder {
@@ -74,7 +75,7 @@ enum PortHolder {
                     sockets.contains(target)
                 else { continue }
                 let name = Self.table("/proc/\(process)/comm").prefix { $0 != "\n" }
-                return name.isEmpty ? "pid \(process)" : "\(name) (pid \(process))"
+                return name.isEmpty ? "pid \(process)" : "\(ForeignText.printable(name)) (pid \(process))"
             }
         }
         return nil

@@ -1,0 +1,35 @@
+/// Text from outside, such as a server's answer, a row of a database or the name of a file, made fit to be shown.
+public enum ForeignText {
+    /// One line: every invisible character becomes `?`.
+    /// - Parameter most: the number of Unicode scalars after which the text is cut, with an ellipsis.
+    public static func printable(_ text: some StringProtocol, most: Int = 256) -> String {
+        var output = ""
+        for (count, scalar) in text.unicodeScalars.enumerated() {
+            if count == most { return output + "…" }
+            output.unicodeScalars.append(scalar.isInvisible ? "?" : scalar)
+        }
+        return output
+    }
+
+    /// All lines of a longer text, each made printable.
+    public static func lines(_ text: some StringProtocol) -> String {
+        guard text.unicodeScalars.contains(where: { $0.isInvisible && $0 != "\n" }) else { return String(text) }
+        var output = ""
+        for scalar in text.unicodeScalars {
+            output.unicodeScalars.append(scalar.isInvisible && scalar != "\n" ? "?" : scalar)
+        }
+        return output
+    }
+}
+
+extension Unicode.Scalar {
+    /// Control characters, line and paragraph separators, characters that reorder or hide the text around them, and
+    /// characters without a meaning of their own (Unicode, section 4.5: Cc, Cf, Zl, Zp, Co, Cn, Cs).
+    public var isInvisible: Bool {
+        if isASCII { return value < 0x20 || value == 0x7F }
+        return switch properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .unassigned, .surrogate: true
+        default: false
+        }
+    }
+}
