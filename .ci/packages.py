@@ -1,6 +1,6 @@
 """Builds the Debian package and the image from a release, and looks at them: `.ci/packages.py EXECUTABLE`.
 
-- lintian has nothing to say of the package; its configuration and its examples are valid.
+- lintian has nothing to say of the package; its executable has full RELRO; its configuration and its examples are valid.
 - The image starts from environment variables alone, as a user without rights on a read-only root, and a request through it
   arrives, over TLS, with a token. Its HEALTHCHECK says so. deploy/Dockerfile says the same of it.
 
@@ -48,6 +48,13 @@ def install(*packages):
     subprocess.run(["bash", "-c", '. deploy/install.sh && install_packages "$@"', "bash", *packages], cwd=ROOT, check=True)
 
 
+def full_relro(executable):
+    """Whether the table of function addresses is read-only once the program runs: ld(1), -z relro and -z now."""
+    read = run("readelf", "--wide", "--dynamic", "--segments", executable)
+    now = re.search(r"\(FLAGS\).*\bBIND_NOW\b|\(FLAGS_1\).*\bNOW\b", read.stdout)
+    return now and re.search(r"\bGNU_RELRO\b", read.stdout), "full RELRO", read.stdout
+
+
 def debian_package(release, folder):
     built = subprocess.run(
         [ROOT / "deploy/build-deb", "--release", release, "--output", folder], stdout=subprocess.PIPE, text=True)
@@ -62,6 +69,7 @@ def debian_package(release, folder):
     doc = unpacked / "usr/share/doc/heimdallr-proxy"
     for name in ("fleet.md.gz", "tracing.md.gz", "examples/transparent/redirect", "examples/kubernetes/sidecar/cronjob.yaml"):
         check((doc / name).is_file(), f"the package has {name}")
+    check(*full_relro(unpacked / "usr/bin/heimdallr-proxy"))
     secrets = folder / "secrets"
     secrets.mkdir()
     for name, text in {"items": "secret", "store-key": "k" * 32}.items():
