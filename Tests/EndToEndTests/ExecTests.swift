@@ -24,11 +24,14 @@ struct ExecTests {
             ("no-such-program-anywhere", Int32(127)), ("/no/such/folder/program", 127), (interpreter, 127),
             (plain, 126), (directory.path, 126), ("\(plain)/below", 126),
         ] {
-            let run = try await exec(program)
+            // A folder in PATH that this user may not enter would make it 126.
+            let path: [String: String?] = ["PATH": "/usr/bin:/bin"]
+            let run = try await exec(program, environment: path)
             #expect(run.ending == .exited(code), "\(program) \(run.transcript)")
             #expect(run.errors.contains("can't run \(program): "), "\(run.errors)")
             // The same as the tool that everybody has for it.
-            #expect(try await ChildProcess.run(["env", program]).ending == .exited(code), "\(program)")
+            #expect(
+                try await ChildProcess.run(["env", program], environment: path).ending == .exited(code), "\(program)")
         }
         #expect(try await exec("sh", "-c", "exit 42").ending == .exited(42))
         #expect(try await exec("sh", "-c", "kill -9 $$").ending == .signalled(9))

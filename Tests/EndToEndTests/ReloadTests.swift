@@ -344,7 +344,8 @@ struct ReloadTests {
         #expect(place.endpoint.requests.count == 2)
     }
 
-    @Test func `a hundred reloads leave nothing behind`() async throws {
+    @Test(.enabled(if: geteuid() == 0, "only root may look into the proxy, which forbids dumps"))
+    func `a hundred reloads leave nothing behind`() async throws {
         let place = try await Place()
         func round(_ number: Int) async throws {
             try place.write(
