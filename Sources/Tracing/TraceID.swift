@@ -1,3 +1,5 @@
+import WireText
+
 /// Names a whole trace: 16 bytes, never all zero (W3C Trace Context, section 3.2.2.3).
 public struct TraceID: Sendable, Hashable {
     public let high: UInt64
@@ -15,6 +17,13 @@ public struct TraceID: Sendable, Hashable {
         high = generator.next()
         // No two halves of nothing.
         low = max(1, generator.next())
+    }
+
+    /// 32 hexadecimal digits.
+    public var text: [UInt8] {
+        [high, low].flatMap { half in
+            stride(from: 60, through: 0, by: -4).map { ASCII.hexDigit(UInt8(half >> UInt64($0) & 15)) }
+        }
     }
 }
 

@@ -2,6 +2,7 @@ import Foundation
 import Proxy
 import Reactor
 import Testing
+import Tracing
 
 @testable import HeimdallrProxy
 
@@ -52,6 +53,14 @@ import Testing
         for name in ["token_wait_ms", "connect_ms", "first_byte_ms", "connection", "replayed", "error"] {
             #expect(object[name] == nil)
         }
+    }
+
+    @Test func `a recorded request has its trace, as a traceparent field spells it`() throws {
+        let trace = TraceID(high: 0x0AF7_6519_16CD_43DD, low: 0x8448_EB21_1C80_319C)
+        #expect(line(.text) { $0.traceID = trace }.hasSuffix(" trace_id=0af7651916cd43dd8448eb211c80319c\n"))
+        let object = try object { $0.traceID = trace }
+        #expect(object["trace_id"] as? String == "0af7651916cd43dd8448eb211c80319c")
+        #expect(!line(.text).contains("trace_id"))
     }
 
     private static func slow(_ record: inout AccessRecord) {

@@ -1,5 +1,6 @@
 import Proxy
 import Reactor
+import Tracing
 
 /// One line for each request: what was asked for, what came of it, how long it took. Never a query, a field or a body.
 ///
@@ -43,6 +44,7 @@ struct AccessLog: Sendable {
         }
         if let address = record.address { text("peer", address.description, &line, format) }
         if !record.requestID.isEmpty { text("request_id", record.requestID, &line, format) }
+        if let trace = record.traceID { text("trace_id", trace.text, &line, format) }
         LogLine.end(&line, format)
         return line
     }

@@ -38,6 +38,7 @@ struct LineLogHandler: LogHandler {
         if let error = event.error { fields["error"] = "\(error)" }
         writer.write(
             LogLine.bytes(
-                writer.format, time: .now, level: event.level, message: event.message.description, fields: fields))
+                writer.format, time: .now, level: event.level, message: event.message.description, fields: fields),
+            level: event.level)
     }
 }

@@ -12,7 +12,7 @@ struct LogSetUp {
     /// Every library's log goes the same way, but only from warnings on: what they tell of themselves below that shows
     /// our objects from the inside. Once a process.
     static func bootstrap(_ settings: LogSettings) -> LogSetUp {
-        let writer = LogWriter(format: format(settings.format))
+        let writer = LogWriter(format: format(settings.format), showsPriority: Journal.readsErrors)
         let level = LogLevel(settings.level)
         LoggingSystem.bootstrap(
             { label, provider in

@@ -30,6 +30,8 @@ final class LogWriter: Sendable {
     }
 
     let format: LogLine.Format
+    /// Each line begins with its priority, for the journal.
+    private let showsPriority: Bool
     private let output: any LineOutput
     private let notice: @Sendable (_ dropped: Int) -> [UInt8]
     private let capacity: Int
@@ -40,13 +42,16 @@ final class LogWriter: Sendable {
     ///   - format: of the line that tells of dropped ones; `LogHandler`s take it from here too.
     ///   - output: not closed by the writer.
     ///   - capacity: of the buffer, in bytes.
+    ///   - showsPriority: whether each line begins with its priority, as systemd's journal reads it.
     ///   - notice: a line that tells of so many dropped ones; `nil`: one of the log.
     init(
         format: LogLine.Format, output: any LineOutput = OutputDescriptor.standardError, capacity: Int = 1 << 20,
-        notice: (@Sendable (_ dropped: Int) -> [UInt8])? = nil
+        showsPriority: Bool = false, notice: (@Sendable (_ dropped: Int) -> [UInt8])? = nil
     ) {
         self.format = format
-        self.notice = notice ?? { Self.notice(of: $0, format) }
+        self.showsPriority = showsPriority
+        let mark = showsPriority ? Array(Journal.priority(.warning).utf8) : []
+        self.notice = notice ?? { mark + Self.notice(of: $0, format) }
         self.output = output
         self.capacity = capacity
         DispatchQueue(label: "log").async { self.work() }
@@ -54,7 +59,7 @@ final class LogWriter: Sendable {
 
     /// Takes one line; from any thread, never waits for the output. A line feed at the end is added when missing; there
     /// must be none before it.
-    func write(_ line: [UInt8]) {
+    func write(_ line: [UInt8], level: Logger.Level = .info) {
         let wakes = state.withLock { state in
             guard !state.isClosing, state.pending.count + line.count < capacity else {
                 state.dropped += 1
@@ -62,6 +67,7 @@ final class LogWriter: Sendable {
                 return false
             }
             state.counts.taken += 1
+            if showsPriority { state.pending += Journal.priority(level).utf8 }
             state.pending += line
             if line.last != UInt8(ascii: "\n") { state.pending.append(UInt8(ascii: "\n")) }
             defer { state.isIdle = false }

@@ -35,12 +35,16 @@ enum ProcessHygiene {
     }()
 
     /// No core file and no debugger of the same user may read the tokens. PR_SET_DUMPABLE of prctl(2).
-    private static func forbidDumps() {
-        // prctl is variadic, which Swift can't call; on Linux a fixed argument list is passed the same way.
-        let setDumpable: Int32 = 4  // PR_SET_DUMPABLE of <sys/prctl.h>
+    static func forbidDumps() { control(4, 0) }
+
+    /// Orphans among this process's descendants become its children. PR_SET_CHILD_SUBREAPER of prctl(2).
+    static func adoptOrphans() { control(36, 1) }
+
+    /// prctl is variadic, which Swift can't call; on Linux a fixed argument list is passed the same way.
+    private static func control(_ option: Int32, _ value: UInt) {
         typealias Prctl = @convention(c) (Int32, UInt, UInt, UInt, UInt) -> Int32
         guard let symbol = unsafe dlsym(nil, "prctl") else { return }
-        _ = unsafe unsafeBitCast(symbol, to: Prctl.self)(setDumpable, 0, 0, 0, 0)
+        _ = unsafe unsafeBitCast(symbol, to: Prctl.self)(option, value, 0, 0, 0)
     }
 }
 
@@ -129,6 +133,13 @@ struct OutputDescriptor: Sendable {
 
     static let standardOutput = OutputDescriptor(number: STDOUT_FILENO)
     static let standardError = OutputDescriptor(number: STDERR_FILENO)
+
+    /// Device and inode of the file behind it. fstat(2).
+    var file: (device: UInt64, inode: UInt64)? {
+        var status = stat()
+        guard unsafe fstat(number, &status) == 0 else { return nil }
+        return (UInt64(status.st_dev), UInt64(status.st_ino))
+    }
 
     /// Blocks until all is written. write(2), poll(2).
     /// - Returns: `false` when there is nobody to write to any more.

@@ -3,6 +3,7 @@ import CurlTransport
 import HTTPMessage
 import HTTPServer
 import Reactor
+import Tracing
 import WireText
 
 // What the access log says of a request.
@@ -30,6 +31,7 @@ extension Forwarder {
         record.reason = ledger.refusal
         record.cause = ledger.cause
         record.requestID = requestID
+        record.traceID = current.mark?.trace
         record.bytesSent = ledger.bytesSent
         record.bytesReceived = (current.exchange.isSwitched ? 0 : connection.bodyTaken) + ledger.bytesSwitched
         if let tunnel = current.tunnel {

@@ -1,0 +1,28 @@
+import Logging
+
+/// systemd's journal, where standard error leads to it. A line may begin with its priority then: sd-daemon(3).
+enum Journal {
+    /// Whether standard error is the stream of the journal that `JOURNAL_STREAM` names: systemd.exec(5).
+    static let readsErrors = isStream(
+        ProcessEnvironment.value(of: "JOURNAL_STREAM"), OutputDescriptor.standardError.file)
+
+    /// - Parameters:
+    ///   - name: device and inode, `8:1234`.
+    ///   - file: those of a descriptor.
+    static func isStream(_ name: String?, _ file: (device: UInt64, inode: UInt64)?) -> Bool {
+        guard let name, let file else { return false }
+        return name == "\(file.device):\(file.inode)"
+    }
+
+    /// `<3>` for an error: the levels of syslog(3).
+    static func priority(_ level: Logger.Level) -> String {
+        switch level {
+        case .critical: "<2>"
+        case .error: "<3>"
+        case .warning: "<4>"
+        case .notice: "<5>"
+        case .info: "<6>"
+        case .trace, .debug: "<7>"
+        }
+    }
+}

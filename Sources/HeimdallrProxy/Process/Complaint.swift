@@ -1,0 +1,20 @@
+import Logging
+import WireText
+
+/// Errors and warnings of a command, on standard error.
+enum Complaint {
+    /// `error: …`
+    static func error(_ text: String) { write(.error, "error: \(text)") }
+
+    /// `warning: …`
+    static func warning(_ text: String) { write(.warning, "warning: \(text)") }
+
+    /// Whole lines.
+    static func write(_ level: Logger.Level, _ text: String) {
+        let shown = ForeignText.lines(text)
+        let lines = (shown.hasSuffix("\n") ? shown.dropLast() : shown[...])
+            .split(separator: "\n", omittingEmptySubsequences: false)
+        let priority = Journal.readsErrors ? Journal.priority(level) : ""
+        OutputDescriptor.standardError.write(lines.map { "\(priority)\($0)\n" }.joined())
+    }
+}
