@@ -3,7 +3,15 @@ import Heimdallr
 
 /// Sends requests with libcurl, on an event loop. Never follows redirects, always checks certificates, and uses the
 /// environment's proxies only when told to. Safe on any thread.
+///
+/// The first client removes `SSLKEYLOGFILE` from the process's environment: libcurl would write the TLS keys of every
+/// connection to that file.
 public final class CurlHTTPClient: HeimdallrHTTPClient {
+    /// Names of the environment variables that were removed because they make libcurl write secrets to files, for a
+    /// warning of the program. Removes them, if nothing has before. unsetenv(3) is not safe while other threads read the
+    /// environment: access this property, or make the first client, before such threads start.
+    public static var removedEnvironmentVariables: [String] { LibcurlGlobal.removedVariables }
+
     private let client: BufferedClient
     private let failed: @Sendable (TransportError) -> Void
 
@@ -20,6 +28,7 @@ public final class CurlHTTPClient: HeimdallrHTTPClient {
     /// - Parameter settings: certificates, proxy, time to connect.
     /// - Throws: an error that says why, when the kernel gives no thread or file descriptor.
     public convenience init(settings: CurlHTTPClientSettings = CurlHTTPClientSettings()) throws {
+        _ = Self.removedEnvironmentVariables
         self.init(try BufferedClient(options: settings.options))
     }
 

@@ -1,33 +1,38 @@
 import ArgumentParser
+import CurlTransport
 
 /// The process: hygiene first, then the verb, then the exit code.
 @main
 enum Main {
     static func main() async {
+        if CommandKeeper.isThisProcess { CommandKeeper.run() }
         ProcessHygiene.apply()
-        // Swift reads the arguments from /proc/self/cmdline. Without any, `check` would be taken for `serve`.
-        guard !CommandLine.arguments.isEmpty else {
-            OutputDescriptor.standardError.write(
-                "error: the command line can't be read, for /proc is not mounted here: mount -t proc proc /proc\n")
+        // Before the first thread, for the environment has no lock.
+        _ = LibcurlGlobal.removedVariables
+        // Without any, `check` would be taken for `serve`.
+        guard let arguments = ProcessArguments.all else {
+            Complaint.error("the command line can't be read, for /proc is not mounted here: mount -t proc proc /proc")
             HeimdallrProxyCommand.exit(withError: ExitStatus.failure.error)
         }
+        let words = Array(arguments.dropFirst())
         do {
-            var command = try HeimdallrProxyCommand.parseAsRoot()
+            try HeimdallrProxyCommand.checkHelp(words)
+            var command = try HeimdallrProxyCommand.parseAsRoot(words)
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {
                 try command.run()
             }
         } catch {
-            exit(with: error)
+            exit(with: error, words)
         }
     }
 
-    private static func exit(with error: any Error) -> Never {
+    private static func exit(with error: any Error, _ words: [String]) -> Never {
         let code = ExitStatus(for: error)
         let message =
             code == .usage
-            ? HeimdallrProxyCommand.unknownVerb(CommandLine.arguments.dropFirst().first)
+            ? HeimdallrProxyCommand.unknownVerb(words.first == "help" ? words.dropFirst().first : words.first)
                 ?? HeimdallrProxyCommand.fullMessage(for: error)
             : HeimdallrProxyCommand.fullMessage(for: error)
         if !message.isEmpty {

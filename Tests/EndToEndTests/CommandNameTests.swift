@@ -28,6 +28,34 @@ struct CommandNameTests {
         #expect(run.errors.contains("/proc is not mounted"), "\(run.transcript)")
     }
 
+    @Test(arguments: [["help", "chek"], ["help", "nosuch"], ["help", "store", "nosuch"]])
+    func `has no help either`(words: [String]) async throws {
+        let run = try await RunningProxy.run(words)
+        #expect(run.ending == .exited(2), "\(run.transcript)")
+        #expect(run.output.isEmpty)
+        #expect(run.errors.hasPrefix("error: there is no command \"\(words[words.count - 1])\""), "\(run.errors)")
+        #expect(run.errors.contains("did you mean \"check\"?") == (words[1] == "chek"))
+    }
+
+    @Test(arguments: [["help"], ["help", "status"], ["help", "store", "move"], ["help", "help"]])
+    func `that there is has its help`(words: [String]) async throws {
+        #expect(try await RunningProxy.run(words).ending == .exited(0))
+    }
+
+    @Test(arguments: [
+        ["nosuch"], ["--nosuch"], ["serve", "--config", "/nowhere"], ["check", "--config", "/nowhere"],
+        ["status", "--socket", "/nowhere"], ["why"], ["why", "CONNECT", "http://a.test/"], ["exec"],
+        ["health", "--timeout", "0"], ["token", "--socket", "/nowhere", "a"], ["login", "--socket", "/nowhere", "a"],
+        ["store", "nosuch"], ["store", "status", "--config", "/nowhere"], ["keygen", "--output", "/nowhere/key"],
+        ["reload", "--socket", "/nowhere"], ["doctor", "--config", "/nowhere"], ["exec", "--config", "/nowhere", "a"],
+    ])
+    func `and what fails begins with error: everywhere`(words: [String]) async throws {
+        let run = try await RunningProxy.run(words)
+        #expect(run.ending != .exited(0))
+        #expect(run.errors.hasPrefix("error: "), "\(run.transcript)")
+        #expect(!run.errors.contains("Error: "), "\(run.transcript)")
+    }
+
     @Test(arguments: ["xyzzy", "q"])
     func `or none, where none is near`(word: String) async throws {
         let run = try await RunningProxy.run([word])

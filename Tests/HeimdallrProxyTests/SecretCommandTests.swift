@@ -1,4 +1,6 @@
+import Glibc
 import Heimdallr
+import TestSupport
 import Testing
 
 @testable import HeimdallrProxy
@@ -6,7 +8,9 @@ import Testing
 @Suite("a secret that a command prints", .timeLimit(.minutes(2)))
 struct SecretCommandTests {
     private func run(_ words: [String], environment: [String: String] = ["PATH": "/bin:/usr/bin"]) throws -> String {
-        try SecretCommand(words: words, environment: environment).run().revealed
+        var command = SecretCommand(words: words, environment: environment)
+        command.keeper = try Repository.executable()
+        return try command.run().revealed
     }
 
     private func fault(_ words: [String]) -> String {
@@ -46,23 +50,64 @@ struct SecretCommandTests {
         #expect(ContinuousClock.now - begin < .seconds(5))
     }
 
+    /// A sleep that no other process on this machine is in.
+    private func sleep(_ number: Int) -> String { "sleep 6\(number).\(getpid())" }
+
+    private func isRunning(_ command: String) throws -> Bool {
+        let pattern = "^" + command.replacing(".", with: "[.]")
+        do { return try !run(["pgrep", "-f", pattern]).isEmpty } catch { return false }
+    }
+
     @Test func `one that hangs is ended after ten seconds with all that it started`() throws {
         let begin = ContinuousClock.now
         #expect(
-            fault(["sh", "-c", "trap '' TERM; sleep 61.25 & sleep 61.25; echo x"])
+            fault(["sh", "-c", "trap '' TERM; \(sleep(1)) & \(sleep(1)); echo x"])
                 == "the command sh did not end in 10 s, and was ended")
         let took = ContinuousClock.now - begin
         #expect(took >= .seconds(10) && took < .seconds(15))
         // Both are gone.
-        #expect(throws: SecretProviderError.self) { try run(["pgrep", "-f", "sleep 61[.]25"]) }
+        #expect(try !isRunning(sleep(1)))
+    }
+
+    @Test(arguments: [
+        // Another session.
+        (3, "setsid SLEEP & wait"),
+        // A daemon: its parent and its grandparent have ended.
+        (4, "(setsid sh -c 'SLEEP & exit 0' &) ; sleep 30"),
+        // One that starts others while they are killed, and ignores whatever it can.
+        (5, "setsid sh -c 'trap \"\" TERM HUP INT; while :; do setsid SLEEP & SLEEP; done' & wait"),
+    ])
+    func `neither a session of its own nor a dead parent saves what it started`(number: Int, script: String) throws {
+        let command = sleep(number)
+        #expect(
+            fault(["sh", "-c", script.replacing("SLEEP", with: command)]).contains("did not end in 10 s"))
+        #expect(try !isRunning(command))
+    }
+
+    @Test func `one that prints too much is ended with all that it started`() throws {
+        let command = sleep(9)
+        #expect(fault(["sh", "-c", "setsid \(command) & cat /dev/zero"]).contains("more than 64 KiB"))
+        #expect(try !isRunning(command))
+    }
+
+    @Test func `a daemon that a good command leaves stays, and so does everybody else`() async throws {
+        let command = sleep(2)
+        let other = try ChildProcess(["sleep", "300"])
+        #expect(try run(["sh", "-c", "setsid \(command) >/dev/null & echo here"]) == "here")
+        try await eventually("it runs") { try isRunning(command) }
+        #expect(fault(["sh", "-c", "yes"]).contains("more than 64 KiB"))
+        #expect(try isRunning(command))
+        #expect(other.ending == nil)
+        try await ChildProcess.output(of: ["pkill", "-f", "^" + command.replacing(".", with: "[.]")])
     }
 
     @Test(arguments: [("echo here", "here"), ("exit 3", nil)])
     func `what it leaves running holds nothing open, and is ended with it`(end: String, output: String?) throws {
         let begin = ContinuousClock.now
-        let words = ["sh", "-c", "sleep 62.25 & \(end)"]
+        let command = "sleep 62.\(getpid())\(end.utf8.count)"
+        let words = ["sh", "-c", "\(command) & \(end)"]
         if let output { #expect(try run(words) == output) } else { #expect(fault(words).contains("exit code 3")) }
         #expect(ContinuousClock.now - begin < .seconds(9))
-        #expect(throws: SecretProviderError.self) { try run(["pgrep", "-f", "^sleep 62[.]25"]) }
+        #expect(try !isRunning(command))
     }
 }

@@ -157,7 +157,6 @@ struct App {
         await running.stop(drainTimeout: proxy.drainTimeout, delay: proxy.drainDelay)
         again.cancel()
         watchdog?.cancel()
-        SecretCommand.endAll()
         logger.info("stopped")
     }
 }

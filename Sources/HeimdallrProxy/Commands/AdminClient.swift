@@ -1,6 +1,7 @@
 import Administration
 import ArgumentParser
 import Configuration
+import WireText
 
 /// Which running proxy a verb talks to; the same for all of them.
 struct AdminOptions: ParsableArguments {
@@ -29,7 +30,8 @@ struct AdminOptions: ParsableArguments {
 
     private func print(_ answer: AdminClient.Answer) throws -> AdminClient.Answer {
         let isGood = (200..<300).contains(answer.status)
-        (isGood ? OutputDescriptor.standardOutput : .standardError).write(answer.body)
+        let text = ForeignText.lines(String(decoding: answer.body, as: UTF8.self))
+        (isGood ? OutputDescriptor.standardOutput : .standardError).write(text)
         if !isGood { throw ExitStatus.failure.error }
         return answer
     }
@@ -54,7 +56,7 @@ struct AdminOptions: ParsableArguments {
         for path in AdminGuess.sockets(file: file, environment: environment) {
             if let answer = try? AdminClient(path: path).send(method, target) { return answer }
         }
-        OutputDescriptor.standardError.write(problems)
+        for problem in problems { Complaint.error(problem) }
         throw ExitStatus.badConfiguration.error
     }
 
@@ -70,18 +72,19 @@ struct AdminOptions: ParsableArguments {
                 switch error {
                 case .nobodyThere: continue
                 case .stranger(let sentence):
-                    OutputDescriptor.standardError.write(
-                        "error: the admin socket \(path) is not used, and nothing was sent to it: \(sentence)\n")
+                    Complaint.error(
+                        "the admin socket \(path) is not used, and nothing was sent to it: \(sentence)")
                     throw ExitStatus.failure.error
                 case .other(let sentence):
-                    OutputDescriptor.standardError.write("error: the proxy at \(path) can't be asked: \(sentence)\n")
+                    Complaint.error(
+                        "the proxy at \(path) can't be asked: \(sentence)")
                     throw ExitStatus.failure.error
                 }
             }
         }
         let places = tried.isEmpty ? "" : " at \(tried.joined(separator: " or "))"
-        OutputDescriptor.standardError.write(
-            "error: no running proxy answers\(places); start one, or give --socket\n")
+        Complaint.error(
+            "no running proxy answers\(places); start one, or give --socket")
         throw ExitStatus.failure.error
     }
 
@@ -91,17 +94,22 @@ struct AdminOptions: ParsableArguments {
         let environment = ProcessEnvironment.all
         let source = try ConfigurationSource.choose(named: options.config, environment: environment)
         guard let admin = try source.loadAdmin(environment: environment) else {
-            OutputDescriptor.standardError.write(
-                "error: the configuration has no admin section, so there is no running proxy to ask; write "
-                    + "admin: {} into it, or give --socket\n")
+            Complaint.error(
+                "the configuration has no admin section, so there is no running proxy to ask; write "
+                    + "admin: {} into it, or give --socket")
             throw ExitStatus.failure.error
         }
+        // In a folder that another user could have made, that user's program might answer.
+        if admin.socket == nil, let fault = AdminSocket.ownFolderFault() {
+            Complaint.warning("\(AdminSocket.ownFolder) is not used: \(fault)")
+        }
+        return Self.sockets(of: admin, environment: environment)
+    }
+
+    /// Places of the admin socket of a proxy with these settings, the likeliest first.
+    static func sockets(of admin: AdminSettings, environment: [String: String]) -> [String] {
         if let socket = admin.socket { return [socket] }
         guard case .tcp(_, let port) = admin.listen else { return [] }
-        // In a folder that another user could have made, that user's program might answer.
-        if let fault = AdminSocket.ownFolderFault() {
-            OutputDescriptor.standardError.write("warning: \(AdminSocket.ownFolder) is not used: \(fault)\n")
-        }
         return AdminSocket.candidates(port: port, runtimeDirectory: environment["XDG_RUNTIME_DIR"])
     }
 }

@@ -14,15 +14,15 @@ struct ConfigurationReport {
     private init(isJSON: Bool) { self.isJSON = isJSON }
 
     func warn(_ problem: ConfigurationError.Problem) {
-        if isJSON { write(problem, .warning) } else { OutputDescriptor.standardError.write("warning: \(problem)\n") }
+        if isJSON { write(problem, .warning) } else { Complaint.warning("\(problem)") }
     }
 
     func fail(_ problems: [ConfigurationError.Problem]) {
         guard isJSON else {
             let count = problems.count
-            OutputDescriptor.standardError.write(
-                problems.map { "error: \($0)\n" }.joined()
-                    + "\(count) problem\(count == 1 ? "" : "s") in the configuration; nothing was started.\n")
+            for problem in problems { Complaint.error("\(problem)") }
+            Complaint.write(
+                .error, "\(count) problem\(count == 1 ? "" : "s") in the configuration; nothing was started.")
             return
         }
         for problem in problems { write(problem, .error) }
@@ -32,7 +32,8 @@ struct ConfigurationReport {
         var fields: Logger.Metadata = ["file": "\(problem.file)"]
         if let line = problem.line { fields["line"] = .stringConvertible(line) }
         if let column = problem.column { fields["column"] = .stringConvertible(column) }
-        OutputDescriptor.standardError.write(
-            LogLine.bytes(.json, time: .now, level: level, message: problem.message, fields: fields))
+        let line = LogLine.bytes(.json, time: .now, level: level, message: problem.message, fields: fields)
+        let priority = Journal.readsErrors ? Journal.priority(level) : ""
+        OutputDescriptor.standardError.write(Array(priority.utf8) + line)
     }
 }

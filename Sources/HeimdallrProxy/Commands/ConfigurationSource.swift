@@ -1,5 +1,6 @@
 import ArgumentParser
 import Configuration
+import CurlTransport
 import FileSystem
 import Heimdallr
 import Proxy
@@ -52,7 +53,7 @@ enum ConfigurationSource: Sendable, Equatable {
             let (configuration, warnings) = try read(environment)
             if logs { report = ConfigurationReport(configuration.log) }
             let keys = KeyCheck(configuration, environment: environment)
-            for warning in warnings + keys.warnings { report.warn(warning) }
+            for warning in Self.variableWarnings + warnings + keys.warnings { report.warn(warning) }
             try judge(configuration, keys, environment, passed)
             return configuration
         } catch {
@@ -70,6 +71,17 @@ enum ConfigurationSource: Sendable, Equatable {
         guard !problems.isEmpty else { return }
         ConfigurationReport.plain.fail(problems.map { .init(file: name, message: $0) })
         throw ExitStatus.badConfiguration.error
+    }
+
+    /// Environment variables that would make libcurl write secrets to files.
+    static var variableWarnings: [ConfigurationError.Problem] {
+        LibcurlGlobal.removedVariables.map { name in
+            .init(
+                file: name,
+                message:
+                    "this environment variable would have the keys of every TLS connection written to a file; it is "
+                    + "ignored: unset it")
+        }
     }
 
     /// Reads and checks it, and says nothing.
@@ -105,19 +117,19 @@ enum ConfigurationSource: Sendable, Equatable {
         do throws(ConfigurationError) {
             return try Configuration.adminSettings(file: path, environment: environment)
         } catch {
-            OutputDescriptor.standardError.write(error.problems.map { "error: \($0)\n" }.joined())
+            for problem in error.problems { Complaint.error("\(problem)") }
             throw ExitStatus.badConfiguration.error
         }
     }
 
-    /// What is wrong where the administration is described, as it is printed; `nil`: nothing.
-    func problemsOfAdmin(environment: [String: String]) -> String? {
+    /// The faults of the part that describes the administration; `nil`: there are none.
+    func problemsOfAdmin(environment: [String: String]) -> [String]? {
         guard case .file(let path) = self else { return nil }
         do throws(ConfigurationError) {
             _ = try Configuration.adminSettings(file: path, environment: environment)
             return nil
         } catch {
-            return error.problems.map { "error: \($0)\n" }.joined()
+            return error.problems.map(\.description)
         }
     }
 

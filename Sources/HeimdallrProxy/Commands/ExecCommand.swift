@@ -59,8 +59,8 @@ struct ExecCommand: ParsableCommand {
         // token can be put on it.
         let direct = NoProxyList(extending: [environment["no_proxy"], environment["NO_PROXY"]], for: settings)
         if direct.takesEverything {
-            OutputDescriptor.standardError.write(
-                "warning: no_proxy has *, so that the program will not use the proxy: unset it\n")
+            Complaint.warning(
+                "no_proxy has *, so that the program will not use the proxy: unset it")
         }
         var variables = [
             "http_proxy": proxy, "HTTP_PROXY": proxy, "no_proxy": direct.value, "NO_PROXY": direct.value,
@@ -76,7 +76,8 @@ struct ExecCommand: ParsableCommand {
     }
 
     private static func failure(_ text: String, _ status: ExitStatus = .failure) -> any Error {
-        OutputDescriptor.standardError.write("error: \(text)\n")
+        Complaint.error(
+            "\(text)")
         return status.error
     }
 

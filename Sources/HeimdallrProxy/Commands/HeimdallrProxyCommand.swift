@@ -35,16 +35,31 @@ struct HeimdallrProxyCommand: ParsableCommand {
         ],
         defaultSubcommand: ServeCommand.self)
 
+    static let _errorLabel = "error"
+
+    /// The parser shows the help of the whole program for a verb that it does not know.
+    /// - Throws: a usage error, for `help` of an unknown verb.
+    static func checkHelp(_ words: [String]) throws(ValidationError) {
+        guard words.first == "help" else { return }
+        var commands = configuration.subcommands
+        for word in words.dropFirst() where !word.hasPrefix("-") && word != "help" {
+            guard let command = commands.first(where: { $0._commandName == word }) else {
+                throw ValidationError("there is no command \"\(word)\"")
+            }
+            commands = command.configuration.subcommands
+        }
+    }
+
     /// The parser takes an unknown verb for an argument of the default one, and says so; this says what it is.
     static func unknownVerb(_ word: String?) -> String? {
         let verbs = configuration.subcommands.map { $0._commandName } + ["help"]
         guard let word, !word.hasPrefix("-"), !verbs.contains(word) else { return nil }
         if word.hasSuffix(".yaml") || word.hasSuffix(".yml") || word.contains("/") {
-            return "Error: there is no command \"\(word)\"; did you mean \"serve --config \(word)\"?\n"
+            return "error: there is no command \"\(word)\"; did you mean \"serve --config \(word)\"?\n"
                 + "See 'heimdallr-proxy --help' for the commands.\n"
         }
         let meant = nearest(to: word, among: verbs).map { "; did you mean \"\($0)\"?" } ?? ""
-        return "Error: there is no command \"\(word)\"\(meant)\nSee 'heimdallr-proxy --help' for the commands.\n"
+        return "error: there is no command \"\(word)\"\(meant)\nSee 'heimdallr-proxy --help' for the commands.\n"
     }
 }
 

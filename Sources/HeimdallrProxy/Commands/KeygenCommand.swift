@@ -36,7 +36,8 @@ struct KeygenCommand: ParsableCommand {
             if case .system(_, _, EEXIST) = error {
                 advice = "; it is left as it is, for tokens may be sealed with its key: name another file"
             }
-            OutputDescriptor.standardError.write("error: --output: \(error)\(advice)\n")
+            Complaint.error(
+                "--output: \(error)\(advice)")
             throw ExitStatus.failure.error
         }
     }

@@ -173,7 +173,7 @@ struct LoginCommand: ParsableCommand {
     private static func say(_ text: String) { OutputDescriptor.standardError.write(text + "\n") }
 
     private static func failure(_ text: String) -> ExitCode {
-        say("error: " + trimmed(text))
+        Complaint.error(trimmed(text))
         return ExitStatus.failure.error
     }
 

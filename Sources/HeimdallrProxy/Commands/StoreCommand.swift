@@ -109,9 +109,9 @@ struct StoreMoveCommand: AsyncParsableCommand {
         }
         OutputDescriptor.standardOutput.write("\(moved) moved\n")
         guard refused.isEmpty else {
-            OutputDescriptor.standardError.write(
-                "error: there are records of \(refused.joined(separator: ", ")) at the other end already: log out there "
-                    + "first, if those are not wanted\n")
+            Complaint.error(
+                "there are records of \(refused.joined(separator: ", ")) at the other end already: log out there "
+                    + "first, if those are not wanted")
             throw ExitStatus.failure.error
         }
     }
@@ -205,7 +205,8 @@ struct ConfiguredStore {
         do {
             return try await body()
         } catch let error as TokenStoreError {
-            OutputDescriptor.standardError.write("error: \(error)\n")
+            Complaint.error(
+                "\(error)")
             throw (error.kind == .misconfigured ? ExitStatus.badConfiguration : .failure).error
         }
     }

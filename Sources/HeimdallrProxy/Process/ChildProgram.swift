@@ -25,11 +25,19 @@ struct ChildProgram {
         // Fits into the pipe, so that nobody waits (pipe(7)).
         OutputDescriptor(number: ends.1).write(Array(input.prefix(4096)))
         close(ends.1)
+        try self.init(arguments, environment: environment, input: ends.0, output: output)
+    }
 
+    /// - Parameters:
+    ///   - executable: the file to be run; `nil`: the one that the first argument names.
+    ///   - input: the descriptor that becomes standard input.
+    init(
+        _ arguments: [String], executable: String? = nil, environment: [String: String], input: Int32, output: Int32?
+    ) throws(SystemCallError) {
         var actions = unsafe posix_spawn_file_actions_t()
         unsafe posix_spawn_file_actions_init(&actions)
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }
-        unsafe posix_spawn_file_actions_adddup2(&actions, ends.0, STDIN_FILENO)
+        unsafe posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO)
         if let output {
             unsafe posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
         } else {
@@ -57,7 +65,7 @@ struct ChildProgram {
         unsafe envp.append(nil)
         defer { unsafe (argv + envp).forEach { unsafe free($0) } }
         var pid: Int32 = 0
-        guard let program = unsafe argv[0] else { throw SystemCallError(number: ENOENT) }
+        guard let program = executable ?? arguments.first else { throw SystemCallError(number: ENOENT) }
         let failure = unsafe posix_spawnp(&pid, program, &actions, &attributes, argv, envp)
         guard failure == 0 else { throw SystemCallError(number: failure) }
         self.pid = pid
@@ -92,6 +100,66 @@ struct ChildProgram {
 
     /// It, and what it has started.
     func kill(_ signal: Int32) { _ = Glibc.kill(-pid, signal) }
+}
+
+/// Children of this process, other than those it waits for by name.
+enum Children {
+    /// Reaps those that have ended. waitpid(2).
+    /// - Returns: `false` when there are no children left.
+    static func reap() -> Bool {
+        while true {
+            let found = waitpid(-1, nil, WNOHANG)
+            if found == 0 { return true }
+            if found < 0, errno != EINTR { return false }
+        }
+    }
+}
+
+/// A connection between this process and a program that it starts. socketpair(2).
+struct ProcessLink: ~Copyable {
+    private let ownEnd: Int32
+    /// The program's end; -1 once it was handed over.
+    private(set) var otherEnd: Int32
+
+    init() throws(SystemCallError) {
+        var ends: (Int32, Int32) = (-1, -1)
+        let made = unsafe withUnsafeMutableBytes(of: &ends) { bytes in
+            unsafe socketpair(
+                AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0,
+                bytes.bindMemory(to: Int32.self).baseAddress)
+        }
+        guard made == 0 else { throw SystemCallError(number: errno) }
+        (ownEnd, otherEnd) = ends
+    }
+
+    deinit {
+        close(ownEnd)
+        if otherEnd >= 0 { close(otherEnd) }
+    }
+
+    mutating func closeOtherEnd() {
+        if otherEnd >= 0 { close(otherEnd) }
+        otherEnd = -1
+    }
+
+    /// The program reads the end of its input. shutdown(2).
+    borrowing func endSending() { _ = shutdown(ownEnd, Int32(SHUT_WR)) }
+
+    /// The bytes that the program has sent; `nil`: none so far; empty: its end is closed. recv(2).
+    borrowing func received() -> [UInt8]? {
+        var chunk = [UInt8](repeating: 0, count: 64)
+        let count = unsafe chunk.withUnsafeMutableBytes {
+            unsafe recv(ownEnd, $0.baseAddress, $0.count, Int32(MSG_DONTWAIT))
+        }
+        if count < 0 { return errno == EAGAIN || errno == EINTR ? nil : [] }
+        return Array(chunk[..<count])
+    }
+
+    /// Waits until the other end of this process's standard input is closed. poll(2).
+    static func inputEnds(within milliseconds: Int32) -> Bool {
+        var interest = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
+        return unsafe poll(&interest, 1, milliseconds) > 0
+    }
 }
 
 /// What a program prints, to be read by this process: a pipe, and a bounded buffer that is wiped when it goes.

@@ -1,6 +1,5 @@
 import Glibc
 import Heimdallr
-import Synchronization
 
 /// A program that prints a secret: `{command: [program, argument, …]}`. No shell reads it, and nothing it prints is shown.
 struct SecretCommand: Sendable {
@@ -8,6 +7,9 @@ struct SecretCommand: Sendable {
     let words: [String]
     /// All that it sees: ours, without what the configuration took from it.
     let environment: [String: String]
+
+    /// The file that is run as `CommandKeeper`.
+    var keeper = CommandKeeper.executable
 
     /// So long it may take.
     static let time = Duration.seconds(10)
@@ -23,35 +25,31 @@ struct SecretCommand: Sendable {
         try await BlockingWork.run { Result { () throws(SecretProviderError) in try run() } }.get()
     }
 
-    /// Blocks until it has ended, or was ended: it, and what it has started.
+    /// Blocks until the command has ended by itself, or was killed with all its descendants.
     func run() throws(SecretProviderError) -> Secret {
         let deadline = ContinuousClock.now + Self.time
         var output = try started { () throws(SystemCallError) in try ChildOutput(limit: Self.limit) }
         let descriptor = output.writeEnd
-        let program = try started { () throws(SystemCallError) in
-            try ChildProgram(words, environment: environment, output: descriptor)
+        let command = try started { () throws(SystemCallError) in
+            try KeptCommand(words, environment: environment, output: descriptor, keeper: keeper)
         }
         output.closeWriteEnd()
-        Self.running.withLock { _ = $0.insert(program.pid) }
-        defer { Self.running.withLock { _ = $0.remove(program.pid) } }
         var progress = ChildOutput.Progress.nothing
         var ending: ChildProgram.Ending?
         // What it left running may hold its output open for ever; then its own end counts.
         while progress < .ended, ContinuousClock.now < deadline {
             progress = output.read(waiting: ending == nil ? Self.pause : 0)
             if progress == .nothing, ending != nil { break }
-            ending = ending ?? program.endingWithGroup()
+            if ending == nil { ending = try ended(command) }
         }
         guard progress != .tooMuch else {
-            end(program, ending)
             throw SecretProviderError("\(name) printed more than \(Self.limit / 1024) KiB")
         }
         while ending == nil, ContinuousClock.now < deadline {
             usleep(2000)
-            ending = program.endingWithGroup()
+            ending = try ended(command)
         }
         guard let ending else {
-            end(program, nil)
             throw SecretProviderError("\(name) did not end in \(Self.time.components.seconds) s, and was ended")
         }
         guard ending == .exited(0) else { throw SecretProviderError("\(name) failed: \(ending.inWords)") }
@@ -60,32 +58,61 @@ struct SecretCommand: Sendable {
         return secret
     }
 
-    /// Process groups of those that run now.
-    private static let running = Mutex<Set<Int32>>([])
-
-    /// To be called when this process ends: nobody waits for what they print any more.
-    static func endAll() {
-        for group in running.withLock({ $0 }) { _ = kill(-group, SIGKILL) }
+    /// - Returns: `nil` while it runs.
+    private func ended(_ command: borrowing KeptCommand) throws(SecretProviderError) -> ChildProgram.Ending? {
+        switch command.report() {
+        case nil: return nil
+        case .ended(let ending)?: return ending
+        case .notStarted(let number)?: throw couldNotBeRun(SystemCallError(number: number))
+        }
     }
 
     private func started<Value: ~Copyable>(
         _ step: () throws(SystemCallError) -> Value
     ) throws(SecretProviderError) -> Value {
         do throws(SystemCallError) { return try step() } catch {
-            throw SecretProviderError("\(name) could not be run: \(error.sentence)")
+            throw couldNotBeRun(error)
         }
+    }
+
+    private func couldNotBeRun(_ error: SystemCallError) -> SecretProviderError {
+        SecretProviderError("\(name) could not be run: \(error.sentence)")
     }
 
     /// In milliseconds: how soon its end is seen where its output stays open.
     private static let pause: Int32 = 20
+}
 
-    private func end(_ program: ChildProgram, _ ending: ChildProgram.Ending?) {
-        guard ending == nil else { return }
-        program.kill(SIGKILL)
-        // What was killed ends in no time, unless the kernel holds it.
+/// A command and its keeper, as the proxy sees them. The command is killed with all its descendants when this value goes,
+/// and when this process ends.
+private struct KeptCommand: ~Copyable {
+    private let keeper: ChildProgram
+    private var link: ProcessLink
+
+    init(
+        _ words: [String], environment: [String: String], output: Int32, keeper executable: String
+    ) throws(SystemCallError) {
+        var link = try ProcessLink()
+        keeper = try ChildProgram(
+            [CommandKeeper.name] + words, executable: executable, environment: environment, input: link.otherEnd,
+            output: output)
+        link.closeOtherEnd()
+        self.link = link
+    }
+
+    /// Has the keeper kill everything, and waits for its own end: no longer than a second, for the kernel may hold it.
+    deinit {
+        link.endSending()
         for _ in 0..<500 {
-            guard program.ending() == nil else { return }
+            guard keeper.ending() == nil else { return }
             usleep(2000)
         }
+    }
+
+    /// `nil` while the command runs.
+    borrowing func report() -> CommandKeeper.Report? {
+        guard let bytes = link.received() else { return nil }
+        // Somebody has killed the keeper.
+        return CommandKeeper.Report(bytes) ?? .ended(.signalled(SIGKILL))
     }
 }

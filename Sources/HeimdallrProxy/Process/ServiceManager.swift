@@ -29,7 +29,7 @@ struct ServiceManager: Sendable {
                 try PassedSocket(descriptor, name: name)
             }
         } catch {
-            OutputDescriptor.standardError.write(error.problems.map { "error: \($0)\n" }.joined())
+            for problem in error.problems { Complaint.error("\(problem)") }
             throw ExitStatus.badConfiguration.error
         }
     }

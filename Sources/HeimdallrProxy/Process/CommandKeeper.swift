@@ -1,0 +1,103 @@
+import FileSystem
+import Glibc
+
+/// A process of this executable that stands between the proxy and a command that prints a secret.
+///
+/// Linux makes it the parent of every descendant of the command whose own parent has ended, so it can end them all:
+/// children in sessions of their own and daemons, too. It kills only its own children, and reaps them itself, so none of
+/// their numbers can belong to another process by then.
+enum CommandKeeper {
+    /// The name that it is started with, which no person types.
+    static let name = "heimdallr-command-keeper"
+    /// The running executable, also after a package has replaced its file. proc_pid_exe(5).
+    static let executable = "/proc/self/exe"
+
+    static var isThisProcess: Bool { ProcessArguments.all?.first == name }
+
+    /// The one message to the proxy.
+    enum Report: Equatable {
+        case ended(ChildProgram.Ending)
+        /// The command could not be started: `errno`.
+        case notStarted(Int32)
+
+        var bytes: [UInt8] {
+            switch self {
+            case .ended(.exited(let code)): Array("exited \(code)".utf8)
+            case .ended(.signalled(let signal)): Array("signalled \(signal)".utf8)
+            case .notStarted(let number): Array("failed \(number)".utf8)
+            }
+        }
+
+        init?(_ bytes: [UInt8]) {
+            let words = String(decoding: bytes, as: UTF8.self).split(separator: " ")
+            guard words.count == 2, let number = Int32(words[1]) else { return nil }
+            switch words[0] {
+            case "exited": self = .ended(.exited(number))
+            case "signalled": self = .ended(.signalled(number))
+            case "failed": self = .notStarted(number)
+            default: return nil
+            }
+        }
+    }
+
+    /// How soon the command's end is seen, in milliseconds.
+    private static let pause: Int32 = 5
+    /// How long it tries to end everything. A process of another user can't be killed.
+    private static let patience = Duration.seconds(5)
+
+    /// Runs the command that its arguments name, and reports to its standard input, a socket of the proxy. When the proxy
+    /// closes that, or ends, the command and all its descendants are killed.
+    static func run() -> Never {
+        ProcessHygiene.forbidDumps()
+        _ = signal(SIGPIPE, SIG_IGN)
+        ProcessHygiene.adoptOrphans()
+        let program: ChildProgram
+        do throws(SystemCallError) {
+            program = try ChildProgram(
+                Array((ProcessArguments.all ?? []).dropFirst()), environment: ProcessEnvironment.all,
+                output: STDOUT_FILENO)
+        } catch {
+            report(.notStarted(error.number))
+        }
+        // The end of the output shows when the command has closed it.
+        close(STDOUT_FILENO)
+        while true {
+            if let ending = program.endingWithGroup() { report(.ended(ending)) }
+            guard ProcessLink.inputEnds(within: pause) else { continue }
+            endAll(program)
+            exit(0)
+        }
+    }
+
+    private static func report(_ report: Report) -> Never {
+        OutputDescriptor(number: STDIN_FILENO).write(report.bytes)
+        exit(0)
+    }
+
+    private static func endAll(_ program: ChildProgram) {
+        program.kill(SIGKILL)
+        let deadline = ContinuousClock.now + patience
+        // Those that are killed leave their own children to this process.
+        while Children.reap(), ContinuousClock.now < deadline {
+            for child in children(of: getpid()) { _ = kill(child, SIGKILL) }
+            usleep(1000)
+        }
+    }
+
+    /// Living and ended ones, as /proc shows them.
+    private static func children(of process: Int32) -> [Int32] {
+        FileSystem.names(in: "/proc").compactMap { Int32($0) }.filter { parent(of: $0) == process }
+    }
+
+    private static func parent(of process: Int32) -> Int32? {
+        guard let bytes = try? FileSystem.read("/proc/\(process)/stat", limit: 4096) else { return nil }
+        return parent(inStat: bytes)
+    }
+
+    /// `1234 (any name) S 1 …`: the name may hold brackets and blanks. proc_pid_stat(5).
+    static func parent(inStat bytes: [UInt8]) -> Int32? {
+        guard let end = bytes.lastIndex(of: UInt8(ascii: ")")) else { return nil }
+        let fields = String(decoding: bytes[(end + 1)...], as: UTF8.self).split(separator: " ")
+        return fields.count > 1 ? Int32(fields[1]) : nil
+    }
+}

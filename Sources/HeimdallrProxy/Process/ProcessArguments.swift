@@ -1,0 +1,23 @@
+import FileSystem
+
+/// The command line of this process.
+enum ProcessArguments {
+    private static let limit = 16 << 20
+
+    /// The program's name first; `nil`: the kernel does not show them here. proc_pid_cmdline(5).
+    ///
+    /// Swift finds them beside `environ`, which a preloaded library moves when it calls setenv(3).
+    static let all: [String]? = {
+        guard let bytes = try? FileSystem.read("/proc/self/cmdline", limit: limit), !bytes.isEmpty else {
+            return CommandLine.arguments.isEmpty ? nil : CommandLine.arguments
+        }
+        return parse(bytes)
+    }()
+
+    /// Each argument ends with a NUL byte.
+    static func parse(_ bytes: [UInt8]) -> [String] {
+        var parts = bytes.split(separator: 0, omittingEmptySubsequences: false)
+        if parts.last?.isEmpty == true { parts.removeLast() }
+        return parts.map { String(decoding: $0, as: UTF8.self) }
+    }
+}
