@@ -118,9 +118,11 @@ final class AdminModel: Sendable {
     }
 
     func status() async -> StatusPage {
-        StatusPage(
+        var page = StatusPage(
             version: sources.version, uptime: begin.duration(to: .now), isDraining: draining.load(ordering: .relaxed),
             clients: clients, traffic: await sources.traffic(), rules: sources.rules, refusal: sources.reloads.refusal)
+        page.hasConfigurationChanged = await sources.hasConfigurationChanged()
+        return page
     }
 
     /// `/status` as it is sent.

@@ -111,6 +111,8 @@ public struct AdministrationSources: Sendable {
     public var reload: @Sendable () async -> ReloadAnswer = {
         ReloadAnswer(isGood: false, text: "The proxy has only just started: try again.\n")
     }
+    /// Whether the configuration file has changed since it was read.
+    public var hasConfigurationChanged: @Sendable () async -> Bool = { false }
     /// Has the proxy stop, for `POST /quitquitquit`; `nil`: there is no such path.
     public var quit: (@Sendable () -> Void)?
     /// What somebody may have meant who wrote a name that is none of these.

@@ -62,7 +62,11 @@ enum CommandRoutes {
         let method = request.parameter("method") ?? "GET"
         let route = await model.sources.route(method, url)
         let why = WhyText(model: model)
-        return ServerResponse.plain(200, why.text(route)).marked(bad: why.isRefused(route))
+        let answer =
+            request.parameter("format") == "json"
+            ? ServerResponse(status: 200, type: "application/json", why.json(route).document)
+            : ServerResponse.plain(200, why.text(route))
+        return answer.marked(bad: why.isRefused(route))
     }
 
     static func unknownClient(_ model: AdminModel, _ context: AdminContext) -> ServerResponse {

@@ -13,6 +13,8 @@ struct StatusPage {
     var rules: [AdministrationSources.Rule] = []
     /// Why the configuration that was read last is not in use.
     var refusal: ReloadCounts.Refusal?
+    /// Whether the file of the configuration has changed since the proxy read it.
+    var hasConfigurationChanged = false
 
     var isReady: Bool { Readiness(clients, isDraining: isDraining, isStrict: false).isReady }
     var isDegraded: Bool { !Readiness(clients, isDraining: isDraining, isStrict: true, refusal: refusal).isReady }
@@ -40,6 +42,7 @@ struct StatusPage {
 
     private var configuration: JSON {
         .object([
+            .init("changed_since_read", .bool(hasConfigurationChanged)),
             .init("refused", .bool(refusal != nil)),
             .init("problems", .array((refusal?.problems ?? []).map { .string($0) })),
             .init("refused_seconds_ago", JSON(refusal.map { $0.at.duration(to: .now) })),
@@ -163,6 +166,10 @@ struct StatusPage {
                 + "before it is in use:\n"
             for problem in refusal.problems { text += "  \(problem)\n" }
             text += "  what to do: put that right, then run heimdallr-proxy reload\n"
+        }
+        if hasConfigurationChanged {
+            text += "\nThe configuration file has changed since it was read.\n"
+            text += "  what to do: run heimdallr-proxy reload\n"
         }
         if clients.isEmpty { text += "\nThere are no clients.\n" }
         for client in clients { text += "\n" + Sentence.plain(Self.text(client)) }

@@ -78,7 +78,7 @@ struct WhyText {
     }
 
     /// The answer to a request that wants the client's token now; `nil`: it would get one, or wait for it.
-    private func refusal(of name: String) -> TokenRefusal? {
+    func refusal(of name: String) -> TokenRefusal? {
         guard let client = model.sources.client(named: name) else { return nil }
         let status = client.heimdallr.status()
         let error: HeimdallrError

@@ -1,5 +1,6 @@
 import TestSupport
 import Testing
+import WireText
 
 @Suite("verbs", .timeLimit(.minutes(2)))
 struct CommandTests {
@@ -36,6 +37,15 @@ struct CommandTests {
             "client       api (client_credentials) has a valid token\n", "put on as    Authorization: Bearer <token>\n",
             "token from   ", "expires in   59 min",
         ] { #expect(signed.output.contains(words), "\(signed.output)") }
+        let value = try JSONParser.parse(
+            Array(try await admin.run("why", "--json", "GET", "http://api.test/x").output.utf8))
+        #expect(value["refused"] == .bool(false))
+        #expect(value["route"]?["kind"]?.string == "upstream" && value["route"]?["client"]?.string == "api")
+        #expect(value["route"]?["destination"]?.string == admin.origin.url)
+        let strange = try await admin.run("why", "--json", "GET", "http://unknown.test/")
+        #expect(strange.ending == .exited(3))
+        let refused = try JSONParser.parse(Array(strange.output.utf8))
+        #expect(refused["refused"] == .bool(true) && refused["route"]?["status"] == .number("403"))
         let plain = try await admin.run("why", "GET", "http://a.wild.test/v1/x")
         #expect(plain.output.contains("destination  https://a.wild.test\n"))
         #expect(plain.output.contains("forwarded unsigned"))
@@ -102,7 +112,8 @@ struct CommandTests {
             ["exec", "--config", file, "--", "sh", "-c", "exit 42"], environment: environment)
         #expect(code.ending == .exited(42))
         let unknown = try await RunningProxy.run(
-            ["exec", "--config", file, "--", "no-such-program-anywhere"], environment: environment)
+            ["exec", "--config", file, "--", "no-such-program-anywhere"],
+            environment: environment.merging(["PATH": "/usr/bin:/bin"]) { $1 })
         #expect(unknown.ending == .exited(127))
         #expect(unknown.errors.contains("can't run no-such-program-anywhere"))
         #expect(try await RunningProxy.run(["exec", "--config", file], environment: environment).ending == .exited(2))

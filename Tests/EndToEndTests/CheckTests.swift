@@ -34,6 +34,37 @@ struct CheckTests {
         #expect(run.output.contains("  0.0.0.0:18081  (administration)\n"))
     }
 
+    private func object(_ run: ChildProcess) throws -> [String: Any] {
+        try #require(
+            try JSONSerialization.jsonObject(with: Data(run.output.utf8)) as? [String: Any], "\(run.transcript)")
+    }
+
+    @Test func `--json says the same to programs, problems and trials too`() async throws {
+        let endpoint = try TokenEndpoint([.token("TOKEN-SEKRET")])
+        let text = """
+            clients:
+            \(client("api", "token_endpoint: \(endpoint.url)"))
+            upstreams: [{host: a.test, client: api, listen: "127.0.0.1:0"}]
+            """
+        let run = try await check(text, "--json", "--try", files: ["secret": "s"])
+        #expect(run.ending == .exited(0), "\(run.transcript)")
+        let good = try object(run)
+        #expect(good["good"] as? Bool == true && (good["problems"] as? [Any])?.isEmpty == true)
+        let route = try #require((good["routes"] as? [[String: Any]])?.first)
+        #expect(
+            (route["host"] as? String)?.hasPrefix("a.test") == true
+                && (route["client"] as? String)?.contains("client api") == true)
+        #expect((good["listeners"] as? [[String: Any]])?.last?["upstream"] as? String == "a.test")
+        #expect((good["trials"] as? [[String: Any]])?.first?["good"] as? Bool == true)
+        #expect(!run.output.contains("SEKRET"))
+        let wrong = try await check("upstreams: [{host: a.test, no_such_key: 1}]", "--json")
+        #expect(wrong.ending == .exited(78) && wrong.errors.isEmpty, "\(wrong.transcript)")
+        let bad = try object(wrong)
+        #expect(bad["good"] as? Bool == false)
+        let problem = try #require((bad["problems"] as? [[String: Any]])?.first)
+        #expect(problem["line"] as? Int == 1 && (problem["message"] as? String)?.contains("no_such_key") == true)
+    }
+
     @Test func `--try fetches one token for each client that needs nobody, and says what came of it`() async throws {
         let good = try TokenEndpoint([.token("TOKEN-SEKRET")])
         let bad = try TokenEndpoint([.error("invalid_client", status: 401, description: "no such SECRET-SEKRET")])

@@ -40,6 +40,32 @@ struct HealthTests {
         #expect(try await health(["--config", file, "--strict"]).line == "ready\n")
     }
 
+    @Test func `with --wait it waits until the proxy is ready, and no longer than it was told`() async throws {
+        let gate = Gate()
+        let endpoint = try TokenEndpoint { _, _ in
+            gate.wait()
+            return .token(token)
+        }
+        let proxy = try await RunningProxy(to: RecordingOrigin(), admin: "", tokenEndpoint: endpoint)
+        _ = try await endpoint.requests(1)
+        let file = file(of: proxy)
+        let begin = ContinuousClock.now
+        #expect(try await !health(["--config", file, "--wait", "1"]).isGood)
+        #expect(ContinuousClock.now - begin >= .seconds(1))
+        async let waited = health(["--config", file, "--wait", "60"])
+        gate.open()
+        #expect(try await waited.line == "ready\n")
+        // Nobody is there yet, or never will be.
+        let directory = try TemporaryDirectory()
+        let none = try directory.write("admin: {listen: \"127.0.0.1:\(try freePort())\"}\n", to: "config.yaml")
+        #expect(try await !health(["--config", none, "--wait", "1"]).isGood)
+        let wrong = try await RunningProxy.run(["health", "--config", file, "--wait", "0"])
+        #expect(wrong.ending == .exited(2))
+        let start = ContinuousClock.now
+        _ = try await health(["--wait", "60"], environment: ["HEIMDALLR_UPSTREAM": nil], in: directory.path + "/..")
+        #expect(ContinuousClock.now - start < .seconds(30))
+    }
+
     @Test func `what is degraded shows in --strict alone`() async throws {
         let endpoint = try TokenEndpoint([.error("invalid_client", status: 401)])
         let proxy = try await RunningProxy(to: RecordingOrigin(), admin: "", tokenEndpoint: endpoint)

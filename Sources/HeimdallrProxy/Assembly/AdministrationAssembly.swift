@@ -23,6 +23,7 @@ struct AdministrationAssembly {
     private let reload: @Sendable () async -> ReloadAnswer
     private let quit: @Sendable () -> Void
     private let pendingLogins: (any PendingLoginStore)?
+    private let freshness: ConfigurationFreshness?
 
     /// - Parameters:
     ///   - spans: what became of them, if there are any.
@@ -35,7 +36,8 @@ struct AdministrationAssembly {
         reloads: ReloadCounts, logLevel: LogLevelDesk, audit: @escaping @Sendable () -> AuditCounts?,
         spans: @escaping @Sendable () -> SpanReport?,
         reload: @escaping @Sendable () async -> ReloadAnswer,
-        quit: @escaping @Sendable () -> Void, pendingLogins: (any PendingLoginStore)? = nil
+        quit: @escaping @Sendable () -> Void, pendingLogins: (any PendingLoginStore)? = nil,
+        freshness: ConfigurationFreshness? = nil
     ) {
         self.configuration = configuration
         self.clients = clients
@@ -50,6 +52,7 @@ struct AdministrationAssembly {
         self.reload = reload
         self.quit = quit
         self.pendingLogins = pendingLogins
+        self.freshness = freshness
     }
 
     /// `nil` where nobody would read them.
@@ -115,6 +118,9 @@ struct AdministrationAssembly {
         }
         sources.reloads = reloads
         sources.reload = reload
+        if let freshness {
+            sources.hasConfigurationChanged = { await BlockingWork.run { freshness.hasChanged() } }
+        }
         sources.audit = audit
         sources.quit = configuration.admin?.quits == true ? quit : nil
         sources.logLevel = { [logLevel] in logLevel.answer($0) }

@@ -17,6 +17,8 @@ struct App {
     var quit: @Sendable () -> Void = {}
     /// Who started the process, and what they gave it.
     var manager = ServiceManager.none
+    /// Of the file that `configuration` was read from.
+    var freshness: ConfigurationFreshness?
 
     /// Starts everything: the clients' tokens are asked for, the listeners accept.
     /// - Parameter read: reads the configuration again, when that is asked for.
@@ -71,7 +73,7 @@ struct App {
             configuration, clients: clients, server: server, failures: watch.failures, secrets: secrets,
             tls: tls, reloads: reloads, logLevel: LogLevelDesk(level: logLevel, logger: logger),
             audit: { audit.counts }, spans: { traces.report }, reload: { await door.reload() }, quit: quit,
-            pendingLogins: stores.pendingLogins)
+            pendingLogins: stores.pendingLogins, freshness: freshness)
         let administration: Administration?
         do {
             administration = try await assembly.start(tokens: tokens, passed: manager.passed, logger: logger)

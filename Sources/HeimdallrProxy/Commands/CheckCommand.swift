@@ -3,6 +3,8 @@ import ArgumentParser
 import Configuration
 import Playground
 import Proxy
+import Reactor
+import WireText
 
 /// Says whether a configuration is good, and what it means.
 struct CheckCommand: AsyncParsableCommand {
@@ -24,6 +26,9 @@ struct CheckCommand: AsyncParsableCommand {
     @Flag(name: .customLong("try"), help: "Ask the authorization servers, too, and fetch one token for each client.")
     var tries = false
 
+    @Flag(help: "As JSON, for programs: problems, too, on standard output.")
+    var json = false
+
     func run() async throws {
         var environment = ProcessEnvironment.all
         let source = try ConfigurationSource.choose(named: options.config, environment: environment)
@@ -31,23 +36,59 @@ struct CheckCommand: AsyncParsableCommand {
             source.wantsPlayground && tries ? try await PlaygroundVariables.start(addingTo: &environment) : nil
         if source.wantsPlayground, !tries { PlaygroundVariables.addPlaceholders(to: &environment) }
         let passed = try ServiceManager.take().passed
-        let settings = try source.load(environment: environment, passed: passed)
-        try await source.checkStart(settings, passed: passed)
-        let keys = KeyCheck(settings, environment: environment)
-        OutputDescriptor.standardOutput.write(Self.report(settings, source: source, keys: keys.lines))
-        guard tries else { return }
-        OutputDescriptor.standardOutput.write("\nTrying the clients:\n")
+        var report: CheckReport?
+        let settings: Configuration
+        if json {
+            let made = try await Self.report(source, environment, passed)
+            settings = made.settings
+            report = made
+        } else {
+            settings = try source.load(environment: environment, passed: passed)
+            try await source.checkStart(settings, passed: passed)
+            let keys = KeyCheck(settings, environment: environment)
+            OutputDescriptor.standardOutput.write(Self.report(settings, source: source, keys: keys.lines))
+        }
+        guard tries else {
+            if let report { OutputDescriptor.standardOutput.write(report.json.document) }
+            return
+        }
+        if report == nil { OutputDescriptor.standardOutput.write("\nTrying the clients:\n") }
         let results: [Trial.Result]
         do {
             results = try await Trial(configuration: settings).results()
         } catch {
-            OutputDescriptor.standardError.write("error: the clients can't be tried: \(error)\n")
+            Complaint.error(
+                "the clients can't be tried: \(error)")
             throw ExitStatus.failure.error
         }
         await playground?.stop()
-        for result in results { OutputDescriptor.standardOutput.write(result.text) }
-        if results.isEmpty { OutputDescriptor.standardOutput.write("  there are none\n") }
+        if report != nil {
+            report?.trials = results
+            if let report { OutputDescriptor.standardOutput.write(report.json.document) }
+        } else {
+            for result in results { OutputDescriptor.standardOutput.write(result.text) }
+            if results.isEmpty { OutputDescriptor.standardOutput.write("  there are none\n") }
+        }
         if results.contains(where: { !$0.isGood }) { throw ExitStatus.failure.error }
+    }
+
+    /// - Throws: `ExitStatus.badConfiguration`, after every problem was printed as JSON.
+    private static func report(
+        _ source: ConfigurationSource, _ environment: [String: String], _ passed: [PassedSocket]
+    ) async throws -> CheckReport {
+        do throws(ConfigurationError) {
+            let (settings, warnings) = try source.readAgain(environment: environment, passed: passed)
+            let start = await source.startFaults(settings, passed: passed)
+            guard start.problems.isEmpty else {
+                throw ConfigurationError(problems: start.problems, warnings: warnings + start.warnings)
+            }
+            return CheckReport(
+                settings: settings, source: source, keys: KeyCheck(settings, environment: environment),
+                warnings: ConfigurationSource.variableWarnings + warnings + start.warnings)
+        } catch {
+            OutputDescriptor.standardOutput.write(CheckReport.json(of: error).document)
+            throw ExitStatus.badConfiguration.error
+        }
     }
 
     static func report(_ settings: Configuration, source: ConfigurationSource, keys: [String] = []) -> String {
@@ -81,14 +122,10 @@ struct CheckCommand: AsyncParsableCommand {
 
     /// What has to be registered at the authorization servers before anybody can sign in.
     private static func redirectURIs(_ settings: Configuration) -> String {
-        guard case .tcp(let host, let port) = settings.admin?.listen else { return "" }
-        let lines = settings.clients.compactMap { client -> String? in
-            guard client.grantType == .authorizationCode || client.grantType == .implicit else { return nil }
-            let uri = client.redirectURI ?? AdministrationSettings.redirectURI(host: host, port: port)
-            return "  \(client.name): \(uri)\n"
-        }
+        let lines = settings.redirectURIs.map { "  \($0.client): \($0.uri)\n" }
         guard !lines.isEmpty else { return "" }
         return "\nRedirect URIs to register at the authorization servers:\n" + lines.joined()
-            + (port == 0 ? "  (PORT is another one at each start: write a port into admin.listen)\n" : "")
+            + (settings.redirectURIs.contains { $0.uri.contains(":PORT/") }
+                ? "  (PORT is another one at each start: write a port into admin.listen)\n" : "")
     }
 }

@@ -66,11 +66,19 @@ enum ConfigurationSource: Sendable, Equatable {
     /// Prints what a start with this configuration would refuse on this machine.
     /// - Throws: `ExitStatus.badConfiguration`
     func checkStart(_ configuration: Configuration, passed: [PassedSocket]) async throws {
-        let (problems, warnings) = await StartCheck(configuration, passed: passed).faults()
-        for warning in warnings { ConfigurationReport.plain.warn(.init(file: name, message: warning)) }
+        let (problems, warnings) = await startFaults(configuration, passed: passed)
+        for warning in warnings { ConfigurationReport.plain.warn(warning) }
         guard !problems.isEmpty else { return }
-        ConfigurationReport.plain.fail(problems.map { .init(file: name, message: $0) })
+        ConfigurationReport.plain.fail(problems)
         throw ExitStatus.badConfiguration.error
+    }
+
+    /// Faults that a start with this configuration would have on this machine.
+    func startFaults(
+        _ configuration: Configuration, passed: [PassedSocket]
+    ) async -> (problems: [ConfigurationError.Problem], warnings: [ConfigurationError.Problem]) {
+        let (problems, warnings) = await StartCheck(configuration, passed: passed).faults()
+        return (problems.map { .init(file: name, message: $0) }, warnings.map { .init(file: name, message: $0) })
     }
 
     /// Environment variables that would make libcurl write secrets to files.

@@ -40,7 +40,7 @@ struct DoctorCommand: AsyncParsableCommand {
             source.wantsPlayground ? try await PlaygroundVariables.start(addingTo: &environment) : nil
         let settings = try source.load(environment: environment)
         let progress = DoctorProgress()
-        let diagnoses: [Diagnosis]
+        var diagnoses: [Diagnosis]
         do {
             let doctor = Doctor(configuration: settings, names: names, asksForTokens: !asksForNoToken)
             diagnoses = try await doctor.diagnoses { progress.show($0, of: $1) }
@@ -48,11 +48,16 @@ struct DoctorCommand: AsyncParsableCommand {
             let meant = Suggestion.nearest(to: name, among: known).map { "; did you mean \"\($0)\"?" } ?? ""
             throw ValidationError("There is no client or upstream \"\(name)\"\(meant)")
         } catch {
-            OutputDescriptor.standardError.write("error: nothing can be looked at: \(error)\n")
+            Complaint.error(
+                "nothing can be looked at: \(error)")
             throw ExitStatus.failure.error
         }
         progress.end()
         await playground?.stop()
+        if names.isEmpty {
+            let surroundings = SurroundingsCheck(source: source, configuration: settings)
+            diagnoses[0].parts[0].findings += await BlockingWork.run { surroundings.findings }
+        }
         let findings = diagnoses.flatMap(\.findings)
         let failed = findings.count { $0.outcome == .failed }
         let warnings = findings.count { $0.outcome == .warning }

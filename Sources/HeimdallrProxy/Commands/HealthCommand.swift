@@ -1,5 +1,6 @@
 import ArgumentParser
 import Configuration
+import Glibc
 import WireText
 
 /// Says whether the running proxy is well, for `HEALTHCHECK` of an image and for probes that run a command.
@@ -12,6 +13,9 @@ struct HealthCommand: ParsableCommand {
             configuration, or else its socket, and prints one line. The proxy's configuration is found as by serve; the \
             secrets in it are not read.
 
+            With --wait it asks again until the answer is good, for scripts that start the proxy: the exit code is 1 when \
+            that time has passed.
+
             Without an admin section it says whether the proxy accepts connections and its loop turns; with --ready or \
             --strict it fails then, since nobody can be asked.
             """)
@@ -23,6 +27,11 @@ struct HealthCommand: ParsableCommand {
 
     @Option(help: ArgumentHelp("How long to wait, 1 to 60.", valueName: "seconds"))
     var timeout = 4
+
+    @Option(
+        help: ArgumentHelp(
+            "Ask again until the answer is good, for this time at most: 1 to 3600.", valueName: "seconds"))
+    var wait: Int?
 
     /// What the proxy is asked.
     enum Question: EnumerableFlag {
@@ -47,15 +56,28 @@ struct HealthCommand: ParsableCommand {
 
     func validate() throws {
         guard (1...60).contains(timeout) else { throw ValidationError("--timeout takes 1 to 60 seconds") }
+        guard wait.map({ (1...3600).contains($0) }) ?? true else {
+            throw ValidationError("--wait takes 1 to 3600 seconds")
+        }
     }
 
+    /// How long `--wait` rests between two questions.
+    private static let pause: UInt32 = 100_000
+
     func run() throws {
-        let outcome = outcome()
+        let deadline = ContinuousClock.now + .seconds(wait ?? 0)
+        var outcome = outcome(timeout)
+        while !outcome.isGood, outcome.mayChange {
+            let left = ContinuousClock.now.duration(to: deadline)
+            guard left > .zero else { break }
+            usleep(Self.pause)
+            outcome = self.outcome(min(timeout, Int(left.components.seconds) + 1))
+        }
         (outcome.isGood ? OutputDescriptor.standardOutput : .standardError).write(outcome.line + "\n")
         if !outcome.isGood { throw ExitStatus.failure.error }
     }
 
-    private func outcome() -> HealthOutcome {
+    private func outcome(_ timeout: Int) -> HealthOutcome {
         let probe = HealthProbe(timeout: timeout)
         if let socket = admin.socket { return probe.ask([.socket(socket)], (question ?? .ready).target) }
         let environment = ProcessEnvironment.all
@@ -63,7 +85,7 @@ struct HealthCommand: ParsableCommand {
         do {
             source = try ConfigurationSource.choose(named: admin.options.config, environment: environment)
         } catch {
-            return .bad(
+            return .impossible(
                 "no configuration says where the proxy is: give --config PATH or --socket PATH, or set HEIMDALLR_UPSTREAM"
             )
         }
@@ -72,7 +94,8 @@ struct HealthCommand: ParsableCommand {
         case .administration(let places): return probe.ask(places, (question ?? .ready).target)
         case .listeners(let addresses):
             guard question == nil || question == .live else {
-                return .bad("the configuration has no admin section, so nobody can be asked; write admin: {} into it")
+                return .impossible(
+                    "the configuration has no admin section, so nobody can be asked; write admin: {} into it")
             }
             return probe.knock(at: addresses)
         }
@@ -83,19 +106,22 @@ struct HealthCommand: ParsableCommand {
 struct HealthOutcome: Equatable {
     var isGood: Bool
     var line: String
+    /// Whether a later answer can be another one.
+    var mayChange = true
 
     static func good(_ text: String) -> HealthOutcome { .init(isGood: true, line: oneLine(text)) }
     static func bad(_ text: String) -> HealthOutcome { .init(isGood: false, line: oneLine(text)) }
+
+    /// Nobody can be asked, however long one waits.
+    static func impossible(_ text: String) -> HealthOutcome {
+        .init(isGood: false, line: oneLine(text), mayChange: false)
+    }
 
     private static let limit = 400
 
     /// What others send is shown printable and short.
     private static func oneLine(_ text: String) -> String {
-        let line = text.split(separator: "\n").joined(separator: "; ")
-        var shown = ""
-        for scalar in line.unicodeScalars.prefix(limit) {
-            shown.unicodeScalars.append(scalar.isInvisible ? "?" : scalar)
-        }
+        let shown = ForeignText.printable(text.split(separator: "\n").joined(separator: "; "), most: limit)
         return shown.isEmpty ? "the answer is empty" : shown
     }
 }

@@ -26,6 +26,8 @@ struct ServeCommand: AsyncParsableCommand {
         let source = try ConfigurationSource.choose(named: options.config, environment: environment)
         let playground: Playground? =
             source.wantsPlayground ? try await PlaygroundVariables.start(addingTo: &environment) : nil
+        let freshness = ConfigurationFreshness(source)
+        freshness.note()
         let settings = try source.load(environment: environment, passed: manager.passed, logs: true)
         let log = LogSetUp.bootstrap(settings.log)
         defer { log.writer.flush() }
@@ -35,11 +37,12 @@ struct ServeCommand: AsyncParsableCommand {
         do {
             let app = App(
                 configuration: settings, logger: log.logger, logWriter: log.writer, logLevel: log.level,
-                quit: signals.stop, manager: manager)
+                quit: signals.stop, manager: manager, freshness: freshness)
             try await app.run(
                 until: signals.stops, reloading: signals.reloads,
                 reading: { [environment] () throws(ConfigurationError) in
-                    try source.readAgain(environment: environment, passed: manager.passed)
+                    freshness.note()
+                    return try source.readAgain(environment: environment, passed: manager.passed)
                 }
             ) { running in
                 guard let playground, let address = running.addresses.first(where: { !$0.hasPrefix("unix:") }),

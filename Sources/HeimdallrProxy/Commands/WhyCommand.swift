@@ -23,6 +23,9 @@ struct WhyCommand: ParsableCommand {
     @Argument(help: "The URL as a program asks the proxy for it: http://HOST/PATH.")
     var url: String
 
+    @Flag(help: "As JSON, for programs.")
+    var json = false
+
     @Flag(help: "Exit with 0 also when the request would be refused.")
     var exitZero = false
 
@@ -40,7 +43,8 @@ struct WhyCommand: ParsableCommand {
 
     func run() throws {
         try options.report(
-            "/why?method=\(PercentEncoding.uri.encode(method))&url=\(PercentEncoding.uri.encode(url))",
+            "/why?method=\(PercentEncoding.uri.encode(method))&url=\(PercentEncoding.uri.encode(url))"
+                + (json ? "&format=json" : ""),
             exitZero: exitZero)
     }
 }

@@ -1,0 +1,35 @@
+import Cryptography
+import FileSystem
+import Synchronization
+
+/// Whether the configuration file has changed since the proxy read it.
+final class ConfigurationFreshness: Sendable {
+    private static let limit = 16 << 20
+
+    /// `nil`: the configuration comes from the environment.
+    private let path: String?
+    /// Of the file's content when it was read.
+    private let digest = Mutex<[UInt8]?>(nil)
+
+    init(_ source: ConfigurationSource) {
+        path = if case .file(let path) = source { path } else { nil }
+    }
+
+    /// To be called before each reading: a change in between is one that the proxy may not know. Blocks.
+    func note() {
+        let now = current()
+        digest.withLock { $0 = now }
+    }
+
+    /// Blocks.
+    func hasChanged() -> Bool {
+        guard path != nil, let noted = digest.withLock({ $0 }) else { return false }
+        return current() != noted
+    }
+
+    /// `nil`: the file can't be read.
+    private func current() -> [UInt8]? {
+        guard let path, let bytes = try? FileSystem.read(path, limit: Self.limit) else { return nil }
+        return try? Digest.sha256(bytes)
+    }
+}

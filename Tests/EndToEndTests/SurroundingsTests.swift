@@ -1,0 +1,139 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("what surrounds the process", .timeLimit(.minutes(3)))
+struct SurroundingsTests {
+    // MARK: SSLKEYLOGFILE
+
+    @Test func `no TLS keys are written to SSLKEYLOGFILE, and one warning says so`() async throws {
+        let nginx = try await Nginx.secure()
+        let directory = try TemporaryDirectory()
+        let keys = directory.path(of: "keys.log")
+        let proxy = try await RunningProxy(
+            to: "https://localhost:\(nginx.httpsPort)",
+            more: "tls: {ca_file: \(nginx.authority.certificateFile)}", environment: ["SSLKEYLOGFILE": keys])
+        #expect(try await proxy.get("http://api.test/").status == 200)
+        #expect(!FileManager.default.fileExists(atPath: keys))
+        #expect(proxy.log.split(separator: "\n").count { $0.contains("SSLKEYLOGFILE") } == 1, "\(proxy.log)")
+        #expect(proxy.log.contains("warning: SSLKEYLOGFILE: "), "\(proxy.log)")
+    }
+
+    @Test func `in a JSON log the warning is an object, too`() async throws {
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(
+            "proxy: {listen: \"127.0.0.1:0\"}\nlog: {format: json}\nupstreams: [{host: a.test}]", to: "config.yaml")
+        let process = try ChildProcess(
+            [try Repository.executable(), "serve", "--config", file],
+            environment: ["SSLKEYLOGFILE": directory.path(of: "keys.log")])
+        try await eventually("it listens") { process.errors.contains("listening") }
+        let lines = process.errors.split(separator: "\n").filter { $0.contains("SSLKEYLOGFILE") }
+        #expect(lines.count == 1 && lines[0].hasPrefix("{") && lines[0].contains("\"level\":\"warning\""), "\(lines)")
+        #expect(try await process.stop() == .exited(0))
+    }
+
+    @Test(arguments: [["doctor"], ["check", "--try"], ["check"], ["doctor", "--json"]])
+    func `commands that ask servers write none either`(command: [String]) async throws {
+        let directory = try TemporaryDirectory()
+        let keys = directory.path(of: "keys.log")
+        let nginx = try await Nginx.secure()
+        let file = try directory.write(
+            """
+            tls: {ca_file: \(nginx.authority.certificateFile)}
+            upstreams: [{host: api.test, url: "https://localhost:\(nginx.httpsPort)"}]
+            """, to: "config.yaml")
+        let run = try await RunningProxy.run(command + ["--config", file], environment: ["SSLKEYLOGFILE": keys])
+        #expect(run.ending == .exited(0), "\(run.transcript)")
+        #expect(!FileManager.default.fileExists(atPath: keys))
+        #expect(run.errors.contains("warning: SSLKEYLOGFILE: "), "\(run.errors)")
+        if command[0] == "doctor" { #expect(run.output.contains("SSLKEYLOGFILE would have the keys")) }
+    }
+
+    // MARK: Preloaded libraries
+
+    @Test func `a preloaded library that sets variables before main moves no argument`() async throws {
+        let directory = try TemporaryDirectory()
+        let source = try directory.write(
+            """
+            #include <stdlib.h>
+            static char names[200][8];
+            __attribute__((constructor)) static void start(void) {
+                for (int i = 0; i < 200; i++) {
+                    names[i][0] = 'Z'; names[i][1] = 'A' + i % 26; names[i][2] = 'A' + i / 26;
+                    setenv(names[i], "1", 1);
+                }
+            }
+            """, to: "early.c")
+        let library = directory.path(of: "early.so")
+        try await ChildProcess.output(of: ["cc", "-shared", "-fPIC", "-o", library, source])
+        let environment: [String: String?] = ["LD_PRELOAD": library]
+        let version = try await RunningProxy.run(["--version"], environment: environment)
+        #expect(version.ending == .exited(0) && version.output.hasPrefix("heimdallr-proxy "), "\(version.transcript)")
+        let file = try directory.write("upstreams: [{host: a.test}]", to: "config.yaml")
+        let check = try await RunningProxy.run(["check", "--config", file], environment: environment)
+        #expect(check.ending == .exited(0) && check.output.contains("a.test"), "\(check.transcript)")
+        // Secret commands, too, are started through the executable.
+        let origin = try RecordingOrigin()
+        let proxy = try await RunningProxy(
+            to: origin,
+            upstream:
+                "inject: [{header: Authorization, scheme: Bearer}, {header: X-Key, value: {command: [echo, the-key]}}]",
+            environment: environment)
+        #expect(try await proxy.get("http://api.test/").status == 200)
+        #expect(origin.requests.first?.fields.value("X-Key") == "the-key")
+    }
+
+    // MARK: The journal
+
+    /// Runs it with standard error as the stream that the variable names.
+    private static let asJournal = [
+        "sh", "-c", #"JOURNAL_STREAM="$(stat -L -c %d:%i /dev/stderr)" exec "$@""#, "sh",
+    ]
+
+    @Test func `lines for the journal begin with their priority`() async throws {
+        let origin = try RecordingOrigin()
+        let proxy = try await RunningProxy(to: origin, under: Self.asJournal)
+        #expect(try await proxy.get("http://api.test/").status == 200)
+        try await eventually("its line") { proxy.log.contains(" info request ") }
+        let lines = proxy.log.split(separator: "\n")
+        #expect(lines.allSatisfy { $0.contains(/^<[3-7]>/) }, "\(proxy.log)")
+        #expect(lines.contains { $0.hasPrefix("<6>") && $0.contains(" info request ") }, "\(proxy.log)")
+    }
+
+    @Test func `errors of a wrong configuration have theirs, and no other reader sees any`() async throws {
+        let directory = try TemporaryDirectory()
+        let file = try directory.write("upstreams: [{host: a.test, no_such_key: 1}]", to: "config.yaml")
+        let command = [try Repository.executable(), "serve", "--config", file]
+        let journal = try await ChildProcess.run(Self.asJournal + command)
+        #expect(journal.ending == .exited(78))
+        #expect(journal.errors.split(separator: "\n").allSatisfy { $0.hasPrefix("<3>") }, "\(journal.errors)")
+        let other = try await ChildProcess.run(command, environment: ["JOURNAL_STREAM": "1:2"])
+        #expect(other.errors.hasPrefix("error: "), "\(other.errors)")
+    }
+
+    // MARK: The file
+
+    @Test func `status and doctor say that the file has changed since it was read`() async throws {
+        let endpoint = try TokenEndpoint.plain()
+        let proxy = try await RunningProxy(to: RecordingOrigin(), admin: "", tokenEndpoint: endpoint)
+        let file = proxy.directory.path + "/config.yaml"
+        @Sendable func said(_ command: String...) async throws -> String {
+            try await RunningProxy.run(command + ["--config", file]).output
+        }
+        let (sentence, finding) = ("has changed since it was read", "another version of the configuration file")
+        #expect(try await !said("status", "--exit-zero").contains(sentence))
+        #expect(try await !said("doctor").contains(finding))
+        let text = try String(contentsOfFile: file, encoding: .utf8)
+        // The same bytes in another file are no change.
+        try text.write(toFile: file, atomically: true, encoding: .utf8)
+        #expect(try await !said("status", "--exit-zero").contains(sentence))
+        try (text + "# more\n").write(toFile: file, atomically: true, encoding: .utf8)
+        try await eventually("status says so") { try await said("status", "--exit-zero").contains(sentence) }
+        #expect(try await said("status", "--exit-zero", "--json").contains("\"changed_since_read\": true"))
+        let doctor = try await RunningProxy.run(["doctor", "--config", file])
+        #expect(doctor.output.contains(finding), "\(doctor.transcript)")
+        #expect(try await RunningProxy.run(["reload", "--config", file]).ending == .exited(0))
+        try await eventually("no longer") { try await !said("status", "--exit-zero").contains(sentence) }
+        #expect(try await !said("doctor").contains(finding))
+    }
+}
