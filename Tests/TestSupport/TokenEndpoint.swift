@@ -21,8 +21,15 @@ public final class TokenEndpoint: Sendable {
         origin = try RecordingOrigin { [log] exchange in
             let request = TokenEndpointRequest(try exchange.readBody(), at: .now)
             let number = log.begin(request)
-            defer { log.end() }
-            try answer(request, number).give(exchange)
+            let answer = answer(request, number)
+            guard case .whole = answer.manner else {
+                defer { log.end() }
+                return try answer.give(exchange)
+            }
+            if answer.delay > .zero { exchange.pause(answer.delay) }
+            // Before the answer leaves: its client may ask again before this thread goes on.
+            log.end()
+            try answer.delayed(.zero).give(exchange)
         }
     }
 
