@@ -85,6 +85,8 @@ struct heimdallr_tls_silence {
     const SSL *connection;
     int records;
     long long began;
+    // It was ended here, not by its peer: the flag of SSL_get_shutdown(3) is the same. Since `records` was last set to 0.
+    int ended;
 };
 
 // Frames of HTTP/2 that carry nothing are read by libcurl for as long as there are any, within one call, and session
@@ -106,7 +108,9 @@ static inline void heimdallr_tls_silence_message(int sent, int version, int type
     if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) != 0) return;
     now = time.tv_sec * 1000000000LL + time.tv_nsec;
     if (silence->records == 16) silence->began = now;
-    if (now - silence->began > 10000000) SSL_set_shutdown(ssl, SSL_get_shutdown(ssl) | SSL_RECEIVED_SHUTDOWN);
+    if (now - silence->began <= 10000000) return;
+    silence->ended = 1;
+    SSL_set_shutdown(ssl, SSL_get_shutdown(ssl) | SSL_RECEIVED_SHUTDOWN);
 }
 
 static inline CURLcode heimdallr_bounded_end(CURL *h, void *context, void *data) {

@@ -190,6 +190,7 @@ public enum CarrierReceived: Sendable, Equatable {
         var count = 0
         var code = CURLE_OK
         unsafe silence.pointee.records = 0
+        unsafe silence.pointee.ended = 0
         _ = unsafe buffer.withSpareCapacity(limit) { spare in
             code = unsafe curl_easy_recv(easy.pointer, spare.baseAddress, min(limit, spare.count), &count)
             return code == CURLE_OK ? count : 0
@@ -331,7 +332,9 @@ public enum CarrierReceived: Sendable, Equatable {
         socket = nil
     }
 
-    private var sawCloseNotify: Bool { unsafe heimdallr_easy_saw_close_notify(easy.pointer) != 0 }
+    private var sawCloseNotify: Bool {
+        unsafe silence.pointee.ended == 0 && heimdallr_easy_saw_close_notify(easy.pointer) != 0
+    }
 
     private func broken(_ code: CURLcode, _ call: String) -> TransportError {
         canWrite = false
