@@ -164,6 +164,12 @@ static inline int heimdallr_easy_saw_close_notify(CURL *h) {
     return ssl && (SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN) != 0;
 }
 
+// Whether a part of a record has been read from its socket: the rest completes bytes that came before (SSL_has_pending(3)).
+static inline int heimdallr_easy_has_part(CURL *h) {
+    SSL *ssl = heimdallr_easy_tls(h);
+    return ssl && SSL_has_pending(ssl);
+}
+
 // Ends our side of it: writes what says so, encrypted, into `room` and answers how much that is; 0 where it can't. libcurl's
 // BIO works within libcurl's own calls only, so that one of memory stands in for it meanwhile (SSL_set0_wbio(3)). All that
 // was to be sent must be out, and nothing may be sent any more; what comes can still be read (SSL_shutdown(3)).

@@ -59,6 +59,22 @@ extension OnLoop where Value == CarrierPool {
         return user
     }
 
+    /// Takes an idle connection within one turn of the loop. The loop waits for `goesOn` first.
+    /// - Returns: whether a request may be written on it; the connection is closed.
+    func takesUntouched(_ origin: Origin, isHeld: Gate, goesOn: Gate) async throws -> Bool {
+        let user = CarrierUser(on: loop, releasesAtOnce: false)
+        let pool = pool
+        return try await loop.run {
+            isHeld.open()
+            goesOn.wait()
+            guard let carrier = try pool.value.connect(to: origin, for: user, user.request) else {
+                throw TestFailure("no connection was idle")
+            }
+            defer { carrier.close() }
+            return carrier.isUntouched()
+        }
+    }
+
     var counts: CarrierCounts {
         get async throws {
             let pool = pool

@@ -121,6 +121,28 @@ struct CarrierTests {
         #expect(try await carriers.exchange(.plain(origin.port)).record.text.hasSuffix("mine"))
     }
 
+    @Test(arguments: ["bytes", "end", "nothing"])
+    func `what came while the loop was busy shows before a request is written`(what: String) async throws {
+        let listener = try RawListener()
+        let carriers = try await CarrierPoolOnLoop()
+        let user = try await carriers.connected(.plain(listener.port))
+        let peer = try await listener.accept()
+        try await user.send("GET / HTTP/1.1\r\n\r\n")
+        try await peer.send("HTTP/1.1 204 Done\r\n\r\n")
+        _ = try await user.answer()
+        try await user.release()
+        let (isHeld, arrived) = (Gate(), Gate())
+        async let untouched = carriers.takesUntouched(.plain(listener.port), isHeld: isHeld, goesOn: arrived)
+        try await offPool { isHeld.wait() }
+        switch what {
+        case "bytes": try await peer.send("HTTP/1.1 200 OK\r\n\r\n")
+        case "end": peer.finishSending()
+        default: break
+        }
+        arrived.open()
+        #expect(try await untouched == (what == "nothing"))
+    }
+
     @Test func `one that is given back with something unread is closed`() async throws {
         let listener = try RawListener()
         let carriers = try await CarrierPoolOnLoop()

@@ -69,9 +69,6 @@ public final class CarrierPool {
         return nil
     }
 
-    /// The loop's turn.
-    var now: LoopTime { loop.now }
-
     /// Connections, those that are being made included.
     public var open: Int { carriers.count }
     /// Connections that nobody uses.

@@ -55,23 +55,42 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         self.request = request
         self.delegate = delegate
         do throws(TransportError) {
-            let carrier = try pool.connect(
-                to: request.origin, for: self, place, fresh: request.isFresh, tunnels: request.upload == .upgrade)
-            if let carrier { begin(carrier) }
+            try connect(over: pool)
         } catch {
             leave()
             throw error
         }
     }
 
+    /// Writes the head on an idle connection, or asks for another. A connection that ended or spoke while it was idle
+    /// is closed, and the next one tried: its bytes would be taken for the answer.
+    private func connect(over pool: CarrierPool) throws(TransportError) {
+        while let carrier = try pool.connect(
+            to: request.origin, for: self, place, fresh: request.isFresh, tunnels: request.upload == .upgrade)
+        {
+            if begin(carrier) { return }
+        }
+    }
+
     // MARK: The connection
 
-    func carrierArrived(_ carrier: Carrier) { begin(carrier) }
+    func carrierArrived(_ carrier: Carrier) {
+        guard !begin(carrier) else { return }
+        do throws(TransportError) {
+            try connect(over: carrier.pool)
+        } catch {
+            finish(error)
+        }
+    }
 
     func carrierFailed(_ error: TransportError) { finish(error) }
 
-    private func begin(_ carrier: Carrier) {
-        guard let delegate else { return carrier.close() }
+    /// - Returns: false when `carrier` was of no use and is closed: the exchange needs another.
+    private func begin(_ carrier: Carrier) -> Bool {
+        guard let delegate else {
+            carrier.close()
+            return true
+        }
         self.carrier = carrier
         machine.begin(isHead: request.isHead, upload: request.upload, expectsContinue: request.expectsContinue)
         isPumping = true
@@ -80,15 +99,19 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         head.isSecret = true
         let step = delegate.writeHead(HeadForm(isAbsolute: carrier.needsAbsoluteForm, pair: carrier.pair), to: &head)
         let goesOn = self.carrier != nil && step == .send
-        if goesOn {
-            delegate.upstreamConnected(isReused: carrier.isReused)
-            frame(&head, carrier)
-        } else {
-            head.removeAll()
-        }
+        if goesOn { frame(&head, carrier) }
+        // Last of all: a byte that comes behind this look is taken for the answer.
+        let isOfUse = !goesOn || carrier.isUntouched()
+        if goesOn, isOfUse { delegate.upstreamConnected(isReused: carrier.isReused) } else { head.removeAll() }
         // The body behind it is not wiped.
         head.isSecret = false
         swap(&head, &output)
+        if !isOfUse {
+            self.carrier = nil
+            isPumping = false
+            carrier.close()
+            return false
+        }
         if goesOn {
             write()
         } else if self.carrier != nil {
@@ -98,6 +121,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         }
         isPumping = false
         if self.carrier == nil { leave() }
+        return true
     }
 
     private func frame(_ head: inout ByteBuffer, _ carrier: Carrier) {
