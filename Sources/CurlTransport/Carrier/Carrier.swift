@@ -77,11 +77,6 @@ public enum CarrierReceived: Sendable, Equatable {
     /// It was reset: behind the other side's end, no read tells.
     public var isBroken: Bool { hasFailed }
     private var isSpent = false
-    /// Time of the last look before a request; `nil` once its head goes out.
-    private var lookedAt: LoopTime?
-    /// Bytes may have come between that look and the head.
-    private var isSpoiled = false
-    private static let maxGap: UInt64 = 1_000_000
     /// Our side of TLS has been ended, and what says so waits for room here.
     private var hasSaidEnd = false
     private var lastWords = ByteBuffer()
@@ -163,15 +158,6 @@ public enum CarrierReceived: Sendable, Equatable {
         let code = unsafe bytes.withUnsafeBytes {
             unsafe curl_easy_send(easy.pointer, $0.baseAddress, $0.count, &count)
         }
-        if let lookedAt, count > 0 {
-            self.lookedAt = nil
-            // A CPU limit or a signal stopped the process in between: these bytes may be older than the head.
-            if LoopTime.current().nanoseconds &- lookedAt.nanoseconds > Self.maxGap, hasByte != false {
-                isSpoiled = true
-                isSpent = true
-                canRead = true
-            }
-        }
         if code == CURLE_OK {
             // Plain: what did not fit finds room at the next edge.
             if count < bytes.count, !isSecured { canWrite = false }
@@ -190,9 +176,6 @@ public enum CarrierReceived: Sendable, Equatable {
     public func receive(into buffer: inout ByteBuffer, limit: Int) -> CarrierReceived {
         guard phase == .inUse else { return .failed(Self.isClosed) }
         guard canRead else { return .wouldBlock }
-        guard !isSpoiled else {
-            return .failed(TransportError(.connectionLost, message: "the connection spoke while it was idle"))
-        }
         return take(into: &buffer, limit: min(limit, Self.maxReceive))
     }
 
@@ -321,24 +304,15 @@ public enum CarrierReceived: Sendable, Equatable {
     /// report both too late, so this asks the kernel. The request's head follows at once, or `close`.
     public func isUntouched() -> Bool {
         guard isReused else { return true }
-        guard !isPeerClosed, !hasFailed else { return false }
-        lookedAt = .current()
-        guard let hasByte else { return false }
-        if hasByte {
+        guard !isPeerClosed, !hasFailed, let socket else { return false }
+        if isSecured {
             // TLS alone has something to say on an idle connection, such as a session ticket.
-            guard isSecured else { return false }
             canRead = true
-            guard isQuiet else { return false }
+            return unsafe isQuiet && heimdallr_easy_has_part(easy.pointer) == 0
         }
-        return unsafe !isSecured || heimdallr_easy_has_part(easy.pointer) == 0
-    }
-
-    /// Whether the kernel has a byte to read, `nil` for an end or a failure. The byte stays there (MSG_PEEK, recv(2)).
-    private var hasByte: Bool? {
-        guard let socket else { return nil }
         var byte: UInt8 = 0
         let count = unsafe recv(socket.descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
-        return count > 0 ? true : count < 0 && errno == EAGAIN ? false : nil
+        return count < 0 && errno == EAGAIN
     }
 
     /// Whether there is nothing to read, neither bytes nor an end. Session tickets and the like, which TLS connections

@@ -3,7 +3,7 @@
 unasked_answers.py EXECUTABLE [--secure CERTIFICATE KEY AUTHORITY] [--seconds N] [--cgroup FOLDER]: starts the proxy,
 stops it with SIGSTOP for 15 ms at a time, and prints how many requests were answered, how many answers were planted and
 how many of those were passed on. An answer is planted only while the proxy is stopped and no byte of a request waits at
-the upstream, so no planted answer may reach a client.
+the upstream, so no planted answer may reach a client, but where a pause falls between the look and the head.
 """
 
 import argparse
