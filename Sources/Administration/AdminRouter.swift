@@ -47,12 +47,21 @@ struct AdminRouter: Sendable {
         switch table.match(request) {
         case .route(let handler, let parameters): return await handler(request, parameters)
         // A method that is not there is told from a path that is not to nobody.
-        case .otherMethods: return Self.nothing
-        case .nothing: return door?.refusal(of: request) ?? Self.nothing
+        case .otherMethods: return Self.nothing(for: request)
+        case .nothing: return door?.refusal(of: request) ?? Self.nothing(for: request)
         }
     }
 
-    private static var nothing: ServerResponse { .problem(.nothingHere, "There is nothing here.\n") }
+    /// A page for a browser, text for programs.
+    private static func nothing(for request: ServerRequest) -> ServerResponse {
+        guard request.values("Accept").contains(where: { $0.contains("text/html") }) else {
+            return .problem(.nothingHere, "There is nothing here.\n")
+        }
+        let page = MessagePage(
+            title: "Nothing here", headline: "There is nothing here", tone: "warn",
+            lines: ["The administration has no page at this address."])
+        return ServerResponse.page(404, page.html).marked(.nothingHere)
+    }
 
     private static let fields = [
         ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),

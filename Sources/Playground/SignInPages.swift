@@ -166,10 +166,12 @@ enum SignInPages {
             <style>
             :root { color-scheme: light dark }
             body { font: 1rem/1.5 system-ui, sans-serif; max-width: 30rem; margin: 3rem auto; padding: 0 1rem }
-            button, input { font: inherit; padding: .4rem 1rem }
+            button, input { font: inherit; padding: .4rem 1rem; min-height: 24px }
             </style>
+            <main>
             <h1>\(headline)</h1>
             \(alreadyHTML: content)
+            </main>
             </html>
 
             """

@@ -23,6 +23,16 @@ struct AdminProblemTests {
         #expect(words == Set(AdminProblem.allCases.map(\.rawValue)))
     }
 
+    @Test func `a browser gets a page where there is nothing, a program a sentence`() async throws {
+        let admin = try await AdministeredProxy()
+        let page = try await admin.send("GET", "/nothing", [("Accept", "text/html,*/*;q=0.8")])
+        #expect(page.status == 404 && page.field("Heimdallr-Problem") == AdminProblem.nothingHere.type)
+        #expect(page.field("Content-Type")?.hasPrefix("text/html") == true)
+        #expect(page.text.contains("<main") && page.text.contains("There is nothing here"))
+        let plain = try await admin.send("GET", "/nothing", [("Accept", "*/*")])
+        #expect(plain.text == "There is nothing here.\n")
+    }
+
     @Test func `answers say which problem it is, and are documents for who wants one`() async throws {
         let admin = try await AdministeredProxy(admin: "token: {file: FOLDER/admin-token}")
         let wanted = [("Accept", "application/problem+json")]

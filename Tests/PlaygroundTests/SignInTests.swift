@@ -53,6 +53,7 @@ import Testing
         let page = try await authorize(playground)
         #expect(page.status == 200)
         #expect(page.field("Content-Type")?.hasPrefix("text/html") == true)
+        #expect(page.text.contains("<main>"))
         let ticket = try #require(try /name="ticket" value="([^"]+)"/.firstMatch(in: page.text)?.1)
         let answer = try await send(playground, "/authorize", "ticket=\(ticket)&decision=\(decision)")
         #expect(answer.status == 303)

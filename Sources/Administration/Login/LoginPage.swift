@@ -3,7 +3,7 @@ import Heimdallr
 
 /// What people see when a login begins, ends or fails. Never a code, a state or a token.
 enum LoginPage {
-    /// Also what the server did not grant, which nobody should miss: then the page stays.
+    /// Also names what the server did not grant.
     static func success(_ client: HeimdallrStatus) -> ServerResponse {
         let shortfall = Shortfall(client)
         var lines = [
@@ -14,8 +14,6 @@ enum LoginPage {
         var page = message(headline: "Signed in", tone: "good", lines)
         page.shortfall = shortfall.sentences
         page.until = shortfall.until?.timestamp
-        // What the server did not grant should be read; the overview says it, too.
-        page.goHome = shortfall.sentences.isEmpty ? 3 : 10
         return .page(200, page.html)
     }
 

@@ -75,7 +75,7 @@ struct ClientNote {
     ///   - facts: what a telephone does not show beside the client.
     func html(of name: String, failing: String, facts: String) -> HTML {
         """
-        <tr role="row" class="note\(failing)"><td role="cell" colspan="7"><details class="fold" id="more-\(name)">\
+        <tr role="row" id="note-\(name)" class="note\(failing)"><td role="cell" colspan="7"><details class="fold" id="more-\(name)">\
         <summary id="say-\(name)"><span class="\(tone)">\(short)</span></summary>
         <p class="\(tone)"><strong>\(headline)</strong> \(alreadyHTML: Self.marked(detail))</p>\(alreadyHTML: advice)\
         \(alreadyHTML: also.map { "<p>\(alreadyHTML: Self.marked($0))</p>" })\(alreadyHTML: toRun)

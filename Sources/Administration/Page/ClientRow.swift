@@ -21,7 +21,7 @@ struct ClientRow {
         let note = ClientNote(listed)
         let failing = client.urgency == 0 ? " failing" : ""
         return """
-            <tr role="row" class="\(note == nil ? "has-calm" : "has-note")\(failing)">
+            <tr role="row" id="row-\(client.client)" class="\(note == nil ? "has-calm" : "has-note")\(failing)">
             <th role="rowheader" scope="row"><span class="name">\(client.client)</span>
             <span class="minor">\(GrantName.inWords(client.grantType))</span>\(alreadyHTML: issuer)</th>
             <td role="cell" data-label="State" class="state"><span class="chip \(tone)">\(word)</span>\
@@ -106,7 +106,7 @@ struct ClientRow {
         let isUnderWay = client.state == .fetching || client.state == .starting
         return """
             <form method="post" action="/refresh/\(client.client)">\(alreadyHTML: hidden)<button class="button" \
-            id="re-\(client.client)" aria-label="Refresh now: \(client.client)"\(attribute: "disabled", isSet: isUnderWay)>Refresh now</button></form>
+            id="re-\(client.client)" aria-label="Refresh now: \(client.client)"\(attribute: "aria-disabled", isUnderWay ? "true" : nil)>Refresh now</button></form>
             """
     }
 
@@ -127,7 +127,7 @@ struct ClientRow {
 
     private var calm: HTML {
         """
-        <tr role="row" class="note calm"><td role="cell" colspan="7"><details class="fold" id="more-\(client.client)">\
+        <tr role="row" id="note-\(client.client)" class="note calm"><td role="cell" colspan="7"><details class="fold" id="more-\(client.client)">\
         <summary id="say-\(client.client)">Details</summary><p>\(facts)</p></details></td></tr>
         """
     }

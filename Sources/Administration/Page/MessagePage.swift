@@ -28,11 +28,9 @@ struct MessagePage {
     var forgetting: Forgetting?
     /// Where to try again.
     var again: String?
-    /// After so many seconds the overview takes its place.
-    var goHome: Int?
 
     var html: HTML {
-        PageLayout(title: title, kind: isCallback ? "callback" : nil, goHome: goHome).card(
+        PageLayout(title: title, kind: isCallback ? "callback" : nil).card(
             """
             <h1 class="\(tone)">\(headline)</h1>
             <div id="outcome" role="status"\(attribute: "data-fragment", isSet: handsOver)>

@@ -8,8 +8,6 @@ struct PageLayout {
     var kind: String?
     /// Without a script the page is loaded again after so many seconds.
     var reload: Int?
-    /// After so many seconds the overview takes its place.
-    var goHome: Int?
 
     func page(_ body: HTML) -> HTML {
         """
@@ -23,7 +21,7 @@ struct PageLayout {
         <link rel="icon" href="/icon.svg" type="image/svg+xml">
         <link rel="stylesheet" href="/page.css">
         <script src="/page.js" defer></script>
-        \(alreadyHTML: reloading)\(alreadyHTML: goingHome)</head>
+        \(alreadyHTML: reloading)</head>
         <body\(attribute: "data-kind", kind)>
         <a class="skip" href="#content">Skip to the content</a>
         \(alreadyHTML: body)
@@ -47,10 +45,5 @@ struct PageLayout {
     private var reloading: HTML? {
         guard let reload else { return nil }
         return "<noscript><meta http-equiv=\"refresh\" content=\"\(reload)\"></noscript>\n"
-    }
-
-    private var goingHome: HTML? {
-        guard let goHome else { return nil }
-        return "<meta http-equiv=\"refresh\" content=\"\(goHome);url=/\">\n"
     }
 }

@@ -24,17 +24,31 @@
   };
   setInterval(count, 1000);
 
-  // Takes a part of the page from the server, as HTML, and keeps the place of the one who reads.
+  // Changes what differs from `wanted`. Elements that are in both stay, and so do the focus and a press on them.
+  const become = (place, wanted) => {
+    const named = new Map(Array.from(place.children, (child) => [child.id, child]));
+    let at = place.firstChild;
+    for (const next of Array.from(wanted.childNodes)) {
+      const kept = next.id ? named.get(next.id) : at && !at.id ? at : null;
+      if (!kept || kept.nodeName !== next.nodeName) { place.insertBefore(next, at); continue; }
+      if (kept === at) at = at.nextSibling; else place.insertBefore(kept, at);
+      if (kept.nodeType !== Node.ELEMENT_NODE) { kept.nodeValue = next.nodeValue; continue; }
+      for (const { name, value } of next.attributes) if (kept.getAttribute(name) !== value) kept.setAttribute(name, value);
+      // Whoever opened a fold keeps it open.
+      for (const { name } of Array.from(kept.attributes)) if (!next.hasAttribute(name) && name !== "open") kept.removeAttribute(name);
+      become(kept, next);
+    }
+    while (at) { const gone = at; at = at.nextSibling; gone.remove(); }
+  };
+  // Takes a part of the page from the server, as HTML.
   const take = (html, id) => {
     const found = new DOMParser().parseFromString(html, "text/html").getElementById(id);
     const place = byId(id);
     if (!found || !place) return false;
-    const focused = document.activeElement && place.contains(document.activeElement) ? document.activeElement.id : "";
-    const open = Array.from(place.querySelectorAll("details[open]"), (fold) => fold.id);
-    place.replaceChildren(...found.childNodes);
-    for (const fold of open) if (byId(fold)) byId(fold).open = true;
+    const focused = place.contains(document.activeElement) ? document.activeElement.id : "";
+    become(place, found);
     drawnAt = performance.now();
-    if (focused) {
+    if (focused && !place.contains(document.activeElement)) {
       const again = byId(focused) || byId("content");
       if (again) again.focus({ preventScroll: true });
     }
@@ -78,7 +92,7 @@
       const button = again.querySelector("button");
       button.textContent = "Forget here";
       button.className = "button main";
-      button.disabled = false;
+      button.removeAttribute("aria-disabled");
       button.removeAttribute("id");
       button.setAttribute("aria-label", "Forget here: " + form.action.split("/").pop());
       notice.append(again);
@@ -144,7 +158,10 @@
       const form = event.target;
       if (!(form instanceof HTMLFormElement) || form.method !== "post") return;
       event.preventDefault();
-      for (const button of form.querySelectorAll("button")) button.disabled = true;
+      // A button that is disabled loses the focus.
+      const buttons = Array.from(form.querySelectorAll("button"));
+      if (buttons.some((button) => button.getAttribute("aria-disabled") === "true")) return;
+      for (const button of buttons) button.setAttribute("aria-disabled", "true");
       try {
         const answer = await fetch(form.action, {
           method: "POST", headers: { Accept: "text/plain" }, body: new URLSearchParams(new FormData(form)),
@@ -195,9 +212,6 @@
       byId("content").replaceChildren(...page.getElementById("content").childNodes);
       byId("content").focus();
       localTimes();
-      // What the server did not grant should be read; the overview says it, too.
-      const patience = byId("content").querySelector(".warn") ? 10000 : 2500;
-      if (answer.ok) setTimeout(() => location.replace("/"), patience);
     } catch { outcome.textContent = "The proxy can’t be reached. Sign in again."; }
   }
 })();

@@ -28,7 +28,7 @@ struct UpstreamRow {
         let hasMore = !examples.isEmpty || upstream.lastFailure != nil
         let chart = LatencyChart(upstream.ownDurations)
         return """
-            <tr role="row" class="\(hasMore ? "has-note" : "")\(failing)">
+            <tr role="row"\(attribute: "id", id) class="\(hasMore ? "has-note" : "")\(failing)">
             <th role="rowheader" scope="row"><span class="name">\(name)</span>\
             \(alreadyHTML: destinations.map { "\n<span class=\"minor url\">→ \($0)</span>" })</th>
             <td role="cell" data-label="Client">\(alreadyHTML: client)</td>
@@ -41,6 +41,9 @@ struct UpstreamRow {
 
             """
     }
+
+    /// Requests without an upstream have no name of their own.
+    private var id: String? { TrafficName(upstream.name) == .upstream ? "up-\(upstream.name)" : nil }
 
     private var name: String {
         let place = TrafficName(upstream.name)
@@ -108,7 +111,7 @@ struct UpstreamRow {
     private static func example(_ command: String) -> HTML {
         """
 
-        <p class="example"><code>\(command)</code> <button type="button" class="button copy" data-copy hidden>Copy</button></p>
+        <p class="example"><code>\(command)</code> <button type="button" class="button copy" data-copy hidden aria-label="Copy: \(command)">Copy</button></p>
         """
     }
 

@@ -103,6 +103,45 @@ class Person:
         return found
 
 
+SMALL = """
+return Array.from(document.querySelectorAll("a, button, summary, input")).filter((target) => {
+  const box = target.getBoundingClientRect();
+  return target.checkVisibility() && box.width > 1 && (box.width < 24 || box.height < 24) && !target.matches(".skip");
+}).map((target) => `${target.tagName} ${target.textContent}`);
+"""
+
+
+def fits(person):
+    """No width needs sideways scrolling, and no target is below 24 px, with all the buttons of one who is signed in."""
+    for width in range(320, 1620, 20):
+        person.driver.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride", {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False})
+        wide = person.driver.execute_script("return document.documentElement.scrollWidth")
+        if wide > width:
+            raise SystemExit(f"at {width} the page is {wide} wide")
+        if small := person.driver.execute_script(SMALL):
+            raise SystemExit(f"at {width} these are small: {small}")
+    person.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    print("fits")
+
+
+def keeps_focus(person, client):
+    """The button keeps the focus, and stays the same element while the page changes around it."""
+    if not person.driver.find_elements(By.ID, f"re-{client}"):
+        return  # without a refresh token there is nothing to press
+    active = "return document.activeElement.id"
+    person.driver.execute_script(f"window.pressed = document.getElementById('re-{client}'); window.pressed.focus()")
+    person.driver.execute_script("window.pressed.click()")
+    person.wait("the outcome", lambda: "has a new token" in person.driver.find_element(By.ID, "notice").text)
+    person.wait("the button again", lambda: person.driver.execute_script(
+        "return window.pressed.getAttribute('aria-disabled') !== 'true'"))
+    if person.driver.execute_script(active) != f"re-{client}":
+        raise SystemExit(f"the focus went to {person.driver.execute_script(active)!r}")
+    if not person.driver.execute_script(f"return document.getElementById('re-{client}') === window.pressed"):
+        raise SystemExit("the button was replaced")
+    print("focus kept")
+
+
 def sign_in(person, client, user, password):
     person.open()
     person.seen(client, "Sign-in needed")
@@ -120,6 +159,16 @@ def sign_in(person, client, user, password):
     if "code=" in address or "state=" in address or "#" in address:
         raise SystemExit(f"the code stays in the address bar: {address}")
     print("signed in")
+    signed_in = person.driver.current_window_handle
+    person.driver.switch_to.window(watching)
+    person.seen(client, "Ready")
+    fits(person)
+    keeps_focus(person, client)
+    person.driver.switch_to.window(signed_in)
+    # It stays until it is left.
+    if person.driver.find_element(By.TAG_NAME, "h1").text != "Signed in":
+        raise SystemExit("the page after the sign-in has gone by itself")
+    person.driver.find_element(By.LINK_TEXT, "To the overview").click()
     person.wait("the overview", lambda: person.driver.current_url == person.admin + "/")
     # What came back with the code is not in the history either.
     person.driver.back()
@@ -142,7 +191,8 @@ def without_script(person, client, user, password):
     person.press(client, By.LINK_TEXT, "Sign in")
     person.log_in_at_the_server(user, password)
     person.wait("the server's question", lambda: person.driver.find_element(By.NAME, "allow")).click()
-    person.wait("the overview", lambda: person.driver.current_url == person.admin + "/")
+    person.wait("Signed in", lambda: person.driver.find_element(By.TAG_NAME, "h1").text == "Signed in")
+    person.driver.find_element(By.LINK_TEXT, "To the overview").click()
     person.seen(client, "Ready")
     person.press(client, By.XPATH, ".//button[text()='Sign out']")
     person.wait("Signed out", lambda: person.driver.find_element(By.TAG_NAME, "h1").text == "Signed out")
