@@ -61,7 +61,7 @@ struct ClientReader {
                 ]))
         }
         guard section.has("grant_type") else { return .clientCredentials }
-        guard let name, !section.refusesYet("grant_type", value: name) else { return nil }
+        guard let name else { return nil }
         let grant = Self.grants.first { $0.name == name }?.grant ?? .extension(name)
         settings.grantType = grant
         return grant

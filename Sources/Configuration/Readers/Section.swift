@@ -10,8 +10,8 @@ final class Section {
     let path: String
     let position: Position
     let diagnostics: Diagnostics
-    /// As `NotSupportedYet` names it: `clients.*`.
-    let pattern: String
+    /// The path with `*` for names that the operator chose: `clients.*`.
+    private let pattern: String
     private let entries: [Node.Entry]
     private var known: [String] = []
     private let outline: Outline?
@@ -82,15 +82,11 @@ final class Section {
         diagnostics.warn(position(of: key), label(key) + message)
     }
 
-    /// The value of a key; `nil` when it is absent, empty or not supported yet.
+    /// The value of a key; `nil` when it is absent or empty.
     func node(_ key: String) -> Node? {
         known.append(key)
         outline?.add(key)
         guard let entry = entries.first(where: { $0.key == key }) else { return nil }
-        if let advice = NotSupportedYet.advice(for: pattern.isEmpty ? key : pattern + "." + key) {
-            diagnostics.error(entry.keyPosition, "\(name(of: key)) is not supported yet: \(advice)")
-            return nil
-        }
         if entry.value.isNull {
             let tilde = entry.value.isTilde ? " (in YAML ~ means none)" : ""
             diagnostics.error(
@@ -110,13 +106,6 @@ final class Section {
                 "unknown key \"\(Self.shown(entry.key))\"\(place)"
                     + (missing?.advice ?? Suggestion.phrase(for: entry.key, among: known)))
         }
-    }
-
-    /// True, and a problem, when this value of the key is not supported yet.
-    func refusesYet(_ key: String, value: String) -> Bool {
-        guard let advice = NotSupportedYet.advice(for: "\(pattern).\(key)=\(value)") else { return false }
-        error(key, "\(value) is not supported yet: \(advice)")
-        return true
     }
 
     // MARK: Values
