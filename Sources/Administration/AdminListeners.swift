@@ -24,8 +24,6 @@ extension ServerSettings {
 struct AdminListeners: Sendable {
     let port: ListeningSocket
     let command: ListeningSocket
-    /// Where another process may listen at the port, too.
-    let group: PortGroup?
 
     /// Longer bodies get 413.
     static let maxBodyBytes = 64 * 1024
@@ -46,7 +44,6 @@ struct AdminListeners: Sendable {
             throw error
         }
         self.port = port
-        group = settings.sharesWithOthers ? PortGroup([port]) : nil
     }
 
     /// Ours, and root's, who can be anybody anyway, whatever the mode of the socket's file says.
@@ -90,7 +87,7 @@ struct AdminListeners: Sendable {
             if let socket = passed.claim(address, name: settings.passedNames.port) {
                 return try socket.listeningSocket()
             }
-            return try ListeningSocket.open(address, sharesPort: settings.sharesWithOthers, backlog: backlog)
+            return try ListeningSocket.open(address, sharesPort: false, backlog: backlog)
         } catch { throw failure(error, settings) }
     }
 
@@ -112,7 +109,7 @@ struct AdminListeners: Sendable {
             if let socket = passed.claim(SocketAddress(.unix(path: path)), name: settings.passedNames.socket) {
                 return try socket.listeningSocket()
             }
-            return try ListeningSocket.open(path: path, mode: 0o600, takesOver: settings.sharesWithOthers)
+            return try ListeningSocket.open(path: path, mode: 0o600)
         } catch { throw failure(error, path) }
     }
 

@@ -17,14 +17,12 @@ public final class Administration: Sendable {
     private let loop: EventLoop
     private let helpers: Mutex<[Task<Void, Never>]>
     private let page: PageHolder
-    private let group: PortGroup?
     private let stopping = Mutex<Task<Void, Never>?>(nil)
 
     private init(
         address: String, socketPath: String, model: AdminModel, servers: [HTTPServer], loop: EventLoop,
-        helpers: [Task<Void, Never>], page: PageHolder, group: PortGroup?
+        helpers: [Task<Void, Never>], page: PageHolder
     ) {
-        self.group = group
         self.address = address
         self.socketPath = socketPath
         self.model = model
@@ -65,7 +63,7 @@ public final class Administration: Sendable {
         return Administration(
             address: "\(host):\(port)", socketPath: listeners.command.address.host, model: model, servers: servers,
             loop: loop,
-            helpers: watchers(model, streams) + [heart(model)], page: page, group: listeners.group)
+            helpers: watchers(model, streams) + [heart(model)], page: page)
     }
 
     /// Finds what keeps `start` from listening, whoever listens there now. Takes and makes nothing.
@@ -137,11 +135,8 @@ public final class Administration: Sendable {
         helpers.withLock { $0 += watchers }
     }
 
-    /// Readiness says no from now on; everything still answers. Where another process listens too, it is asked instead.
-    public func beginDraining() {
-        model.beginDraining()
-        _ = group?.steerAway()
-    }
+    /// Makes readiness answer no from now on. Everything else still answers.
+    public func beginDraining() { model.beginDraining() }
 
     /// Closes both listeners and removes the socket's file; answers have a second to end. May be called more than once.
     public func stop() async {

@@ -20,8 +20,6 @@ public struct AdministrationSettings: Sendable {
     public var runtimeDirectory: String?
     /// Where the proxies of a fleet find each other's logins; `nil`: a login ends where it began.
     public var pendingLogins: (any PendingLoginStore)?
-    /// Another process of the same user may listen at both places, to take over.
-    public var sharesWithOthers = false
     /// Listening sockets that the process was started with.
     public var passed = PassedSockets()
     /// What they are called that may be anywhere: the port's, and the socket's.

@@ -4,7 +4,7 @@ import Glibc
 enum SystemErrorText {
     static func text(of number: Int32) -> String {
         switch number {
-        case EADDRINUSE: "the address is in use; another proxy may be running"
+        case EADDRINUSE: "the address is in use: end the process that listens there, or write another address"
         case EADDRNOTAVAIL: "this machine has no such address"
         case EACCES, EPERM: "permission denied"
         case ENOENT: "its folder does not exist"

@@ -1,11 +1,9 @@
 // What Swift's Glibc module does not carry: epoll(7), eventfd(2), accept4(2), struct ucred, prctl(2), adjtimex(2), pipe2(2),
-// posix_spawn_file_actions_addclosefrom_np(3), mallopt(3), dl_iterate_phdr(3), inotify(7), memfd_create(2), and filters on
-// groups of sockets that share a port, socket(7).
+// posix_spawn_file_actions_addclosefrom_np(3), mallopt(3), dl_iterate_phdr(3), inotify(7) and memfd_create(2).
 #ifndef HEIMDALLR_CLINUX_H
 #define HEIMDALLR_CLINUX_H
 
 #include <elf.h>
-#include <linux/filter.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <stddef.h>
@@ -70,27 +68,6 @@ static inline int heimdallr_window_size(int terminal, unsigned short *rows, unsi
 static inline int heimdallr_unacknowledged(int socket) {
     int count = 0;
     return ioctl(socket, TIOCOUTQ, &count) < 0 ? -1 : count;
-}
-
-// Has new connections to the address that `socket` shares (SO_REUSEPORT) go to `count` of its sockets from the number `first`
-// on, counted in the order in which they began to listen. Where there is no such number the kernel chooses as without it.
-// SO_ATTACH_REUSEPORT_CBPF of socket(7). -1: refused.
-static inline int heimdallr_steer(int socket, uint32_t first, uint32_t count) {
-    struct sock_filter code[] = {
-        {BPF_LD | BPF_W | BPF_ABS, 0, 0, (uint32_t)(SKF_AD_OFF + SKF_AD_RANDOM)},
-        {BPF_ALU | BPF_MOD | BPF_K, 0, 0, count},
-        {BPF_ALU | BPF_ADD | BPF_K, 0, 0, first},
-        {BPF_RET | BPF_A, 0, 0, 0},
-    };
-    struct sock_fprog program = {sizeof code / sizeof *code, code};
-    // SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF
-    return setsockopt(socket, 1, 51, &program, sizeof program);
-}
-
-// Has the kernel choose again. SO_DETACH_REUSEPORT_BPF; -1: nothing was there.
-static inline int heimdallr_stop_steering(int socket) {
-    int unused = 0;
-    return setsockopt(socket, 1, 68, &unused, sizeof unused);
 }
 
 // strerror_r(3) in its GNU form under a name of its own: C libraries disagree about the plain one.

@@ -57,17 +57,6 @@ public enum FileSystem {
         return names
     }
 
-    /// Where a symbolic link leads, as it stands there; `nil` for anything else. readlink(2).
-    public static func target(ofLinkAt path: String) -> String? {
-        guard !path.utf8.contains(0) else { return nil }
-        var room = [UInt8](repeating: 0, count: 4096)
-        let count = unsafe room.withUnsafeMutableBytes { buffer in
-            guard let start = buffer.baseAddress else { return -1 }
-            return unsafe readlink(path, start.assumingMemoryBound(to: CChar.self), buffer.count)
-        }
-        return count < 0 || count == room.count ? nil : String(decoding: room[..<count], as: UTF8.self)
-    }
-
     /// - Returns: `false` when there is one already, or it can't be made. mkdir(2).
     @discardableResult
     public static func makeFolder(_ path: String, mode: UInt32) -> Bool {

@@ -46,8 +46,7 @@ struct ListenerChange: Sendable {
                 for sockets in try ProxyServer.open(address, name: name, &passed, way) {
                     self.lastNumber += 1
                     let listener = ProxyPlan.Listener(
-                        number: self.lastNumber, address: address, bound: sockets[0].address, upstream: upstream,
-                        group: way.sharesWithOthers ? PortGroup(sockets) : nil)
+                        number: self.lastNumber, address: address, bound: sockets[0].address, upstream: upstream)
                     listeners.append(listener)
                     opened.append(Opened(listener: listener, sockets: sockets))
                 }
@@ -67,8 +66,7 @@ struct ListenerChange: Sendable {
         }
         listeners.append(
             ProxyPlan.Listener(
-                number: listener.number, address: address, bound: listener.bound, upstream: upstream,
-                group: listener.group))
+                number: listener.number, address: address, bound: listener.bound, upstream: upstream))
     }
 
     /// Closes what was opened.

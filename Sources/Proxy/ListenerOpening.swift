@@ -5,8 +5,6 @@ import Reactor
 /// How addresses are listened at.
 struct ListenWay {
     let loops: Int
-    /// Another process may listen there, too.
-    let sharesWithOthers: Bool
     /// What this process was started with.
     let passed: [PassedSocket]
 }
@@ -67,17 +65,14 @@ extension ProxyServer {
     /// The other loops share the port that the kernel chose for the first.
     private static func open(_ address: SocketAddress, _ way: ListenWay) throws(ListenError) -> [ListeningSocket] {
         try collect(way.loops, address) { earlier throws(SystemError) in
-            try ListeningSocket.open(
-                earlier.first?.address ?? address, sharesPort: way.loops > 1 || way.sharesWithOthers)
+            try ListeningSocket.open(earlier.first?.address ?? address, sharesPort: way.loops > 1)
         }
     }
 
     /// A path is bound once: the other loops accept from the same socket.
     private static func open(path: String, mode: UInt16, _ way: ListenWay) throws(ListenError) -> [ListeningSocket] {
         try collect(way.loops, SocketAddress(.unix(path: path))) { earlier throws(SystemError) in
-            guard let first = earlier.first else {
-                return try ListeningSocket.open(path: path, mode: mode, takesOver: way.sharesWithOthers)
-            }
+            guard let first = earlier.first else { return try ListeningSocket.open(path: path, mode: mode) }
             return try first.duplicate()
         }
     }
@@ -99,21 +94,16 @@ extension ProxyServer {
     private static func failure(_ error: SystemError, _ address: SocketAddress) -> ListenError {
         var failure = ListenError(description: "can't listen on \(address): \(reason(error, address))")
         if case .unix = address.kind {} else { failure.isForbidden = error.code == EACCES }
-        if error.code == EADDRINUSE {
-            if case .unix(let path) = address.kind {
-                failure.pathInUse = path
-            } else {
-                failure.portInUse = address.port
-            }
-        }
         return failure
     }
 
     private static func reason(_ error: SystemError, _ address: SocketAddress) -> String {
+        if error.code == EADDRINUSE {
+            return "the address is in use: end the process that listens there, or write another address"
+        }
         guard case .unix = address.kind else { return error.description }
         switch error.code {
         case EEXIST: return "there is a file that is no socket; move it away or write another path"
-        case EADDRINUSE: return "somebody listens there already"
         case ENOENT: return "there is no such folder; make it, with room for the proxy's user to write"
         case EACCES: return "the proxy's user may not write there"
         default: return error.description

@@ -1,8 +1,8 @@
 import Reactor
 import Synchronization
 
-// How the proxy stops. First whoever comes is still served, each with the last answer of its connection, while new ones are
-// led elsewhere; then nobody is accepted any more, and what is under way is finished.
+// How the proxy stops. During `proxy.drain_delay` it accepts and answers as before, and each answer ends its connection. Then
+// it accepts no more connections and finishes the requests under way.
 extension ProxyServer {
     enum Leaving {
         case notYet
@@ -12,24 +12,14 @@ extension ProxyServer {
 
     /// How long a connection must have had no request before a proxy that stops closes it.
     static let farewell = Duration.milliseconds(500)
-    /// From leading new connections to another process until nobody is accepted here: who was connecting has arrived, on
-    /// long ways too.
-    private static let arrival = Duration.milliseconds(500)
-
-    /// Whether another process listens at the same addresses. Reads a file.
-    public var isShared: Bool { groups.contains { $0.isShared } }
-
-    private var groups: [PortGroup] { current.plan.listeners.compactMap(\.group) }
 
     /// Serves whoever comes for `delay`, then stops accepting, lets requests finish for `limit`, and ends the rest.
     /// A connection closes behind its next answer, or when it had none for `farewell`.
     public func drain(within limit: Duration, after delay: Duration = .zero) async {
         let shards = currentShards
-        let steered = groups.count { $0.steerAway() } > 0
-        let wait = max(delay, steered ? Self.arrival : .zero)
-        if wait > .zero {
+        if delay > .zero {
             for shard in shards { shard.loop.execute { shard.value.leave() } }
-            await pause(wait)
+            await pause(delay)
         }
         await withTaskGroup(of: Void.self) { group in
             for shard in shards {

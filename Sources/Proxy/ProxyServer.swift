@@ -15,8 +15,6 @@ struct ProxyPlan: Sendable {
         let bound: SocketAddress
         /// Index of the upstream whose own `listen` it is.
         var upstream: Int?
-        /// Where another process may listen, too.
-        var group: PortGroup?
     }
     let configuration: Configuration
     let clients: [String: Heimdallr]
@@ -54,10 +52,6 @@ public final class ProxyServer: Sendable {
     /// Where it can't listen, and why.
     public struct ListenError: Error, CustomStringConvertible {
         public let description: String
-        /// Set where somebody else listens there.
-        public var portInUse: UInt16?
-        /// The same, for a Unix socket.
-        public var pathInUse: String?
         /// Only other users, or a service manager, may listen at this port.
         public var isForbidden = false
     }
@@ -111,7 +105,7 @@ public final class ProxyServer: Sendable {
         let fixed = await Self.fixed(configuration, credentials, observer, on: loops)
         let directory = try await Self.directory(configuration, users, observer)
         self.loops = loops
-        let way = ListenWay(loops: loops.count, sharesWithOthers: configuration.proxy.reusePort, passed: passed)
+        let way = ListenWay(loops: loops.count, passed: passed)
         let change = try ListenerChange(from: [], to: configuration, lastNumber: 0, way)
         own = OwnListeners(change.listeners.map(\.bound))
         // Read before the first request, not by it.
@@ -152,7 +146,7 @@ public final class ProxyServer: Sendable {
         let change = try ListenerChange(
             from: former.plan.listeners, of: former.plan.configuration, to: configuration,
             lastNumber: former.lastNumber,
-            ListenWay(loops: loops.count, sharesWithOthers: configuration.proxy.reusePort, passed: passed))
+            ListenWay(loops: loops.count, passed: passed))
         let plan = ProxyPlan(
             configuration, clients: clients, observer: observer, own: own, users: directory, fixed: fixed,
             material: material,

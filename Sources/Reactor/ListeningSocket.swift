@@ -69,19 +69,13 @@ public struct ListeningSocket: Sendable {
     ///
     /// - Parameters:
     ///   - mode: of the file: who may connect.
-    ///   - takesOver: also replaces the file of one that somebody listens behind, at once: nobody who connects finds none.
     /// - Throws: `SystemError`: EADDRINUSE when somebody listens there, EEXIST when there is a file of another kind.
-    public static func open(path: String, mode: UInt16, takesOver: Bool = false) throws(SystemError) -> ListeningSocket
-    {
+    public static func open(path: String, mode: UInt16) throws(SystemError) -> ListeningSocket {
         let address = SocketAddress(.unix(path: path))
         let descriptor = try check("socket", socket(AF_UNIX, heimdallr_stream_flags, 0))
         let lock = FolderLock(of: path, patiently: true)
         defer { _ = lock }
         do throws(SystemError) {
-            if takesOver, try UnixSocketFile.isAwaited(path) {
-                let file = try UnixSocketFile.replace(path, by: descriptor, mode: mode)
-                return ListeningSocket(descriptor: descriptor, address: address, file: file)
-            }
             try UnixSocketFile.bind(descriptor, address, path: path, mode: mode)
             let file = UnixSocketFile(at: path)
             do throws(SystemError) {

@@ -87,41 +87,6 @@ struct UnixSocketFile: Sendable {
         inode = status.st_ino
     }
 
-    /// Whether a process listens behind the socket file at `path`.
-    /// - Throws: `SystemError`: EEXIST when there is a file of another kind.
-    static func isAwaited(_ path: String) throws(SystemError) -> Bool {
-        guard let status = status(path) else { return false }
-        guard status.st_mode & S_IFMT == S_IFSOCK else { throw SystemError("bind", code: EEXIST) }
-        return try answers(path)
-    }
-
-    /// Listens under another name in the same folder, then takes the place of what is at `path`: in between, who connects
-    /// reaches the one or the other. rename(2).
-    static func replace(_ path: String, by descriptor: Int32, mode: UInt16) throws(SystemError) -> UnixSocketFile? {
-        let folder = path.lastIndex(of: "/").map { path[...$0] } ?? ""
-        let other = folder + "." + String(UInt32.random(in: .min ... .max), radix: 36)
-        try bind(descriptor, SocketAddress(.unix(path: other)), path: other, mode: mode)
-        let file = UnixSocketFile(at: other)
-        do throws(SystemError) {
-            try check("listen", listen(descriptor, 4096))
-            try check("rename", unsafe rename(other, path))
-        } catch {
-            _ = unsafe unlink(other)
-            throw error
-        }
-        return file?.renamed(path)
-    }
-
-    private func renamed(_ path: String) -> UnixSocketFile {
-        UnixSocketFile(path: path, device: device, inode: inode)
-    }
-
-    private init(path: String, device: dev_t, inode: ino_t) {
-        self.path = path
-        self.device = device
-        self.inode = inode
-    }
-
     /// Throws where no socket can be made at the path. A socket that is there already is no fault.
     static func probe(_ path: String) throws(SystemError) {
         if let status = status(path), status.st_mode & S_IFMT != S_IFSOCK { throw SystemError("bind", code: EEXIST) }

@@ -27,7 +27,6 @@ struct GoodInputTests {
               max_connections: 10
               drain_timeout: 0s
               drain_delay: 5s
-              reuse_port: true
             log: {level: debug, format: json, access: false}
             tls: {ca_file: ca.pem}
             store: {kind: file, directory: state, key: {file: store.key}}
@@ -144,7 +143,6 @@ struct GoodInputTests {
         proxy.maxConnections = 10
         proxy.drainTimeout = .zero
         proxy.drainDelay = .seconds(5)
-        proxy.reusePort = true
         #expect(configuration.proxy == proxy)
 
         var log = LogSettings()

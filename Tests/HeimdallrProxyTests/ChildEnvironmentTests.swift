@@ -40,17 +40,3 @@ import Testing
         #expect(HeimdallrProxyCommand.unknownVerb(nil) == nil)
     }
 }
-
-@Suite struct PortHolderTests {
-    @Test func `of the kernel's table the listeners of the port are taken, and nobody's connections`() {
-        let table = """
-              sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-               0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 4711 1 0 100 0 0 10 0
-               1: 0100007F:1F90 0100007F:8F00 01 00000000:00000000 00:00000000 00000000  1000        0 4712 1 0 20 4 30 10 -1
-               2: 00000000:0050 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4713 1 0 100 0 0 10 0
-            """
-        let found = PortHolder.listeners(inTable: table, port: 8080)
-        #expect(found.map(\.inode) == ["4711"])
-        #expect(found.map(\.user) == ["1000"])
-    }
-}

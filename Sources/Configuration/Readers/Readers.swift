@@ -36,7 +36,6 @@ extension Section {
         read("max_connections", into: &settings.maxConnections, Grammar.integer(1...1_000_000))
         read("drain_timeout", into: &settings.drainTimeout, Grammar.duration(.zero...Self.day))
         read("drain_delay", into: &settings.drainDelay, Grammar.duration(.zero...Self.day))
-        read("reuse_port", into: &settings.reusePort, Grammar.boolean)
         return (settings, listeners)
     }
 

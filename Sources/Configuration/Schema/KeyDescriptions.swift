@@ -33,7 +33,6 @@ enum KeyDescriptions {
         proxy.max_connections	Connections of programs at once.
         proxy.drain_timeout	After SIGTERM, time for what is in flight.
         proxy.drain_delay	After SIGTERM, before that: not ready any more, and serving on, so that load balancers notice.
-        proxy.reuse_port	Another process of the same user may listen at the same addresses, the admin port and socket too, to take over.
         admin.listen	Listener, a host and port.
         admin.socket	Path of the admin socket, at most 107 bytes.
         admin.hosts	Further names, without ports, that the page, `/status` and `/events` answer to, beside `localhost` and addresses.

@@ -20,7 +20,5 @@ public struct ProxySettings: Sendable, Equatable {
     public var drainTimeout = Duration.seconds(8)
     /// From "not ready" until nobody is accepted.
     public var drainDelay = Duration.zero
-    /// Another process of the same user may listen at the same addresses, to take over.
-    public var reusePort = false
     public init() {}
 }

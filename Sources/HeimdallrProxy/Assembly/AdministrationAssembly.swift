@@ -80,7 +80,6 @@ struct AdministrationAssembly {
         guard let admin = configuration.admin, case .tcp(let host, let port) = admin.listen else { return nil }
         var settings = AdministrationSettings(host: host, port: port)
         settings.socket = admin.socket
-        settings.sharesWithOthers = configuration.proxy.reusePort
         settings.passed = PassedSockets(passed)
         settings.passedNames = (Configuration.adminName, Configuration.adminSocketName)
         return settings

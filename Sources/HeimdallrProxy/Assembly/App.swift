@@ -100,10 +100,6 @@ struct App {
                 ])
         }
         for address in server.addresses { logger.info("listening", metadata: ["address": "\(address)"]) }
-        if server.isShared {
-            logger.info(
-                "another process listens at the same addresses, too: requests come to both until it is stopped")
-        }
         if let administration {
             logger.info(
                 "administration",

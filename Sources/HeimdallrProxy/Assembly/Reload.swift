@@ -271,7 +271,6 @@ enum ReloadLimits {
     static func faults(from former: Configuration, to next: Configuration) -> [String] {
         var keys: [String] = []
         if former.proxy.threads != next.proxy.threads { keys.append("proxy.threads") }
-        if former.proxy.reusePort != next.proxy.reusePort { keys.append("proxy.reuse_port") }
         if former.admin != next.admin { keys.append("admin") }
         if former.store != next.store { keys.append("store") }
         if former.log.format != next.log.format { keys.append("log.format") }

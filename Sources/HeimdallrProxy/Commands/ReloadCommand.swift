@@ -12,7 +12,7 @@ struct ReloadCommand: ParsableCommand {
 
             Where it is wrong the one before stays in use, its problems are printed with file, line and column, and the \
             exit code is 78. What can't change while the proxy runs is such a problem, too: proxy.threads, \
-            proxy.reuse_port, admin, store, log.format and playground.
+            admin, store, log.format and playground.
 
             SIGHUP does the same, and its log says how it went.
             """)

@@ -56,12 +56,7 @@ struct ServeCommand: AsyncParsableCommand {
                     PlaygroundHint.text(proxy: address, page: running.page, settings))
             }
         } catch {
-            var fields: Logger.Metadata = ["reason": "\(error)"]
-            if let conflict = PortHolder.conflict(in: error, settings) {
-                if let holder = conflict.holder { fields["held_by"] = "\(holder)" }
-                fields["what_to_do"] = "\(conflict.advice)"
-            }
-            log.logger.error("the proxy stopped", metadata: fields)
+            log.logger.error("the proxy stopped", metadata: ["reason": "\(error)"])
             await playground?.stop()
             throw ExitStatus.failure.error
         }
