@@ -1,11 +1,11 @@
 import Glibc
 
-/// Bytes in the order they came: appended at the end, taken from the front, in one piece of memory.
+/// /// A queue of bytes in one piece of memory: appended at the end, consumed from the front.
 @safe public struct ByteBuffer: ~Copyable {
     private var storage: UnsafeMutableRawBufferPointer
     private var start = 0
     private var end = 0
-    /// Secrets, and what stands before them, end here, whether or not they were consumed; `Int.max`: at the last byte.
+    /// End of the bytes to wipe, consumed or not: the secrets and the bytes before them. `Int.max` covers all bytes.
     private var secretEnd = 0
 
     public init(capacity: Int = 0, isSecret: Bool = false) {
@@ -18,7 +18,8 @@ import Glibc
         unsafe storage.deallocate()
     }
 
-    /// What is appended while this is set is secret: emptied, moved or given back, its memory is wiped.
+    /// While this is set, appended bytes are secret. Their memory is wiped when the buffer is emptied, moved or
+    /// released.
     public var isSecret: Bool {
         get { secretEnd == .max }
         set {
@@ -26,14 +27,14 @@ import Glibc
         }
     }
 
-    /// Of what is secret, and of what stands before it.
+    /// Wipes the secrets, and the bytes before them, from `index` on.
     @inline(never) private func wipe(from index: Int) {
         let dirty = min(secretEnd, end)
         guard index < dirty else { return }
         unsafe explicit_bzero(storage.baseAddress.unsafelyUnwrapped + index, dirty - index)
     }
 
-    /// All that is secret has gone, or has moved by `distance` to the front.
+    /// Adjusts `secretEnd` after the secrets were wiped, or moved by `distance` towards the front.
     private mutating func moveSecret(by distance: Int) {
         if !isSecret { secretEnd = max(0, secretEnd - distance) }
     }
@@ -42,7 +43,7 @@ import Glibc
     public var isEmpty: Bool { start == end }
     public var capacity: Int { unsafe storage.count }
 
-    /// What is in it.
+    /// The bytes not consumed yet.
     public var bytes: Span<UInt8> {
         @_lifetime(borrow self)
         get {
@@ -53,14 +54,14 @@ import Glibc
         }
     }
 
-    /// Lends what is in it, for a buffer that is a class's property.
+    /// Lends the bytes to `body`, for a buffer that is a property of a class.
     public borrowing func withBytes<Result, Failure: Error>(
         _ body: (Span<UInt8>) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         try body(bytes)
     }
 
-    /// Copies the bytes at `range` to `target`, from `position` on. Both must have room.
+    /// Copies the bytes at `range` to `target`, from `position` on. `target` must have room for them.
     public func copy(_ range: Range<Int>, to target: inout MutableSpan<UInt8>, at position: Int) {
         precondition(range.lowerBound >= 0 && range.upperBound <= count)
         precondition(position >= 0 && position + range.count <= target.count)
@@ -81,7 +82,7 @@ import Glibc
         end += bytes.count
     }
 
-    /// Copies what stands at the front of another one, at most `count` bytes.
+    /// Copies at most `count` bytes from the front of another buffer.
     public mutating func append(first count: Int, of other: borrowing ByteBuffer) {
         append(other.bytes.extracting(first: count))
     }
@@ -98,10 +99,10 @@ import Glibc
         end += 1
     }
 
-    /// In decimal digits.
+    /// Appends decimal digits.
     public mutating func append(decimal value: UInt64) { append(digitsOf: value, base: 10) }
 
-    /// In lower-case hexadecimal digits.
+    /// Appends lower-case hexadecimal digits.
     public mutating func append(hexadecimal value: UInt64) { append(digitsOf: value, base: 16) }
 
     private mutating func append(digitsOf value: UInt64, base: UInt64) {
@@ -117,7 +118,7 @@ import Glibc
         append(digits.span.extracting(index..<20))
     }
 
-    /// Takes `count` bytes off the front.
+    /// Removes `count` bytes from the front.
     public mutating func consume(_ count: Int) {
         precondition(count >= 0 && count <= end - start)
         start += count
@@ -133,25 +134,25 @@ import Glibc
         end = 0
     }
 
-    /// Empties it and gives its memory back.
+    /// Empties the buffer and frees its memory.
     public mutating func release() {
         removeAll()
         unsafe storage.deallocate()
         unsafe storage = .init(start: nil, count: 0)
     }
 
-    /// In place of none.
+    /// Takes `memory` over. The buffer must have none.
     mutating func adopt(_ memory: UnsafeMutableRawBufferPointer) {
         unsafe storage = memory
     }
 
-    /// It is empty, and wiped where it held secrets.
+    /// Gives the memory away. The buffer must be empty, and wiped if it held secrets.
     mutating func surrender() -> UnsafeMutableRawBufferPointer {
         defer { unsafe storage = .init(start: nil, count: 0) }
         return unsafe storage
     }
 
-    /// Room for `count` more bytes behind the last one.
+    /// Makes room for `count` more bytes behind the last one.
     public mutating func reserve(_ count: Int) {
         if unsafe storage.count - end < count { makeRoom(count) }
     }
@@ -180,7 +181,7 @@ import Glibc
         end = used
     }
 
-    /// Lets `fill` write at most `limit` bytes behind the last one; it answers how many it wrote.
+    /// Lets `fill` write at most `limit` bytes behind the last one. `fill` returns the number written.
     public mutating func append(upTo limit: Int, fill: (inout MutableSpan<UInt8>) -> Int) {
         reserve(limit)
         let spare = unsafe UnsafeMutableRawBufferPointer(rebasing: storage[end..<(end + limit)])
@@ -190,12 +191,13 @@ import Glibc
         end += written
     }
 
-    /// The address of the first byte, for C; valid until the next change. Not for an empty buffer.
+    /// Lends the address of the first byte, for C. The address is valid until the next change. Not for an empty buffer.
     @unsafe public mutating func withUnsafeBase<Result>(_ body: (UnsafeMutableRawPointer) -> Result) -> Result {
         unsafe body(storage.baseAddress.unsafelyUnwrapped + start)
     }
 
-    /// Lets `fill` write behind the last byte; it answers how many it wrote, negative for none.
+    /// Lets `fill` write behind the last byte. `fill` returns the number of bytes written, or a negative number for
+    /// none.
     @unsafe public mutating func withSpareCapacity(_ count: Int, fill: (UnsafeMutableRawBufferPointer) -> Int) -> Int {
         reserve(count)
         let spare = unsafe UnsafeMutableRawBufferPointer(rebasing: storage[end...])
@@ -206,6 +208,6 @@ import Glibc
     }
 }
 
-/// Where an empty span points to: never read, but not null.
+/// Address of empty spans: never read, but not null.
 private nonisolated(unsafe) let emptyBase = unsafe UnsafePointer<UInt8>(
     UnsafeMutablePointer<UInt8>.allocate(capacity: 1))

@@ -2,7 +2,7 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// What an epoll event said; see epoll_ctl(2).
+/// Flags of an epoll event; see epoll_ctl(2).
 public struct Readiness: OptionSet, Sendable {
     public let rawValue: UInt32
     public init(rawValue: UInt32) { self.rawValue = rawValue }
@@ -17,27 +17,29 @@ public struct Readiness: OptionSet, Sendable {
     public static let failed = Readiness(rawValue: EPOLLERR.rawValue | EPOLLHUP.rawValue)
 }
 
-/// Told about a descriptor, on the loop's thread. Edge-triggered: told once per change, so remember it.
+/// Receives readiness events of a descriptor on the loop's thread. Edge-triggered: one call per change, so the handler
+/// has to remember it.
 public protocol ReadinessHandler: AnyObject {
     func ready(_ readiness: Readiness)
 }
 
-/// Wants to be called once at the end of a turn, for work that is cheaper done in one go (a flush).
+/// Called once at the end of a turn, for work that is cheaper done in one go, such as a flush.
 public protocol TurnEndHandler: AnyObject {
     func turnEnded()
 }
 
-/// Has more to do, but lets others have their turn first.
+/// Called in the next turn, for work that lets other handlers run first.
 public protocol NextTurnHandler: AnyObject {
     func nextTurn()
 }
 
-/// One thread, one epoll: descriptors, timers, and jobs from elsewhere. Also a serial executor, so that an actor can
-/// live on the loop.
+/// One thread, one epoll: descriptors, timers, and jobs from other threads. Also a serial executor, so that an actor
+/// can run on the loop.
 ///
-/// `execute`, `stop` and the executor's side may be called from any thread; everything else on the loop's own thread.
+/// `execute`, `stop` and the executor's functions may be called from any thread; everything else on the loop's own
+/// thread.
 public final class EventLoop: SerialExecutor, @unchecked Sendable {
-    // @unchecked: what is mutable is either behind `inbox` or touched by the loop's thread alone.
+    // @unchecked: mutable state is either behind `inbox` or touched by the loop's thread alone.
     private enum Job {
         case closure(@Sendable () -> Void)
         case executorJob(UnownedJob)
@@ -46,16 +48,16 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     private struct Inbox {
         var jobs: [Job] = []
         var isStopped = false
-        /// The thread is gone: nothing of the loop's is used by anybody else any more.
+        /// The thread has ended. No other thread uses the loop's objects any more.
         var isOver = false
     }
     private struct Slot {
         var handler: (any ReadinessHandler)?
-        /// Tells a late event of a closed descriptor from one of its successor with the same number.
+        /// Tells a late event of a closed descriptor from an event of its successor with the same number.
         var generation: UInt32 = 0
     }
 
-    /// As its thread is called.
+    /// Name of the thread.
     public let name: String
     private let epoll: Int32
     private let wakeUp: Int32
@@ -69,9 +71,9 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     private var turnEndSpare: [any TurnEndHandler] = []
     private var nextTurn: [any NextTurnHandler] = []
     private var woken = LoopTime.current()
-    /// The moment at which the loop woke up last.
+    /// Time at which the loop woke up last.
     public var now: LoopTime { woken }
-    /// How late it has come to what was due.
+    /// Distribution of the loop's delays.
     public private(set) var lag = LoopLag()
 
     /// - Throws: `SystemError` when the kernel refuses a descriptor.
@@ -87,7 +89,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         close(epoll)
     }
 
-    /// Starts the loop on a thread of its own, which holds the loop until `stop`.
+    /// Starts the loop on a new thread, which holds the loop until `stop`.
     public static func start(name: String) throws(SystemError) -> EventLoop {
         let loop = try EventLoop(name: name)
         var thread = pthread_t()
@@ -112,18 +114,19 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
 
     // MARK: From any thread
 
-    /// Runs `job` on the loop's thread, after what was handed over before it. After `stop` it is dropped.
+    /// Runs `job` on the loop's thread, after all earlier jobs. After `stop` the job is dropped.
     public func execute(_ job: @escaping @Sendable () -> Void) { post(.closure(job)) }
 
     public func enqueue(_ job: consuming ExecutorJob) { post(.executorJob(UnownedJob(job))) }
 
-    /// Ends the loop after the jobs that stand in its queue.
+    /// Ends the loop after the jobs in its queue.
     public func stop() {
         inbox.withLock { $0.isStopped = true }
         wake()
     }
 
-    /// Lets go of an object on the loop's thread, whose objects use the loop when they end; once the loop is over, here.
+    /// Releases an object on the loop's thread, because its `deinit` may use the loop. After the loop's end, releases
+    /// it here.
     func release(_ object: HeldObject) {
         guard !isOnLoop else { return object.release() }
         let isOver = inbox.withLock { inbox in
@@ -156,8 +159,8 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
 
     // MARK: Descriptors
 
-    /// Watches a non-blocking descriptor for everything, edge-triggered, until `unregister`.
-    /// The handler is held until then.
+    /// Watches a non-blocking descriptor for all events, edge-triggered, until `unregister`. Holds the handler until
+    /// then.
     public func register(_ descriptor: Int32, handler: any ReadinessHandler) throws(SystemError) {
         let index = Int(descriptor)
         while slots.count <= index { slots.append(Slot()) }
@@ -166,7 +169,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         slots[index].handler = handler
     }
 
-    /// To be called before the descriptor is closed.
+    /// Ends the watch. The caller closes the descriptor afterwards.
     public func unregister(_ descriptor: Int32) {
         let index = Int(descriptor)
         guard index < slots.count, slots[index].handler != nil else { return }
@@ -183,10 +186,10 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         try check("epoll_ctl", result)
     }
 
-    /// Has `handler` called once at the end of this turn. It must not be registered twice for one turn.
+    /// Calls `handler` once at the end of this turn. It must not be registered twice for one turn.
     public func atTurnEnd(_ handler: any TurnEndHandler) { turnEnd.append(handler) }
 
-    /// Has `handler` called once in the next turn, which comes without waiting.
+    /// Calls `handler` once in the next turn, which comes without waiting.
     public func atNextTurn(_ handler: any NextTurnHandler) { nextTurn.append(handler) }
 
     // MARK: The loop
@@ -214,7 +217,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         end()
     }
 
-    /// Those that are due now: what sets itself again has to wait for the next turn.
+    /// Fires the timers that are due now. A timer set by one of them waits for the next turn.
     private func fireTimers() {
         timers.popDue(now, into: &due)
         guard !due.isEmpty else { return }
@@ -222,7 +225,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         due.removeAll(keepingCapacity: true)
     }
 
-    /// Lets go of everything, on the loop's own thread.
+    /// Releases all handlers and jobs on the loop's own thread.
     private func end() {
         let handlers = slots
         slots = []
@@ -253,8 +256,8 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         slots[index].handler?.ready(readiness)
     }
 
-    /// Those that stand in the queue now; what they add has to wait for the next turn.
-    /// - Returns: whether `stop` was called and none was left.
+    /// Runs the jobs in the queue. Jobs added by them wait for the next turn.
+    /// - Returns: whether `stop` was called and the queue was empty.
     private func runJobs() -> Bool {
         let (jobs, isStopped) = inbox.withLock { inbox in
             let jobs = inbox.jobs
@@ -271,8 +274,8 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         return isStopped && jobs.isEmpty
     }
 
-    /// Each once: what registers again from here comes at the end of the next turn, behind everybody else's events.
-    /// So long those who go on from the turn before may take; who is left waits for the next one, in its place.
+    /// Time limit for next-turn handlers in one turn. The handlers left run in the next turn, in the same order. A
+    /// handler that registers again runs in the next turn, behind the events.
     private static let nextTurnShare: UInt64 = 5_000_000
 
     private func runNextTurn() {
@@ -301,13 +304,13 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
         if !nextTurn.isEmpty || !turnEnd.isEmpty || inbox.withLock({ !$0.jobs.isEmpty || $0.isStopped }) { return 0 }
         let next = min(timers.next ?? lag.due, lag.due)
         guard next.nanoseconds != .max else { return -1 }
-        // The clock moved on while handlers ran; being a little early costs one more turn, late costs accuracy.
+        // The clock moved on while handlers ran. Waking up early costs one more turn; waking up late costs accuracy.
         return Int32(next.since(now).wholeMilliseconds)
     }
 }
 
 extension EventLoop {
-    /// Runs `body` on the loop and waits for what it answers. From outside the loop only.
+    /// Runs `body` on the loop and waits for its result. Not to be called on the loop.
     public func run<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
             execute { continuation.resume(with: Result { try body() }) }

@@ -2,19 +2,19 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// Says when files have changed, however they were replaced: written anew, renamed over, or reached by another symbolic
-/// link, as Kubernetes swaps a volume's `..data`. By inotify(7) on the folders that their paths lead through; where the
-/// kernel gives no more watches, or a folder is not there, it looks every 30 seconds. On a thread of its own, since files
-/// may be slow. Any thread; ends when it is let go of.
+/// Reports changed files, however they were replaced: rewritten, renamed over, or reached by another symbolic link, as
+/// Kubernetes swaps a volume's `..data`. Uses inotify(7) on the folders along their paths. Where the kernel has no
+/// watches left, or a folder is missing, it checks every 30 seconds. Runs on its own thread, because files may be slow.
+/// Any thread; ends with its last reference.
 public final class FileWatch: Sendable {
     private let core: Core
 
     /// - Parameters:
-    ///   - interval: between two looks where there are no watches, in whole milliseconds.
-    ///   - isBlind: takes no watches; for tests.
-    ///   - changed: called with the paths, on the watch's thread; once for each path that is watched from now on, too, for
-    ///     it may have changed before.
-    /// - Throws: `SystemError` when there is no thread to be had.
+    ///   - interval: milliseconds between two checks where there are no watches.
+    ///   - isBlind: uses no watches; for tests.
+    ///   - changed: called with the paths, on the watch's thread. Also called once for each newly watched path, because
+    ///     the file may have changed before.
+    /// - Throws: `SystemError` when no thread could be started.
     public init(
         interval: Int32 = 30_000, isBlind: Bool = false, _ changed: @escaping @Sendable (Set<String>) -> Void
     ) throws(SystemError) {
@@ -24,7 +24,7 @@ public final class FileWatch: Sendable {
 
     deinit { core.tell { $0.isStopped = true } }
 
-    /// From now on these and no others.
+    /// Replaces the watched paths.
     public func watch(_ paths: Set<String>) {
         core.tell { state in
             state.paths = paths
@@ -40,11 +40,11 @@ private final class Core: Sendable {
         var isStopped = false
     }
 
-    /// What tells a file from what takes its place. stat(2).
+    /// Identifies a file's content version. stat(2).
     private struct Print: Equatable {
         var numbers: [Int] = []
 
-        /// Empty where there is none.
+        /// Empty for a missing file.
         init(_ path: String) {
             var status = stat()
             guard unsafe stat(path, &status) == 0 else { return }
@@ -56,7 +56,7 @@ private final class Core: Sendable {
     }
 
     private let interval: Int32
-    /// -1: there is none.
+    /// -1 without inotify.
     private let inotify: Int32
     private let wakeUp: Int32
     private let changed: @Sendable (Set<String>) -> Void
@@ -101,7 +101,7 @@ private final class Core: Sendable {
 
     // MARK: The thread
 
-    /// What belongs together comes within this time, most likely: a certificate and its key.
+    /// Time to wait for related changes, such as a certificate and its key.
     private static let settleMicroseconds: UInt32 = 100_000
     private static let maxLinks = 40
 
@@ -122,14 +122,14 @@ private final class Core: Sendable {
                 if known.updateValue(print, forKey: path) != print { news.insert(path) }
             }
             if !news.isEmpty { changed(news) }
-            // Network file systems tell of nothing that others change.
+            // Network file systems do not report changes by other machines.
             guard wait(watched, now.paths.isEmpty ? -1 : interval) else { continue }
             usleep(Self.settleMicroseconds)
             _ = drain(watched)
         }
     }
 
-    /// - Returns: when there is something to look at; whether more may come at once.
+    /// - Returns: whether a watched name may have changed; `false` after the timeout and after a wake-up.
     private func wait(_ watched: [Int32: Set<String>], _ timeout: Int32) -> Bool {
         while true {
             var queries = [
@@ -147,7 +147,7 @@ private final class Core: Sendable {
         }
     }
 
-    /// - Returns: whether one of the events was about a name that counts.
+    /// - Returns: whether one of the events was about a watched name.
     private func drain(_ watched: [Int32: Set<String>]) -> Bool {
         guard inotify >= 0 else { return false }
         var counts = false
@@ -185,7 +185,8 @@ private final class Core: Sendable {
         watched = next
     }
 
-    /// The names that decide what the path leads to, with their folders: the last one, and each symbolic link on the way.
+    /// The names that decide the target of the path, with their folders: the last name, and each symbolic link on the
+    /// way.
     static func steps(to path: String) -> [(folder: String, name: String)] {
         var left = path.split(separator: "/").map(String.init)
         var place = path.hasPrefix("/") ? "" : currentFolder

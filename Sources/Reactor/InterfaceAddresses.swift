@@ -1,15 +1,15 @@
 import Glibc
 import Synchronization
 
-/// The addresses of this machine's interfaces, kept true on a thread of its own: the kernel tells when they change
-/// (rtnetlink(7)). Where it won't, they are read again every second.
+/// The addresses of this machine's interfaces, updated on its own thread: the kernel reports changes (rtnetlink(7)).
+/// Where it does not, the thread reads them again every second.
 public final class InterfaceAddresses: Sendable {
     public static let shared = InterfaceAddresses()
 
     private let addresses: Mutex<Set<NumericAddress>>
 
     private init() {
-        // Watching first: what changes while they are read is told.
+        // Starts the watch before the first read, so that a change during the read is reported.
         let watch = Self.watch()
         addresses = Mutex(Self.read() ?? [])
         var thread = pthread_t()
@@ -29,7 +29,7 @@ public final class InterfaceAddresses: Sendable {
         _ = pthread_detach(thread)
     }
 
-    /// As the kernel told last.
+    /// The addresses at the last update.
     public var current: Set<NumericAddress> { addresses.withLock { $0 } }
 
     public func contains(_ address: NumericAddress) -> Bool { addresses.withLock { $0.contains(address) } }
@@ -49,9 +49,9 @@ public final class InterfaceAddresses: Sendable {
                 if watch < 0 {
                     sleep(1)
                 } else {
-                    // What is missed, if the kernel should ever lose a message, is seen a minute later.
+                    // A lost kernel message delays an update by a minute at most.
                     _ = unsafe poll(&query, 1, 60_000)
-                    // ENOBUFS: messages were lost; what they said is read below all the same.
+                    // ENOBUFS: messages were lost. The read below catches up.
                     while unsafe recv(watch, &message, message.count, Int32(MSG_DONTWAIT)) > 0 {}
                 }
                 if let read = InterfaceAddresses.read() { owner.addresses.withLock { $0 = read } }
@@ -59,7 +59,7 @@ public final class InterfaceAddresses: Sendable {
         }
     }
 
-    /// getifaddrs(3); `nil` when the kernel won't say.
+    /// getifaddrs(3); `nil` on failure.
     private static func read() -> Set<NumericAddress>? {
         var list: UnsafeMutablePointer<ifaddrs>?
         guard unsafe getifaddrs(&list) == 0 else { return nil }
@@ -76,7 +76,7 @@ public final class InterfaceAddresses: Sendable {
         return addresses
     }
 
-    /// struct sockaddr_nl of netlink(7), which Swift's Glibc does not carry.
+    /// struct sockaddr_nl of netlink(7), which Swift's Glibc lacks.
     private struct NetlinkAddress {
         var family: UInt16
         var padding: UInt16 = 0
@@ -84,7 +84,7 @@ public final class InterfaceAddresses: Sendable {
         var groups: UInt32
     }
 
-    /// A socket that is told of new and gone addresses; -1: the kernel gives none.
+    /// A socket that receives address changes; -1 when the kernel refuses.
     private static func watch() -> Int32 {
         let descriptor = socket(AF_NETLINK, Int32(SOCK_RAW.rawValue) | Int32(bitPattern: SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return -1 }

@@ -1,23 +1,24 @@
 import CLinux
 import Glibc
 
-/// A bound, listening socket. Opened anywhere, then watched on one loop.
+/// A bound, listening socket. It may be opened on any thread, and is then watched on one loop.
 public struct ListeningSocket: Sendable {
     let descriptor: Int32
-    /// Where it listens, with the port the kernel chose.
+    /// The bound address, with the port the kernel chose.
     public let address: SocketAddress
-    /// The socket file that goes when this is closed.
+    /// The socket file to remove when this socket closes.
     var file: UnixSocketFile?
     /// Other loops accept from the same socket.
     var isShared = false
-    /// Somebody else has it too, and has it accepted from when we are gone: what waits in its queue is theirs.
+    /// The process that passed this socket keeps it, and accepts from it after our end. The connections in its queue
+    /// are not ours to drop.
     public internal(set) var isPassed = false
 
     /// Binds and listens.
     ///
     /// - Parameters:
     ///   - sharesPort: several loops listen on one address (SO_REUSEPORT, socket(7)).
-    ///   - backlog: how many connections may wait to be accepted (listen(2)).
+    ///   - backlog: limit of connections that wait to be accepted (listen(2)).
     /// - Throws: `SystemError` of socket, bind or listen.
     public static func open(
         _ address: SocketAddress, sharesPort: Bool, backlog: Int32 = 4096
@@ -38,14 +39,14 @@ public struct ListeningSocket: Sendable {
         }
     }
 
-    /// For one that never was watched. Blocks nobody: where somebody keeps the folder of the socket's file locked, a thread
-    /// waits for that.
+    /// Closes a socket that was never watched, without blocking. While another process locks the folder of the socket's
+    /// file, a thread waits for the lock.
     public func close() {
         if let file, !file.removeAtOnce(), file.removeLater(closing: descriptor) { return }
         Glibc.close(descriptor)
     }
 
-    /// The same socket for another loop, where the kernel does not share an address between two (unix(7)).
+    /// Duplicates the socket for another loop, where the kernel does not let two sockets share an address (unix(7)).
     public func duplicate() throws(SystemError) -> ListeningSocket {
         let copy = try check("fcntl", fcntl(descriptor, F_DUPFD_CLOEXEC, 0))
         var socket = ListeningSocket(descriptor: copy, address: address)
@@ -67,9 +68,8 @@ public struct ListeningSocket: Sendable {
     /// Binds and listens on a Unix socket. A socket file that nobody listens behind any more is replaced; `close` takes
     /// ours away.
     ///
-    /// - Parameters:
-    ///   - mode: of the file: who may connect.
-    /// - Throws: `SystemError`: EADDRINUSE when somebody listens there, EEXIST when there is a file of another kind.
+    /// - Parameter mode: permissions of the file, which decide who may connect.
+    /// - Throws: `SystemError`: EADDRINUSE for a socket with a listener, EEXIST for a file of another kind.
     public static func open(path: String, mode: UInt16) throws(SystemError) -> ListeningSocket {
         let address = SocketAddress(.unix(path: path))
         let descriptor = try check("socket", socket(AF_UNIX, heimdallr_stream_flags, 0))
@@ -101,11 +101,11 @@ public struct ListeningSocket: Sendable {
 
 /// Accepts from a listening socket on one loop; loop's thread only.
 public final class Acceptor: ReadinessHandler {
-    /// How many are accepted before other events get their turn.
+    /// Number of connections accepted in one go, before other events are handled.
     private static let batch = 64
-    /// The same, where other loops accept from the same socket and are to have their share.
+    /// The same number for a socket shared by several loops, so that each loop gets its share.
     private static let sharedBatch = 2
-    /// What is taken from the queue of a socket that closes: more than any queue of ours holds.
+    /// Number of connections accepted from the queue of a closing socket: larger than every queue here.
     private static let lastBatch = 8192
 
     private let socket: ListeningSocket
@@ -116,8 +116,8 @@ public final class Acceptor: ReadinessHandler {
     private var isPaused = false
     private var isClosed = false
 
-    /// Starts accepting. `failed` is told when the kernel refuses (out of descriptors, say): accepting goes on 100 ms
-    /// later.
+    /// Starts accepting. `failed` is called when the kernel refuses, for example without free descriptors. Accepting
+    /// goes on 100 ms later.
     public init(
         _ socket: ListeningSocket, on loop: EventLoop, accepted: @escaping (StreamSocket) -> Void,
         failed: @escaping (SystemError) -> Void
@@ -132,7 +132,7 @@ public final class Acceptor: ReadinessHandler {
 
     deinit { if !isClosed { socket.close() } }
 
-    /// Whether a connection waits in the kernel's queue, now. poll(2).
+    /// Whether a connection waits in the kernel's queue now. poll(2).
     public var isAwaited: Bool {
         guard !isClosed else { return false }
         var query = pollfd(fd: socket.descriptor, events: Int16(POLLIN), revents: 0)
@@ -148,8 +148,8 @@ public final class Acceptor: ReadinessHandler {
         retry?.schedule(at: loop.now)
     }
 
-    /// Accepts who is in the kernel's queue, whom it would reset, and closes. Where somebody else has the socket too they
-    /// are left to them.
+    /// Accepts the connections in the kernel's queue, which it would otherwise reset, and closes. Leaves them in the queue
+    /// of a passed socket, whose other owner accepts them.
     public func finish() {
         guard !isClosed else { return }
         if !socket.isPassed, !isPaused {
@@ -195,7 +195,7 @@ public final class Acceptor: ReadinessHandler {
         guard descriptor >= 0 else {
             switch errno {
             case EAGAIN: return .nobody
-            // The peer was gone before we came (accept(2)).
+            // The peer left before the accept (accept(2)).
             case EINTR, ECONNABORTED, EPROTO, ENETDOWN, EHOSTDOWN, ENETUNREACH, EHOSTUNREACH: return .taken
             default: return .failed(SystemError("accept4"))
             }

@@ -1,10 +1,10 @@
-/// A value that belongs to one event loop, in a wrapper that may travel.
+/// A value that belongs to one event loop, in a wrapper that may be sent to other threads.
 ///
-/// What runs elsewhere (a token fetch, a signal handler) holds it to hand it back to the loop:
-/// `loop.execute { bound.value.finish() }`. Touching `value` on any other thread is a programming error and traps.
-/// The value is freed on the loop's thread, or after its end, on whichever thread the last copy goes away.
+/// Code on other threads (a token fetch, a signal handler) holds it to hand it back to the loop: `loop.execute {
+/// bound.value.finish() }`. Reading `value` on any other thread is a programming error and traps. The value is freed on
+/// the loop's thread; after the loop's end, on the thread that releases the last copy.
 public struct LoopBound<Value>: @unchecked Sendable {
-    // @unchecked: every access is checked to be on the loop's own thread.
+    // @unchecked: each access checks that it is on the loop's own thread.
     private let holder: Holder<Value>
     public var loop: EventLoop { holder.loop }
 
@@ -19,7 +19,7 @@ public struct LoopBound<Value>: @unchecked Sendable {
     }
 }
 
-/// Freed anywhere; what it holds is not.
+/// May be freed on any thread. Its deinit frees the value on the loop's thread.
 private final class Holder<Value> {
     private final class Box {
         let value: Value
@@ -39,9 +39,9 @@ private final class Holder<Value> {
     var value: Value { object.with(Box.self).value }
 }
 
-/// An object kept alive by hand, so that it can be let go of at a chosen place: exactly once, by `release`.
+/// An object with a manual reference count: `release` frees it, exactly once, at a chosen place.
 @safe struct HeldObject: @unchecked Sendable {
-    // @unchecked: the object is touched on its loop's thread only.
+    // @unchecked: only the loop's thread touches the object.
     private let reference: Unmanaged<AnyObject>
 
     init(_ object: AnyObject) { unsafe reference = Unmanaged.passRetained(object) }

@@ -1,10 +1,9 @@
-/// How late an event loop comes to what is due, counted by size: what anything that arrives then has to wait.
+/// A histogram of an event loop's delays: the time that a new event waits for the loop.
 ///
-/// With an event the loop notes a moment a little later at which it means to look again, and counts by how much it
-/// misses it. A loop without events notes none, so that nothing wakes it while it is idle. A value of the loop's thread;
-/// copies may go anywhere.
+/// With an event the loop plans its next look a little later, and counts the delay of that look. A loop without events
+/// plans none, so that an idle process sleeps. A value of the loop's thread; copies may go to other threads.
 public struct LoopLag: Sendable, Equatable {
-    /// Upper bounds of the buckets in nanoseconds, rising. The first is the finest that epoll_wait(2) can tell, which
+    /// Upper bounds of the buckets in nanoseconds, rising. The first one is the smallest step of epoll_wait(2), which
     /// counts in milliseconds.
     public static let bounds: [UInt64] = [
         2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000,
@@ -12,14 +11,14 @@ public struct LoopLag: Sendable, Equatable {
 
     static let interval: UInt64 = 100_000_000
 
-    /// One more than bounds; each value in one bucket only.
+    /// One element more than `bounds`. Each delay is counted in one bucket only.
     public private(set) var counts = [UInt64](repeating: 0, count: bounds.count + 1)
-    /// Of all values together.
+    /// Sum of all delays.
     public private(set) var nanoseconds: UInt64 = 0
-    /// When it means to look again; `.max`: it does not.
+    /// Time of the next look; `.max` for none.
     private(set) var due = LoopTime(nanoseconds: .max)
 
-    /// The loop woke up.
+    /// Counts the delay, if a look was planned, and plans the next one.
     @inline(__always) mutating func woke(at now: LoopTime, hasEvents: Bool) {
         if due <= now {
             record(now.nanoseconds - due.nanoseconds)

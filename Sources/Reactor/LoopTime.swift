@@ -7,7 +7,7 @@ public struct LoopTime: Sendable, Comparable, Hashable {
 
     public init(nanoseconds: UInt64) { self.nanoseconds = nanoseconds }
 
-    /// Asks the clock (clock_gettime(2)); on a loop, `EventLoop.now` is the cheaper one.
+    /// Reads the clock (clock_gettime(2)). On a loop, `EventLoop.now` is cheaper.
     public static func current() -> LoopTime {
         var time = timespec()
         unsafe clock_gettime(CLOCK_BOOTTIME, &time)
@@ -16,13 +16,13 @@ public struct LoopTime: Sendable, Comparable, Hashable {
 
     public static func < (left: LoopTime, right: LoopTime) -> Bool { left.nanoseconds < right.nanoseconds }
 
-    /// Saturates: a far future stays a far future.
+    /// Saturates at the latest time.
     public static func + (time: LoopTime, duration: Duration) -> LoopTime {
         let nanoseconds = duration.wholeNanoseconds
         return time.advanced(by: UInt64(max(0, nanoseconds)))
     }
 
-    /// Saturates.
+    /// Saturates at the latest time.
     public func advanced(by nanoseconds: UInt64) -> LoopTime {
         let (sum, overflow) = self.nanoseconds.addingReportingOverflow(nanoseconds)
         return LoopTime(nanoseconds: overflow ? .max : sum)
@@ -35,7 +35,7 @@ public struct LoopTime: Sendable, Comparable, Hashable {
 }
 
 extension Duration {
-    /// Nanoseconds, saturating at what 64 bits hold.
+    /// Nanoseconds, saturating at the limits of 64 bits.
     public var wholeNanoseconds: Int64 {
         let (seconds, attoseconds) = components
         let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
@@ -44,7 +44,7 @@ extension Duration {
         return overflowed ? (seconds < 0 ? .min : .max) : sum
     }
 
-    /// Milliseconds, rounded up, saturating at 2^31 - 1, for interfaces that count so.
+    /// Milliseconds, rounded up, saturating at 2^31 - 1, for interfaces that take milliseconds.
     public var wholeMilliseconds: Int {
         let nanoseconds = wholeNanoseconds
         return nanoseconds <= 0 ? 0 : min(Int(Int32.max), Int(nanoseconds - 1) / 1_000_000 + 1)

@@ -1,8 +1,7 @@
 /// One deadline on an event loop, made once and moved often.
 ///
-/// Moving it later, which is what a connection does with every request, writes one field: the loop looks again when
-/// the earlier moment comes. Used and freed on the loop's thread only. Freeing it cancels it, so `action` may hold its
-/// owner unowned.
+/// A connection moves it later with each request. That writes one field; the loop looks again at the earlier time. Used
+/// and freed on the loop's thread only. Freeing it cancels it, so `action` may hold its owner unowned.
 public final class LoopTimer {
     private let loop: EventLoop
     private let entry: TimerEntry
@@ -12,13 +11,13 @@ public final class LoopTimer {
         entry = TimerEntry(action)
     }
 
-    // The queue may hold the entry until its moment.
+    // The queue may hold the entry until its time.
     deinit {
         entry.due = nil
         entry.action = nil
     }
 
-    /// Fires once, at the first look of the loop past `time`; one that is set while timers fire waits for the next turn.
+    /// Fires once, in the loop's first turn past `time`. A timer that is set while timers fire waits for the next turn.
     public func schedule(at time: LoopTime) {
         entry.due = time
         if let queued = entry.queued, queued <= time { return }
@@ -31,17 +30,17 @@ public final class LoopTimer {
     public func cancel() { entry.due = nil }
 }
 
-/// What the queue knows of a timer.
+/// The queue's view of a timer.
 final class TimerEntry {
     fileprivate var action: (() -> Void)?
-    /// When it is to fire; `nil`: not armed.
+    /// Time to fire; `nil` when not armed.
     fileprivate var due: LoopTime?
-    /// Where it stands in the queue; `nil`: nowhere.
+    /// Time of its place in the queue; `nil` when not queued.
     fileprivate var queued: LoopTime?
 
     fileprivate init(_ action: @escaping () -> Void) { self.action = action }
 
-    /// Unless it has been put off or cancelled meanwhile.
+    /// Runs the action, unless the timer was moved or cancelled.
     func fire(_ now: LoopTime) {
         guard let due, due <= now else { return }
         self.due = nil
@@ -49,7 +48,7 @@ final class TimerEntry {
     }
 }
 
-/// Binary heap of moments. Entries that were overtaken stay until their moment comes.
+/// Binary heap of times. Outdated entries stay until their time comes.
 struct TimerQueue {
     private struct Entry {
         let time: LoopTime
@@ -57,7 +56,7 @@ struct TimerQueue {
     }
     private var heap: [Entry] = []
 
-    /// When the loop has to look next.
+    /// Time of the loop's next look.
     var next: LoopTime? { heap.first?.time }
 
     mutating func insert(_ timer: TimerEntry, at time: LoopTime) {
@@ -71,12 +70,12 @@ struct TimerQueue {
         }
     }
 
-    /// Takes out all timers that are due.
+    /// Removes all timers that are due.
     mutating func popDue(_ now: LoopTime, into found: inout [TimerEntry]) {
         while let timer = popDueEntry(now) { found.append(timer) }
     }
 
-    /// The action of one timer that is due, or `nil` when none is.
+    /// Removes one timer that is due and returns its action; `nil` when none is due.
     mutating func popDue(_ now: LoopTime) -> (() -> Void)? {
         while let timer = popDueEntry(now) {
             timer.due = nil
@@ -89,7 +88,7 @@ struct TimerQueue {
         while let first = heap.first, first.time <= now {
             removeFirst()
             let timer = first.timer
-            // An entry that a nearer one replaced says nothing any more.
+            // An earlier entry has replaced this one.
             guard timer.queued == first.time else { continue }
             timer.queued = nil
             guard let due = timer.due else { continue }

@@ -2,18 +2,18 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// Some bytes under a path, for a library that wants a file: memfd_create(2), proc_pid_fd(5). The kernel wipes them when it
-/// goes.
+/// A file in memory, for a library that takes a path: memfd_create(2), proc_pid_fd(5). The kernel clears its pages when
+/// it closes.
 public final class MemoryFile: Sendable {
     private static let count = Atomic<UInt64>(0)
 
     private let descriptor: Int32
-    /// Another one than that of any before it for a long time, though descriptors are used again: libcurl knows what it
-    /// has read by its path.
+    /// Path of the file. It differs from the last 511 paths, even where the descriptor's number is used again: libcurl
+    /// caches files by path.
     public let path: String
 
-    /// Copies them.
-    /// - Throws: `SystemError` when the kernel has no room, or shows this process no paths of its own.
+    /// Copies `bytes` into the file.
+    /// - Throws: `SystemError` when the kernel has no memory, or /proc is not readable.
     public init(_ bytes: Span<UInt8>) throws(SystemError) {
         let descriptor = try check("memfd_create", unsafe memfd_create("tls", heimdallr_memory_flags))
         let number = Self.count.add(1, ordering: .relaxed).newValue

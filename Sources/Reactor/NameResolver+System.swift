@@ -1,11 +1,11 @@
 import Glibc
 
 extension NameResolver {
-    /// More addresses than anybody would try.
+    /// Limit of addresses for a name; a connection tries fewer.
     private static let maxAddresses = 16
 
-    /// What the system says (getaddrinfo(3)). Blocks for as long as name servers do not answer. glibc looks at
-    /// resolv.conf(5) again by itself when it has changed.
+    /// Resolves `name` with getaddrinfo(3). Blocks for as long as name servers do not answer. glibc reads
+    /// resolv.conf(5) again when it changes.
     static func system(_ name: String) -> NameAnswer {
         var hints = unsafe addrinfo()
         unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
@@ -32,7 +32,7 @@ extension NameResolver {
         return .success(addresses)
     }
 
-    /// Nobody is asked for addresses that no socket can use.
+    /// Whether sockets can use IPv6. Without IPv6, no AAAA records are requested.
     private static let speaksIPv6: Bool = {
         let descriptor = socket(AF_INET6, Int32(SOCK_DGRAM.rawValue), 0)
         guard descriptor >= 0 else { return false }

@@ -2,18 +2,19 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// A name's addresses, the preferred one first (RFC 6724), or why there are none.
+/// A name's addresses, the preferred one first (RFC 6724), or the reason why there are none.
 public typealias NameAnswer = Result<[NumericAddress], NameError>
 
-/// Why a name has no address.
+/// Reason why a name has no address.
 public struct NameError: Error, Sendable, Equatable, CustomStringConvertible {
     public let description: String
     public init(_ description: String) { self.description = description }
 }
 
-/// Looks names up, off the loops: getaddrinfo(3) on threads of its own, so that /etc/hosts, nsswitch.conf(5) and search
-/// domains count. One for the process: a name is looked up once, whichever loops ask, and the answer is kept for a few
-/// seconds, a failure for one. `NameTable` says who gets a place. No deadline: whoever asks sets its own and leaves.
+/// Resolves names on its own threads with getaddrinfo(3), so that /etc/hosts, nsswitch.conf(5) and search domains
+/// count. One resolver for the process: all loops share one look-up of a name and its answer. An answer is cached for a
+/// few seconds, a failure for one. `NameTable` limits the concurrent look-ups. There is no deadline: the caller sets
+/// its own and abandons its question.
 public final class NameResolver: Sendable, Equatable {
     public static let shared = NameResolver()
 
@@ -26,7 +27,7 @@ public final class NameResolver: Sendable, Equatable {
 
     public convenience init() { self.init(limits: .init(), lookUp: NameResolver.system) }
 
-    /// - Parameter lookUp: may take as long as it likes; called on a thread of its own.
+    /// - Parameter lookUp: may block; called on its own thread.
     init(
         limits: NameTable<LoopBound<NameQuestion>>.Limits = .init(), lookUp: @escaping @Sendable (String) -> NameAnswer
     ) {
@@ -39,9 +40,9 @@ public final class NameResolver: Sendable, Equatable {
     /// Asks for the addresses of a name, in any case of letters. Never blocks. On `loop`'s thread only.
     ///
     /// - Parameters:
-    ///   - isStrange: a client chose the name: such names never take all places.
-    ///   - done: called once with the answer on the loop's thread, before this returns where it is known.
-    /// - Returns: to be kept while the answer is wanted; `nil` when it was known.
+    ///   - isStrange: a client chose the name. Such names never take all look-ups.
+    ///   - done: called once with the answer on the loop's thread; before this returns, if the answer is known.
+    /// - Returns: the question, to be kept while the answer is wanted; `nil` when the answer was known.
     public func ask(
         _ name: String, isStrange: Bool = false, on loop: EventLoop, done: @escaping (NameAnswer) -> Void
     ) -> NameQuestion? {
@@ -50,7 +51,7 @@ public final class NameResolver: Sendable, Equatable {
             done(.success([address]))
             return nil
         }
-        // No name server is asked for these (RFC 6761, section 6.3).
+        // Never sent to a name server (RFC 6761, section 6.3).
         if name == "localhost" || name.hasSuffix(".localhost") || name == "localhost." || name.hasSuffix(".localhost.")
         {
             done(.success(NumericAddress.loopback))
@@ -70,7 +71,7 @@ public final class NameResolver: Sendable, Equatable {
             question.answer(.failure(NameError("\(name): too many names are being looked up; the name server hangs")))
         case .pending(let starts):
             if starts { start(name) }
-            // A thread that can't be had has answered already.
+            // If no thread could be started, `finish` has answered with a failure.
             return question
         }
         return nil
@@ -115,7 +116,7 @@ public final class NameResolver: Sendable, Equatable {
     }
 }
 
-/// One wait for a name's addresses. Loop's thread only.
+/// A pending question for a name's addresses. Loop's thread only.
 public final class NameQuestion {
     private let name: String
     private let resolver: NameResolver
@@ -128,7 +129,7 @@ public final class NameQuestion {
         self.done = done
     }
 
-    /// Costs nothing, whatever the look-up does: `done` is not called any more.
+    /// Ends the wait: `done` is not called any more. The look-up itself goes on.
     public func abandon() {
         guard done != nil else { return }
         done = nil

@@ -1,19 +1,19 @@
-/// Which names are being looked up, for whom, and what is known of others. Decides only: `NameResolver` acts.
+/// The look-ups under way, the questions that wait for them, and the cached answers. Decides only: `NameResolver` acts.
 ///
-/// A name is looked up once at a time, whoever asks. Places are for names, not for those who ask: one that hangs keeps one
-/// place, the names of one zone a part of them, and names that the configuration does not choose another part, so that
-/// there is a place left for the rest. Who asks for a name that can't begin stands in a queue of bounded length.
+/// Concurrent questions for a name share one look-up. Limits count names, not questions: a look-up that hangs takes one
+/// slot. The names of one zone, and the names that clients choose, can each take only a part of the slots, so that the
+/// others keep some. A name without a slot waits in a queue of bounded length.
 struct NameTable<Asker> {
     struct Limits: Sendable {
-        /// Look-ups at once; each has a thread, which can't be stopped.
+        /// Concurrent look-ups. Each has a thread, which can't be stopped.
         var places = 128
-        /// For names that end in the same two labels.
+        /// Concurrent look-ups of names with the same last two labels.
         var placesOfZone = 32
-        /// For names that clients choose.
+        /// Concurrent look-ups of names that clients choose.
         var placesOfStrangers = 96
-        /// Names that wait for a place.
+        /// Names that wait for a slot.
         var queue = 256
-        /// Those who wait for answers, all together.
+        /// Questions that wait for answers, in total.
         var askers = 4096
         var answers = 512
         var answerLife = Duration.seconds(5)
@@ -22,7 +22,7 @@ struct NameTable<Asker> {
 
     enum Reply {
         case known(NameAnswer)
-        /// It comes; `starts`: by a look-up that is to begin now.
+        /// The answer comes later. `starts`: the caller begins the look-up now.
         case pending(starts: Bool)
         case refused
     }
@@ -39,7 +39,7 @@ struct NameTable<Asker> {
 
     private let limits: Limits
     private var work: [String: Work] = [:]
-    /// The oldest first. Some may have left since.
+    /// Oldest first. Some may be abandoned.
     private var queue: [String] = []
     private var known: [String: Known] = [:]
     private var running = 0
@@ -51,7 +51,7 @@ struct NameTable<Asker> {
 
     /// - Parameters:
     ///   - isStrange: a client chose the name.
-    ///   - asker: told the answer under `id`.
+    ///   - asker: returned by `finish`, unless `leave` was called with `id`.
     mutating func ask(_ name: String, isStrange: Bool, id: UInt64, asker: Asker, now: LoopTime) -> Reply {
         if let found = known[name] {
             if now < found.until { return .known(found.answer) }
@@ -59,7 +59,7 @@ struct NameTable<Asker> {
         }
         guard askers < limits.askers else { return .refused }
         if work[name] != nil {
-            // Somebody wants it who may have a place that the others may not.
+            // A name that the configuration chose may use slots that clients' names may not.
             if !isStrange, work[name]?.isRunning == false { work[name]?.isStrange = false }
             work[name]?.askers[id] = asker
             askers += 1
@@ -78,8 +78,7 @@ struct NameTable<Asker> {
         return .pending(starts: true)
     }
 
-    /// The caller does not wait any more. A look-up that has begun goes on; one that has not is forgotten with its
-    /// last asker.
+    /// Removes a question. A look-up that has begun goes on; a waiting one is dropped with its last question.
     mutating func leave(_ name: String, id: UInt64) {
         guard work[name]?.askers.removeValue(forKey: id) != nil else { return }
         askers -= 1
@@ -88,7 +87,7 @@ struct NameTable<Asker> {
         queue.removeAll { $0 == name }
     }
 
-    /// - Returns: who waits for the answer, and the names whose look-up is to begin in the place that is free now.
+    /// - Returns: the questions to answer, and the names whose look-up begins in the free slot.
     mutating func finish(_ name: String, _ answer: NameAnswer, now: LoopTime) -> (askers: [Asker], starts: [String]) {
         guard let done = work[name], done.isRunning else { return ([], []) }
         work[name] = nil

@@ -1,24 +1,24 @@
 import CLinux
 import Glibc
 
-/// Where whoever started this process wants to hear how it is. sd_notify(3).
+/// The service manager's notification socket. sd_notify(3).
 public struct NotifySocket: Sendable {
     private let path: String
 
-    /// - Parameter path: of a Unix socket; one that begins with @ has no file (unix(7)). `nil` for anything else.
+    /// - Parameter path: of a Unix socket; `@` begins an abstract name (unix(7)). `nil` for anything else.
     public init?(_ path: String) {
         guard path.hasPrefix("/") || path.hasPrefix("@"), path.utf8.count > 1 else { return nil }
         self.path = path
     }
 
-    /// What such messages give times by: CLOCK_MONOTONIC of clock_gettime(2).
+    /// Clock of these messages: CLOCK_MONOTONIC of clock_gettime(2).
     public static var monotonicMicroseconds: Int64 {
         var time = timespec()
         unsafe clock_gettime(CLOCK_MONOTONIC, &time)
         return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
     }
 
-    /// One datagram, without waiting. Who does not listen misses it.
+    /// Sends one datagram without waiting. A manager that does not listen misses it.
     /// - Returns: whether it was sent.
     @discardableResult
     public func send(_ text: String) -> Bool {
@@ -33,7 +33,7 @@ public struct NotifySocket: Sendable {
         let room = MemoryLayout.size(ofValue: address.sun_path)
         guard name.count < room || name.count == room && name[0] == 0 else { return false }
         unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: name) }
-        // Of an abstract name every byte counts.
+        // In an abstract name every byte counts.
         let length = socklen_t(MemoryLayout<sa_family_t>.size + name.count)
         let bytes = Array(text.utf8)
         return unsafe withUnsafePointer(to: &address) { pointer in

@@ -1,7 +1,7 @@
 import Glibc
 
-/// An IP address without a port or an interface: 128 bits, IPv4 in its mapped form (RFC 4291, section 2.5.5.2), so that
-/// both spellings are one.
+/// An IP address without port and interface: 128 bits, IPv4 in its mapped form (RFC 4291, section 2.5.5.2), so that
+/// both spellings are equal.
 public struct NumericAddress: Sendable, Hashable, CustomStringConvertible {
     public let high: UInt64
     public let low: UInt64
@@ -22,7 +22,7 @@ public struct NumericAddress: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Reads what inet_aton(3) and inet_pton(3) read, the short forms of IPv4 among them, and brackets; `nil` for a name.
+    /// Reads the forms of inet_aton(3) and inet_pton(3), including short forms of IPv4 and brackets; `nil` for a name.
     public init?(_ text: String) {
         var plain = text[...]
         if plain.first == "[", plain.last == "]" { plain = plain.dropFirst().dropLast() }
@@ -31,7 +31,7 @@ public struct NumericAddress: Sendable, Hashable, CustomStringConvertible {
             return
         }
         var four = in_addr()
-        // It takes anything behind a space for a comment.
+        // inet_aton ignores everything behind a space.
         guard !plain.contains(where: \.isWhitespace), unsafe inet_aton(String(plain), &four) != 0 else { return nil }
         self.init(ipv4: UInt32(bigEndian: four.s_addr))
     }

@@ -1,23 +1,23 @@
 import CLinux
 import Glibc
 
-/// A listening socket that this process was started with. sd_listen_fds(3).
+/// A listening socket passed to this process at its start. sd_listen_fds(3).
 public struct PassedSocket: Sendable, Equatable {
     public let descriptor: Int32
     /// `FileDescriptorName=` of systemd.socket(5).
     public let name: String
-    /// Where it listens.
+    /// The bound address.
     public let address: SocketAddress
-    /// Permissions of the Unix socket's file; `nil` for TCP, and where there is no such file to be seen from here.
+    /// Permissions of the Unix socket's file; `nil` for TCP, and where the file is not visible from here.
     public let mode: UInt16?
 
-    /// Why a descriptor is of no use; to stand behind what it is.
+    /// Reason why a descriptor is unusable; the message names the descriptor in front of it.
     public struct Fault: Error, Sendable, Equatable, CustomStringConvertible {
         public let description: String
         init(_ description: String) { self.description = description }
     }
 
-    /// Looks at a descriptor, and makes it one that no child gets and no call waits for.
+    /// Checks the descriptor, and sets it close-on-exec and non-blocking.
     public init(_ descriptor: Int32, name: String) throws(Fault) {
         guard fcntl(descriptor, F_SETFD, FD_CLOEXEC) >= 0 else { throw Fault("it is not open") }
         guard let type = Self.option(SO_TYPE, of: descriptor) else { throw Fault("it is no socket") }
@@ -33,7 +33,7 @@ public struct PassedSocket: Sendable, Equatable {
         }
         let flags = fcntl(descriptor, F_GETFL)
         guard flags >= 0, fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) >= 0 else { throw Fault("it is not open") }
-        // Whoever else has it can take that flag away at any time: then accept(2) comes back by this (socket(7)).
+        // Another owner of the socket can clear that flag at any time. This timeout then bounds accept(2) (socket(7)).
         var patience = timeval(tv_sec: 0, tv_usec: 1000)
         let size = socklen_t(MemoryLayout<timeval>.size)
         guard unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, size) == 0 else {
@@ -52,15 +52,16 @@ public struct PassedSocket: Sendable, Equatable {
         }
     }
 
-    /// The same socket for one loop; ours stays, so that no change of the configuration lets go of it.
-    /// - Throws: `SystemError` when there is no descriptor left.
+    /// Duplicates the socket for one loop. The original stays open, so that a change of the configuration does not lose
+    /// it.
+    /// - Throws: `SystemError` without free descriptors.
     public func listeningSocket() throws(SystemError) -> ListeningSocket {
         var own = ListeningSocket(descriptor: descriptor, address: address)
         own.isPassed = true
         return try own.duplicate()
     }
 
-    /// Without the flag each look at the queue would wait for as long as the timeout.
+    /// Sets the flag again. Without it each accept would wait for the timeout.
     static func restoreNonBlocking(_ descriptor: Int32) {
         let flags = fcntl(descriptor, F_GETFL)
         guard flags >= 0, flags & O_NONBLOCK == 0 else { return }

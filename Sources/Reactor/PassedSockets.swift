@@ -1,15 +1,15 @@
-/// Of the listening sockets that this process was started with, those that nobody has wanted yet.
+/// The sockets passed at the start that no listener has claimed yet.
 ///
-/// Who wants one gets it by its address; where they can't know that (port 0, a Unix socket whose path is another one seen
-/// from here), by its name.
+/// A listener claims its socket by address. Where the address can't be known (port 0, or a Unix socket whose path
+/// differs from here), it claims by name.
 public struct PassedSockets: Sendable {
     public private(set) var unclaimed: [PassedSocket]
 
     public init(_ all: [PassedSocket] = []) { unclaimed = all }
 
     /// - Parameters:
-    ///   - address: port 0 for any.
-    ///   - name: what the socket is called that may be anywhere.
+    ///   - address: port 0 for any port.
+    ///   - name: of the socket, used where its address can't be known.
     public mutating func claim(_ address: SocketAddress, name: String) -> PassedSocket? {
         let index =
             unclaimed.firstIndex { $0.address == address }
@@ -19,7 +19,7 @@ public struct PassedSockets: Sendable {
 }
 
 extension SocketAddress {
-    /// Whether what is wanted can be at another address: its port is anybody's choice, or it is a path.
+    /// Whether this address can stand for another one: its port is 0, or it is a path.
     fileprivate func mayBe(at other: SocketAddress) -> Bool {
         switch (kind, other.kind) {
         case (.ipv4(let mine, 0), .ipv4(let theirs, _)): mine == theirs

@@ -1,6 +1,6 @@
 import Glibc
 
-/// An address a socket binds to or talks to.
+/// An address that a socket binds or connects to.
 public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
     public enum Kind: Sendable, Hashable {
         case ipv4(address: UInt32, port: UInt16)
@@ -12,7 +12,7 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
 
     public init(_ kind: Kind) { self.kind = kind }
 
-    /// Looks `host` up (getaddrinfo(3); blocks, so not on a loop) and answers its addresses for listening.
+    /// Resolves `host` (getaddrinfo(3); blocks, so not on a loop) and returns its addresses for listening.
     public static func resolve(host: String, port: UInt16) throws(ResolutionError) -> [SocketAddress] {
         var hints = unsafe addrinfo()
         unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
@@ -34,7 +34,7 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         return addresses
     }
 
-    /// Reads a kernel address; `nil` for a family we don't speak.
+    /// Reads a kernel address; `nil` for other address families.
     public init?(_ pointer: UnsafePointer<sockaddr>?) {
         guard let pointer = unsafe pointer else { return nil }
         switch Int32(unsafe pointer.pointee.sa_family) {
@@ -51,10 +51,10 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Where a socket is bound (getsockname(2)); `nil` for a Unix socket, and where there is none.
+    /// Local address of a socket (getsockname(2)); `nil` for a Unix socket and for an unbound one.
     public init?(own descriptor: Int32) { unsafe self.init(of: descriptor, getsockname) }
 
-    /// Who is at the other end of a socket (getpeername(2)); `nil` for a Unix socket, and where there is nobody.
+    /// Remote address of a socket (getpeername(2)); `nil` for a Unix socket and for an unconnected one.
     public init?(peer descriptor: Int32) { unsafe self.init(of: descriptor, getpeername) }
 
     private init?(
@@ -120,7 +120,7 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Hands the kernel's form to `body`.
+    /// Passes the kernel's form to `body`.
     func withKernelForm<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) throws(SystemError) -> Result {
         switch kind {
         case .ipv4(let host, let port):

@@ -1,13 +1,13 @@
-/// Memory for buffers that are in use only for a moment: connections that wait hold none, and those that are served one
-/// after the other get the same, which the processor still has at hand. Loop's thread only.
+/// Memory for buffers that are used for a moment only. Waiting connections hold none. Connections served one after the
+/// other share the same memory, which is still in the processor's caches. Loop's thread only.
 @safe public final class SpareBuffers {
-    /// Bytes of each; a larger buffer's memory is given back to the system instead.
+    /// Bytes of each; the memory of a larger buffer is freed instead.
     public static let size = 64 * 1024
 
     private let limit: Int
     private var spares: [UnsafeMutableRawBufferPointer] = unsafe []
 
-    /// - Parameter limit: how many are kept.
+    /// - Parameter limit: number of buffers kept.
     public init(limit: Int = 32) {
         self.limit = limit
         unsafe spares.reserveCapacity(limit)
@@ -17,10 +17,10 @@
         while let spare = unsafe spares.popLast() { unsafe spare.deallocate() }
     }
 
-    /// `nil`: there is none.
+    /// `nil` when none is left.
     func take() -> UnsafeMutableRawBufferPointer? { unsafe spares.popLast() }
 
-    /// - Returns: whether it was kept.
+    /// - Returns: whether the memory was kept.
     func keep(_ memory: UnsafeMutableRawBufferPointer) -> Bool {
         guard memory.count == Self.size, unsafe spares.count < limit else { return false }
         unsafe spares.append(memory)
@@ -29,10 +29,10 @@
 }
 
 extension ByteBuffer {
-    /// Has a spare one's memory from now on, if there is one, or else new memory of that size.
+    /// Takes the memory of a spare buffer, or else allocates that size.
     ///
-    /// - Parameter makes: false: where there is no spare one, memory comes with the first byte, as much as it needs. For
-    ///   what is small mostly, and in many buffers at once.
+    /// - Parameter makes: `false` delays the allocation to the first byte when no spare is left. For small contents in
+    ///   many buffers at once.
     public mutating func borrow(from spares: SpareBuffers, makes: Bool = true) {
         guard capacity == 0 else { return }
         if let spare = unsafe spares.take() {
@@ -42,7 +42,7 @@ extension ByteBuffer {
         }
     }
 
-    /// Has no memory from now on. Only for an empty buffer.
+    /// Gives the memory away. The buffer must be empty.
     public mutating func giveBack(to spares: SpareBuffers) {
         precondition(isEmpty)
         guard capacity > 0 else { return }

@@ -1,8 +1,8 @@
 import CLinux
 
-/// The pages of code and constants that the process touched while it started.
+/// The pages of code and constants that were used only at the start.
 public enum StartPages {
-    /// Lets the kernel have them back. Most are never touched again; the others come back from the page cache when they
-    /// are, some microseconds each. Takes a third off the memory of an idle process. Any thread; madvise(2).
+    /// Returns them to the kernel. Most are never used again; the others come back from the page cache within
+    /// microseconds. Saves a third of an idle process's memory. Any thread; madvise(2).
     public static func release() { heimdallr_release_code() }
 }

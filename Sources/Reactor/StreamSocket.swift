@@ -1,17 +1,17 @@
 import CLinux
 import Glibc
 
-/// What one read or write came to.
+/// Result of one read or write.
 public enum Transferred: Sendable, Equatable {
     case bytes(Int)
-    /// Nothing now; the loop says when to try again.
+    /// Nothing now; the loop reports when to try again.
     case wouldBlock
     /// The peer has ended its side (reads only).
     case endOfStream
     case failed(SystemError)
 }
 
-/// Who is at the other end of a Unix socket, as the kernel saw it when the connection was made (SO_PEERCRED, unix(7)).
+/// Process at the other end of a Unix socket when the connection was made (SO_PEERCRED, unix(7)).
 public struct PeerCredentials: Sendable, Equatable {
     public let user: UInt32
     public let group: UInt32
@@ -24,42 +24,42 @@ public final class StreamSocket {
     private let loop: EventLoop
     private var isOpen = true
 
-    /// Takes `descriptor` over.
+    /// Takes ownership of `descriptor`.
     init(descriptor: Int32, loop: EventLoop) {
         self.descriptor = descriptor
         self.loop = loop
     }
 
-    /// Another descriptor of a connected, non-blocking socket that somebody else is about to close.
+    /// Duplicates the descriptor of a connected, non-blocking socket whose owner is about to close it.
     public static func duplicate(_ descriptor: Int32, loop: EventLoop) throws(SystemError) -> StreamSocket {
         StreamSocket(descriptor: try check("fcntl", fcntl(descriptor, F_DUPFD_CLOEXEC, 0)), loop: loop)
     }
 
     deinit { if isOpen { Glibc.close(descriptor) } }
 
-    /// Has `handler` told of readiness until `close`.
+    /// Reports readiness to `handler` until `close`.
     public func register(_ handler: any ReadinessHandler) throws(SystemError) {
         try loop.register(descriptor, handler: handler)
     }
 
-    /// `nil` for a socket that is no Unix socket.
+    /// Process at the other end; `nil` for a socket that is no Unix socket.
     public var peerCredentials: PeerCredentials? {
         var peer = heimdallr_peer()
         var length = socklen_t(MemoryLayout<heimdallr_peer>.size)
-        // A socket of another family answers with nobody: uid and gid are -1, the pid is 0.
+        // For another family the kernel answers with uid and gid -1 and pid 0.
         guard unsafe getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0, peer.uid != .max else {
             return nil
         }
         return PeerCredentials(user: peer.uid, group: peer.gid, process: peer.pid)
     }
 
-    /// Who is at the other end (getpeername(2)); `nil` for a Unix socket, and when the connection is gone.
+    /// Address of the other end (getpeername(2)); `nil` for a Unix socket and after the connection's end.
     public var peerAddress: SocketAddress? { isOpen ? SocketAddress(peer: descriptor) : nil }
 
-    /// Our own end (getsockname(2)); `nil` for a Unix socket, and when the connection is gone.
+    /// Address of our end (getsockname(2)); `nil` for a Unix socket and after the connection's end.
     public var localAddress: SocketAddress? { isOpen ? SocketAddress(own: descriptor) : nil }
 
-    /// How many bytes that were written the kernel still holds, because the other side has not taken them.
+    /// Number of written bytes that the other side has not acknowledged yet.
     public var unacknowledged: Int { isOpen ? Int(heimdallr_unacknowledged(descriptor)) : 0 }
 
     public func close() {
@@ -69,16 +69,16 @@ public final class StreamSocket {
         Glibc.close(descriptor)
     }
 
-    /// Ends our side; what was written still goes out.
+    /// Ends our side. Bytes written so far still go out.
     public func shutdownWriting() {
         if isOpen { _ = shutdown(descriptor, Int32(SHUT_WR)) }
     }
 
-    /// How long a peer may be silent before the kernel asks whether it is still there.
+    /// Seconds of silence before the kernel probes the peer.
     private static let silence: Int32 = 15
 
-    /// Has the kernel ask a silent peer whether it is still there: one that is gone shows as a failure (tcp(7),
-    /// TCP_KEEPIDLE). No-op where the kernel knows by itself, as on Unix sockets.
+    /// Makes the kernel probe a silent peer, so that a dead one shows as a failure (tcp(7), TCP_KEEPIDLE). No effect on
+    /// Unix sockets, which need no probes.
     public func probePeer() {
         guard isOpen else { return }
         for (level, option, value) in [
@@ -110,7 +110,7 @@ public final class StreamSocket {
         }
     }
 
-    /// Writes from the front of `buffer` and takes off what went out.
+    /// Writes from the front of `buffer` and removes the bytes written.
     public func write(from buffer: inout ByteBuffer) -> Transferred {
         guard isOpen else { return .failed(SystemError("send", code: EBADF)) }
         let count = unsafe buffer.bytes.withUnsafeBytes { bytes in
@@ -121,8 +121,8 @@ public final class StreamSocket {
         return .bytes(count)
     }
 
-    /// Writes `buffer` and then `body` in one call (sendmsg(2)); answers how much of the two together went out and
-    /// takes `buffer`'s share off it.
+    /// Writes `buffer` and then `body` in one call (sendmsg(2)). Returns the number of bytes written of both, and
+    /// removes the bytes written from `buffer`.
     public func write(from buffer: inout ByteBuffer, then body: Span<UInt8>) -> Transferred {
         guard isOpen else { return .failed(SystemError("sendmsg", code: EBADF)) }
         let count = unsafe buffer.bytes.withUnsafeBytes { head in

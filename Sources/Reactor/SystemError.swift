@@ -3,9 +3,9 @@ import Glibc
 
 /// A system call that failed.
 public struct SystemError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The call, as its manual page is named.
+    /// Name of the call, as in its manual page.
     public let call: String
-    /// `errno` as the call left it.
+    /// `errno` after the call.
     public let code: Int32
 
     public init(_ call: String, code: Int32 = errno) {
@@ -15,7 +15,7 @@ public struct SystemError: Error, Sendable, Equatable, CustomStringConvertible {
 
     public var description: String {
         var text = [CChar](repeating: 0, count: 128)
-        // strerror_r(3), the GNU one: may answer with a string of its own instead of filling the buffer.
+        // strerror_r(3), the GNU form: may return its own string instead of filling the buffer.
         let message = unsafe text.withUnsafeMutableBufferPointer { buffer in
             unsafe String(cString: heimdallr_strerror(code, buffer.baseAddress, buffer.count))
         }

@@ -2,17 +2,17 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// The file that a listening Unix socket is found by.
+/// The file of a listening Unix socket.
 struct UnixSocketFile: Sendable {
     let path: String
     private let device: dev_t
     private let inode: ino_t
 
-    /// Two loops that close at once are not in each other's way.
+    /// Keeps two loops of this process from closing at the same time.
     private static let turn = Mutex(())
 
-    /// Takes the file away, unless another process has put its own there meanwhile. Never waits for another process.
-    /// - Returns: whether that is done; not while another process keeps the folder.
+    /// Removes the file, unless another process has replaced it. Never waits for another process.
+    /// - Returns: `false` while another process holds the folder's lock.
     func removeAtOnce() -> Bool {
         Self.turn.withLock { _ in
             let lock = FolderLock(of: path, patiently: false)
@@ -22,9 +22,9 @@ struct UnixSocketFile: Sendable {
         }
     }
 
-    /// The same on a thread of its own, which waits a second for the folder at most. The socket refuses connections from
-    /// now on, and is closed last: until then no other file can have the number of ours.
-    /// - Returns: `false` when there is no thread; then the file stays, which the next to listen there replaces.
+    /// Removes the file on another thread, which waits at most a second for the folder's lock. The socket refuses
+    /// connections from now on and is closed last: until then no other file can have the same inode.
+    /// - Returns: `false` when no thread could be started. Then the file stays, and the next listener replaces it.
     func removeLater(closing descriptor: Int32) -> Bool {
         _ = shutdown(descriptor, Int32(SHUT_RDWR))
         let work = unsafe Unmanaged.passRetained(Removal(file: self, descriptor: descriptor))
@@ -61,25 +61,26 @@ struct UnixSocketFile: Sendable {
         }
     }
 
-    /// For one who has the folder's lock.
+    /// Removes the file if it is still ours. The caller holds the folder's lock.
     func unlinkOwn() {
         guard let now = Self.status(path), now.st_dev == device, now.st_ino == inode else { return }
         _ = unsafe unlink(path)
     }
 
-    /// Binds `descriptor` to `path`. A socket file that nobody listens behind any more is replaced.
+    /// Binds `descriptor` to `path`. Replaces a socket file without a listener.
     ///
-    /// - Parameter mode: who may connect: connecting takes the right to write (unix(7)). At no moment is it wider.
-    /// - Throws: `SystemError`: EADDRINUSE when somebody listens there, EEXIST when there is a file of another kind.
+    /// - Parameter mode: users that may connect, since connecting takes write permission (unix(7)). The mode is never
+    ///   wider than this.
+    /// - Throws: `SystemError`: EADDRINUSE for a socket with a listener, EEXIST for a file of another kind.
     static func bind(_ descriptor: Int32, _ address: SocketAddress, path: String, mode: UInt16) throws(SystemError) {
-        // bind(2) takes the mode from the socket, less the process's mask.
+        // bind(2) takes the mode from the socket, less the umask.
         try check("fchmod", fchmod(descriptor, mode_t(mode)))
         try makeWay(for: path)
         try check("bind", try unsafe address.withKernelForm { unsafe Glibc.bind(descriptor, $0, $1) })
         try check("chmod", unsafe chmod(path, mode_t(mode)))
     }
 
-    /// What stands at `path` now.
+    /// Identifies the file at `path` now.
     init?(at path: String) {
         guard let status = Self.status(path) else { return nil }
         self.path = path
@@ -101,7 +102,7 @@ struct UnixSocketFile: Sendable {
         try check("unlink", unsafe unlink(path))
     }
 
-    /// Whether a process listens there. Only a refused connection says that none does.
+    /// Whether a process listens there. Only a refused connection proves that none does.
     private static func answers(_ path: String) throws(SystemError) -> Bool {
         let probe = try check("socket", socket(AF_UNIX, heimdallr_stream_flags, 0))
         defer { close(probe) }
@@ -115,15 +116,16 @@ struct UnixSocketFile: Sendable {
     }
 }
 
-/// Keeps other processes of ours from the same folder while a socket file is looked at and replaced: two that start at
-/// once would each take the other's for a dead one. A lock on the folder itself, so that nothing is left behind.
+/// Locks a folder against other processes of this kind while a socket file is checked and replaced. Without it, two
+/// processes that start at once would each take the other's file for a dead one. The lock is on the folder itself and
+/// leaves no file.
 struct FolderLock: ~Copyable {
-    /// Negative where the folder can't be read: then there is no lock.
+    /// Negative when the folder can't be opened. Then there is no lock.
     private let descriptor: Int32
-    /// Somebody else has it.
+    /// Another process holds the lock.
     let isOthers: Bool
 
-    /// - Parameter patiently: waits a second for it, at most: not on a loop.
+    /// - Parameter patiently: wait up to a second for the lock. Not on a loop.
     init(of path: String, patiently: Bool) {
         let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
         descriptor = unsafe open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -131,7 +133,7 @@ struct FolderLock: ~Copyable {
             isOthers = false
             return
         }
-        // Anybody who can read the folder can hold its lock: not a reason to wait for ever.
+        // Every process that can read the folder can hold the lock, so the wait is bounded.
         var tries = patiently ? 100 : 1
         var isLocked = flock(descriptor, LOCK_EX | LOCK_NB) == 0
         while !isLocked, errno == EWOULDBLOCK || errno == EINTR, tries > 1 {
@@ -139,7 +141,7 @@ struct FolderLock: ~Copyable {
             usleep(10_000)
             isLocked = flock(descriptor, LOCK_EX | LOCK_NB) == 0
         }
-        // A file system without locks has none to wait for.
+        // File systems without locks return another error: no process to wait for.
         isOthers = !isLocked && (errno == EWOULDBLOCK || errno == EINTR)
     }
 

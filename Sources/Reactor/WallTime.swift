@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// Seconds and nanoseconds since 1970, UTC. clock_gettime(2).
+/// Seconds and nanoseconds since 1970, UTC.
 public struct WallTime: Sendable, Equatable {
     public var seconds: Int
     public var nanoseconds: Int
