@@ -2,22 +2,23 @@ import HTTPMessage
 import Reactor
 import WireText
 
-/// Answers requests by an `async` function: gathers each request, runs the function in a task of its own, and sends what
-/// it answers. Loop's thread only.
+/// Answers requests with an `async` function: collects each request, runs the function in its own task, and sends its
+/// answer. Loop's thread only.
 ///
-/// A client that leaves cancels the task. A stream's next piece is asked for when the client has taken most of the last.
+/// A client that leaves cancels the task. The next piece of a stream is requested once the client has taken most of the
+/// last one.
 public final class AsyncExchange: ConnectionHandler, NextTurnHandler {
-    /// Of a body, so much is read in one turn: a client may send as fast as we read.
+    /// Bytes of a body read in one turn, since a client may send as fast as the server reads.
     private static let share = 256 * 1024
 
     public typealias Handler = @Sendable (ServerRequest) async -> ServerResponse
 
     private enum State {
         case idle
-        /// It came before the last one was answered: others get their turn first.
+        /// The request arrived before the last one was answered. Other connections get their turn first.
         case pausing(ServerRequest)
         case gathering(ServerRequest)
-        /// `number` tells an answer to an earlier request from the current one.
+        /// `number` distinguishes an answer to an earlier request from the current one.
         case answering(number: UInt64, task: Task<Void, Never>)
         case streaming(number: UInt64, task: Task<Void, Never>, isChunked: Bool)
     }
@@ -29,7 +30,7 @@ public final class AsyncExchange: ConnectionHandler, NextTurnHandler {
     private var isHead = false
     private var isHTTP10 = false
     private var keepsOpen = false
-    /// The current request, or a part of it, was there before the last one was answered.
+    /// The current request, or its first bytes, arrived before the last one was answered.
     private var isPipelined = false
     private var began = LoopTime(nanoseconds: 0)
     private var body: [UInt8] = []
@@ -37,8 +38,8 @@ public final class AsyncExchange: ConnectionHandler, NextTurnHandler {
     private var room: CheckedContinuation<Bool, Never>?
     private unowned let connection: ServerConnection
 
-    /// - Parameter maxBodyBytes: a longer request gets 413. `nil`: a body is read to its end and counted, whatever its
-    ///   size, and nothing of it kept.
+    /// - Parameter maxBodyBytes: a longer request gets 413. `nil`: a body of any size is read and counted, but not
+    ///   kept.
     public init(_ connection: ServerConnection, maxBodyBytes: Int?, respond: @escaping Handler) {
         self.connection = connection
         self.maxBodyBytes = maxBodyBytes
@@ -168,7 +169,7 @@ public final class AsyncExchange: ConnectionHandler, NextTurnHandler {
         switch response.body {
         case .whole(let bytes):
             writeHead(response, length: bytes.count)
-            // Never more than the handler made; the client's pace is the kernel's and the idle timeout's business.
+            // Never more than the handler made. The kernel and the idle timeout bound a slow client.
             if !isHead, connection.write(body: bytes.span) == false { return }
             finish()
         case .pieces(let pieces):
@@ -193,7 +194,7 @@ public final class AsyncExchange: ConnectionHandler, NextTurnHandler {
         state = .streaming(number: number, task: task, isChunked: !isHTTP10)
     }
 
-    /// Resumes `continuation` once there is room for the next piece: `false` when the client is gone.
+    /// Resumes `continuation` when there is room for the next piece; with `false` when the client is gone.
     private func write(_ piece: [UInt8], _ number: UInt64, _ continuation: CheckedContinuation<Bool, Never>) {
         guard case .streaming(number, _, let isChunked) = state else { return continuation.resume(returning: false) }
         guard !piece.isEmpty else { return continuation.resume(returning: true) }
@@ -250,7 +251,7 @@ public final class AsyncExchange: ConnectionHandler, NextTurnHandler {
         connection.finish(keepsOpen: false)
     }
 
-    /// - Parameter length: `nil`: not known.
+    /// - Parameter length: `nil` when unknown.
     private func writeHead(_ response: ServerResponse, length: Int?) {
         if connection.mustClose || !connection.isRequestComplete { keepsOpen = false }
         let hasContent = response.status != 204 && response.status != 304
@@ -283,6 +284,6 @@ public final class AsyncExchange: ConnectionHandler, NextTurnHandler {
         }
     }
 
-    /// No octet that could end a line (RFC 9110, section 5.5).
+    /// Whether the text has no octet that could end a line (RFC 9110, section 5.5).
     private static func fitsALine(_ text: String) -> Bool { ASCII.isFieldValue(text, allowingTabs: true) }
 }

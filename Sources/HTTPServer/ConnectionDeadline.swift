@@ -1,20 +1,20 @@
 import Reactor
 
-/// What a client's connection waits for, and until when.
+/// The event that a client's connection waits for, and its deadline.
 struct ConnectionDeadline {
     enum Kind {
         case none
-        /// Another request.
+        /// The next request.
         case idle
-        /// A last request, while the server stops.
+        /// A last request while the server stops.
         case farewell
         /// The rest of a head.
         case head
-        /// What the handler waits for.
+        /// An event of the handler.
         case handler
-        /// The client, to take some of its answer.
+        /// Room: the client has to take some of its answer.
         case room
-        /// The client, to close behind its last answer.
+        /// The end: the client has to close after its last answer.
         case linger
     }
 

@@ -1,30 +1,30 @@
 import HTTPMessage
 import Reactor
 
-/// Answers the requests of one connection, one after the other: one object for as long as the connection lives.
+/// Answers the requests of one connection, one after the other: one object per connection.
 ///
-/// Called on the loop's thread; must return at once. Each request that begins is ended by exactly one of
-/// `ServerConnection.finish`, `cut`, or `clientLeft`.
+/// Called on the loop's thread; must return at once. Each request ends with exactly one of `ServerConnection.finish`,
+/// `cut`, or `clientLeft`.
 public protocol ConnectionHandler: AnyObject {
-    /// The request that began is not whole yet, and nobody works on it: its connection may have to make room.
+    /// The current request is still incomplete and idle, so its connection may have to make room for others.
     var awaitsRequest: Bool { get }
-    /// The head of a request stands in `connection.head`; what has come of its body is not malformed.
+    /// The head of a request is in `connection.head`; its body so far is well-formed.
     func requestBegan(_ connection: ServerConnection)
-    /// What should be a request can't be taken, or its head came too slowly. To be answered with `error`; the connection
-    /// ends behind the answer.
+    /// The request is malformed, or its head came too slowly. The handler answers with `error`, and the connection ends
+    /// after the answer.
     func requestRefused(_ connection: ServerConnection, _ error: MessageError)
-    /// More of the request's body may be there than `takeBody` found last, or its end.
+    /// More bytes of the body, or its end, may be there since the last `takeBody`.
     func bodyArrived(_ connection: ServerConnection)
     /// The client has ended its side while its request is answered. Not called where that happened before the request
     /// began; see `ServerConnection.hasClientEnded`.
     func clientEnded(_ connection: ServerConnection)
     /// There is room for more output, after `waitForRoom`.
     func outputDrained(_ connection: ServerConnection)
-    /// Nothing of an answer can reach the client any more; the connection is closed.
+    /// The connection is closed. Nothing of an answer can reach the client any more.
     func clientLeft(_ connection: ServerConnection, _ leaving: ClientLeaving)
     /// The handler's own deadline has passed.
     func deadlinePassed(_ connection: ServerConnection)
-    /// After `handOver`: what its socket is ready for.
+    /// The socket is ready. Called only after `handOver`.
     func ready(_ connection: ServerConnection, _ readiness: Readiness)
 }
 
@@ -36,10 +36,10 @@ extension ConnectionHandler {
     public func ready(_ connection: ServerConnection, _ readiness: Readiness) {}
 }
 
-/// Why a client is no longer there.
+/// Reason why a client is gone.
 public enum ClientLeaving: Sendable {
-    /// It went.
+    /// The client left.
     case gone
-    /// By us: it took nothing of its answer for the idle timeout, or the server has stopped.
+    /// The server cut it off: it took nothing of its answer for the idle timeout, or the server stopped.
     case cutOff
 }

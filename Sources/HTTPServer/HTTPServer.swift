@@ -1,18 +1,19 @@
 public import Reactor
 
-/// A server of `async` handlers on one loop, the same engine that serves programs. May be used from any thread.
+/// A server of `async` handlers on one loop, with the same engine that serves programs. May be used from any thread.
 public final class HTTPServer: Sendable {
     public let loop: EventLoop
-    /// Where it listens, in the order of the sockets that were given.
+    /// Listening addresses, in the order of the sockets.
     public let addresses: [SocketAddress]
     private let bound: LoopBound<ServerLoop>
 
-    /// Starts to accept on `sockets`, which it closes when it is drained.
+    /// Starts to accept on `sockets`. `drain` closes them.
     ///
     /// - Parameters:
-    ///   - maxBodyBytes: a longer request gets 413. `nil`: a body is read to its end and counted, and nothing of it kept.
-    ///   - admits: looks at who called, on a Unix socket; whom it does not admit is closed before anything is read.
-    ///   - acceptFailed: told on the loop, not each time, that nobody can be accepted.
+    ///   - maxBodyBytes: a longer request gets 413. `nil`: a body is read and counted, but not kept.
+    ///   - admits: checks the caller on a Unix socket. A caller that is not admitted is disconnected before anything is
+    ///     read.
+    ///   - acceptFailed: called on the loop when accepting fails, at a limited rate.
     /// - Throws: `SystemError` when a socket can't be watched.
     public init(
         _ sockets: [ListeningSocket], on loop: EventLoop, settings: ServerSettings = ServerSettings(),

@@ -1,4 +1,4 @@
-/// What stands behind a status code in the first line of an answer of ours.
+/// The reason phrases of the server's own answers.
 public enum ReasonPhrase {
     /// The standard phrase (RFC 9110, section 15, RFC 6585 and RFC 5842).
     public static func of(_ status: Int) -> StaticString {

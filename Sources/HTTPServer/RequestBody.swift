@@ -1,32 +1,32 @@
 import HTTPMessage
 import Reactor
 
-/// The body of one request, taken out of its framing.
+/// The body of one request, decoded from its framing.
 ///
-/// While it may have to be read again (a 401 that a new token cures), what was taken stays where it came in, in front of
-/// the client's next bytes: no copy is made, and going back is moving an offset.
+/// While the body may have to be read again (after a 401 that a new token cures), consumed bytes stay in the input
+/// buffer, in front of the client's next bytes. Going back moves an offset and copies nothing.
 struct RequestBody {
     private var framing = BodyFraming.none
     private var remaining: UInt64 = 0
     private var decoder = ChunkedDecoder()
-    /// How many of the client's bytes, framing included, were taken but stand in the input still.
+    /// Number of the client's bytes, framing included, that were consumed but are still in the input.
     private(set) var offset = 0
-    /// How much was handed on in this pass, in bytes of content.
+    /// Bytes of content delivered in this pass.
     private(set) var taken: UInt64 = 0
-    /// All of it was handed on in this pass.
+    /// All content was delivered in this pass.
     private(set) var isDone = true
-    /// As much of it as may be kept for another pass, in bytes of content.
+    /// Limit of content kept for another pass, in bytes.
     private var keepLimit = 0
-    /// A part is gone: it can't be read again.
+    /// The first bytes are gone: the body can't be read again.
     private(set) var isSpent = false
 
-    /// Those that may be passed on; complete once the body is done.
+    /// Trailers that may be passed on; complete once the body is done.
     var trailers: [(name: [UInt8], value: [UInt8])] { decoder.trailers }
 
-    /// It is no HTTP any more, and ends with the connection.
+    /// The bytes are no longer HTTP, and end with the connection.
     var isRaw: Bool { framing == .untilClose }
 
-    /// - Parameter framing: `.untilClose` for what is no HTTP any more: all that comes, as it is.
+    /// - Parameter framing: `.untilClose` for bytes that are no longer HTTP, delivered unchanged.
     mutating func begin(_ framing: BodyFraming) {
         self.framing = framing
         keepLimit = 0
@@ -34,11 +34,11 @@ struct RequestBody {
         restart()
     }
 
-    /// Keeps what is taken, up to `limit` bytes.
+    /// Keeps consumed bytes, up to `limit`.
     mutating func keep(upTo limit: Int) { keepLimit = limit }
 
-    /// Begins again with the first byte.
-    /// - Returns: false when a part is gone; nothing has changed then.
+    /// Starts again at the first byte.
+    /// - Returns: `false`, and changes nothing, when the first bytes are gone.
     mutating func rewind() -> Bool {
         guard !isSpent else { return false }
         restart()
@@ -60,8 +60,8 @@ struct RequestBody {
         }
     }
 
-    /// Looks over what is at hand of a chunked body, before anything of the request is used: what is malformed from the
-    /// start goes nowhere, not even as a request that is cut.
+    /// Checks the available bytes of a chunked body before the request is used. A body that is malformed from its first
+    /// bytes reaches no upstream.
     func check(_ input: borrowing ByteBuffer) throws(MessageError) {
         guard framing == .chunked else { return }
         var decoder = ChunkedDecoder()
@@ -76,8 +76,8 @@ struct RequestBody {
         return UInt64(available) >= min(UInt64(room), remaining)
     }
 
-    /// Moves content into `room` and answers how much; 0 when there is none in `input`, or no more to come.
-    /// - Throws: `MessageError` for chunks that are malformed.
+    /// Moves content into `room` and returns the number of bytes; 0 when `input` has none, or the body is done.
+    /// - Throws: `MessageError` for malformed chunks.
     mutating func take(
         from input: inout ByteBuffer, into room: inout MutableSpan<UInt8>
     ) throws(MessageError) -> Int {
@@ -111,7 +111,7 @@ struct RequestBody {
         let room = output.count
         var count = 0
         while !isDone, offset < input.count, count < room {
-            // Never more content in one step than there is room for.
+            // Limits the content of one step to the room.
             let end = min(input.count, offset + room - count)
             let step = try decoder.next(input.bytes.extracting(0..<end), from: offset)
             switch step {
@@ -131,7 +131,7 @@ struct RequestBody {
         return count
     }
 
-    /// Lets go of what was kept; the next byte of `input` is the next one of the connection.
+    /// Drops the kept bytes. The next byte of `input` is then the connection's next byte.
     mutating func release(_ input: inout ByteBuffer) {
         input.consume(offset)
         offset = 0

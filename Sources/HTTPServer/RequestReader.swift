@@ -1,20 +1,20 @@
 import HTTPMessage
 import Reactor
 
-/// What comes from one client: its bytes, and of them the request that is being answered. One value, so that whatever is
-/// done with it is one access.
+/// The input of one client: its bytes, and the current request. One value, so that each operation on it is one
+/// exclusive access.
 struct RequestReader: ~Copyable {
-    /// What looking for the next request's head came to.
+    /// Result of looking for the next request's head.
     enum Step {
-        /// It stands in `head`.
+        /// The head is in `head`.
         case complete
-        /// What is there is no request: its head, or what has come of its body so far.
+        /// The bytes are no valid request: the head, or the first bytes of the body.
         case refused(MessageError)
-        /// Its end has not come.
+        /// The end of the head has not come yet.
         case partial
-        /// Nothing is there.
+        /// No bytes are there.
         case nothing
-        /// The client has ended its side, and no whole head is left.
+        /// The client has ended its side without another whole head.
         case ended
         /// The connection has failed.
         case failed
@@ -24,14 +24,14 @@ struct RequestReader: ~Copyable {
     private(set) var head = RequestHead()
     private var headBytes = ByteBuffer()
     private var body = RequestBody()
-    /// The request's body has been taken to its end.
+    /// The request's body has been read to its end.
     private(set) var isComplete = true
 
     init(_ spares: SpareBuffers) { input = SocketInput(spares) }
 
     // MARK: Heads
 
-    /// Reads and parses until a head is whole, or nothing more is there.
+    /// Reads and parses until a head is complete, or no more bytes are there.
     mutating func readHead(from socket: StreamSocket, _ settings: ServerSettings) -> Step {
         let limits = HeadLimits(maxBytes: settings.maxHeaderBytes, maxFields: settings.maxFields)
         while true {
@@ -61,7 +61,7 @@ struct RequestReader: ~Copyable {
         try head.parse(bytes.bytes, limits: limits)
     }
 
-    /// Takes the head off the input.
+    /// Removes the head from the input.
     private mutating func take(_ length: Int) -> Step {
         headBytes.removeAll()
         headBytes.append(first: length, of: input.buffer)
@@ -69,29 +69,29 @@ struct RequestReader: ~Copyable {
         input.settle()
         body.begin(head.framing)
         isComplete = body.isDone
-        // Before anything of the request is used: what is malformed from the start goes nowhere.
+        // Checked before the request is used: a body that is malformed from its first bytes reaches no upstream.
         do throws(MessageError) { try body.check(input.buffer) } catch { return .refused(error) }
         return .complete
     }
 
-    /// What is there will not become a head. What it says so far can still be read.
+    /// Keeps the bytes of a head that will not become complete. They can still be examined.
     mutating func giveUp(maxBytes: Int) {
-        // What follows is no request.
+        // The bytes behind it are no request.
         isComplete = false
         headBytes.removeAll()
         headBytes.append(first: maxBytes, of: input.buffer)
         body.begin(.none)
     }
 
-    /// Lends the head, and the bytes that it has ranges into.
+    /// Lends the head, and the bytes that its ranges refer to.
     borrowing func withHead<Result, Failure: Error>(
         _ read: (RequestHead, Span<UInt8>) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         try read(head, headBytes.bytes)
     }
 
-    /// Reads what has come by now.
-    /// - Returns: false when the connection has failed.
+    /// Reads the bytes that have arrived.
+    /// - Returns: `false` when the connection has failed.
     mutating func lookForInput(at socket: StreamSocket) -> Bool {
         guard input.canRead else { return true }
         defer { input.settle() }
@@ -100,29 +100,29 @@ struct RequestReader: ~Copyable {
 
     // MARK: Bodies
 
-    /// Bytes of the body that were taken in this pass.
+    /// Bytes of the body read in this pass.
     var taken: UInt64 { body.taken }
     var trailers: [(name: [UInt8], value: [UInt8])] { body.trailers }
     var canRewind: Bool { !body.isSpent }
 
-    /// Keeps what is taken of the body, up to `limit` bytes.
+    /// Keeps consumed bytes of the body, up to `limit`.
     mutating func keep(upTo limit: Int) { body.keep(upTo: limit) }
 
-    /// - Returns: false when a part is gone; nothing has changed then.
+    /// - Returns: `false`, and changes nothing, when the first bytes are gone.
     mutating func rewind() -> Bool {
         guard body.rewind() else { return false }
         isComplete = body.isDone
         return true
     }
 
-    /// From here on all is body, as it is.
+    /// Treats all further bytes as body, unchanged.
     mutating func beginRaw() {
         body.release(&input.buffer)
         body.begin(.untilClose)
         isComplete = false
     }
 
-    /// Takes the next piece of the body.
+    /// Reads the next piece of the body.
     /// - Returns: `.gone` when the connection has failed.
     mutating func take(
         from socket: StreamSocket, into room: inout MutableSpan<UInt8>
@@ -147,20 +147,20 @@ struct RequestReader: ~Copyable {
 
     // MARK: The end of a request
 
-    /// What was kept of it goes; what follows is another one's.
-    /// - Returns: whether it was taken to its end.
+    /// Drops the kept bytes and ends the request.
+    /// - Returns: whether the body was read to its end.
     mutating func finish() -> Bool {
         body.release(&input.buffer)
         head.reset()
         return isComplete
     }
 
-    /// Nothing unread is left, as far as is known: an orderly close loses nothing.
+    /// No unread bytes are known, so an orderly close loses nothing.
     var isQuiet: Bool { isComplete && input.isEmpty && (!input.canRead || input.hasEnded) }
 
-    /// Throws away what is there and what comes, a part of it in each turn.
-    /// - Parameter limit: at most about so many bytes.
-    /// - Returns: how many bytes came; `nil`: the connection has failed.
+    /// Discards the available and the arriving bytes, a limited number in each turn.
+    /// - Parameter limit: of bytes, approximately.
+    /// - Returns: the number of bytes discarded; `nil` when the connection has failed.
     mutating func discard(from socket: StreamSocket, limit: Int) -> Int? {
         input.buffer.removeAll()
         var (count, pieces) = (0, 0)

@@ -1,9 +1,9 @@
 import WireText
 
-/// Which function answers which path: a table, and nothing else. The paths that are taken are those in it.
+/// A table of handlers by method and path. Only paths in the table are answered.
 public struct Router: Sendable {
     public typealias Handler = @Sendable (ServerRequest, Parameters) async -> ServerResponse
-    /// What stood in the path where a route has a name in braces, percent signs decoded.
+    /// Segments of the path that matched a name in braces, percent-decoded.
     public typealias Parameters = [String: String]
 
     struct Route: Sendable {
@@ -22,28 +22,28 @@ public struct Router: Sendable {
     public init() {}
 
     /// - Parameters:
-    ///   - method: `GET` answers HEAD, too.
-    ///   - pattern: segments behind slashes, a name in braces for what may be anything: `/login/{client}`.
+    ///   - method: `GET` also answers HEAD.
+    ///   - pattern: segments with slashes; a name in braces matches any segment: `/login/{client}`.
     public mutating func on(_ method: String, _ pattern: String, _ handler: @escaping Handler) {
         routes.append(Route(method: method, segments: Self.segments(of: pattern), handler: handler))
     }
 
-    /// The first segment of every route that begins with a literal one: what nobody else may use.
+    /// The literal first segments of all routes. Other names must not use them.
     public var reservedNames: Set<String> {
         var names: Set<String> = []
         for route in routes { if case .literal(let name) = route.segments.first { names.insert(name) } }
         return names
     }
 
-    /// What the table has for a request.
+    /// Result of looking a request up in the table.
     public enum Match: Sendable {
         case route(Handler, Parameters)
-        /// The path is there, for these methods.
+        /// The path has routes, for these methods only.
         case otherMethods([String])
         case nothing
     }
 
-    /// 404 for a path that no route has, 405 for a method that it has not.
+    /// Answers 404 for a path without routes, 405 for a method without a route on this path.
     public func respond(_ request: ServerRequest) async -> ServerResponse {
         switch match(request) {
         case .route(let handler, let parameters): return await handler(request, parameters)
@@ -76,7 +76,7 @@ public struct Router: Sendable {
         }
     }
 
-    /// Empty segments count, too.
+    /// Keeps empty segments.
     private static func pieces(of path: String) -> [Substring] {
         path == "/" ? [] : path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
     }

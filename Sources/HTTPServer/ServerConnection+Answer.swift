@@ -1,31 +1,31 @@
 import Reactor
 
-// What goes out to the client.
+// Output to the client.
 extension ServerConnection {
     /// Whether an answer must say `Connection: close`.
     public var mustClose: Bool { server.isEnding(listener) }
 
-    /// Writes the Date field and its line end, for answers that no upstream gave.
+    /// Writes the Date field with its line end, for answers that did not come from an upstream.
     public func appendDate(to output: inout ByteBuffer) { server.date.append(to: &output) }
 
-    /// Appends to what goes out, in one piece at the end of the loop's turn.
+    /// Appends to the output, which is written at the end of the loop's turn.
     public func write(_ append: (inout ByteBuffer) -> Void) {
         guard phase == .busy else { return }
         output.append(append)
         scheduleFlush()
     }
 
-    /// Writes a piece of content; what the kernel does not take waits.
-    /// - Returns: false when the client is gone; `clientLeft` was called.
+    /// Writes a piece of content and keeps the bytes that the kernel does not take.
+    /// - Returns: `false` when the client is gone; `clientLeft` was called.
     public func write(body piece: Span<UInt8>) -> Bool {
         guard let count = write(some: piece) else { return false }
         if count < piece.count { output.append { $0.append(piece.extracting(count...)) } }
         return true
     }
 
-    /// Writes as much of a piece of content as the kernel takes, without copying it; a small piece waits for the end of
-    /// the turn. If something is left, call `waitForRoom`.
-    /// - Returns: how much of it was taken; `nil` when the client is gone; `clientLeft` was called.
+    /// Writes as many bytes of a piece of content as the kernel takes, without a copy; a small piece waits for the end
+    /// of the turn. If bytes are left, call `waitForRoom`.
+    /// - Returns: the number of bytes taken; `nil` when the client is gone; `clientLeft` was called.
     public func write(some piece: Span<UInt8>) -> Int? {
         guard phase == .busy else { return nil }
         switch output.write(piece, to: socket) {
@@ -39,30 +39,30 @@ extension ServerConnection {
         }
     }
 
-    /// So much waits for the client that no more should be added.
+    /// The output is above its high-water mark, so nothing should be added.
     public var isFull: Bool { output.count > Self.highWater }
 
     /// Bytes that wait for the client.
     public var outputCount: Int { output.count }
 
-    /// Has `outputDrained` called when there is room again. Takes the place of the handler's deadline: a client that
-    /// takes nothing for the idle timeout is cut off.
+    /// Calls `outputDrained` once there is room again. Replaces the handler's deadline: a client that takes nothing for
+    /// the idle timeout is cut off.
     public func waitForRoom() {
         guard phase == .busy else { return }
         waits.forRoom = true
         waitForClient()
     }
 
-    /// Ends our side behind what stands in the output; what the client sends still comes. For protocols in which one side
-    /// may end before the other.
+    /// Ends our side after the output; the client's bytes still arrive. For protocols in which one side may end first.
     public func endOutput() {
         guard phase == .busy else { return }
         output.end()
         scheduleFlush()
     }
 
-    /// The answer stands in the output. Goes on with the next request, or closes behind it. What the answer did not say is not
-    /// done: where the server began to stop in the middle of it, there is one more.
+    /// Ends an answer that is completely in the output. Goes on with the next request, or closes. If the server began
+    /// to stop after this answer's head was written, the connection serves one more request, whose answer says
+    /// `Connection: close`.
     public func finish(keepsOpen: Bool) {
         guard phase == .busy else { return }
         let isComplete = reader.finish()
@@ -86,7 +86,7 @@ extension ServerConnection {
         if phase != .closed, phase != .handedOver { flush() }
     }
 
-    /// Writes what the kernel takes, and decides who waits for whom.
+    /// Writes as many bytes as the kernel takes, and sets the deadlines that follow.
     func flush() {
         guard let left = output.flush(to: socket) else { return leave() }
         if waits.forRoom, left <= Self.highWater / 2 {
@@ -96,7 +96,7 @@ extension ServerConnection {
             return
         }
         guard left == 0 else {
-            // Anything that went out counts as progress of the client.
+            // All bytes that went out count as progress of the client.
             if phase != .busy || waits.forRoom { waitForClient() }
             return
         }
@@ -104,7 +104,7 @@ extension ServerConnection {
         case .closing: finishClosing()
         case .readingHead:
             if deadline.kind == .room { clearDeadline() }
-            // A client that pipelines and reads without end must let others have their turn.
+            // A client that pipelines and reads without pause must let other connections have their turn.
             if reader.input.isWaiting { readHeads() } else { goOnNextTurn() }
         case .busy, .handedOver, .lingering, .closed: break
         }

@@ -1,21 +1,21 @@
 import Reactor
 
-// How a client's connection ends, or is given away.
+// How a client's connection ends, or is handed over.
 extension ServerConnection {
-    /// Of a request that was answered before its end, so much is read and thrown away: a program that sends all before
-    /// it reads still gets the answer.
+    /// Limit of bytes discarded after an early answer. A program that sends its whole request before it reads still
+    /// gets the answer.
     private static let maxDiscarded = 64 << 20
-    /// So long a client has to take its last answer once it is all sent.
+    /// Time for a client to take its last answer after all of it was sent.
     private static let lingerTimeout = Timeout(.seconds(2))
 
-    /// The client has a part of an answer that will never be whole: resets the connection. `clientLeft` is not called.
+    /// Resets the connection in the middle of an answer. `clientLeft` is not called.
     public func cut() {
         guard phase != .closed else { return }
         socket.resetOnClose()
         close()
     }
 
-    /// Ends it now: what was not sent is lost.
+    /// Closes at once. Unsent output is lost.
     public func close() {
         guard phase != .closed else { return }
         phase = .closed
@@ -43,7 +43,7 @@ extension ServerConnection {
         discardInput()
     }
 
-    /// Throws away what the client still sends, a part of it each turn, and not without end.
+    /// Discards the client's further bytes, a limited number in each turn and in total.
     func discardInput() {
         guard let count = reader.discard(from: socket, limit: Self.maxDiscarded - discarded) else { return leave() }
         discarded += count
@@ -53,25 +53,25 @@ extension ServerConnection {
 
     // MARK: Before that
 
-    /// The client is gone, or is given up.
+    /// Ends the connection of a client that is gone or given up.
     func leave(_ leaving: ClientLeaving = .gone) {
         guard phase != .closed else { return }
         let (wasBusy, handler) = (phase == .busy, handler)
-        // The handler that took the socket over ends it.
+        // After a hand-over the handler owns the socket's end.
         if phase == .handedOver { handler?.clientLeft(self, leaving) }
         close()
         if wasBusy { handler?.clientLeft(self, leaving) }
     }
 
-    /// The server, or its listener, stops: an idle connection closes once it was idle for long enough, a busy one after its
-    /// answer.
+    /// Prepares the end while the server, or its listener, stops. An idle connection closes once it was idle for long
+    /// enough, a busy one after its answer.
     func drain() {
         guard phase == .readingHead, reader.input.isEmpty, output.isEmpty, deadline.kind != .farewell else { return }
         let left = server.settings.farewell - (idleSince.map { now.since($0) } ?? .zero)
         left > .zero ? setDeadline(.farewell, after: Timeout(left)) : closeIdle()
     }
 
-    /// Ends it between two requests. What has come by now is answered first.
+    /// Ends the connection between two requests. Requests that have arrived are answered first.
     func closeIdle() {
         guard phase == .readingHead, reader.input.isEmpty else { return close() }
         _ = reader.input.note(.readable)
@@ -79,7 +79,7 @@ extension ServerConnection {
         if reader.input.isEmpty { close() } else { readHeads() }
     }
 
-    /// The server has stopped waiting.
+    /// Ends the connection when the server has stopped waiting.
     func stop() {
         if phase == .busy { socket.resetOnClose() }
         leave(.cutOff)
@@ -87,19 +87,19 @@ extension ServerConnection {
 
     // MARK: Given away
 
-    /// A client's socket that is given away.
+    /// A client's socket after a hand-over.
     public struct HandedOver {
         public let socket: StreamSocket
-        /// Its end has been announced.
+        /// The client's end has been announced.
         public let isEnding: Bool
-        /// All of it up to its end has been read.
+        /// All bytes up to the client's end have been read.
         public let hasEnded: Bool
     }
 
-    /// Gives the socket away, for bytes that are no HTTP. The connection stays in the server's count until `close`.
+    /// Hands the socket over, for bytes that are not HTTP. The connection stays in the server's count until `close`.
     ///
-    /// - Parameter take: is given the socket, what was read behind the request's head, and what still has to be written.
-    ///   If it throws, nothing is given away.
+    /// - Parameter take: receives the socket, the bytes read behind the request's head, and the unsent output. If it
+    ///   throws, the connection keeps the socket.
     public func handOver<Failure: Error>(
         _ take: (HandedOver, _ input: Span<UInt8>, _ output: Span<UInt8>) throws(Failure) -> Void
     ) throws(Failure) {

@@ -1,47 +1,47 @@
 import HTTPMessage
 import Reactor
 
-/// One client's connection: reads requests, has them answered in order, one at a time. Knows sockets, buffers, limits,
-/// deadlines and keep-alive, and nothing of what the answers are. Loop's thread only.
+/// One client's connection: reads requests and has them answered in order, one at a time. Knows sockets, buffers,
+/// limits, deadlines and keep-alive, but not the answers. Loop's thread only.
 ///
-/// A client that ends its side after a whole request gets its answer; that it is gone altogether shows in a reset or a
-/// write that fails.
+/// A client that ends its side after a whole request gets its answer. A client that is gone shows in a reset or a
+/// failed write.
 public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnHandler {
     enum Phase {
-        /// Between requests, or in the middle of a head.
+        /// Between requests, or within a head.
         case readingHead
         /// The handler has a request to answer.
         case busy
         /// The handler has the socket.
         case handedOver
-        /// The last answer is going out.
+        /// The last answer is being written.
         case closing
-        /// Our side is shut down; what the client still sends is thrown away, so that no reset eats the answer.
+        /// Our side is shut down. The client's further bytes are discarded, so that no reset destroys the answer.
         case lingering
         case closed
     }
 
-    /// What it will be called for by the loop, or is within.
+    /// Calls that the loop will make, or is making.
     struct Schedule {
         var flushes = false
         var goesOn = false
         var readsHeads = false
     }
 
-    /// What the handler will be called for.
+    /// Events that the handler waits for.
     struct Waits {
         var forBody = false
         var forRoom = false
     }
 
-    /// Output that waits for the client; past this nothing should be added.
+    /// Limit of waiting output. Above it, nothing should be added.
     public static let highWater = 64 * 1024
 
-    /// Holds this connection until it is closed.
+    /// Keeps this connection alive until it is closed.
     public let server: ServerLoop
-    /// Which of the server's listeners it came in at.
+    /// The server's listener that accepted this connection.
     public let listener: Int
-    /// Who called, on a Unix socket.
+    /// The process at the other end of a Unix socket.
     public let peer: PeerCredentials?
     let socket: StreamSocket
     var handler: (any ConnectionHandler)?
@@ -51,11 +51,11 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
     var schedule = Schedule()
     var waits = Waits()
     private(set) var deadline = ConnectionDeadline.off
-    /// When a head began that did not come in one piece.
+    /// Time at which a head began that did not come in one piece.
     private var headBegan: LoopTime?
-    /// What the kernel held for the client when we began to wait for it.
+    /// Bytes in the kernel's send buffer when the wait for the client began.
     private var unacknowledged = 0
-    /// How much of what the client sent behind its last request was thrown away.
+    /// Bytes discarded behind the client's last request.
     var discarded = 0
 
     init(_ socket: StreamSocket, listener: Int, server: ServerLoop) {
@@ -68,10 +68,10 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
         setDeadline(.idle, after: server.settings.idleTimeout)
     }
 
-    /// From where it comes; `nil` on a Unix socket.
+    /// The client's address; `nil` on a Unix socket.
     public var peerAddress: SocketAddress? { socket.peerAddress }
 
-    /// Where it came in: of a listener for every address, the one that was dialled.
+    /// The local address; for a wildcard listener, the address that was dialled.
     public var localAddress: SocketAddress? { socket.localAddress }
 
     func begin(_ handler: any ConnectionHandler) throws(SystemError) {
@@ -79,7 +79,7 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
         self.handler = handler
     }
 
-    /// The moment at which the loop woke up last.
+    /// Time at which the loop woke up last.
     public var now: LoopTime { server.loop.now }
 
     public var loop: EventLoop { server.loop }
@@ -92,7 +92,8 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
             return
         }
         guard phase != .closed else { return }
-        // Both sides have ended: what the client has sent is still read. It is wanted, or no reset is to eat the last answer.
+        // Both sides have ended in order. The client's bytes are still read: either they are needed, or reading them
+        // avoids a reset that would destroy the last answer.
         let isOrderly = (phase == .lingering || output.hasEnded) && !readiness.contains(.error)
         if readiness.contains(.failed), !isOrderly { return leave() }
         if output.note(readiness), waits.forRoom || !output.isEmpty { flush() }
@@ -131,7 +132,7 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
 
     // MARK: Heads
 
-    /// Reads until a request is under way or nothing more is there.
+    /// Reads until a request is under way or no more bytes are there.
     func readHeads() {
         guard !schedule.readsHeads else { return }
         schedule.readsHeads = true
@@ -175,30 +176,30 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
 
     // MARK: The request
 
-    /// The head of the request that is being answered.
+    /// The head of the current request.
     public var head: RequestHead { reader.head }
 
-    /// Reads the head, and the bytes that it has ranges into.
+    /// Lends the head, and the bytes that its ranges refer to.
     public func withHead<Result, Failure: Error>(
         _ read: (RequestHead, Span<UInt8>) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         try reader.withHead(read)
     }
 
-    /// Its body has been taken to its end.
+    /// The request's body has been read to its end.
     public var isRequestComplete: Bool { reader.isComplete }
 
-    /// Bytes of the body that were taken in this pass.
+    /// Bytes of the body read in this pass.
     public var bodyTaken: UInt64 { reader.taken }
 
-    /// Those that may be passed on; complete once the body is.
+    /// Trailers that may be passed on; complete once the body is done.
     public var bodyTrailers: [(name: [UInt8], value: [UInt8])] { reader.trailers }
 
-    /// Whether bytes stand behind the request's head that were sent without waiting for an answer.
+    /// Whether the client sent bytes behind the request without waiting for an answer.
     public var hasInput: Bool { !reader.input.isEmpty }
 
-    /// Reads what has come from the client by now, so that `hasInput` is true to the moment.
-    /// - Returns: false when the client is gone; `clientLeft` was called.
+    /// Reads the bytes that have arrived, so that `hasInput` is up to date.
+    /// - Returns: `false` when the client is gone; `clientLeft` was called.
     public func lookForInput() -> Bool {
         guard phase == .busy, !reader.lookForInput(at: socket) else { return phase == .busy }
         leave()
@@ -211,29 +212,29 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
     /// Keeps what is taken of the body, up to `limit` bytes, so that it can be taken again.
     public func keepBody(upTo limit: Int) { reader.keep(upTo: limit) }
 
-    /// Whether the body can be taken again from its first byte.
+    /// Whether the body can be read again from its first byte.
     public var canRewindBody: Bool { reader.canRewind }
 
-    /// - Returns: false when a part is gone; nothing has changed then.
+    /// - Returns: `false`, and changes nothing, when the first bytes are gone.
     public func rewindBody() -> Bool { reader.rewind() }
 
-    /// From here on all that the client sends is body, as it is, until it ends its side: the protocol has changed.
+    /// Treats all further bytes as body, unchanged, until the client ends its side: the protocol has changed.
     public func beginRawBody() { reader.beginRaw() }
 
     public enum BodyStep: Sendable, Equatable {
-        /// So many bytes were put in; not zero.
+        /// Number of bytes stored, above 0.
         case bytes(Int)
-        /// Nothing now: `bodyArrived` says when to ask again.
+        /// No bytes now. `bodyArrived` reports the next ones.
         case wait
         case end
-        /// The client has ended its side in the middle of it.
+        /// The client ended its side in the middle of the body.
         case cut
         /// The client is gone; `clientLeft` was called.
         case gone
     }
 
-    /// Takes the next piece of the body.
-    /// - Throws: `MessageError` for chunks that are malformed.
+    /// Reads the next piece of the body.
+    /// - Throws: `MessageError` for malformed chunks.
     public func takeBody(into room: inout MutableSpan<UInt8>) throws(MessageError) -> BodyStep {
         waits.forBody = false
         let step = try reader.take(from: socket, into: &room)
@@ -247,7 +248,7 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
 
     // MARK: Deadlines
 
-    /// Has `deadlinePassed` called, unless the request ends or `clearDeadline` is called before.
+    /// Calls `deadlinePassed` after the timeout, unless the request ends or `clearDeadline` is called first.
     public func setDeadline(after timeout: Timeout) { setDeadline(.handler, after: timeout) }
 
     func setDeadline(_ kind: ConnectionDeadline.Kind, after timeout: Timeout) {
@@ -270,8 +271,8 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
             reader.giveUp(maxBytes: server.settings.maxHeaderBytes)
             refuse(MessageError(status: 408, detail: "The head of the request did not arrive in time."))
         case .handler: handler?.deadlinePassed(self)
-        // The kernel asks for more once a good part of its buffer is free: until then, a client that reads slowly is
-        // told from one that does not by what the kernel holds.
+        // The kernel asks for more only once a good part of its send buffer is free. Until then, its fill level shows
+        // whether a client reads slowly or not at all.
         case .room:
             if socket.unacknowledged < unacknowledged { return waitForClient() }
             socket.resetOnClose()
@@ -279,25 +280,25 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
         }
     }
 
-    /// Nothing goes on until the client takes some of what is there for it.
+    /// Waits until the client takes some of the output.
     func waitForClient() {
         unacknowledged = socket.unacknowledged
         setDeadline(.room, after: server.settings.stallTimeout ?? server.settings.idleTimeout)
     }
 
-    /// When the current request's head began, if it did not come in one piece; asked once for each request.
+    /// Time at which the current request's head began, if it did not come in one piece. Cleared by the call.
     func takeHeadBegan() -> LoopTime? {
         defer { headBegan = nil }
         return headBegan
     }
 
-    /// Since when it waits for a request; `nil` when it has one, or an answer that is not out.
+    /// Time since which the connection waits for a request; `nil` during a request or unsent output.
     var idleSince: LoopTime? {
         guard phase == .readingHead, deadline.kind == .idle, reader.input.isEmpty, output.isEmpty else { return nil }
         return LoopTime(nanoseconds: deadline.time.nanoseconds &- (server.settings.idleTimeout.nanoseconds ?? 0))
     }
 
-    /// What it has to its place; `nil` while its request is answered, or could be on its way.
+    /// Claim on the connection's slot; `nil` while its request is answered, or may be on its way.
     var claim: PlaceClaim? {
         if let idleSince, now.since(idleSince) < PlaceClaim.grace { return nil }
         let isWaiting =

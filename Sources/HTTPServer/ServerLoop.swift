@@ -1,18 +1,18 @@
 import Reactor
 
-/// The part of an HTTP server that lives on one loop: its listeners, and its clients' connections. Loop's thread only.
+/// The part of an HTTP server on one loop: its listeners and its clients' connections. Loop's thread only.
 public final class ServerLoop {
-    /// Shortest time between two looks at the clients' deadlines.
+    /// Shortest time between two checks of the clients' deadlines.
     private static let sweepInterval = Duration.milliseconds(50)
 
     public let loop: EventLoop
     public private(set) var settings: ServerSettings
-    /// Memory for what clients send and are sent.
+    /// Memory for input and output buffers.
     let spares = SpareBuffers()
     var date = DateField()
     private enum Life {
         case serving
-        /// Whoever comes is served, and sent away with the answer.
+        /// New requests are answered, and each answer ends its connection.
         case leaving
         case draining
     }
@@ -24,15 +24,15 @@ public final class ServerLoop {
     private let acceptFailed: (SystemError) -> Void
     private var acceptors: [Acceptor] { Array(listeners.values) }
     private var listeners: [Int: Acceptor] = [:]
-    /// Some that there were are no more.
+    /// At least one listener has closed.
     private var hasClosed = false
     private var connections: [ObjectIdentifier: ServerConnection] = [:]
-    /// Clients that are connected.
+    /// Number of connected clients.
     public var count: Int { connections.count }
     private var room = Room()
-    /// Nobody is accepted.
+    /// No client is accepted.
     private var isFull = false
-    /// Those that may have to go, the weakest last, as they were at this moment of the loop.
+    /// Connections that may be replaced, the weakest claim last, as of `replaceableAt`.
     private var replaceable: [ServerConnection] = []
     private var replaceableAt = LoopTime(nanoseconds: 0)
     private var roomTimer: LoopTimer?
@@ -41,9 +41,10 @@ public final class ServerLoop {
     private var whenEmpty: (() -> Void)?
 
     /// - Parameters:
-    ///   - admits: looks at who called, on a Unix socket; whom it does not admit is closed before anything is read.
-    ///   - acceptFailed: told, not each time, that nobody can be accepted: for want of a descriptor most likely. It is
-    ///     tried again.
+    ///   - admits: checks the caller on a Unix socket. A caller that is not admitted is disconnected before anything is
+    ///     read.
+    ///   - acceptFailed: called when accepting fails, most likely for lack of a descriptor, at a limited rate.
+    ///     Accepting is tried again.
     ///   - makeHandler: called for each connection.
     public init(
         _ settings: ServerSettings, on loop: EventLoop, admits: ((PeerCredentials?) -> Bool)? = nil,
@@ -59,7 +60,7 @@ public final class ServerLoop {
         roomTimer = LoopTimer(on: loop) { [unowned self] in makeRoom() }
     }
 
-    /// Starts to accept. `listener` is what its connections are told they came in at.
+    /// Starts to accept. `listener` is passed on to the connections.
     public func listen(_ socket: ListeningSocket, listener: Int) throws(SystemError) {
         let acceptor = try Acceptor(
             socket, on: loop, accepted: { [unowned self] in accepted($0, listener) },
@@ -68,18 +69,18 @@ public final class ServerLoop {
         if isFull { acceptor.pause() }
     }
 
-    /// Nobody is accepted there any more. Its idle connections close once they were idle for `farewell`, busy ones after
-    /// their answer.
+    /// Stops accepting there. Its idle connections close once they were idle for `farewell`, busy ones after their
+    /// answer.
     public func stopListening(_ listener: Int) {
         listeners.removeValue(forKey: listener)?.finish()
         hasClosed = true
         for connection in connections.values where connection.listener == listener { connection.drain() }
     }
 
-    /// Whether a connection that came in at `listener` ends behind its answer.
+    /// Whether a connection of `listener` ends after its answer.
     func isEnding(_ listener: Int) -> Bool { life != .serving || hasClosed && listeners[listener] == nil }
 
-    /// From now on; what is under way keeps its deadlines.
+    /// Applies the settings from now on. Deadlines that are set already stay.
     public func update(_ settings: ServerSettings) {
         self.settings = settings
         if connections.count < settings.maxConnections { resume() }
@@ -100,7 +101,7 @@ public final class ServerLoop {
         connections[ObjectIdentifier(connection)] = connection
         guard connections.count >= settings.maxConnections else { return }
         if settings.whenFull == .replace {
-            // Its request may be there already.
+            // Its request may have arrived already.
             connection.ready(.readable)
             if weakest != nil { return }
         }
@@ -113,7 +114,7 @@ public final class ServerLoop {
         roomTimer?.schedule(after: settings.whenFull == .wait ? Room.interval : PlaceClaim.grace / 5)
     }
 
-    /// Who has to go first when one more wants a place; `nil` while nobody has to.
+    /// The connection to replace first; `nil` when none may be replaced.
     private var weakest: ServerConnection? {
         if replaceableAt != loop.now || replaceable.isEmpty {
             replaceableAt = loop.now
@@ -147,7 +148,7 @@ public final class ServerLoop {
         makeRoom()
     }
 
-    /// Ends the connections that have been idle longest, while others wait for their places.
+    /// Ends the connections that have been idle longest, while new clients wait.
     private func makeRoom() {
         guard !isDraining else { return }
         guard settings.whenFull == .wait else { return goOnReplacing() }
@@ -169,8 +170,8 @@ public final class ServerLoop {
 
     // MARK: Deadlines
 
-    /// A client has a new deadline. They are looked at together: a request moves its client's several times, and that
-    /// must cost nothing.
+    /// Notes a client's new deadline. Deadlines are checked together: a request sets several, and that must cost
+    /// nothing.
     func noteDeadline(_ deadline: LoopTime) {
         guard deadline < nextSweep else { return }
         nextSweep = max(deadline, loop.now + Self.sweepInterval)
@@ -190,13 +191,13 @@ public final class ServerLoop {
 
     // MARK: Stopping
 
-    /// Goes on as before, but each answer is its connection's last: who comes again may be served elsewhere.
+    /// Goes on as before, but each answer ends its connection. The client's next connection may reach another process.
     public func leave() {
         if life == .serving { life = .leaving }
     }
 
-    /// Stops accepting, lets requests finish; `done` is called when the last client is gone, perhaps at once. Who has
-    /// connected by now is served.
+    /// Stops accepting and lets requests finish. Clients that have connected by now are served. `done` is called after
+    /// the last client has left, perhaps at once.
     public func drain(_ done: @escaping () -> Void) {
         for acceptor in acceptors { acceptor.finish() }
         life = .draining
@@ -206,7 +207,7 @@ public final class ServerLoop {
         if connections.isEmpty { finishDraining() }
     }
 
-    /// Ends what is still there.
+    /// Ends all remaining connections.
     public func stop() {
         for connection in connections.values { connection.stop() }
         if connections.isEmpty { finishDraining() }
@@ -219,14 +220,14 @@ public final class ServerLoop {
     }
 }
 
-/// How much a connection without a whole request, or with an answer that nobody takes, may keep its place; the least
-/// goes first.
+/// The claim of a connection on its slot while it has no whole request, or has an answer that its client does not take.
+/// The lowest claim goes first.
 struct PlaceClaim: Comparable {
-    /// So long a connection has for its first request, and for each next one, before its place may be wanted.
+    /// Time that a connection has for its first request, and for each next one, before it may be replaced.
     static let grace = Duration.milliseconds(50)
 
     let isStalled: Bool
-    /// When its time is up by itself.
+    /// Time at which the connection's own deadline passes.
     let deadline: LoopTime
 
     static func < (left: PlaceClaim, right: PlaceClaim) -> Bool {
@@ -234,17 +235,16 @@ struct PlaceClaim: Comparable {
     }
 }
 
-/// When more clients come than there are places: what connections that only wait for a request owe to those who wait
-/// for a place.
+/// Makes room when there are more clients than slots: ends idle connections in favour of waiting clients.
 struct Room {
-    /// How often it is looked at while all places are taken.
+    /// Time between two checks while all slots are taken.
     static let interval = Duration.milliseconds(100)
     private static let complaintInterval = Duration.seconds(10)
 
     private var count = 1
     private var nextComplaint = LoopTime(nanoseconds: 0)
 
-    /// How many to end at this look: more from one to the next while the crowd stays.
+    /// Number of connections to end in this check. It grows from check to check while clients wait.
     mutating func share(isAwaited: Bool) -> Int {
         guard isAwaited else {
             count = 1
@@ -254,7 +254,7 @@ struct Room {
         return count
     }
 
-    /// Whether to say that nobody can be accepted: not each time.
+    /// Whether to report a failed accept now, at a limited rate.
     mutating func isWorthSaying(at now: LoopTime) -> Bool {
         guard now >= nextComplaint else { return false }
         nextComplaint = now + Self.complaintInterval

@@ -1,30 +1,30 @@
 import HTTPMessage
 import Reactor
 
-/// A whole request, for handlers that answer in their own time.
+/// A whole request, for `async` handlers.
 public struct ServerRequest: Sendable {
     /// Case-sensitive, as received.
     public let method: String
-    /// What stands in front of the query, percent signs as received; begins with `/`, or is `*`.
+    /// The target up to the query, percent-encoded as received; begins with `/`, or is `*`.
     public let path: String
-    /// What stands behind the first `?`; `nil` without one.
+    /// The target behind the first `?`; `nil` without one.
     public let query: String?
-    /// The authority that was asked for: of an absolute target, else the Host field (RFC 9112, section 3.3). Empty where
-    /// HTTP/1.0 says none.
+    /// The requested authority: of an absolute target, else the Host field (RFC 9112, section 3.3). Empty for HTTP/1.0
+    /// requests without one.
     public let authority: String
     /// Names as received.
     public let fields: [(name: String, value: String)]
     /// Empty where the server only counts bodies.
     public var body: [UInt8] = []
-    /// In bytes of content.
+    /// Bytes of content.
     public var bodyLength = 0
-    /// Which of the server's listeners it came in at.
+    /// The server's listener that received the request.
     public let listener: Int
-    /// Who called, on a Unix socket.
+    /// The process at the other end of a Unix socket.
     public let peer: PeerCredentials?
-    /// From where, over TCP.
+    /// The client's address over TCP.
     public let peerAddress: SocketAddress?
-    /// Where it came in: of a listener for every address, the one that was dialled.
+    /// The local address; for a wildcard listener, the address that was dialled.
     public let localAddress: SocketAddress?
 
     /// The values of every field of this name, in any case, in order.
@@ -44,7 +44,7 @@ public struct ServerRequest: Sendable {
         }
     }
 
-    /// - Throws: for a target that only a proxy could do something with.
+    /// - Throws: for a target that only a proxy can answer.
     private init(_ head: RequestHead, _ bytes: Span<UInt8>, _ connection: ServerConnection) throws(MessageError) {
         var asked = head.host
         var pathAndQuery: ByteRange

@@ -1,15 +1,15 @@
-/// An answer of a handler.
+/// A handler's answer.
 public struct ServerResponse: Sendable {
     public enum Body: Sendable {
         case whole([UInt8])
-        /// Pieces, each sent when it comes; the next is asked for when the client has room. Ends when the sequence does.
+        /// Pieces, each sent when it comes. The next one is requested when the client has room. The answer ends with
+        /// the sequence.
         case pieces(AsyncStream<[UInt8]>)
     }
 
     /// 200 to 599.
     public var status: Int
-    /// In order. Framing and `Connection` are the server's to write. Names and values with control characters are left
-    /// out.
+    /// In order. The server writes framing and `Connection`. Fields with control characters are left out.
     public var fields: [(name: String, value: String)]
     public var body: Body
 
@@ -37,7 +37,7 @@ public struct ServerResponse: Sendable {
 
     public mutating func append(_ name: String, _ value: String) { fields.append((name, value)) }
 
-    /// The first value of this name.
+    /// The first value with this name.
     public func value(_ name: String) -> String? {
         let lowercased = name.lowercased()
         return fields.first { $0.name.lowercased() == lowercased }?.value

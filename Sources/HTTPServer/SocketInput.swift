@@ -1,25 +1,25 @@
 import HTTPMessage
 import Reactor
 
-/// What came from a client and is not used yet, and whether more can come.
+/// Unused input of a client, and whether more can come.
 struct SocketInput: ~Copyable {
     var buffer = ByteBuffer()
     private let spares: SpareBuffers
     private(set) var canRead = true
-    /// The client has ended its side, and all that it sent has been read.
+    /// The client has ended its side, and all of its bytes have been read.
     private(set) var hasEnded = false
-    /// Its end has been announced: a short read is not the last one.
+    /// The client's end has been announced, so a short read is not the last one.
     private(set) var isEnding = false
 
-    /// - Parameter spares: gives memory for as long as something is here.
+    /// - Parameter spares: lends memory while there is input.
     init(_ spares: SpareBuffers) { self.spares = spares }
 
     var isEmpty: Bool { buffer.isEmpty }
     var count: Int { buffer.count }
-    /// Nothing is there, and the loop says when there is.
+    /// No bytes are there, and the loop will report new ones.
     var isWaiting: Bool { buffer.isEmpty && !canRead }
 
-    /// - Returns: whether it is news that the client has ended its side.
+    /// - Returns: whether the client's end was announced for the first time.
     mutating func note(_ readiness: Readiness) -> Bool {
         canRead = true
         guard readiness.contains(.peerClosed), !isEnding else { return false }
@@ -27,12 +27,12 @@ struct SocketInput: ~Copyable {
         return true
     }
 
-    /// One read; notes whether another is worth it.
-    /// - Returns: false when the connection has failed.
+    /// Reads once, and notes whether another read is worthwhile.
+    /// - Returns: `false` when the connection has failed.
     mutating func fill(from socket: StreamSocket, limit: Int) -> Bool {
         buffer.borrow(from: spares)
         switch socket.read(into: &buffer, limit: limit) {
-        // Less than asked for: the kernel's buffer is empty, and its next byte is a new edge (epoll(7)).
+        // A short read: the kernel's buffer is empty, and its next byte is a new edge (epoll(7)).
         case .bytes(let count): canRead = count == limit || isEnding
         case .wouldBlock: canRead = false
         case .endOfStream:
@@ -43,7 +43,7 @@ struct SocketInput: ~Copyable {
         return true
     }
 
-    /// Keeps no memory for nothing.
+    /// Gives the memory of an empty buffer back.
     mutating func settle() {
         if buffer.isEmpty { buffer.giveBack(to: spares) }
     }

@@ -1,25 +1,25 @@
 import Reactor
 
-/// What waits to be written to a client.
+/// Output that waits to be written to a client.
 struct SocketOutput: ~Copyable {
-    /// Larger pieces are written from where they lie instead of being copied.
+    /// Larger pieces are written directly, without a copy.
     private static let copyLimit = 16 * 1024
 
     private(set) var buffer = ByteBuffer()
     private let spares: SpareBuffers
     private var canWrite = true
-    /// Our side ends behind what is here.
+    /// Our side ends after this output.
     private var isEnding = false
     /// Our side has ended.
     private(set) var hasEnded = false
 
-    /// - Parameter spares: gives memory for as long as something is here.
+    /// - Parameter spares: lends memory while there is output.
     init(_ spares: SpareBuffers) { self.spares = spares }
 
     var isEmpty: Bool { buffer.isEmpty }
     var count: Int { buffer.count }
 
-    /// - Returns: whether it is news that there is room.
+    /// - Returns: whether room was reported for the first time.
     mutating func note(_ readiness: Readiness) -> Bool {
         guard readiness.contains(.writable), !canWrite else { return false }
         canWrite = true
@@ -32,7 +32,7 @@ struct SocketOutput: ~Copyable {
     }
 
     /// Writes as much as the kernel takes.
-    /// - Returns: how much is left; `nil`: the connection has failed.
+    /// - Returns: the number of bytes left; `nil` when the connection has failed.
     mutating func flush(to socket: StreamSocket) -> Int? {
         while canWrite, !buffer.isEmpty {
             switch socket.write(from: &buffer) {
@@ -52,14 +52,14 @@ struct SocketOutput: ~Copyable {
     mutating func end() { isEnding = true }
 
     enum Step {
-        /// It waits to be flushed.
+        /// The piece waits for the next flush.
         case kept
-        /// So much of it is out, and the kernel takes no more now.
+        /// Number of bytes written; the kernel takes no more now.
         case written(Int)
         case failed
     }
 
-    /// Writes a large piece at once, without copying it; keeps a small one.
+    /// Writes a large piece at once without a copy; keeps a small one.
     mutating func write(_ piece: Span<UInt8>, to socket: StreamSocket) -> Step {
         guard piece.count > Self.copyLimit else {
             append { $0.append(piece) }
