@@ -1,11 +1,11 @@
 import WireText
 
-/// A host and perhaps a port in their one canonical form, for matching, dialling, SNI and Host alike: lower case, no
-/// trailing dot, IPv6 by RFC 5952, IPv4 as a dotted quad, no userinfo, no percent-encoding. `AuthorityParts` says what
+/// A host and an optional port in one canonical form, for matching, dialling, SNI and Host alike: lower case, no
+/// trailing dot, IPv6 by RFC 5952, IPv4 as a dotted quad, no userinfo, no percent-encoding. `AuthorityParts` lists what
 /// is refused.
 ///
-/// Two authorities that are equal here are the same to every resolver; the default port is not implied, since that
-/// depends on the scheme: see `port(for:)`.
+/// Equal authorities are the same to every resolver. The default port is not implied, because it depends on the scheme:
+/// see `port(for:)`.
 public struct Authority: Sendable, Hashable, CustomStringConvertible {
     public enum Host: Sendable, Hashable, CustomStringConvertible {
         /// Lower case, without a trailing dot.
@@ -23,8 +23,8 @@ public struct Authority: Sendable, Hashable, CustomStringConvertible {
             }
         }
 
-        /// 127.0.0.0/8, ::1, the former mapped into IPv6, `localhost` and names below it (RFC 6761 6.3). Not 0.0.0.0
-        /// and `::`: to listen there is to listen everywhere.
+        /// 127.0.0.0/8, ::1, IPv4-mapped loopback addresses, `localhost` and names below it (RFC 6761 6.3). Not 0.0.0.0
+        /// and `::`, which listen on every interface.
         public var isLoopback: Bool {
             switch self {
             case .name(let name): name == "localhost" || name.hasSuffix(".localhost")
@@ -36,7 +36,7 @@ public struct Authority: Sendable, Hashable, CustomStringConvertible {
     }
 
     public var host: Host
-    /// 1 to 65535, or nil where none was written.
+    /// 1 to 65535; `nil` when none was written.
     public var port: UInt16?
 
     public init(host: Host, port: UInt16?) {
@@ -63,7 +63,7 @@ public struct Authority: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Without a copy in between where nothing has to be lowered, as on nearly every request.
+    /// Makes no copy when there is no upper-case letter, as on nearly every request.
     private static func lowercased(_ name: Span<UInt8>) -> String {
         let isLower = !name.indices.contains { name[$0] &- 0x41 < 26 }
         if isLower, let text = try? UTF8Span(validating: name) { return String(copying: text) }

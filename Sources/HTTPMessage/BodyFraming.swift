@@ -1,11 +1,11 @@
-/// How the end of a body is found (RFC 9112 6.3).
+/// The way to find the end of a body (RFC 9112 6.3).
 public enum BodyFraming: Sendable, Equatable {
     /// There is no body.
     case none
     /// This many bytes; `.length(0)` where the message says `Content-Length: 0`.
     case length(UInt64)
-    /// Until the last chunk and its trailers.
+    /// Ends with the last chunk and its trailers.
     case chunked
-    /// Until the connection (or the HTTP/2 stream) ends: responses only.
+    /// Ends with the connection (or the HTTP/2 stream): responses only.
     case untilClose
 }

@@ -1,30 +1,30 @@
 import WireText
 
-/// The classes that HTTP's rules speak of, as one table: what every byte of every head is looked up in.
+/// The character classes of HTTP as one table, used for every byte of every head.
 extension ASCII {
     /// `tchar` of RFC 9110 5.6.2.
     @inline(__always)
     static func isToken(_ byte: UInt8) -> Bool { classes[Int(byte)] & 1 != 0 }
 
-    /// What a field value may hold (RFC 9110 5.5): visible characters, space, tab, obs-text.
+    /// A byte of a field value (RFC 9110 5.5): visible characters, space, tab, obs-text.
     @inline(__always)
     static func isFieldValue(_ byte: UInt8) -> Bool { classes[Int(byte)] & 2 != 0 }
 
     @inline(__always)
     static func isHexDigit(_ byte: UInt8) -> Bool { classes[Int(byte)] & 8 != 0 }
 
-    /// The end of the token bytes that begin at `index`.
+    /// The end of the token that begins at `index`.
     @inline(__always)
     static func endOfToken(_ bytes: Span<UInt8>, _ index: Int) -> Int { end(of: 1, bytes, index) }
 
-    /// What a request target may hold: 0x21 to 0x7E without `#` and `\`. See `RequestTarget` for the reasons.
+    /// A byte of a request target: 0x21 to 0x7E without `#` and `\`. `RequestTarget` gives the reasons.
     @inline(__always)
     static func endOfTarget(_ bytes: Span<UInt8>, _ index: Int) -> Int { end(of: 4, bytes, index) }
 
     @inline(__always)
     static func endOfFieldValue(_ bytes: Span<UInt8>, _ index: Int) -> Int { end(of: 2, bytes, index) }
 
-    /// What a host name may hold here: letters, digits, hyphen, dot, underscore.
+    /// A byte of a host name: letters, digits, hyphen, dot, underscore.
     @inline(__always)
     static func endOfHostName(_ bytes: Span<UInt8>, _ index: Int) -> Int { end(of: 16, bytes, index) }
 
@@ -39,7 +39,7 @@ extension ASCII {
 
     @inline(__always)
     private static func end(of mask: UInt8, _ bytes: Span<UInt8>, _ start: Int) -> Int {
-        // Knowing this, the compiler makes one comparison of the loop's condition and the bounds check.
+        // With this guard the compiler merges the loop's condition and the bounds check into one comparison.
         guard start >= 0 else { return 0 }
         var index = start
         while index < bytes.count, classes[Int(bytes[index])] & mask != 0 { index += 1 }

@@ -1,20 +1,20 @@
 import WireText
 
-/// A stretch of the parsed buffer, as byte offsets: what a parsed message keeps instead of copies.
+/// A range of the parsed buffer in byte offsets. Parsed messages keep ranges instead of copies.
 public struct ByteRange: Sendable, Equatable, Hashable {
     /// Offset of the first byte.
     public var start: Int32
     /// Offset after the last byte.
     public var end: Int32
 
-    /// Offsets in bytes; both must fit in 31 bits, which `HeadLimits` guarantees for everything that is parsed here.
+    /// Offsets in bytes. Both must fit in 31 bits, which `HeadLimits` guarantees for parsed messages.
     @inlinable
     public init(_ start: Int, _ end: Int) {
         self.start = Int32(truncatingIfNeeded: start)
         self.end = Int32(truncatingIfNeeded: end)
     }
 
-    /// The range of nothing.
+    /// The empty range.
     @inlinable
     public static var empty: ByteRange { ByteRange(0, 0) }
 

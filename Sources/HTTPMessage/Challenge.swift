@@ -18,7 +18,7 @@ public struct Challenge: Sendable, Equatable {
     public var scheme: String
     /// In order; no name twice.
     public var parameters: [Parameter]
-    /// What stands in place of parameters with schemes such as Negotiate.
+    /// The token68 that replaces the parameters in schemes such as Negotiate.
     public var token68: String?
 
     public init(scheme: String, parameters: [Parameter] = [], token68: String? = nil) {
@@ -33,12 +33,12 @@ public struct Challenge: Sendable, Equatable {
         return nil
     }
 
-    /// The schemes that tokens are presented with, as `scheme` has them.
+    /// Schemes of access tokens, in the spelling of `scheme`.
     public static let bearer = "bearer"
     public static let dpop = "dpop"
 
-    /// Whether a 401 with these fields says that the token is at fault (RFC 6750, section 3.1; RFC 9449, section 7.1): no
-    /// challenge at all, or one of the token's scheme without an error or with `invalid_token`.
+    /// Whether a 401 with these fields rejects the token (RFC 6750, section 3.1; RFC 9449, section 7.1): it has no
+    /// challenge, or one of the token's scheme without an error or with `invalid_token`.
     public static func refuseToken(_ values: [[UInt8]], of scheme: String = bearer) -> Bool {
         guard !values.isEmpty else { return true }
         return parse(values)?.contains { challenge in
@@ -48,20 +48,20 @@ public struct Challenge: Sendable, Equatable {
         } ?? false
     }
 
-    /// Whether one of that scheme among them has the error `invalid_token`.
+    /// Whether a challenge of that scheme has the error `invalid_token`.
     public static func sayInvalidToken(_ values: [[UInt8]], of scheme: String = bearer) -> Bool {
         (parse(values) ?? []).contains { $0.scheme == scheme && $0.value(of: "error") == "invalid_token" }
     }
 
-    /// Whether a DPoP one among them has the error `use_dpop_nonce` (RFC 9449, section 9).
+    /// Whether a DPoP challenge has the error `use_dpop_nonce` (RFC 9449, section 9).
     public static func wantNonce(_ values: [[UInt8]]) -> Bool {
         (parse(values) ?? []).contains { $0.scheme == dpop && $0.value(of: "error") == "use_dpop_nonce" }
     }
 
-    /// All challenges of one answer's fields, in order: several in one field, several fields.
+    /// Parses all challenges of an answer's fields, in order; a field may hold several.
     ///
     /// - Parameter values: the values of all fields of that name.
-    /// - Returns: nil when any of them does not follow the grammar, or has more than 8 KiB; empty for no values.
+    /// - Returns: `nil` when one of them breaks the grammar, or has more than 8 KiB; empty for no values.
     public static func parse(_ values: [[UInt8]]) -> [Challenge]? {
         var challenges: [Challenge] = []
         for value in values {
@@ -99,7 +99,7 @@ private struct ChallengeParser {
         }
     }
 
-    /// A scheme, and what follows it up to the next comma.
+    /// Reads a scheme and the text up to the next comma.
     private mutating func takeScheme(_ word: ArraySlice<UInt8>) -> Bool {
         challenges.append(Challenge(scheme: lowercased(word)))
         guard index < bytes.count, bytes[index] == ASCII.space else { return true }
@@ -113,7 +113,7 @@ private struct ChallengeParser {
         return takeParameter(named: name)
     }
 
-    /// `token BWS "=" BWS ( token / quoted-string )`, from behind the name on.
+    /// `token BWS "=" BWS ( token / quoted-string )`, from the end of the name on.
     private mutating func takeParameter(named word: ArraySlice<UInt8>) -> Bool {
         guard let last = challenges.indices.last, challenges[last].token68 == nil else { return false }
         skipBlanks()
@@ -134,7 +134,7 @@ private struct ChallengeParser {
         return index > start ? bytes[start..<index] : nil
     }
 
-    /// Only where a comma or the end follows; otherwise nothing is read.
+    /// Reads it only if a comma or the end follows; otherwise reads nothing.
     private mutating func token68() -> String? {
         let start = index
         var end = index

@@ -1,28 +1,28 @@
 import WireText
 
-/// Takes the chunked coding off a body (RFC 9112 7.1), strictly.
+/// Decodes the chunked coding (RFC 9112 7.1), strictly.
 ///
-/// - A size is 1 to 16 hexadecimal digits below 2^63, nothing in front of it or behind it but extensions.
-/// - Extensions must follow the grammar, without the "bad whitespace" that it tolerates; a line of more than 256 bytes
-///   or more than 4 KiB of them in one body is refused (CVE-2023-39326). They are not passed on (7.1.1).
-/// - Lines end in CRLF; a bare LF or CR is refused everywhere (CVE-2025-22871).
-/// - Trailers are syntax-checked like the fields of a head, at most 32 of them and 8 KiB; forbidden ones
-///   are dropped, see `TrailerRules`.
+/// - A size is 1 to 16 hexadecimal digits below 2^63, with nothing in front of it and only extensions behind it.
+/// - Extensions must follow the grammar, without the "bad whitespace" that it tolerates. A line of more than 256 bytes,
+///   or more than 4 KiB of extensions in one body, is refused (CVE-2023-39326). Extensions are not passed on (7.1.1).
+/// - Lines end in CRLF. A bare LF or CR is refused everywhere (CVE-2025-22871).
+/// - Trailers are syntax-checked like the fields of a head, with at most 32 fields and 8 KiB. Forbidden ones are
+///   dropped, see `TrailerRules`.
 public struct ChunkedDecoder: Sendable {
     /// Offsets are into the `bytes` of the call.
     public enum Step: Sendable, Equatable {
-        /// Everything was read; more is to come.
+        /// All bytes were read; more must follow.
         case needMore(consumed: Int)
-        /// A stretch of content, perhaps a part of a chunk; `consumed` is its end.
+        /// A range of content, perhaps part of a chunk; `consumed` is its end.
         case data(ByteRange, consumed: Int)
-        /// The body is over; what follows `consumed` belongs to the next message.
+        /// The body is complete. The bytes from `consumed` on belong to the next message.
         case end(consumed: Int)
     }
 
-    /// The trailers that may be passed on, complete after `end`, names as they came.
+    /// The trailers that may be passed on, complete after `end`, names as received.
     public private(set) var trailers: [(name: [UInt8], value: [UInt8])] = []
 
-    /// `next` has said so.
+    /// `next` has returned `end`.
     public var isEnded: Bool { state == .end }
 
     private var state = State.size
@@ -45,7 +45,7 @@ public struct ChunkedDecoder: Sendable {
 
     public init() {}
 
-    /// Ready for the next body.
+    /// Prepares for the next body.
     public mutating func reset() {
         trailers.removeAll(keepingCapacity: true)
         state = .size
@@ -59,9 +59,9 @@ public struct ChunkedDecoder: Sendable {
         line.removeAll(keepingCapacity: true)
     }
 
-    /// Reads on. The bytes in front of the step's `consumed` may be gone at the next call.
+    /// Continues decoding. The caller may drop the bytes in front of the step's `consumed` before the next call.
     ///
-    /// - Parameter from: where to read on in `bytes`; not beyond its end.
+    /// - Parameter from: offset in `bytes` to continue at; not beyond its end.
     /// - Throws: 400 or 431; every later call throws the same until `reset()`.
     public mutating func next(_ bytes: Span<UInt8>, from: Int) throws(MessageError) -> Step {
         if let failure { throw failure }

@@ -3,12 +3,13 @@ import WireText
 /// One field line of a head, as ranges into the parsed buffer.
 public struct Field: Sendable, Equatable {
     public var name: ByteRange
-    /// Without the whitespace around it; may be empty.
+    /// Without surrounding whitespace; may be empty.
     public var value: ByteRange
     public var known: KnownField
-    /// Must not be forwarded: it describes this connection (RFC 9110 7.6.1), or `Connection` names it. Settled when the
-    /// head is complete. Host, Content-Length and the others of `KnownField.survivesConnection` can't be named away.
-    /// Transfer-Encoding counts as hop-by-hop, since a forwarder frames the message anew.
+    /// Must not be forwarded: the field describes this connection (RFC 9110 7.6.1), or `Connection` names it. Final
+    /// when the head is complete. `Connection` can't name Host, Content-Length and the others of
+    /// `KnownField.survivesConnection`. Transfer-Encoding counts as hop-by-hop, because a forwarder frames the message
+    /// anew.
     public var isHopByHop: Bool
 
     init(name: ByteRange, value: ByteRange, known: KnownField, in bytes: Span<UInt8>) {
@@ -19,8 +20,8 @@ public struct Field: Sendable, Equatable {
             known == .other ? Self.hasProxyPrefix(name, in: bytes) : known.isHopByHop
     }
 
-    /// Every `Proxy-…` field is between one client and one proxy, known or not, but Proxy-Status (RFC 9209); so is
-    /// `Proxy_…`, the same to CGI-like servers, to which a plain `Proxy` is a setting of their own (CVE-2016-5385).
+    /// Every `Proxy-…` field except Proxy-Status (RFC 9209) is between one client and one proxy. So is `Proxy_…`, which
+    /// CGI-like servers read as the same; to them a plain `Proxy` is a setting (CVE-2016-5385).
     private static func hasProxyPrefix(_ name: ByteRange, in bytes: Span<UInt8>) -> Bool {
         let start = Int(name.start)
         guard name.count >= 5, bytes[start] | 0x20 == 0x70 else { return false }
@@ -30,12 +31,12 @@ public struct Field: Sendable, Equatable {
     }
 }
 
-/// Splitting of one whole field line: for responses and trailers, which come line by line.
+/// Splits one whole field line, for responses and trailers, which come line by line.
 enum FieldLine {
-    /// `line` without its CRLF: `name ":" OWS value OWS` (RFC 9112 5). Refuses what RFC 9112 5.1 and 5.2 refuse: no
-    /// colon, no name, whitespace in front of the colon, folding; and control characters.
+    /// Splits `line` without its CRLF: `name ":" OWS value OWS` (RFC 9112 5). Refuses lines that RFC 9112 5.1 and 5.2
+    /// refuse: no colon, no name, whitespace in front of the colon, folding. Also refuses control characters.
     ///
-    /// - Parameter offset: added to the ranges, which are relative to `line` otherwise.
+    /// - Parameter offset: added to the ranges, which are otherwise relative to `line`.
     static func split(
         _ line: Span<UInt8>, _ start: Int, _ end: Int
     ) throws(MessageError) -> (name: ByteRange, value: ByteRange) {
@@ -56,7 +57,7 @@ enum FieldLine {
         return (ByteRange(start, nameEnd), ByteRange(valueStart, valueEnd))
     }
 
-    /// What is wrong with a byte that neither continues nor ends a field name.
+    /// The error for a byte that neither continues nor ends a field name.
     static func nameError(_ byte: UInt8, isFirst: Bool) -> MessageError {
         switch byte {
         case ASCII.space, ASCII.tab:
@@ -71,7 +72,7 @@ enum FieldLine {
         }
     }
 
-    /// What is wrong with a byte that neither continues nor ends a field value.
+    /// The error for a byte that neither continues nor ends a field value.
     static func valueError(_ byte: UInt8) -> MessageError {
         switch byte {
         case ASCII.lf: MessageError("A line ends in a bare LF; lines end in CRLF.")

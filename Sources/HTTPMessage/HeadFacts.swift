@@ -1,7 +1,7 @@
 import WireText
 
-/// What the fields of one head say about the message and its connection: the part that requests and responses share.
-/// Fed field by field; `Connection` is applied when the head is complete.
+/// Facts about a message and its connection from the fields of its head, shared by requests and responses. Receives
+/// field by field; `Connection` is applied when the head is complete.
 struct HeadFacts: Sendable {
     private(set) var contentLength: UInt64?
     private(set) var isChunked = false
@@ -9,7 +9,7 @@ struct HeadFacts: Sendable {
     private(set) var saysKeepAlive = false
     private(set) var saysUpgrade = false
     private(set) var hasUpgrade = false
-    /// What `Connection` names: fields of unknown name, and one bit for each known one.
+    /// Fields that `Connection` names: ranges of unknown names, and one bit for each known one.
     private var named: [ByteRange] = []
     private var namedKnown: UInt64 = 0
     private var optionCount = 0
@@ -28,7 +28,7 @@ struct HeadFacts: Sendable {
         optionCount = 0
     }
 
-    /// Takes in one field.
+    /// Reads one field.
     ///
     /// - Parameters:
     ///   - lineEnd: the offset of the CR that ends its line.
@@ -48,7 +48,7 @@ struct HeadFacts: Sendable {
 
     // MARK: Framing
 
-    /// RFC 9112 6.3: neither both, nor either of them twice.
+    /// RFC 9112 6.3: not both fields, and neither of them twice.
     private mutating func noteContentLength(
         _ field: Field, in bytes: Span<UInt8>, lineEnd: Int
     ) throws(MessageError) {
@@ -78,16 +78,17 @@ struct HeadFacts: Sendable {
 
     private static let bothFramings = MessageError("The message has both Content-Length and Transfer-Encoding.")
 
-    /// RFC 9110 5.5 lets any number of spaces and tabs stand around a value, and recipients are known to differ in
-    /// which they skip. Where the value decides the framing, only what everybody writes is accepted: nothing, or one
-    /// space, after the colon, and nothing behind the value.
+    /// RFC 9110 5.5 allows any number of spaces and tabs around a value, and recipients differ in which ones they skip.
+    /// Where the value decides the framing, only the common spelling is accepted: nothing or one space after the colon,
+    /// and nothing behind the value.
     private static func isPlainlyWritten(_ field: Field, in bytes: Span<UInt8>, lineEnd: Int) -> Bool {
         let colon = Int(field.name.end)
         let gap = Int(field.value.start) - colon
         return Int(field.value.end) == lineEnd && (gap == 1 || (gap == 2 && bytes[colon + 1] == ASCII.space))
     }
 
-    /// `1*DIGIT` (RFC 9110 8.6) up to the largest signed 64-bit number. A leading zero is refused: some read octal.
+    /// `1*DIGIT` (RFC 9110 8.6) up to the largest signed 64-bit number. A leading zero is refused, because some parsers
+    /// read octal.
     private static func decimal(_ value: ByteRange, in bytes: Span<UInt8>) throws(MessageError) -> UInt64 {
         guard value.count <= 19 || !value.range.allSatisfy({ ASCII.isDigit(bytes[$0]) }) else {
             throw MessageError("Content-Length is too large.")
@@ -106,8 +107,8 @@ struct HeadFacts: Sendable {
         return number
     }
 
-    /// RFC 9112 6.1: 501 for codings in front of a final `chunked` that could be understood and aren't; 6.3: 400 for
-    /// everything that leaves the end of the body unclear.
+    /// RFC 9112 6.1: 501 for known but unsupported codings in front of a final `chunked`. 6.3: 400 for everything else
+    /// that leaves the end of the body unclear.
     private static func codingError(_ value: ByteRange, in bytes: Span<UInt8>) -> MessageError {
         let unclear = MessageError("Transfer-Encoding is not exactly one 'chunked'.")
         var start = Int(value.start)
@@ -129,7 +130,7 @@ struct HeadFacts: Sendable {
         return unclear
     }
 
-    /// `Content_Length` and `Transfer_Encoding` are the framing fields to servers that map names to CGI variables.
+    /// Servers that map names to CGI variables read `Content_Length` and `Transfer_Encoding` as the framing fields.
     private func refuseLookalike(_ name: ByteRange, in bytes: Span<UInt8>) throws(MessageError) {
         guard name.count == 14 || name.count == 17 else { return }
         if name.equalsIgnoringCase(Self.contentUnderscoreLength, in: bytes)
@@ -144,8 +145,8 @@ struct HeadFacts: Sendable {
 
     // MARK: Connection
 
-    /// RFC 9110 7.6.1: `Connection = #connection-option`, each a token. A malformed one is refused, since what is
-    /// hop-by-hop would be read differently by the next recipient.
+    /// RFC 9110 7.6.1: `Connection = #connection-option`, each a token. A malformed one is refused, because the next
+    /// recipient might treat other fields as hop-by-hop.
     private mutating func noteConnection(
         _ value: ByteRange, in bytes: Span<UInt8>, _ offset: Int
     ) throws(MessageError) {
@@ -214,7 +215,7 @@ struct HeadFacts: Sendable {
         names(bytes.extracting(name.range), in: bytes)
     }
 
-    /// Whether `Connection` names a field, which need not be in the head: a trailer, for example.
+    /// Whether `Connection` names a field, which may be missing in the head: a trailer, for example.
     func connectionNames(_ name: Span<UInt8>, in bytes: Span<UInt8>) -> Bool {
         guard namedKnown != 0 || !named.isEmpty else { return false }
         let known = KnownField.recognized(name, 0, name.count)

@@ -1,6 +1,6 @@
 /// Bounds of one message head.
 public struct HeadLimits: Sendable, Equatable {
-    /// Bytes from the first of the start line to the last of the blank line.
+    /// Bytes from the start line's first to the blank line's last one.
     public var maxBytes: Int
     /// Field lines.
     public var maxFields: Int
@@ -16,10 +16,10 @@ public struct HeadLimits: Sendable, Equatable {
     /// 64 KiB and 128 fields.
     public static let `default` = HeadLimits(maxBytes: 64 << 10, maxFields: 128)
 
-    /// What an upstream may send: somewhat more than libcurl's buffer lets through.
+    /// Limits of an upstream's head: slightly above libcurl's own buffer.
     static let response = HeadLimits(maxBytes: 256 << 10, maxFields: 256)
 
-    /// Options that one message's Connection fields may list: each is compared with every field.
+    /// Limit of options in one message's Connection fields: each is compared with every field.
     static let maxConnectionOptions = 32
 
     /// Bytes of a method name.

@@ -1,6 +1,6 @@
 import WireText
 
-/// IPv6 addresses as text: any form of RFC 4291 2.2 in, the one of RFC 5952 out. Zones are not accepted.
+/// IPv6 addresses as text: reads any form of RFC 4291 2.2, writes the form of RFC 5952. Zones are not accepted.
 enum IPv6Text {
     static func parse(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> (high: UInt64, low: UInt64)? {
         var high: UInt64 = 0
@@ -62,8 +62,8 @@ enum IPv6Text {
         return (high | tailHigh, low | tailLow)
     }
 
-    /// RFC 5952: lower case, no leading zeros, the first longest run of two or more zero groups as `::`, and
-    /// IPv4-mapped addresses with a dotted quad. No brackets.
+    /// RFC 5952: lower case, no leading zeros, the first longest run of two or more zero groups as `::`, IPv4-mapped
+    /// addresses with a dotted quad. No brackets.
     static func format(high: UInt64, low: UInt64) -> String {
         if high == 0, low >> 32 == 0xFFFF { return "::ffff:" + IPv4Text.format(UInt32(truncatingIfNeeded: low)) }
         let groups = (0..<8).map { UInt16(truncatingIfNeeded: ($0 < 4 ? high : low) >> UInt64((3 - $0 % 4) * 16)) }

@@ -1,6 +1,6 @@
 import WireText
 
-/// The field names that a proxy acts on. Everything else is `other`, told apart by its bytes.
+/// The field names that a proxy acts on. All other names are `other` and compared by their bytes.
 public enum KnownField: UInt8, Sendable, Equatable, CaseIterable {
     case other
     case host
@@ -93,9 +93,9 @@ public enum KnownField: UInt8, Sendable, Equatable, CaseIterable {
 }
 
 extension KnownField {
-    /// Which field `bytes[start..<end]` names, in any case (RFC 9110 5.1). The bytes must be a token.
+    /// The field that `bytes[start..<end]` names, in any case (RFC 9110 5.1). The bytes must be a token.
     ///
-    /// By length, then by words of eight bytes: no table, no hash, no string.
+    /// Compares by length, then by words of eight bytes: no table, no hash, no string.
     static func recognized(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> KnownField {
         switch end - start {
         case 2:
@@ -280,8 +280,8 @@ extension KnownField {
     /// Fields that describe one connection and stop here (RFC 9110 7.6.1, 11.7; RFC 9112 C.2.2; RFC 9113 8.2.2).
     var isHopByHop: Bool { Self.hopByHop & bit != 0 }
 
-    /// Fields that `Connection` can't remove: without them the next recipient would read another message, or nobody
-    /// could stop a loop (RFC 9110 7.6.1 forbids naming what is meant for every recipient).
+    /// Fields that `Connection` can't remove: without them the next recipient would read another message, or no proxy
+    /// could stop a loop (RFC 9110 7.6.1 forbids naming fields that are meant for every recipient).
     var survivesConnection: Bool { Self.protected & bit != 0 }
 
     /// One bit of a set of fields.

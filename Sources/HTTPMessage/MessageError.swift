@@ -1,10 +1,9 @@
-/// Why a message is refused. Whoever sent it is at fault: the client for statuses of the 400s and 500s that answer a
-/// request, the upstream for 502.
+/// Reason for refusing a message. Its sender is at fault: the client for 4xx and 5xx answers to a request, the upstream
+/// for 502.
 public struct MessageError: Error, Sendable, Equatable {
-    /// The status code of the answer that refuses the message: 400, 414, 417, 431, 501, 505, or 502 for what an
-    /// upstream sent.
+    /// Status code of the refusal: 400, 414, 417, 431, 501, 505, or 502 for an upstream's message.
     public var status: Int
-    /// One fixed sentence that says what is wrong; never holds bytes of the message.
+    /// One fixed sentence about the fault; never holds bytes of the message.
     public var detail: String
 
     public init(status: Int = 400, detail: String) {
@@ -16,6 +15,6 @@ public struct MessageError: Error, Sendable, Equatable {
         self.init(status: 400, detail: detail)
     }
 
-    /// The same fault in something an upstream sent.
+    /// The same fault in an upstream's message.
     var fromUpstream: MessageError { MessageError(status: 502, detail: detail) }
 }

@@ -1,8 +1,8 @@
-/// The request methods that mean something to a proxy; everything else is `other` and forwarded as it is.
+/// The request methods that a proxy acts on. Every other one is `other` and forwarded unchanged.
 public enum Method: UInt8, Sendable, Equatable, CaseIterable {
     case get, head, post, put, delete, options, trace, connect, patch, other
 
-    /// RFC 9110 9.2.2. An unknown method is not.
+    /// RFC 9110 9.2.2. An unknown method is not idempotent.
     public var isIdempotent: Bool {
         switch self {
         case .get, .head, .put, .delete, .options, .trace: true

@@ -1,21 +1,21 @@
 import WireText
 
 extension PathRules {
-    /// Decodings after which a path that still changes is refused.
+    /// Limit of decodings. A path that still changes after them is refused.
     private static let maxDecodings = 5
 
-    /// Whether some server could take the path out of the folder that it is put behind:
+    /// Whether some server could resolve the path to a place outside the folder that it is appended to:
     ///
     /// - `..` as a segment, plain or escaped, once or several times over, in overlong UTF-8 or as `%u002e`; behind an
-    ///   escaped slash; with what some servers cut off: parameters (`..;x`), a question mark, a hash, NUL or another
-    ///   control behind it in escaped form;
-    /// - dots with nothing between and around them but what some servers drop (spaces of any script, controls, bytes that
-    ///   are no UTF-8), and other characters that normalization makes dots or slashes of (`%ef%bc%8e`);
-    /// - a backslash, plain or escaped: some take it for a slash.
+    ///   escaped slash; in front of text that some servers cut off: parameters (`..;x`), or an escaped question mark,
+    ///   hash, NUL or other control;
+    /// - dots with nothing around them but characters that some servers drop (spaces of any script, controls, bytes
+    ///   that are not UTF-8), and characters that normalization turns into dots or slashes (`%ef%bc%8e`);
+    /// - a backslash, plain or escaped: some servers read it as a slash.
     ///
-    /// Unlike `isAmbiguous`, it lets pass what merely could be read in two ways below that folder: `%2f`, `//`, `;`.
+    /// Unlike `isAmbiguous`, it accepts `%2f`, `//` and `;`, which have two readings, both below that folder.
     ///
-    /// - Parameter path: path, or path and query; the query is not looked at.
+    /// - Parameter path: path, or path and query; the query is ignored.
     public static func climbs(_ path: Span<UInt8>) -> Bool {
         var end = 0
         var isPlain = true
@@ -43,17 +43,17 @@ extension PathRules {
         if path.contains(ASCII.backslash) || isOverlong(path) { return true }
         return path.split(separator: ASCII.slash).contains { segment in
             let kept = segment.prefix { $0 != ASCII.semicolon && $0 != ASCII.question && $0 != ASCII.hash }
-            // Some end a name at a control, some drop it.
+            // Some servers end a name at a control, some drop the control.
             return isDots(kept) || isDots(kept.prefix { $0 >= ASCII.space && $0 != 0x7F })
         }
     }
 
-    /// Whether dots are all that is left of it, two or more, for somebody who drops what can't be seen.
+    /// Whether only dots, two or more, are left for a server that drops invisible characters.
     private static func isDots(_ name: ArraySlice<UInt8>) -> Bool {
         var dots = 0
         for scalar in String(decoding: name, as: UTF8.self).unicodeScalars {
             switch scalar.value {
-            // The ideographic ones are dots in names of hosts (RFC 3490, section 3.1).
+            // Ideographic full stops are dots in host names (RFC 3490, section 3.1).
             case 0x2E, 0x2024, 0x3002, 0xFE12, 0xFE52, 0xFF61: dots += 1
             case 0x2025, 0xFE30: dots += 2
             case 0x2026, 0xFE19: dots += 3
@@ -72,8 +72,8 @@ extension PathRules {
         }
     }
 
-    /// Longer UTF-8 than the character needs (RFC 3629, section 10), as `%c0%ae` for a dot, or of five and six bytes, as
-    /// it once was.
+    /// Overlong UTF-8 (RFC 3629, section 10), such as `%c0%ae` for a dot, or the former sequences of five and six
+    /// bytes.
     private static func isOverlong(_ path: [UInt8]) -> Bool {
         for (first, second) in zip(path, path.dropFirst()) {
             switch (first, second) {
@@ -85,7 +85,7 @@ extension PathRules {
         return false
     }
 
-    /// Each escape once; what is none stays.
+    /// Decodes each escape once; other text stays.
     private static func decode(_ path: [UInt8]) -> [UInt8] {
         var decoded: [UInt8] = []
         var index = 0
@@ -115,7 +115,7 @@ extension PathRules {
         return digits.count == 2 ? (digits[0] << 4 | digits[1], 3) : nil
     }
 
-    /// `%uxxxx`, as some servers read it; half a surrogate pair is a character that nobody can show.
+    /// `%uxxxx`, as some servers read it. Half a surrogate pair becomes a character that is never shown.
     private static func wideEscape(_ bytes: ArraySlice<UInt8>) -> Unicode.Scalar? {
         guard bytes.first == ASCII.percent, bytes.dropFirst().first.map({ $0 | 0x20 }) == UInt8(ascii: "u") else {
             return nil
@@ -126,7 +126,7 @@ extension PathRules {
         return Unicode.Scalar(value) ?? "\u{FFFD}"
     }
 
-    /// U+FF01 to U+FF5E, which normalization makes ASCII of (Unicode, NFKC).
+    /// U+FF01 to U+FF5E, which normalization (Unicode, NFKC) turns into ASCII.
     private static func fullWidth(_ bytes: ArraySlice<UInt8>) -> UInt8? {
         let start = bytes.startIndex
         guard bytes.count >= 3, bytes[start] == 0xEF else { return nil }

@@ -1,20 +1,20 @@
 import WireText
 
-/// Rules on paths, judged by what an upstream will make of the path, whichever upstream it is.
+/// Rules on paths that hold for every upstream, by all the ways in which one could read a path.
 public enum PathRules {
-    /// True when different servers may resolve the path differently, so that no rule on paths can be trusted with it:
+    /// Whether different servers may resolve the path differently, so that no rule on paths can be trusted:
     ///
-    /// - `.` or `..` as a segment, an empty segment (`//`), though one slash at the end is fine;
+    /// - `.` or `..` as a segment, an empty segment (`//`); one slash at the end is fine;
     /// - `;` (parameters, which some servers cut off), a backslash, raw controls, spaces and bytes beyond ASCII;
     /// - a percent sign without two hexadecimal digits;
-    /// - `%2f`, `%5c`, `%3b`: the same characters, decoded by some; encoded controls, NUL among them;
+    /// - `%2f`, `%5c`, `%3b`: the same characters, decoded by some servers; encoded controls, NUL among them;
     /// - encoded letters, digits, `.`, `-` and `_`: equal to the plain character (RFC 3986 6.2.2.2), but not to every
-    ///   server, and nobody honest encodes them (`%7E` is common and fine);
+    ///   server, and honest programs do not encode them (`%7E` is common and fine);
     /// - `%25` in front of two hexadecimal digits, which a second decoding turns into an escape;
     /// - overlong UTF-8 (`%c0%ae`);
-    /// - with escapes in it, whatever `climbs` says leads up.
+    /// - a path with escapes that `climbs` rejects.
     ///
-    /// - Parameter path: path, or path and query; the query is not looked at. Empty counts as `/`.
+    /// - Parameter path: path, or path and query; the query is ignored. Empty counts as `/`.
     public static func isAmbiguous(_ path: Span<UInt8>) -> Bool {
         var index = 0
         var segmentStart = 0
@@ -38,7 +38,7 @@ public enum PathRules {
         return endsBadly(path, segmentStart, path.count) || hasEscapes && climbs(path)
     }
 
-    /// The last segment may be empty, unlike the others.
+    /// Unlike the others, the last segment may be empty.
     private static func endsBadly(_ path: Span<UInt8>, _ start: Int, _ end: Int) -> Bool {
         isDots(path, start, end)
     }
@@ -66,7 +66,7 @@ public enum PathRules {
         }
     }
 
-    /// The byte that `%xx` at `index` stands for.
+    /// The byte encoded by the `%xx` at `index`.
     @inline(__always)
     private static func escape(_ path: Span<UInt8>, _ index: Int) -> UInt8? {
         guard index + 2 < path.count, path[index] == ASCII.percent, let high = ASCII.hexValue(path[index + 1]),
@@ -77,15 +77,15 @@ public enum PathRules {
 
     /// Whether the path is `prefix` or lies below it, in whole segments.
     ///
-    /// A slash at the prefix's end means nothing: `/v1` and `/v1/` both match `/v1`, `/v1/`, `/v1/x` and `/v1?x`, and
-    /// neither matches `/v10`. `/` matches everything. Escapes compare as what they stand for, so that `%40` is `@`,
-    /// `%7e` is `~` and the digits' case does not matter; `%2f`, `%3f`, `%25`, `%3b` and `%5c` remain different from
-    /// the plain characters. Ask `isAmbiguous` first.
+    /// A slash at the prefix's end makes no difference: `/v1` and `/v1/` both match `/v1`, `/v1/`, `/v1/x` and `/v1?x`,
+    /// and neither matches `/v10`. `/` matches everything. Escapes compare as the characters they encode: `%40` is `@`,
+    /// `%7e` is `~`, and the digits' case does not matter. `%2f`, `%3f`, `%25`, `%3b` and `%5c` remain different from
+    /// the plain characters. Call `isAmbiguous` first.
     public static func matches(prefix: [UInt8], path: Span<UInt8>) -> Bool {
         length(of: prefix, in: path) != nil
     }
 
-    /// How many bytes of the path are `prefix`, without the slash behind it; `nil` where the path is not below it. By
+    /// Length of `prefix` in the path in bytes, without the slash behind it; `nil` when the path is not below it. By
     /// the rules of `matches`.
     public static func length(of prefix: [UInt8], in path: Span<UInt8>) -> Int? {
         let prefix = prefix.span
@@ -104,8 +104,8 @@ public enum PathRules {
         return index
     }
 
-    /// Whether a segment is `.` or `..`, encoded or with parameters behind it too: what a reader of the path resolves,
-    /// whatever stands in front of it.
+    /// Whether a segment is `.` or `..`, also encoded or with parameters: a reader of the path resolves it, whatever
+    /// precedes it.
     public static func hasDotSegment(_ path: Span<UInt8>) -> Bool {
         var index = 0
         while index < path.count, path[index] != ASCII.question, path[index] != ASCII.hash {
@@ -118,7 +118,7 @@ public enum PathRules {
                 let meant = value ?? byte
                 index += value == nil ? 1 : 3
                 if meant == ASCII.slash || meant == ASCII.backslash { break }
-                // Parameters: some servers cut them off before they look at the segment.
+                // Parameters: some servers cut them off before they interpret the segment.
                 if meant == ASCII.semicolon {
                     if isDots, dots == 1 || dots == 2 { return true }
                     isDots = false
@@ -130,7 +130,7 @@ public enum PathRules {
         return false
     }
 
-    /// One character, decoded; reserved characters that were encoded stay apart from the plain ones.
+    /// Reads one character, decoded. Encoded reserved characters stay different from the plain ones.
     @inline(__always)
     private static func unit(_ bytes: Span<UInt8>, _ index: inout Int) -> UInt16 {
         let byte = bytes[index]

@@ -1,18 +1,18 @@
 import WireText
 
-// What a log may say of a request, also of one that was refused in the middle of its head.
+// Parts of a request that a log may show, even if the request was refused within its head.
 extension RequestHead {
-    /// What was asked for, without what may be a secret: user information, query, fragment.
+    /// The requested resource without parts that may be secret: user information, query, fragment.
     public struct Asked: Sendable, Equatable {
-        /// Of the target where it has one (RFC 9112 3.2.2), else of Host; valid, or empty.
+        /// Authority of the target, if it has one (RFC 9112 3.2.2), else of Host; valid, or empty.
         public var authority = ByteRange.empty
-        /// `*` too. Empty where the target has none, or is not known.
+        /// The path, or `*`. Empty when the target has none, or is unknown.
         public var path = ByteRange.empty
-        /// There is no path, and `/` is meant (RFC 9110 4.2.3).
+        /// There is no path, which means `/` (RFC 9110 4.2.3).
         public var isRoot = false
     }
 
-    /// - Parameter bytes: what was parsed, complete or not.
+    /// - Parameter bytes: the parsed buffer, complete or not.
     public func asked(in bytes: Span<UInt8>) -> Asked {
         var asked = Asked(authority: host)
         let (target, isWhole) = targetSoFar(bytes)
@@ -32,10 +32,10 @@ extension RequestHead {
         while authorityEnd < end, bytes[authorityEnd] != ASCII.slash, bytes[authorityEnd] != ASCII.question {
             authorityEnd += 1
         }
-        // What ends nowhere may be the beginning of `user:password@host`.
+        // An unfinished authority may be the beginning of `user:password@host`.
         guard isWhole || authorityEnd < end else { return asked }
         asked.authority = Self.authority(bytes, authorityStart, authorityEnd)
-        // A password with a slash in it makes no authority.
+        // A password with a slash is no authority.
         guard !asked.authority.isEmpty else { return asked }
         asked.path = ByteRange(authorityEnd, Self.endOfPath(bytes, authorityEnd, end))
         asked.isRoot = isWhole && asked.path.isEmpty
@@ -48,7 +48,7 @@ extension RequestHead {
         return index
     }
 
-    /// Behind `scheme://`, whichever scheme it is.
+    /// The offset behind `scheme://`, for any scheme.
     private static func authorityStart(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> Int? {
         var index = start
         while index < end, index < start + 16, bytes[index] != ASCII.colon { index += 1 }
@@ -58,7 +58,7 @@ extension RequestHead {
         return index + 3
     }
 
-    /// Without user information; empty when it is none.
+    /// The authority without user information; empty when invalid.
     private static func authority(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> ByteRange {
         var hostStart = start
         for index in start..<end where bytes[index] == ASCII.at { hostStart = index + 1 }

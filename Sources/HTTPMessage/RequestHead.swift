@@ -1,16 +1,17 @@
 import WireText
 
-/// The head of one HTTP/1.1 or 1.0 request, read strictly: what two parsers could read differently is refused.
+/// The head of one HTTP/1.1 or 1.0 request, parsed strictly: text that two parsers could read differently is refused.
 ///
-/// One pass over the bytes, which may come in any pieces; ranges instead of copies; reused with `reset()`, so that a
-/// kept-alive connection allocates nothing. Not for several threads at once.
+/// One pass over the bytes, which may come in any pieces. Keeps ranges instead of copies, and is reused with `reset()`,
+/// so that a kept-alive connection allocates nothing. Not for concurrent use.
 ///
 /// Choices where RFC 9112 leaves one:
-/// - One empty line in front of the request line is skipped (2.2), not more, and never a bare LF.
-/// - Lines end in CRLF only (2.2 would allow LF); folded lines are refused (5.2); field values have no control
-///   characters but tab (RFC 9110 5.5), bytes above 0x7F pass.
-/// - Versions other than 1.0 and 1.1 get 505, in other spellings 400.
-/// - An HTTP/1.0 request may lack Host; an empty Host is refused, since `http` URIs have an authority (RFC 9110 4.2.1).
+/// - One empty line in front of the request line is skipped (2.2), but no second one, and never a bare LF.
+/// - Lines end in CRLF only (2.2 would allow LF). Folded lines are refused (5.2). Field values have no control
+///   characters but tab (RFC 9110 5.5); bytes above 0x7F pass.
+/// - Versions other than 1.0 and 1.1 get 505; other spellings get 400.
+/// - An HTTP/1.0 request may lack Host. An empty Host is refused, because `http` URIs have an authority (RFC 9110
+///   4.2.1).
 /// - Content on TRACE and CONNECT is refused (RFC 9110 9.3.6, 9.3.8).
 /// - `Content_Length` and `Transfer_Encoding` are refused: CGI-like servers read them as the ones with a hyphen.
 public struct RequestHead: Sendable {
@@ -23,20 +24,20 @@ public struct RequestHead: Sendable {
     /// Case-sensitive, a token.
     public private(set) var method = ByteRange.empty
     public private(set) var methodKind = Method.other
-    /// Never empty, no spaces, no controls; `RequestTarget` says which form it has.
+    /// Never empty, no spaces, no controls. `RequestTarget` parses its form.
     public private(set) var target = ByteRange.empty
     public private(set) var version = HTTPVersion.http11
     public private(set) var fields: [Field] = []
     /// `.none`, `.length` or `.chunked`.
     public private(set) var framing = BodyFraming.none
-    /// Whether the client may send another request on the connection. An HTTP/1.0 client must ask for it, and can only
-    /// have it with an origin-form target: a proxy must not keep connections with HTTP/1.0 clients (RFC 9112 9.3).
+    /// Whether the client may send another request on the connection. An HTTP/1.0 client must ask for it with an
+    /// origin-form target, because a proxy must not keep connections with HTTP/1.0 clients (RFC 9112 9.3).
     public private(set) var keepAlive = false
     /// The value of the single Host field, valid as `Authority`; empty when an HTTP/1.0 request has none.
     public private(set) var host = ByteRange.empty
-    /// `Expect: 100-continue` on 1.1, and there is content to wait for (RFC 9110 10.1.1).
+    /// The request has `Expect: 100-continue`, version 1.1 and content to wait for (RFC 9110 10.1.1).
     public private(set) var expectsContinue = false
-    /// There is an Upgrade field, Connection lists `upgrade`, and the version is 1.1 (RFC 9110 7.8).
+    /// The request has an Upgrade field, Connection lists `upgrade`, and the version is 1.1 (RFC 9110 7.8).
     public private(set) var upgradeRequested = false
 
     private var facts = HeadFacts()
@@ -50,7 +51,7 @@ public struct RequestHead: Sendable {
     private var hasHost = false
     private var hasContinue = false
 
-    /// What the byte at `position` belongs to.
+    /// The element that the byte at `position` belongs to.
     private enum State: UInt8, Sendable {
         case start, startLF, method, target, version, requestLineLF, fieldStart, name, space, value, valueLF, endLF
         case complete
@@ -58,7 +59,7 @@ public struct RequestHead: Sendable {
 
     public init() {}
 
-    /// Ready for the next request; keeps the memory of `fields`.
+    /// Prepares for the next request; keeps the memory of `fields`.
     public mutating func reset() {
         method = .empty
         methodKind = .other
@@ -86,18 +87,18 @@ public struct RequestHead: Sendable {
         return nil
     }
 
-    /// Whether the complete head's `Connection` names a field: a trailer of that name stops here, too.
+    /// Whether the complete head's `Connection` names a field. A trailer of that name is not forwarded either.
     ///
-    /// - Parameter bytes: what was parsed.
+    /// - Parameter bytes: the parsed buffer.
     public func connectionNames(_ name: Span<UInt8>, in bytes: Span<UInt8>) -> Bool {
         facts.connectionNames(name, in: bytes)
     }
 
-    /// Reads on from where the last call stopped.
+    /// Continues from the end of the last call.
     ///
-    /// - Parameter bytes: always begins at the same message start, and only grows between calls.
-    /// - Throws: 400, 414, 417, 431, 501 or 505, as soon as the first wrong byte is there; nothing more may be read
-    ///   from the connection then. Every later call throws the same until `reset()`.
+    /// - Parameter bytes: the message from its start; only grows between calls.
+    /// - Throws: 400, 414, 417, 431, 501 or 505 at the first wrong byte. Nothing more may be read from the connection
+    ///   then. Every later call throws the same until `reset()`.
     public mutating func parse(_ bytes: Span<UInt8>, limits: HeadLimits) throws(MessageError) -> Status {
         if let failure { throw failure }
         do {
@@ -232,7 +233,7 @@ public struct RequestHead: Sendable {
         return .incomplete
     }
 
-    /// The target as far as it was read, and whether nothing of it can be missing: its line was whole.
+    /// The target as far as it was read, and whether it is complete.
     func targetSoFar(_ bytes: Span<UInt8>) -> (range: ByteRange, isWhole: Bool) {
         switch state {
         case .start, .startLF, .method: (.empty, false)
@@ -254,7 +255,7 @@ public struct RequestHead: Sendable {
         }
     }
 
-    /// Returns for a backslash in a query, throws for everything else that neither continues nor ends a target.
+    /// Accepts a backslash in a query. Throws for everything else that neither continues nor ends a target.
     private mutating func checkUnusualTargetByte(_ bytes: Span<UInt8>, _ index: Int) throws(MessageError) {
         switch bytes[index] {
         case ASCII.backslash:
@@ -268,7 +269,7 @@ public struct RequestHead: Sendable {
         }
     }
 
-    /// `HTTP/1.1` or `HTTP/1.0` and the CR behind it, as far as `end`: the first byte that is wrong decides.
+    /// Reads `HTTP/1.1` or `HTTP/1.0` and the CR behind it, up to `end`. The first wrong byte decides the error.
     private mutating func readVersion(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) throws(MessageError) {
         var index = start
         while index < end {
@@ -322,7 +323,7 @@ public struct RequestHead: Sendable {
         host = value
     }
 
-    /// RFC 9110 10.1.1: an HTTP/1.0 client can't expect 100-continue, so it is ignored there.
+    /// RFC 9110 10.1.1: ignored for an HTTP/1.0 client, which can't expect 100-continue.
     private mutating func takeExpect(_ value: ByteRange, _ bytes: Span<UInt8>) throws(MessageError) {
         guard !hasContinue, value.equalsIgnoringCase(Self.hundredContinue, in: bytes) else {
             throw MessageError(status: 417, detail: "The only expectation that can be met is '100-continue'.")
@@ -330,7 +331,7 @@ public struct RequestHead: Sendable {
         hasContinue = true
     }
 
-    /// Reserved, with any target and version (RFC 9113 11.6).
+    /// Method of HTTP/2's connection preface, reserved with any target and version (RFC 9113 11.6).
     private static let preface = [UInt8]("PRI".utf8)
     private static let hundredContinue = [UInt8]("100-continue".utf8)
 

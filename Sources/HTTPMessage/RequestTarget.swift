@@ -1,17 +1,16 @@
 import WireText
 
-/// The four forms of a request target (RFC 9112 3.2), as ranges into the buffer that the head was parsed from.
+/// The four forms of a request target (RFC 9112 3.2), as ranges of the buffer that the head was parsed from.
 ///
-/// What may stand in path and query: printable ASCII without space, `#` (a fragment is never sent, RFC 9110 7.1) and,
-/// in the path, `\` (browsers take it for `/`, servers don't). RFC 3986 allows neither of `"<>^`{|}` nor square
-/// brackets nor a lone `%`, yet curl and others send them as they were typed, JSON in a query above all; they delimit
-/// nothing in any parser and pass byte for byte. Control characters and bytes above 0x7E are refused. Whether a path
-/// could be resolved in two ways is another question, answered by `PathRules`.
+/// Path and query may hold printable ASCII without space, `#` (a fragment is never sent, RFC 9110 7.1) and, in the
+/// path, `\` (browsers read it as `/`, servers don't). RFC 3986 allows none of `"<>^`{|}`, square brackets and a lone
+/// `%`, but curl and others send them as typed, above all JSON in a query. They delimit nothing in any parser and pass
+/// byte for byte. Control characters and bytes above 0x7E are refused. `PathRules` decides whether a path is ambiguous.
 public enum RequestTarget: Sendable, Equatable {
     /// Begins with `/`.
     case origin(pathAndQuery: ByteRange)
-    /// `pathAndQuery` may be empty or begin with `?`: then `/` belongs in front (RFC 9110 4.2.3), but for OPTIONS,
-    /// where empty means `*` (RFC 9112 3.2.4).
+    /// `pathAndQuery` may be empty or begin with `?`. It then needs a `/` in front (RFC 9110 4.2.3), except for
+    /// OPTIONS, where empty means `*` (RFC 9112 3.2.4).
     case absolute(scheme: Scheme, authority: ByteRange, pathAndQuery: ByteRange)
     /// CONNECT only; has a port.
     case authority(ByteRange)
@@ -20,7 +19,7 @@ public enum RequestTarget: Sendable, Equatable {
 
     /// - Parameters:
     ///   - bytes: the buffer that `head` was parsed from.
-    ///   - head: complete; its characters are checked already.
+    ///   - head: complete, with checked characters.
     /// - Throws: 400.
     public init(parsing bytes: Span<UInt8>, head: borrowing RequestHead) throws(MessageError) {
         let target = head.target
@@ -41,8 +40,8 @@ public enum RequestTarget: Sendable, Equatable {
         }
     }
 
-    /// - Parameter isUpgrade: then `ws` and `wss` (RFC 6455 3) mean `http` and `https`: libraries ask proxies for a
-    ///   WebSocket by its own URL.
+    /// - Parameter isUpgrade: `ws` and `wss` (RFC 6455 3) then mean `http` and `https`, because libraries send the
+    ///   WebSocket's own URL to proxies.
     private static func absolute(
         _ bytes: Span<UInt8>, _ target: ByteRange, isUpgrade: Bool
     ) throws(MessageError) -> RequestTarget {

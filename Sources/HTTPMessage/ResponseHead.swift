@@ -1,32 +1,32 @@
 import WireText
 
-/// The head of one response, read strictly from lines: libcurl's header callback gives each with its CRLF, status line
-/// and blank line included, and lets through much that two parsers could read differently. What is refused here gets
-/// 502, and the connection it came on must not be used again.
+/// The head of one response, parsed strictly from lines. libcurl's header callback delivers each line with its CRLF,
+/// including status line and blank line, and accepts much that two parsers could read differently. A refusal here
+/// becomes a 502, and the connection must not be used again.
 ///
 /// Choices where the RFCs leave one:
 /// - Status codes are 100 to 599 (RFC 9110 15) and are followed by a space, even without a reason (RFC 9112 4).
-/// - `Transfer-Encoding: chunked` is the only transfer coding, 1.1 only, and not with Content-Length (RFC 9112 6.1);
-///   a repeated Content-Length is refused even with equal values.
-/// - 1xx and 204 have no Transfer-Encoding (RFC 9112 6.1) and no Content-Length (RFC 9110 8.6); a `Content-Length: 0`,
+/// - `Transfer-Encoding: chunked` is the only transfer coding, for 1.1 only, and not with Content-Length (RFC 9112
+///   6.1). A repeated Content-Length is refused even with equal values.
+/// - 1xx and 204 have no Transfer-Encoding (RFC 9112 6.1) and no Content-Length (RFC 9110 8.6). A `Content-Length: 0`,
 ///   which servers do send with 204, is marked as not to be forwarded.
 public struct ResponseHead: Sendable {
     /// The lines as received, CRLFs included.
     public private(set) var bytes: [UInt8] = []
-    /// 100 to 599; 0 in front of the status line.
+    /// 100 to 599; 0 before the status line.
     public private(set) var status = 0
     /// May be empty.
     public private(set) var reason = ByteRange.empty
     public private(set) var version = HTTPVersion.http11
     /// The status line said HTTP/2.
     public private(set) var isHTTP2 = false
-    /// Ranges into `bytes`. `isHopByHop` is settled at the blank line.
+    /// Ranges into `bytes`. `isHopByHop` is final at the blank line.
     public private(set) var fields: [Field] = []
-    /// Settled at the blank line, by RFC 9112 6.3: `.none` after HEAD and for 1xx, 204 and 304.
+    /// Final at the blank line, by RFC 9112 6.3: `.none` after HEAD and for 1xx, 204 and 304.
     public private(set) var framing = BodyFraming.none
     /// Whether the connection may be used again after this message.
     public private(set) var keepAlive = false
-    /// There is an Upgrade field and Connection lists `upgrade`: what a 101 must have (RFC 9110 15.2.2).
+    /// The response has an Upgrade field, and Connection lists `upgrade`, as a 101 must (RFC 9110 15.2.2).
     public private(set) var upgrades = false
 
     private var requestWasHead = false
@@ -35,7 +35,7 @@ public struct ResponseHead: Sendable {
 
     public init() {}
 
-    /// Ready for the next head, also between an interim response and the final one; keeps memory.
+    /// Prepares for the next head, also between an interim response and the final one; keeps memory.
     public mutating func reset(requestWasHead: Bool) {
         bytes.removeAll(keepingCapacity: true)
         status = 0
@@ -60,17 +60,17 @@ public struct ResponseHead: Sendable {
         return nil
     }
 
-    /// Whether the complete head's `Connection` names a field: a trailer of that name stops here, too.
+    /// Whether the complete head's `Connection` names a field. A trailer of that name is not forwarded either.
     public func connectionNames(_ name: Span<UInt8>) -> Bool {
         facts.connectionNames(name, in: bytes.span)
     }
 
-    /// Takes in the next line.
+    /// Reads the next line.
     ///
     /// - Parameters:
     ///   - line: with its CRLF.
     ///   - allowHTTP2: whether the connection really speaks HTTP/2, so that `HTTP/2 200 ` is a status line.
-    /// - Returns: true at the blank line, when everything is settled.
+    /// - Returns: true at the blank line, when everything is final.
     /// - Throws: 502.
     public mutating func append(line: Span<UInt8>, allowHTTP2: Bool) throws(MessageError) -> Bool {
         do {
@@ -109,7 +109,7 @@ public struct ResponseHead: Sendable {
         return false
     }
 
-    /// Where the line's CRLF begins. Other control characters are found by the code that reads the rest.
+    /// The offset of the line's CRLF. The readers of the line find other control characters.
     static func contentEnd(of line: Span<UInt8>) throws(MessageError) -> Int {
         let end = line.count - 2
         guard end >= 0, line[end + 1] == ASCII.lf, line[end] == ASCII.cr else {

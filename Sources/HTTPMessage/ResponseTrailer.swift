@@ -1,16 +1,16 @@
-/// One trailer line of a response, as libcurl hands it over behind the body.
+/// One trailer line of a response, as libcurl delivers it after the body.
 public enum ResponseTrailer: Sendable, Equatable {
     /// May be passed on, as a trailer only; ranges into the line.
     case field(name: ByteRange, value: ByteRange)
-    /// Well-formed, but nothing that may come in a trailer (RFC 9110 6.5.1): drop it.
+    /// Well-formed, but not allowed in a trailer (RFC 9110 6.5.1). The caller drops it.
     case forbidden
-    /// The blank line behind the trailers, which HTTP/2 answers have.
+    /// The blank line after the trailers of HTTP/2 answers.
     case end
 
-    /// The caller bounds how many there are.
+    /// Checks one line. The caller bounds their number.
     ///
     /// - Parameter line: with its CRLF.
-    /// - Throws: 502; the answer must not look complete to the client then.
+    /// - Throws: 502. The answer must then not look complete to the client.
     public static func check(line: Span<UInt8>) throws(MessageError) -> ResponseTrailer {
         do {
             let end = try ResponseHead.contentEnd(of: line)

@@ -1,14 +1,14 @@
 import WireText
 
-/// Which trailer fields are passed on (RFC 9110 6.5.1).
+/// Rules for forwarding trailer fields (RFC 9110 6.5.1).
 enum TrailerRules {
     /// Bounds of one trailer section, in bytes of its lines and in fields.
     static let maxBytes = 8 << 10
     static let maxFields = 32
 
-    /// Fields that decide framing, routing, authentication, request modifiers, response control or the form of the
-    /// content mean something only in a head. Recipients may discard trailers (RFC 9110 6.5.1), so dropping them is no
-    /// repair: nobody may act on them. An underscore counts as a hyphen, which CGI-like servers make of both.
+    /// Fields about framing, routing, authentication, request modifiers, response control or the form of the content
+    /// have a meaning in a head only. Recipients may discard trailers (RFC 9110 6.5.1) and may not act on these. An
+    /// underscore counts as a hyphen, because CGI-like servers convert both to the same.
     static func isForbidden(_ name: ByteRange, in line: Span<UInt8>) -> Bool {
         var lowered: [UInt8] = []
         lowered.reserveCapacity(name.count)

@@ -1,16 +1,15 @@
 import WireText
 
-/// The protocols that a message's Upgrade fields name (RFC 9110 7.8): what a client offers, or what a server with 101
-/// goes over to.
+/// The protocols in a message's Upgrade fields (RFC 9110 7.8): the client's offer, or the server's choice with 101.
 public struct UpgradeList: Sendable, Equatable {
-    /// As written: a name, and perhaps a slash and a version.
+    /// As written: a name, with an optional slash and version.
     public private(set) var protocols: [[UInt8]] = []
 
     private static let maxProtocols = 16
 
     private init() {}
 
-    /// - Returns: `nil` for what is no list of protocols, or a very long one.
+    /// - Returns: `nil` for a malformed or very long list.
     public init?(_ fields: [Field], in bytes: Span<UInt8>) {
         for field in fields where field.known == .upgrade {
             var index = Int(field.value.start)
@@ -37,22 +36,22 @@ public struct UpgradeList: Sendable, Equatable {
 
     public var isEmpty: Bool { protocols.isEmpty }
 
-    /// Without HTTP itself in another form: `h2c`, an offer that programs make on every request (RFC 7540 3.2) and that
-    /// RFC 9113 took back, other versions, and TLS below it (RFC 2817). What is agreed with the next hop is not for the
-    /// one behind it, and requests inside would be nobody's to route.
+    /// The list without other forms of HTTP: `h2c`, which programs offer on every request (RFC 7540 3.2) and RFC 9113
+    /// removed, other versions, and TLS below it (RFC 2817). An agreement with the next hop does not hold for the hop
+    /// behind it, and requests inside would bypass routing.
     public var withoutHTTP: UpgradeList {
         var rest = UpgradeList()
         rest.protocols = protocols.filter { !Self.http.contains(Self.folded($0.prefix { $0 != ASCII.slash })) }
         return rest
     }
 
-    /// Whether each of its protocols is one of `offer`'s: a server goes over to nothing else.
+    /// Whether `offer` has each of these protocols. A server may switch to no other.
     public func isCovered(by offer: UpgradeList) -> Bool {
         let offered = offer.protocols.map(Self.folded)
         return !isEmpty && protocols.allSatisfy { offered.contains(Self.folded($0)) }
     }
 
-    /// For an Upgrade field.
+    /// Value of an Upgrade field.
     public var value: [UInt8] { Array(protocols.joined(separator: [ASCII.comma, ASCII.space])) }
 
     private static func folded(_ name: some Sequence<UInt8>) -> [UInt8] { name.map(ASCII.lowercased) }

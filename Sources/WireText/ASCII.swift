@@ -1,6 +1,6 @@
-/// The bytes of ASCII (RFC 20) that grammars name, and the classes they are in. Other bytes belong to no class.
+/// The ASCII bytes (RFC 20) and character classes that grammars name. Other bytes belong to no class.
 ///
-/// Computed and inlinable: a constant of another module would be fetched through a call.
+/// Computed and inlinable: a constant of another module would be read through a call.
 public enum ASCII {
     @inlinable public static var tab: UInt8 { 0x09 }
     @inlinable public static var lf: UInt8 { 0x0A }
@@ -65,7 +65,7 @@ public enum ASCII {
     @inlinable @inline(__always)
     public static func hexDigitUppercased(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 + value : 0x37 + value }
 
-    /// Where Unicode's rules would be wrong: names of fields, schemes and the like.
+    /// Compares names of fields, schemes and the like, where Unicode's rules would be wrong.
     public static func equalIgnoringCase(_ one: some StringProtocol, _ other: some StringProtocol) -> Bool {
         one.utf8.elementsEqual(other.utf8) { lowercased($0) == lowercased($1) }
     }
@@ -85,8 +85,8 @@ public enum ASCII {
         !text.isEmpty && text.utf8.allSatisfy { isTokenByte($0) }
     }
 
-    /// What a field value may hold, section 5.5: visible characters, spaces and `obs-text`.
-    /// - Parameter allowingTabs: section 5.5 has them; some parsers stumble over them.
+    /// A field value, section 5.5: visible characters, spaces and `obs-text`.
+    /// - Parameter allowingTabs: section 5.5 allows tabs; some parsers reject them.
     public static func isFieldValue(_ text: some StringProtocol, allowingTabs: Bool) -> Bool {
         text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || allowingTabs && $0 == 0x09 }
     }

@@ -5,13 +5,13 @@ public enum Base64 {
         case url
     }
 
-    /// What a reader takes. None takes bits that are left over, so that bytes have one spelling in each form.
+    /// The accepted form. None accepts nonzero leftover bits, so that bytes have one spelling in each form.
     public enum Reading: Sendable {
-        /// Both alphabets, padded or not: what people put into files.
+        /// Both alphabets, padded or not, for files written by people.
         case either
-        /// Section 4, with its padding: what RFC 7617 puts into a field.
+        /// Section 4, with padding, as in RFC 7617.
         case padded
-        /// Section 5, without padding: RFC 7515.
+        /// Section 5, without padding, as in RFC 7515.
         case url
     }
 
@@ -22,7 +22,7 @@ public enum Base64 {
         return String(decoding: output, as: UTF8.self)
     }
 
-    /// Makes no copy of anything, for secrets.
+    /// Writes byte by byte without a copy, for secrets.
     public static func encode(_ bytes: Span<UInt8>, _ alphabet: Alphabet, to output: (UInt8) -> Void) {
         var index = 0
         while index < bytes.count {
@@ -41,15 +41,15 @@ public enum Base64 {
         }
     }
 
-    /// `nil` for anything that is not base64 in that form.
+    /// `nil` for text that is not base64 in that form.
     public static func decode(_ text: [UInt8], as reading: Reading) -> [UInt8]? {
         var output: [UInt8] = []
         output.reserveCapacity(text.count / 4 * 3 + 2)
         return decode(text.span, as: reading) { output.append($0) } ? output : nil
     }
 
-    /// The same without a copy of anything, for secrets.
-    /// - Returns: `false` for anything that is not base64 in that form; what came out until then is of no use.
+    /// Decodes byte by byte without a copy, for secrets.
+    /// - Returns: `false` for text that is not base64 in that form. The output so far is then useless.
     public static func decode(_ text: Span<UInt8>, as reading: Reading, to output: (UInt8) -> Void) -> Bool {
         var end = text.count
         if reading != .url {

@@ -12,7 +12,7 @@ public struct CivilDate: Sendable, Equatable {
         self.day = day
     }
 
-    /// Counted in eras of 400 years that begin on 1 March, so that the leap day is the last of its year.
+    /// Counts in eras of 400 years that begin on 1 March, so that the leap day is the last day of its year.
     public init(daysSince1970 days: Int) {
         let shifted = days + Self.daysToEpoch
         let era = shifted.flooredDivision(by: 146_097)
@@ -33,7 +33,7 @@ public struct CivilDate: Sendable, Equatable {
         return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - Self.daysToEpoch
     }
 
-    /// From 1 March of the year 0 to 1 January 1970.
+    /// Days from 1 March of the year 0 to 1 January 1970.
     private static let daysToEpoch = 719_468
 }
 

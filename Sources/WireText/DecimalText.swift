@@ -1,6 +1,6 @@
 /// Numbers as text, without the C library's locale.
 public enum DecimalText {
-    /// With at most three digits behind the point; `null` for what is not finite or is huge.
+    /// At most three decimal places; `null` for infinite, NaN and huge values.
     public static func thousandths(_ value: Double) -> String {
         guard value.isFinite, value.magnitude < 1e15 else { return "null" }
         let scaled = Int((value * 1000).rounded())

@@ -1,12 +1,12 @@
-/// JSON to be written (RFC 8259): members stay in the order they were given. What is read becomes a `JSONValue`.
+/// JSON to write (RFC 8259). Members stay in the given order. Parsed JSON is a `JSONValue`.
 public enum JSON: Sendable, Equatable {
     case null
     case bool(Bool)
     case string(String)
     case number(Int)
-    /// With at most three digits behind the point; what is not finite becomes `null`.
+    /// At most three decimal places; `null` for infinite and NaN.
     case decimal(Double)
-    /// A number as it is written.
+    /// A number in its final spelling.
     case literal(String)
     case array([JSON])
     case object([Member])
@@ -24,10 +24,10 @@ public enum JSON: Sendable, Equatable {
     /// `nil` becomes `null`.
     public init(_ text: String?) { self = text.map { .string($0) } ?? .null }
 
-    /// In seconds; `nil` becomes `null`.
+    /// Seconds; `nil` becomes `null`.
     public init(_ duration: Duration?) { self = duration.map { .decimal($0 / .seconds(1)) } ?? .null }
 
-    /// Members in the order of their names.
+    /// Sorts members by name.
     public init(_ value: JSONValue) {
         switch value {
         case .null: self = .null
@@ -41,7 +41,7 @@ public enum JSON: Sendable, Equatable {
     }
 
     public enum Layout: Sendable {
-        /// For programs: no white space at all.
+        /// For programs: no white space.
         case compact
         /// One line, with a space behind each comma and colon.
         case line
@@ -49,7 +49,7 @@ public enum JSON: Sendable, Equatable {
         case document
     }
 
-    /// - Parameter output: is given the text byte by byte, so that secrets need no copy.
+    /// - Parameter output: receives the text byte by byte, so that secrets need no copy.
     public func write(_ layout: Layout, escaping: JSONEscaping = .page, to output: (UInt8) -> Void) {
         write(layout, escaping, depth: 0, output)
         if layout == .document { output(ASCII.lf) }

@@ -1,10 +1,10 @@
-/// How a string is quoted for JSON: always so that every reader gets the same text back.
+/// Sets of characters to escape in JSON strings. Every reader gets the same text back.
 public enum JSONEscaping: Sendable {
-    /// What RFC 8259 section 7 demands: quotes, backslashes and control characters below the space.
+    /// Required by RFC 8259 section 7: quotes, backslashes and control characters below the space.
     case required
-    /// Also what does not show or changes how its surroundings show: for terminals and logs.
+    /// Also characters that are invisible or change how the text around them looks: for terminals and logs.
     case invisible
-    /// Also `<`, which could end a script that the text is put into.
+    /// Also `<`, which could end a script that contains the text.
     case page
 
     public func quote(_ text: String, to output: (UInt8) -> Void) {

@@ -1,6 +1,6 @@
-/// A strict JSON parser over bytes from a peer that may be hostile: it reads what RFC 8259 allows and a byte order mark
-/// in front, and refuses two members of one name (readers differ on which counts), bad UTF-8, half surrogate pairs and
-/// nesting deeper than `maxDepth`. It never traps, and takes time and memory that grow with the bytes and no faster.
+/// A strict JSON parser for bytes from a hostile peer. It accepts RFC 8259 with an optional byte order mark. It refuses
+/// repeated member names (readers differ on which counts), invalid UTF-8, half surrogate pairs and nesting deeper than
+/// `maxDepth`. It never traps, and its time and memory grow linearly with the bytes.
 public struct JSONParser: ~Escapable {
     public enum Fault: Error, Equatable {
         case malformed(at: Int)
@@ -12,7 +12,7 @@ public struct JSONParser: ~Escapable {
 
     private let bytes: Span<UInt8>
     private var position = 0
-    /// Only looks whether all is well: makes no copy of any string but of names.
+    /// Only validates: copies no string except names.
     private var isDry = false
 
     public static func parse(_ bytes: [UInt8]) throws(Fault) -> JSONValue { try parse(bytes.span) }
@@ -24,23 +24,23 @@ public struct JSONParser: ~Escapable {
         return value
     }
 
-    /// A member of an object whose strings may be secrets: where it stands, not what it says.
+    /// A member of an object whose strings may be secrets: holds positions, not text.
     public struct Member: Sendable, Equatable {
         public enum Value: Sendable, Equatable {
-            /// What stands between its quotes, for `decode(string:in:to:)`.
+            /// The range between the quotes, for `decode(string:in:to:)`.
             case string(Range<Int>)
             case number(String)
             case null
-            /// Anything else; it is in `source`.
+            /// Any other value; it is in `source`.
             case other
         }
 
         public var value: Value
-        /// Name, colon and value as they were written.
+        /// Name, colon and value as written.
         public var source: Range<Int>
     }
 
-    /// The members of an object; `nil` for any other value. No copy is made of a string but of names.
+    /// The members of an object; `nil` for any other value. Copies no string except names.
     public static func members(_ bytes: Span<UInt8>) throws(Fault) -> [String: Member]? {
         var parser = JSONParser(bytes)
         parser.skipSpace()
@@ -60,11 +60,11 @@ public struct JSONParser: ~Escapable {
         return members
     }
 
-    /// What a member's string stands for, in pieces of valid UTF-8.
+    /// Decodes a member's string in pieces of valid UTF-8.
     public static func decode(string range: Range<Int>, in bytes: Span<UInt8>, to output: (Span<UInt8>) -> Void) {
         var parser = JSONParser(bytes)
         parser.position = range.lowerBound - 1
-        // It has been read before, so nothing is wrong with it.
+        // Parsed before, so it is well-formed.
         try? parser.characters(output)
     }
 
@@ -141,7 +141,7 @@ public struct JSONParser: ~Escapable {
         return .object(members)
     }
 
-    /// - Parameter member: reads a value, whose name and its place it is told; answers whether the name is new.
+    /// - Parameter member: reads a value, given its name and the name's position; returns whether the name is new.
     private mutating func object(
         _ member: (inout JSONParser, String, Int) throws(Fault) -> Bool
     ) throws(Fault) {
@@ -211,7 +211,7 @@ public struct JSONParser: ~Escapable {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Reads a string and hands out what it stands for, in pieces of valid UTF-8.
+    /// Reads a string and outputs its text in pieces of valid UTF-8.
     private mutating func characters(_ output: (Span<UInt8>) -> Void) throws(Fault) {
         position += 1
         var start = position
@@ -236,7 +236,8 @@ public struct JSONParser: ~Escapable {
         throw malformed
     }
 
-    /// What stands as it is from `start` on. No character goes on behind an escape, so that each such piece is UTF-8.
+    /// Outputs the unescaped text from `start` on. No character continues behind an escape, so each piece is valid
+    /// UTF-8.
     private func plain(_ start: Int, _ output: (Span<UInt8>) -> Void) throws(Fault) {
         let piece = bytes.extracting(start..<position)
         guard (try? UTF8Span(validating: piece)) != nil else { throw malformed }

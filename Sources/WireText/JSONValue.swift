@@ -4,9 +4,9 @@ public enum JSONValue: Sendable, Hashable {
     case null
     /// `true` or `false`
     case bool(Bool)
-    /// A number as it was written, so that no digit is lost. `Double(text)` gives its value, which is finite.
+    /// A number as written, so that no digit is lost. `Double(text)` gives its value, which is finite.
     case number(String)
-    /// A string, its escapes resolved.
+    /// A string without escapes.
     case string(String)
     /// An array's values, in their order.
     case array([JSONValue])
@@ -18,7 +18,7 @@ public enum JSONValue: Sendable, Hashable {
         if case .string(let text) = self { text } else { nil }
     }
 
-    /// An object's member of this name; `nil` where it has none, and for any other value.
+    /// The member of this name; `nil` when the object has none, and for any other value.
     public subscript(name: String) -> JSONValue? {
         if case .object(let members) = self { members[name] } else { nil }
     }

@@ -1,13 +1,12 @@
-/// Bytes as text that can stand in a URL or a form. The rules in use differ in
-/// what is left as it is.
+/// Bytes as text for a URL, a form or a file name. The rules differ in the characters that stay unescaped.
 public enum PercentEncoding: Sendable {
-    /// RFC 3986 section 2.1: all but the unreserved characters (letters, digits, `-`, `.`, `_`, `~`) is escaped, a space
-    /// as `%20`; a plus is a plus.
+    /// RFC 3986 section 2.1: escapes all but the unreserved characters (letters, digits, `-`, `.`, `_`, `~`). A space
+    /// is `%20`; a plus stays a plus.
     case uri
-    /// application/x-www-form-urlencoded as RFC 6749 appendix B has it: a space is `+`, and all but letters, digits,
-    /// `-`, `.` and `_` is escaped.
+    /// application/x-www-form-urlencoded of RFC 6749 appendix B: a space is `+`; escapes all but letters, digits, `-`,
+    /// `.` and `_`.
     case form
-    /// Letters, digits, `-` and `_` stay: a name of a file that leads nowhere and is hidden from nobody.
+    /// Escapes all but letters, digits, `-` and `_`: a file name that is neither a path nor hidden.
     case fileName
 
     @inlinable
@@ -37,7 +36,7 @@ public enum PercentEncoding: Sendable {
 
     public func encode(_ text: String) -> String { encode(Array(text.utf8)) }
 
-    /// Each escape once. `nil` for a percent sign without two hexadecimal digits behind it.
+    /// Decodes each escape once. `nil` for a percent sign without two hexadecimal digits.
     public func decodeBytes(_ bytes: some Sequence<UInt8>) -> [UInt8]? {
         var output: [UInt8] = []
         output.reserveCapacity(bytes.underestimatedCount)
@@ -55,7 +54,7 @@ public enum PercentEncoding: Sendable {
         return output
     }
 
-    /// The same as text; `nil` also for what is not UTF-8.
+    /// Decodes to text; `nil` also for bytes that are not UTF-8.
     public func decode(_ bytes: some Sequence<UInt8>) -> String? {
         decodeBytes(bytes).flatMap { String(validating: $0, as: UTF8.self) }
     }

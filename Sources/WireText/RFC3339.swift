@@ -1,8 +1,8 @@
-/// Times as RFC 3339 writes them, in UTC: `2026-03-01T09:05:07Z`.
+/// Times in the form of RFC 3339, in UTC: `2026-03-01T09:05:07Z`.
 public enum RFC3339 {
     /// - Parameters:
     ///   - seconds: since 1970-01-01T00:00:00Z.
-    ///   - milliseconds: 0 to 999, written behind a point; `nil`: not written.
+    ///   - milliseconds: 0 to 999, written as a fraction; `nil` for none.
     public static func append(_ seconds: Int, milliseconds: Int? = nil, to output: inout [UInt8]) {
         let days = seconds.flooredDivision(by: 86_400)
         let second = seconds - days * 86_400
@@ -31,8 +31,8 @@ public enum RFC3339 {
         return String(decoding: output, as: UTF8.self)
     }
 
-    /// Seconds since 1970 of `2026-03-01T09:05:07Z`, with a fraction, which is left out, or an offset; `nil` for anything
-    /// else.
+    /// Seconds since 1970 of `2026-03-01T09:05:07Z`. Accepts an offset, and a fraction, which is dropped; `nil` for
+    /// other text.
     public static func seconds(_ text: String) -> Int? {
         var rest = Array(text.utf8)[...]
         func number(_ digits: Int, then mark: UInt8?) -> Int? {

@@ -28,7 +28,7 @@ extension Span where Element == UInt8 {
         return true
     }
 
-    /// Without the blanks and line ends in front and behind.
+    /// The bytes without leading and trailing blanks and line ends.
     public var trimmed: Span<UInt8> {
         @_lifetime(copy self)
         get {
@@ -39,6 +39,6 @@ extension Span where Element == UInt8 {
         }
     }
 
-    /// What is not UTF-8 becomes U+FFFD.
+    /// Text in which invalid UTF-8 is U+FFFD.
     public var text: String { String(decoding: [UInt8](copying: self), as: UTF8.self) }
 }
