@@ -1,8 +1,8 @@
 import CLibcrypto
 
-/// Comparisons whose time tells nothing about the bytes.
+/// Comparisons in constant time.
 public enum ConstantTime {
-    /// The lengths are not hidden. CRYPTO_memcmp(3).
+    /// Does not hide the lengths. CRYPTO_memcmp(3).
     public static func isEqual(_ one: [UInt8], _ other: [UInt8]) -> Bool {
         guard one.count == other.count else { return false }
         return unsafe one.withUnsafeBytes { first in

@@ -1,25 +1,25 @@
 import Glibc
 
-/// What can go wrong in here: the machine's fault, or that of the files it is given. Texts name places, never contents.
+/// Errors of this module: faults of the machine, or of the files in use. Messages name paths, never contents.
 public enum CryptographyError: Error, Sendable, Equatable, CustomStringConvertible {
     /// libcrypto refused; its own messages, oldest first.
     case libcrypto(operation: String, messages: [String])
     /// A file could not be read; `reason` is the system's sentence for errno.
     case unreadableFile(path: String, reason: String)
-    /// A file is larger than what a secret may be.
+    /// A file is larger than a secret may be.
     case fileTooLarge(path: String, limit: Int)
-    /// The system refused something else: to `operation` the file or directory, with this errno.
+    /// Another system call failed: `operation` on the file or directory, with this errno.
     case system(operation: String, path: String, errno: Int32)
-    /// A file or directory that could be read or replaced by others; nothing was done with it. `reason` says what to do.
+    /// Other users can read or replace a file or directory, so it was not used. `reason` says what to do.
     case untrusted(path: String, reason: String)
-    /// A key of so many bytes, where `SealingKey.size` are wanted.
+    /// A key of this many bytes instead of `SealingKey.size`.
     case keySize(Int)
     /// Sealed bytes that can't be opened.
     case seal(SealFault)
     /// A key or a certificate that can't be used.
     case key(KeyFault)
 
-    /// Somebody has to change the configuration or the file system: to try the same again is in vain.
+    /// Whether a retry is useless until the configuration or the file system changes.
     public var isLasting: Bool {
         switch self {
         case .untrusted, .keySize, .key: true
@@ -43,15 +43,15 @@ public enum CryptographyError: Error, Sendable, Equatable, CustomStringConvertib
     }
 }
 
-/// Why sealed bytes can't be opened, in words that follow the name of what holds them.
+/// Reason why sealed bytes can't be opened. The message names their source in front of it.
 public enum SealFault: Error, Sendable, Hashable, CustomStringConvertible {
-    /// They don't begin as sealed bytes do, or are too short.
+    /// The bytes are too short, or don't begin like sealed bytes.
     case foreign
     /// Another version of the format.
     case format(found: UInt8, supported: UInt8)
     /// Sealed with another key.
     case key
-    /// Not a byte of what was sealed, or sealed for another context.
+    /// The bytes were changed, or sealed for another context.
     case damaged
 
     public var description: String {

@@ -1,4 +1,4 @@
-/// As much of the Distinguished Encoding Rules (X.690) as public keys and signatures take.
+/// The part of the Distinguished Encoding Rules (X.690) for public keys and signatures.
 enum DER {
     static let null: [UInt8] = [0x05, 0x00]
 

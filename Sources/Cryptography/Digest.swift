@@ -1,6 +1,6 @@
 import CLibcrypto
 
-/// One-way digests, plain and with a key.
+/// Digests, plain and with a key.
 public enum Digest {
     /// SHA-256 of FIPS 180-4, 32 bytes. EVP_Digest(3).
     public static func sha256(_ bytes: [UInt8]) throws(CryptographyError) -> [UInt8] {
@@ -13,7 +13,7 @@ public enum Digest {
         return try result.get()
     }
 
-    /// The same of a secret, which leaves no copy.
+    /// SHA-256 of a secret, without leaving a copy.
     public static func sha256(_ bytes: SecretBytes) throws(CryptographyError) -> [UInt8] {
         try unsafe bytes.withUnsafeBytes { bytes throws(CryptographyError) in try unsafe sha256(bytes) }
     }
@@ -59,7 +59,7 @@ public enum Digest {
         return try hmacSHA256(message, key: key)
     }
 
-    /// The same with a key that leaves no copy: HS256 of RFC 7518 section 3.2.
+    /// HMAC-SHA256 without leaving a copy of the key: HS256 of RFC 7518 section 3.2.
     public static func hmacSHA256(_ message: [UInt8], key: SecretBytes) throws(CryptographyError) -> [UInt8] {
         try unsafe key.withUnsafeBytes { key throws(CryptographyError) in try unsafe hmacSHA256(message, key) }
     }

@@ -1,10 +1,10 @@
 import Glibc
 
-/// Bytes into open files.
+/// Writes bytes to open files.
 enum FileBytes {
-    /// Writes all of it and returns when it would survive a power cut. write(2), fsync(2).
+    /// Writes all bytes and returns when they would survive a power cut. write(2), fsync(2).
     static func writeDurably(_ bytes: [UInt8], to descriptor: Int32, path: String) throws(CryptographyError) {
-        // The file mode creation mask may have taken bits from the owner too.
+        // The umask may have removed bits of the owner, too.
         guard fchmod(descriptor, 0o600) == 0 else {
             throw .system(operation: "set the mode of", path: path, errno: errno)
         }
@@ -23,10 +23,10 @@ enum FileBytes {
     }
 }
 
-/// Files of this user's own.
+/// Files that only this user can read.
 public enum PrivateFile {
-    /// Makes a file, mode 0600, with these bytes; they are durable when this returns.
-    /// - Throws: `CryptographyError.system`, with EEXIST when there is a file already, which stays as it is.
+    /// Creates a file with mode 0600 and these bytes, which are durable when this returns.
+    /// - Throws: `CryptographyError.system`, with EEXIST when the file exists. An existing file stays unchanged.
     public static func create(path: String, with bytes: [UInt8]) throws(CryptographyError) {
         let descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw .system(operation: "create", path: path, errno: errno) }

@@ -1,8 +1,8 @@
 import Glibc
 
-/// Whether what was opened is this user's alone.
+/// Checks that only this user has access to an open file.
 enum FileTrust {
-    /// - Throws: `CryptographyError.untrusted` with what to do about it. fstat(2).
+    /// - Throws: `CryptographyError.untrusted` with advice. fstat(2).
     static func check(_ descriptor: Int32, path: String, isDirectory: Bool) throws(CryptographyError) {
         var information = stat()
         guard unsafe fstat(descriptor, &information) == 0 else {
@@ -21,7 +21,7 @@ enum FileTrust {
         // An access control list shows in the group's bits, which are its mask. acl(5).
         guard information.st_mode & 0o077 == 0 else {
             let mode = String(information.st_mode & 0o7777, radix: 8)
-            // /tmp and its like are everybody's, and have to stay so.
+            // /tmp and similar folders must stay open to everyone.
             guard !isDirectory || information.st_mode & S_ISVTX == 0 else {
                 throw .untrusted(
                     path: path,

@@ -1,7 +1,7 @@
 import CLibcrypto
 
-/// SHA-256 (FIPS 180-4) of something, to tell it from others in a table that must not hold it. Made without allocation
-/// of ours.
+/// SHA-256 (FIPS 180-4) of a value, as its key in a table that must not hold the value itself. Computed without an
+/// allocation here.
 public struct Fingerprint: Sendable, Hashable {
     private let words: SIMD4<UInt64>
 

@@ -1,4 +1,4 @@
-/// Why a key or a certificate can't be used, in words that follow the name of what holds it. Never what is in it.
+/// Reason why a key or a certificate can't be used. The message names its source in front of it, and never its content.
 public enum KeyFault: Error, Sendable, Hashable, CustomStringConvertible {
     /// Neither PEM nor a JWK, or a damaged one.
     case notAKey
@@ -6,25 +6,25 @@ public enum KeyFault: Error, Sendable, Hashable, CustomStringConvertible {
     case encrypted
     /// Only the public half.
     case publicOnly
-    /// A certificate, where its key is wanted.
+    /// A certificate instead of its key.
     case certificate
-    /// A kind that none of our algorithms signs with.
+    /// A kind of key that no supported algorithm uses.
     case kind
-    /// RFC 7518 section 3.3: in bits.
+    /// Below the minimum of RFC 7518 section 3.3, in bits.
     case tooShort(Int)
-    /// Above what libcrypto takes: in bits.
+    /// Above libcrypto's maximum, in bits.
     case tooLong(Int)
-    /// The private half does not belong to the public one.
+    /// The private half does not match the public half.
     case inconsistent
-    /// A JWK that says that it does not sign.
+    /// A JWK whose `use` or `key_ops` excludes signing.
     case notForSigning
-    /// This algorithm, for a key of this kind, which takes those.
+    /// The wanted algorithm does not fit a key of this kind, which takes others.
     case algorithm(SigningAlgorithm, kind: String, takes: [SigningAlgorithm])
-    /// A JWK that names an algorithm of its own, and another is wanted.
+    /// The JWK names another algorithm than the wanted one.
     case otherAlgorithm(SigningAlgorithm, jwk: String)
     /// No certificate in PEM.
     case notACertificate
-    /// A certificate of another key.
+    /// A certificate for another key.
     case foreignCertificate
 
     public var description: String {

@@ -1,6 +1,6 @@
 import CLibcrypto
 
-/// The one place where libcrypto's return codes become errors, with the library's own messages.
+/// The one place that turns libcrypto's return codes into errors, with the library's own messages.
 ///
 /// Manual: ERR_get_error(3), ERR_error_string_n(3).
 enum Libcrypto {
@@ -21,6 +21,6 @@ enum Libcrypto {
         throw .libcrypto(operation: operation, messages: messages)
     }
 
-    /// For a failure that has its own sentence: a later one must not report it.
+    /// Clears the errors of a failure that has its own message, so that a later failure does not report them.
     static func forgetErrors() { ERR_clear_error() }
 }

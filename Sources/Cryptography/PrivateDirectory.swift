@@ -1,23 +1,23 @@
 import Glibc
 
-/// An open directory that belongs to this process's user alone, and files in it that do too. Everything is looked up
-/// from the open directory, so nobody can slip another one in between two calls. Blocks for as long as the disk takes,
-/// so never on an event loop. Safe on any thread.
+/// An open directory and its files, to which only this process's user has access. Each file is opened relative to the
+/// directory's descriptor, so that the directory can't be exchanged between two calls. Blocks for as long as the disk
+/// takes, so never on an event loop. Safe on any thread.
 public final class PrivateDirectory: Sendable {
     public let path: String
     /// Opened in `init`, closed in `deinit`.
     private let descriptor: Int32
 
-    /// Opens the directory, and makes it, mode 0700, if it is missing; what it is in must be there.
+    /// Opens the directory, or creates it with mode 0700. Its parent must exist.
     ///
-    /// - Throws: `CryptographyError.untrusted` when it is a symbolic link or not a directory, belongs to somebody else,
-    ///   or is open to others; `.system` when the system refuses.
+    /// - Throws: `CryptographyError.untrusted` when it is a symbolic link or not a directory, belongs to another user,
+    ///   or is open to others; `.system` when a system call fails.
     public init(path given: String) throws(CryptographyError) {
         path = try Self.name(given)
         let isNew = unsafe mkdir(path, 0o700) == 0
         if !isNew, errno != EEXIST {
             let number = errno
-            // A directory that is there may lie where nothing can be made.
+            // The directory may exist where no directory can be created.
             guard unsafe access(path, F_OK) == 0 else {
                 throw .system(operation: "make the directory", path: path, errno: number)
             }
@@ -59,7 +59,7 @@ public final class PrivateDirectory: Sendable {
     }
 
     private static func refusal(of path: String, _ number: Int32) -> CryptographyError {
-        // With O_NOFOLLOW and O_DIRECTORY, open(2) says ENOTDIR for a symbolic link, too.
+        // With O_NOFOLLOW and O_DIRECTORY, open(2) also fails with ENOTDIR for a symbolic link.
         guard number == ELOOP || number == ENOTDIR else {
             return .system(operation: "open the directory", path: path, errno: number)
         }
@@ -70,11 +70,11 @@ public final class PrivateDirectory: Sendable {
             reason: isLink ? "is a symbolic link: name the directory itself" : "is not a directory")
     }
 
-    /// The new directory's own entry must survive a power cut, or all that is in it is lost.
+    /// The new directory's own entry must survive a power cut, or its content is lost.
     private static func makeDurable(_ path: String) throws(CryptographyError) {
         let parent = parent(of: path)
         let descriptor = unsafe open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        // A parent that may be entered but not read can't be flushed by us.
+        // A parent that is searchable but not readable can't be flushed.
         guard descriptor >= 0 else { return }
         defer { close(descriptor) }
         guard fsync(descriptor) == 0 else {
@@ -84,8 +84,8 @@ public final class PrivateDirectory: Sendable {
 
     // MARK: Files
 
-    /// The whole of a file; `nil` when there is none.
-    /// - Throws: `CryptographyError`, `.untrusted` when others could have read or written it.
+    /// The whole content of a file; `nil` for a missing file.
+    /// - Throws: `CryptographyError`, `.untrusted` when other users could have read or written it.
     public func read(_ name: String, limit: Int) throws(CryptographyError) -> [UInt8]? {
         let place = self.place(name)
         let descriptor = try place.open(O_RDONLY | O_NONBLOCK)
@@ -111,13 +111,13 @@ public final class PrivateDirectory: Sendable {
         return Array(bytes[..<count])
     }
 
-    /// Puts a file with these bytes, mode 0600, in the place of the old one, in one step: whoever reads gets the one or
-    /// the other, also after a kill or a power cut. When this returns, the new one would survive both.
+    /// Replaces a file, mode 0600, in one step: a reader gets the old or the new content, also after a kill or a power
+    /// cut. When this returns, the new content survives both.
     ///
-    /// One at a time for one name: the caller holds a lock. A half-written `name.new` may stay behind after a kill, and
-    /// the next call removes it.
-    /// - Throws: `CryptographyError`; the old file is untouched, or, when only the last step failed, the new one is there
-    ///   and may not survive a power cut.
+    /// The caller holds a lock, so that there is one call at a time for each name. A kill may leave a half-written
+    /// `name.new`, which the next call removes.
+    /// - Throws: `CryptographyError`. The old file is then unchanged, unless only the last step failed: then the new
+    ///   file is there and may not survive a power cut.
     public func replace(_ name: String, with bytes: [UInt8]) throws(CryptographyError) {
         let place = self.place(name)
         let draft = self.place(name + ".new")
@@ -132,7 +132,7 @@ public final class PrivateDirectory: Sendable {
                 close(file)
                 throw error
             }
-            // Some file systems report only here that there was no room.
+            // Some file systems report a full disk only here.
             guard close(file) == 0 || errno == EINTR else {
                 throw .system(operation: "write", path: draft.path, errno: errno)
             }
@@ -140,14 +140,14 @@ public final class PrivateDirectory: Sendable {
                 throw .system(operation: "replace", path: place.path, errno: errno)
             }
         } catch {
-            // Gives back the room that it took.
+            // Frees the space of the draft.
             _ = unsafe unlinkat(descriptor, draft.name, 0)
             throw error
         }
         try flush()
     }
 
-    /// Removes a file, durably. No-op when there is none.
+    /// Removes a file durably. No-op for a missing file.
     public func remove(_ name: String) throws(CryptographyError) {
         if unsafe unlinkat(descriptor, name, 0) != 0 {
             guard errno == ENOENT else {
@@ -158,8 +158,8 @@ public final class PrivateDirectory: Sendable {
         try flush()
     }
 
-    /// The lock that this file stands for, if nobody has it; `nil` when another process, or another owner in this one,
-    /// does. The file is made if it is missing, and never removed: a lock on a removed file would keep nobody out.
+    /// Takes the lock on this file; `nil` when another process, or another owner in this process, holds it. Creates a
+    /// missing file and never removes it, because a lock on a removed file locks nothing.
     /// - Throws: `CryptographyError`
     public func tryLock(_ name: String) throws(CryptographyError) -> FileLock? {
         let place = self.place(name)
@@ -188,7 +188,7 @@ public final class PrivateDirectory: Sendable {
         var name: String
         var path: String
 
-        /// - Returns: `nil` when there is no such file.
+        /// - Returns: `nil` for a missing file.
         func open(_ flags: Int32) throws(CryptographyError) -> Int32? {
             let descriptor = unsafe openat(directory, name, flags | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0o600)
             guard descriptor < 0 else { return descriptor }
@@ -208,7 +208,7 @@ public final class PrivateDirectory: Sendable {
     }
 }
 
-/// Held until the last reference goes; by the kernel until the process ends, however it ends. flock(2).
+/// A lock that lasts until the last reference goes. The kernel releases it when the process ends. flock(2).
 public final class FileLock: Sendable {
     private let descriptor: Int32
 
@@ -218,7 +218,7 @@ public final class FileLock: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Owns the descriptor from here on.
+    /// Takes ownership of the descriptor.
     static func take(_ descriptor: Int32, path: String) throws(CryptographyError) -> FileLock? {
         while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
             let number = errno

@@ -1,7 +1,7 @@
 import CLibcrypto
 import WireText
 
-/// The public half of a key as RFC 7517 writes it.
+/// The public half of a key in the form of RFC 7517.
 public struct PublicJWK: Sendable, Hashable {
     /// The required members in the order of their names (RFC 7638 section 3.2); values are plain ASCII.
     public let members: [JSON.Member]

@@ -1,7 +1,7 @@
 import CLibcrypto
 import WireText
 
-/// Bytes that nobody can guess.
+/// Cryptographic random bytes.
 public enum RandomBytes {
     /// `count` bytes from libcrypto's generator, RAND_bytes(3).
     /// - Throws: `CryptographyError.libcrypto` when the generator could not be seeded.

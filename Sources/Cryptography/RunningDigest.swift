@@ -1,6 +1,6 @@
 import CLibcrypto
 
-/// SHA-256 of FIPS 180-4 over bytes that come one piece after the other. Not for several threads at once.
+/// SHA-256 of FIPS 180-4 over bytes that come in pieces. Not for concurrent use.
 @safe public final class RunningDigest {
     /// Owned by this object.
     private let context: OpaquePointer
@@ -22,7 +22,7 @@ import CLibcrypto
         try Libcrypto.check("EVP_DigestUpdate", code)
     }
 
-    /// 32 bytes; nothing can be added any more.
+    /// Returns the 32 bytes and ends the digest.
     public func finish() throws(CryptographyError) -> [UInt8] {
         var code: Int32 = 0
         let digest = unsafe [UInt8](unsafeUninitializedCapacity: 32) { buffer, initialized in

@@ -1,29 +1,28 @@
 import CLibcrypto
 
-/// Bytes that only the holder of the key can read, and that nobody else can change, cut or move unnoticed:
-/// AES-256-GCM, NIST SP 800-38D.
+/// Bytes that only the holder of the key can read or change: AES-256-GCM, NIST SP 800-38D.
 ///
 ///     offset  bytes
 ///     0       8      "heimdllr"
-///     8       1      format of what is sealed
+///     8       1      format of the plain bytes
 ///     9       8      identifier of the key
 ///     17      12     nonce, fresh random bytes each time
 ///     29      n      ciphertext
 ///     29 + n  16     tag
 ///
-/// The tag covers all of it, and a context that is not written down: the reader has to know it.
+/// The tag covers all of it, and a context that is not stored: the reader has to know it.
 public enum SealedBytes {
     private static let magic = Array("heimdllr".utf8)
     private static let nonceSize = 12
     private static let tagSize = 16
     private static let prefixSize = 17
     private static let headerSize = prefixSize + nonceSize
-    /// What sealing adds.
+    /// Additional bytes of the sealed form.
     public static let overhead = headerSize + tagSize
 
     /// - Parameters:
-    ///   - format: the version of the layout of `plain`, for those who will have to read it.
-    ///   - context: what the bytes belong to; opening them takes the same.
+    ///   - format: version of the layout of `plain`, for its readers.
+    ///   - context: identity of the owner of the bytes; opening them takes the same.
     /// - Throws: `CryptographyError.libcrypto`
     public static func seal(
         _ plain: SecretBytes, format: UInt8, context: [UInt8], key: SealingKey
@@ -38,7 +37,7 @@ public enum SealedBytes {
     }
 
     /// - Parameter format: the only one that the caller can read.
-    /// - Throws: `CryptographyError.seal` when these are not the bytes that were sealed with this key for this context.
+    /// - Throws: `CryptographyError.seal` when the bytes were not sealed with this key for this context.
     public static func open(
         _ sealed: [UInt8], format: UInt8, context: [UInt8], key: SealingKey
     ) throws(CryptographyError) -> SecretBytes {
@@ -57,7 +56,7 @@ public enum SealedBytes {
     }
 }
 
-/// One run of libcrypto's AES-256-GCM. EVP_EncryptInit(3), "AEAD Interface" and "GCM and OCB Modes".
+/// One use of libcrypto's AES-256-GCM. EVP_EncryptInit(3), "AEAD Interface" and "GCM and OCB Modes".
 @safe private final class GCM {
     /// Made in `init`, freed in `deinit`, which wipes the key schedule.
     private let state: OpaquePointer
@@ -122,7 +121,7 @@ public enum SealedBytes {
         return output
     }
 
-    /// What it has decrypted is wiped again when the tag is wrong.
+    /// Decrypts, and wipes the result again when the tag is wrong.
     func decrypt(_ body: [UInt8], tag: [UInt8]) throws(CryptographyError) -> SecretBytes {
         var tag = tag
         let code = unsafe tag.withUnsafeMutableBytes { tag in

@@ -2,11 +2,11 @@ import WireText
 
 /// A key of AES-256, wiped from memory with its last reference.
 public final class SealingKey: Sendable {
-    /// In bytes.
+    /// Bytes of a key.
     public static let size = 32
 
     let bytes: SecretBytes
-    /// Tells keys apart without saying anything about them: the first 8 bytes of a digest.
+    /// Distinguishes keys without revealing them: the first 8 bytes of a digest.
     public let identifier: [UInt8]
 
     /// - Throws: `CryptographyError.keySize`
@@ -16,9 +16,8 @@ public final class SealingKey: Sendable {
         identifier = try Self.identifier(of: bytes)
     }
 
-    /// From what an operator keeps in a file or a variable: 32 bytes as they are, or their base64, with white space
-    /// around it.
-    /// - Throws: `CryptographyError.keySize` with the number of bytes that it makes.
+    /// Reads a key from a file or a variable: 32 raw bytes, or their base64 with optional white space around it.
+    /// - Throws: `CryptographyError.keySize` with the number of bytes found.
     public convenience init(text: SecretBytes) throws(CryptographyError) {
         guard text.count != Self.size else {
             try self.init(text)

@@ -1,6 +1,6 @@
 import CLibcrypto
 
-/// Bytes in memory of their own, wiped when the last owner lets go. Immutable, so safe on any thread.
+/// Bytes in their own memory, wiped when the last owner releases them. Immutable, so safe on any thread.
 @safe public final class SecretBytes: Sendable {
     /// Owned by this object, written only in `init`, freed only in `deinit`.
     private nonisolated(unsafe) let storage: UnsafeMutableBufferPointer<UInt8>
@@ -10,13 +10,13 @@ import CLibcrypto
         _ = unsafe storage.initialize(from: bytes)
     }
 
-    /// Copies without an intermediate array, and lets the caller wipe its own buffer.
+    /// Copies without an intermediate array. The caller wipes its own buffer.
     init(copying buffer: UnsafeRawBufferPointer) {
         unsafe storage = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: buffer.count)
         _ = unsafe storage.initialize(from: buffer)
     }
 
-    /// `count` zeros, of which `fill` makes what they shall be.
+    /// Allocates `count` zeros, which `fill` overwrites.
     init<Failure: Error>(
         count: Int, fill: (UnsafeMutableBufferPointer<UInt8>) throws(Failure) -> Void
     ) throws(Failure) {
@@ -25,7 +25,7 @@ import CLibcrypto
         try unsafe fill(storage)
     }
 
-    /// Overwrites the bytes where they are. The array must be the only reference to them, and never have grown.
+    /// Overwrites the bytes in place. The array must be the only reference to them, and must never have grown.
     public static func wipe(_ bytes: inout [UInt8]) {
         unsafe bytes.withUnsafeMutableBytes { unsafe OPENSSL_cleanse($0.baseAddress, $0.count) }
         bytes = []
@@ -38,20 +38,20 @@ import CLibcrypto
 
     public var count: Int { unsafe storage.count }
 
-    /// The bytes, for as long as `body` runs.
+    /// Lends the bytes to `body`.
     public func withSpan<Result>(_ body: (Span<UInt8>) throws -> Result) rethrows -> Result {
         let span = unsafe Span(_unsafeElements: UnsafeBufferPointer(storage))
         return try body(span)
     }
 
-    /// The same for C.
+    /// Lends the bytes for C.
     func withUnsafeBytes<Result, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         try unsafe body(UnsafeRawBufferPointer(storage))
     }
 
-    /// Takes the same time wherever the bytes differ; the lengths are not hidden. CRYPTO_memcmp(3).
+    /// Compares in a time that does not depend on the content. Does not hide the lengths. CRYPTO_memcmp(3).
     public func isEqual(to other: SecretBytes) -> Bool {
         guard count == other.count else { return false }
         return unsafe CRYPTO_memcmp(storage.baseAddress, other.storage.baseAddress, count) == 0

@@ -1,4 +1,4 @@
-/// As much of the Distinguished Encoding Rules as private keys take; whatever memory they have been in is wiped.
+/// The part of the Distinguished Encoding Rules for private keys. All memory that held a key is wiped.
 enum SecretDER {
     static func sequence(_ parts: [SecretBytes]) -> SecretBytes { element(0x30, parts) }
     static func octets(_ content: SecretBytes) -> SecretBytes { element(0x04, [content]) }

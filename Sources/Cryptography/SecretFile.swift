@@ -5,12 +5,12 @@ import Glibc
 public enum SecretFile {
     /// The content of the file at `path`. Blocks for as long as the disk takes, so never on an event loop.
     ///
-    /// - Parameter trimsLineEnd: leaves out one line end at the end, which editors add. Not for raw keys.
+    /// - Parameter trimsLineEnd: drops one line end at the end, which editors add. Not for raw keys.
     /// - Throws: `CryptographyError.unreadableFile` or `.fileTooLarge` when it holds more than `limit` bytes.
     public static func read(
         path: String, limit: Int = 64 * 1024, trimsLineEnd: Bool = true
     ) throws(CryptographyError) -> SecretBytes {
-        // O_NONBLOCK: opening a FIFO that nobody writes to must fail to read, not hang.
+        // O_NONBLOCK: opening a FIFO without a writer must fail to read, not hang.
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard descriptor >= 0 else { throw .unreadableFile(path: path, reason: SystemReason.text(for: errno)) }
         defer { close(descriptor) }

@@ -1,12 +1,12 @@
 import CLibcrypto
 
-/// A secret while it is put together: whatever memory its bytes have been in is wiped.
+/// Builds a secret. All memory that held its bytes is wiped.
 @safe public struct SecretWriter: ~Copyable {
     /// Owned by this value.
     private var storage: UnsafeMutableBufferPointer<UInt8>
     public private(set) var count = 0
 
-    /// - Parameter capacity: what is likely to be needed; more is made when there is more.
+    /// - Parameter capacity: the expected size; it grows when needed.
     public init(capacity: Int = 64) {
         unsafe storage = .allocate(capacity: max(capacity, 1))
     }
@@ -36,7 +36,7 @@ import CLibcrypto
         secret.withSpan { append($0) }
     }
 
-    /// What is in it.
+    /// Lends the bytes written so far.
     public func withSpan<Result>(_ body: (Span<UInt8>) throws -> Result) rethrows -> Result {
         let span = unsafe Span(_unsafeElements: UnsafeBufferPointer(rebasing: storage[..<count]))
         return try body(span)

@@ -1,4 +1,4 @@
-/// What we sign with, by the names of RFC 7518 section 3.1 and RFC 8037 section 3.1.
+/// The supported signature algorithms, by the names of RFC 7518 section 3.1 and RFC 8037 section 3.1.
 public enum SigningAlgorithm: String, Sendable, Hashable, CaseIterable {
     case rs256 = "RS256"
     case ps256 = "PS256"
@@ -6,7 +6,7 @@ public enum SigningAlgorithm: String, Sendable, Hashable, CaseIterable {
     case es384 = "ES384"
     case edDSA = "EdDSA"
 
-    /// How such a signature is checked.
+    /// The algorithm that verifies such a signature.
     public var signature: SignatureAlgorithm {
         switch self {
         case .rs256: .rsa(.sha256)
@@ -17,7 +17,7 @@ public enum SigningAlgorithm: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Those that a key of this kind can sign with, the usual one first.
+    /// Algorithms for a key of this kind, the usual one first.
     public static func fitting(_ kind: VerificationKey.Kind) -> [SigningAlgorithm] {
         switch kind {
         case .rsa: [.rs256, .ps256]

@@ -1,10 +1,10 @@
 import CLibcrypto
 import WireText
 
-// What people and programs keep keys as.
+// Readers for the file formats of keys.
 extension SigningKey {
     /// From PEM (PKCS#8, PKCS#1 or SEC1, without a passphrase) or a JWK (RFC 7517). Blocks for a millisecond or two.
-    /// - Throws: `CryptographyError.key`, which tells nothing of what is in it.
+    /// - Throws: `CryptographyError.key`, which reveals nothing of the key.
     public convenience init(text: SecretBytes) throws(CryptographyError) {
         let first = text.withSpan { span in
             let trimmed = span.trimmed
@@ -19,12 +19,12 @@ extension SigningKey {
         }
     }
 
-    /// From what `exported()` gave.
+    /// Reads the result of `exported()`.
     public convenience init(exported: SecretBytes) throws(CryptographyError) {
         try unsafe self.init(owning: Self.key(exported: exported))
     }
 
-    /// The key itself, to be sealed. i2d_PrivateKey(3).
+    /// The private key as DER, to be sealed. i2d_PrivateKey(3).
     public func exported() throws(CryptographyError) -> SecretBytes {
         let size = unsafe i2d_PrivateKey(key, nil)
         guard size > 0 else {
@@ -48,7 +48,7 @@ extension SigningKey {
         return unsafe parsed
     }
 
-    /// PEM_read_bio_PrivateKey(3), which would ask at the terminal for a passphrase.
+    /// PEM_read_bio_PrivateKey(3), with a callback that avoids its prompt for a passphrase.
     private static func key(pem: SecretBytes) throws(CryptographyError) -> OpaquePointer {
         let parsed = unsafe pem.withUnsafeBytes { bytes -> OpaquePointer? in
             guard let source = unsafe BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else {
@@ -74,7 +74,7 @@ extension Span where Element == UInt8 {
     }
 }
 
-/// A private JWK as PKCS#8 (RFC 5208), made without a copy of its secret members that stays.
+/// Converts a private JWK to PKCS#8 (RFC 5208) without leaving a copy of its secret members.
 private struct JWKReader {
     var identifier: String?
     var algorithm: String?
@@ -120,7 +120,7 @@ private struct JWKReader {
         case ("OKP", "Ed25519"):
             let seed = try bytes("d", size: 32)
             let key = wrapped(DER.identifier([0x2B, 0x65, 0x70]), SecretDER.octets(seed))
-            // Made from `d`; `x` is only worth a look whether they belong together.
+            // libcrypto derives the key from `d`. `x` only shows whether the two belong together.
             let made = try SigningKey(exported: key)
             guard made.publicKey.members.last?.value == JSON(plain("x")) else { throw .key(.inconsistent) }
             return key

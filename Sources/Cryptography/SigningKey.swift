@@ -1,21 +1,21 @@
 import CLibcrypto
 import WireText
 
-/// A private key that signs: RSA, P-256, P-384 or Ed25519. Immutable, so safe on any thread; wiped when the last owner
-/// lets go. It prints as its kind.
+/// A private key for signatures: RSA, P-256, P-384 or Ed25519. Immutable, so safe on any thread; wiped when the last
+/// owner releases it. Its description is its kind.
 @safe public final class SigningKey: Sendable, CustomStringConvertible, CustomReflectable {
     public let kind: VerificationKey.Kind
-    /// Its size: of the modulus, or of the curve's field.
+    /// Size of the modulus, or of the curve's field, in bits.
     public let bits: Int
-    /// `kid` of the JWK that it was read from.
+    /// `kid` of the JWK.
     public let identifier: String?
-    /// `alg` of the JWK that it was read from.
+    /// `alg` of the JWK.
     let statedAlgorithm: String?
     public let publicKey: PublicJWK
     /// EVP_PKEY, freed in `deinit`, which wipes it. Only read, which libcrypto allows on several threads.
     nonisolated(unsafe) let key: OpaquePointer
 
-    /// Takes `key` over, whatever comes of it.
+    /// Takes ownership of `key`, even when it throws.
     /// - Throws: `CryptographyError.key`
     init(
         owning key: OpaquePointer, identifier: String? = nil, statedAlgorithm: String? = nil
@@ -28,7 +28,7 @@ import WireText
             publicKey = try unsafe PublicJWK(key, kind)
             try unsafe Self.checkHalves(of: key)
         } catch {
-            // `deinit` does not run for what was never whole.
+            // `deinit` does not run after a failed `init`.
             unsafe EVP_PKEY_free(key)
             throw error
         }
@@ -42,7 +42,7 @@ import WireText
 
     deinit { unsafe EVP_PKEY_free(key) }
 
-    /// A new P-256 key. EVP_PKEY_generate(3).
+    /// Generates a P-256 key. EVP_PKEY_generate(3).
     public static func generate() throws(CryptographyError) -> SigningKey {
         guard let context = unsafe EVP_PKEY_CTX_new_from_name(nil, "EC", nil) else {
             throw .libcrypto(operation: "EVP_PKEY_CTX_new_from_name", messages: ["out of memory"])
@@ -56,8 +56,8 @@ import WireText
         return try unsafe SigningKey(owning: key)
     }
 
-    /// The algorithm to sign with: the wanted one, or the JWK's own, or the usual one of the key's kind.
-    /// - Throws: `CryptographyError.key` when the key can't sign with the wanted one, or its JWK names another.
+    /// The algorithm for signatures: the wanted one, or the JWK's own, or the usual one of the key's kind.
+    /// - Throws: `CryptographyError.key` when the wanted one does not fit the key, or its JWK names another.
     public func algorithm(wanted: SigningAlgorithm? = nil) throws(CryptographyError) -> SigningAlgorithm {
         let fitting = SigningAlgorithm.fitting(kind)
         if let wanted {
@@ -77,14 +77,14 @@ import WireText
         return usual
     }
 
-    /// RFC 9864 gives EdDSA with this curve another name.
+    /// RFC 9864 renames EdDSA with this curve.
     private static func means(_ name: String, _ algorithm: SigningAlgorithm) -> Bool {
         name == algorithm.rawValue || algorithm == .edDSA && name == "Ed25519"
     }
 
-    /// A signature as JWS wants it: of ECDSA R and S one after the other (RFC 7518 section 3.4), of PSS with a salt as
-    /// long as the hash (section 3.5). EVP_DigestSign(3).
-    /// - Throws: `CryptographyError.key` for an algorithm of another kind of key, `.libcrypto` when it can't be done.
+    /// Signs in the form of JWS: for ECDSA R and S in sequence (RFC 7518 section 3.4), for PSS with a salt as long as
+    /// the hash (section 3.5). EVP_DigestSign(3).
+    /// - Throws: `CryptographyError.key` for an algorithm that does not fit the key, `.libcrypto` when signing fails.
     public func sign(_ message: [UInt8], by algorithm: SigningAlgorithm) throws(CryptographyError) -> [UInt8] {
         let fitting = SigningAlgorithm.fitting(kind)
         guard fitting.contains(algorithm) else {
@@ -123,7 +123,7 @@ import WireText
         return try Self.joined(signature, size: curve.size)
     }
 
-    /// An ECDSA-Sig-Value as R and S. d2i_ECDSA_SIG(3), BN_bn2binpad(3).
+    /// Converts an ECDSA-Sig-Value to R and S. d2i_ECDSA_SIG(3), BN_bn2binpad(3).
     private static func joined(_ encoded: [UInt8], size: Int) throws(CryptographyError) -> [UInt8] {
         let parsed = unsafe encoded.withUnsafeBufferPointer { bytes in
             var position = bytes.baseAddress
@@ -159,7 +159,7 @@ import WireText
         }
     }
 
-    /// EVP_PKEY_pairwise_check(3): a damaged key would leak itself with its first signature.
+    /// EVP_PKEY_pairwise_check(3): the first signature of a damaged key would reveal the key.
     private static func checkHalves(of key: OpaquePointer) throws(CryptographyError) {
         guard let context = unsafe EVP_PKEY_CTX_new(key, nil) else {
             throw .libcrypto(operation: "EVP_PKEY_CTX_new", messages: ["out of memory"])
@@ -171,7 +171,7 @@ import WireText
         }
     }
 
-    /// Its kind and size: `an RSA key of 2048 bits`.
+    /// Kind and size: `an RSA key of 2048 bits`.
     public var description: String {
         switch kind {
         case .rsa: "an RSA key of \(bits) bits"
@@ -186,7 +186,7 @@ import WireText
 }
 
 extension Libcrypto {
-    /// Big-endian, `size` bytes; of no number none.
+    /// Big-endian, `size` bytes; empty without a number.
     static func bytes(_ number: OpaquePointer?, size: Int) -> [UInt8] {
         guard let number = unsafe number else { return [] }
         return unsafe [UInt8](unsafeUninitializedCapacity: size) { buffer, initialized in

@@ -1,8 +1,8 @@
 import Glibc
 
-/// What an errno means, for people.
+/// Text of an errno, for people.
 enum SystemReason {
-    /// strerror(3), safe on any thread in every C library that we run with.
+    /// strerror(3), thread-safe in every supported C library.
     static func text(for number: Int32) -> String {
         unsafe String(cString: strerror(number))
     }

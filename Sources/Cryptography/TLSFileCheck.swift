@@ -1,9 +1,9 @@
 import CLibcrypto
 
-/// Whether PEM files of TLS can be used, by the library that will. Sentences stand behind the file's name and a colon.
+/// Checks of PEM files for TLS, by the library that will use them. Messages name the file in front of them.
 public enum TLSFileCheck {
-    /// - Parameter pem: what should be trust anchors.
-    /// - Returns: what is wrong; `nil`: nothing.
+    /// - Parameter pem: trust anchors.
+    /// - Returns: the fault; `nil` for none.
     public static func fault(anchors pem: SecretBytes) -> String? {
         unsafe withBIO(pem) { bio in
             defer { ERR_clear_error() }
@@ -17,9 +17,9 @@ public enum TLSFileCheck {
     }
 
     /// - Parameters:
-    ///   - certificate: what should begin with the client's own.
-    ///   - key: what should be its key.
-    /// - Returns: what is wrong; `nil`: nothing.
+    ///   - certificate: PEM that begins with the client's certificate.
+    ///   - key: PEM of its key.
+    /// - Returns: the fault; `nil` for none.
     public static func fault(certificate: SecretBytes, key: SecretBytes) -> String? {
         unsafe withBIO(certificate) { certificates in
             unsafe withBIO(key) { keys in
@@ -38,8 +38,8 @@ public enum TLSFileCheck {
         }
     }
 
-    /// When its certificates end, in their order and in seconds since 1970; those that can't be read, and what else the
-    /// file holds, are left out. X509_get0_notAfter(3).
+    /// End times of its certificates, in order and in seconds since 1970. Unreadable certificates and other content are
+    /// left out. X509_get0_notAfter(3).
     public static func ends(of pem: SecretBytes) -> [Int64] {
         var ends: [Int64] = []
         _ = unsafe withBIO(pem) { bio in
@@ -66,7 +66,7 @@ public enum TLSFileCheck {
     }
 }
 
-/// Otherwise it would be asked for at the terminal.
+/// Refuses, so that libcrypto does not prompt at the terminal.
 private func refusePassphrase(
     _ room: UnsafeMutablePointer<CChar>?, _ size: Int32, _ isWriting: Int32, _ context: UnsafeMutableRawPointer?
 ) -> Int32 { 0 }

@@ -1,18 +1,18 @@
 import CLibcrypto
 
-/// What a signature is checked by: RFC 7518 section 3.1, RFC 8037.
+/// Algorithms that verify signatures: RFC 7518 section 3.1, RFC 8037.
 public enum SignatureAlgorithm: Sendable, Hashable {
     public enum Hash: Sendable, Hashable { case sha256, sha384, sha512 }
 
     /// RSASSA-PKCS1-v1_5
     case rsa(Hash)
-    /// RSASSA-PSS with MGF1 of the same hash and a salt as long as it.
+    /// RSASSA-PSS with MGF1 of the same hash and a salt of the hash's length.
     case rsaPSS(Hash)
-    /// The signature is R and S one after the other, each as long as the curve's field.
+    /// The signature is R and S in sequence, each as long as the curve's field.
     case ecdsa(EllipticCurve)
     case ed25519
 
-    /// What it hashes with.
+    /// The algorithm's hash.
     public var hash: Hash {
         switch self {
         case .rsa(let hash), .rsaPSS(let hash): hash
@@ -25,7 +25,7 @@ public enum SignatureAlgorithm: Sendable, Hashable {
 public enum EllipticCurve: Sendable, Hashable {
     case p256, p384, p521
 
-    /// Of a coordinate, in bytes.
+    /// Size of a coordinate in bytes.
     public var size: Int {
         switch self {
         case .p256: 32
@@ -52,7 +52,7 @@ public enum EllipticCurve: Sendable, Hashable {
     }
 }
 
-/// A public key to check signatures by. Immutable, so safe on any thread.
+/// A public key that verifies signatures. Immutable, so safe on any thread.
 @safe public final class VerificationKey: Sendable {
     public enum Kind: Sendable, Hashable {
         case rsa
@@ -64,8 +64,8 @@ public enum EllipticCurve: Sendable, Hashable {
     /// EVP_PKEY, made in `init`, freed in `deinit`. Only read in between, which libcrypto allows on several threads.
     private nonisolated(unsafe) let key: OpaquePointer
 
-    /// RSA, numbers big-endian. RFC 7518 section 3.3: 2048 bits at least.
-    /// - Throws: `CryptographyError.libcrypto` when it is no such key.
+    /// An RSA key, numbers big-endian. RFC 7518 section 3.3 requires at least 2048 bits.
+    /// - Throws: `CryptographyError.libcrypto` for invalid numbers.
     public convenience init(modulus: [UInt8], exponent: [UInt8]) throws(CryptographyError) {
         let modulus = Array(modulus.drop { $0 == 0 })
         let exponent = Array(exponent.drop { $0 == 0 })
@@ -80,8 +80,8 @@ public enum EllipticCurve: Sendable, Hashable {
             key: DER.sequence(DER.integer(modulus) + DER.integer(exponent)))
     }
 
-    /// A point on a curve, coordinates big-endian and of the curve's own size.
-    /// - Throws: `CryptographyError.libcrypto` when it is none.
+    /// A point on a curve, coordinates big-endian and of the curve's size.
+    /// - Throws: `CryptographyError.libcrypto` for another point.
     public convenience init(_ curve: EllipticCurve, x: [UInt8], y: [UInt8]) throws(CryptographyError) {
         guard x.count == curve.size, y.count == curve.size else {
             throw .libcrypto(operation: "an elliptic key", messages: ["has coordinates of another size"])
@@ -94,7 +94,7 @@ public enum EllipticCurve: Sendable, Hashable {
     }
 
     /// RFC 8032.
-    /// - Throws: `CryptographyError.libcrypto` when these are not 32 bytes.
+    /// - Throws: `CryptographyError.libcrypto` for another size than 32 bytes.
     public convenience init(ed25519 bytes: [UInt8]) throws(CryptographyError) {
         guard bytes.count == 32 else {
             throw .libcrypto(operation: "an Ed25519 key", messages: ["needs 32 bytes"])
@@ -120,9 +120,9 @@ public enum EllipticCurve: Sendable, Hashable {
 
     deinit { unsafe EVP_PKEY_free(key) }
 
-    /// Whether `signature` was made over `message` with this key's private half. A signature of another shape, or an
-    /// algorithm of another kind of key, is simply not valid. EVP_DigestVerify(3).
-    /// - Throws: `CryptographyError.libcrypto` when libcrypto can't do it.
+    /// Whether this key's private half made `signature` over `message`. A malformed signature, or an algorithm that
+    /// does not fit the key, is invalid. EVP_DigestVerify(3).
+    /// - Throws: `CryptographyError.libcrypto` when libcrypto fails.
     public func accepts(
         _ signature: [UInt8], of message: [UInt8], by algorithm: SignatureAlgorithm
     ) throws(CryptographyError) -> Bool {
@@ -163,7 +163,7 @@ public enum EllipticCurve: Sendable, Hashable {
                     context, signature.baseAddress, signature.count, message.baseAddress, message.count)
             }
         }
-        // 0 is a wrong signature, less than that one of no shape at all.
+        // 0 is a wrong signature, a negative code a malformed one.
         if code != 1 { Libcrypto.forgetErrors() }
         return code == 1
     }

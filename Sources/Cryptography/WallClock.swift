@@ -2,7 +2,7 @@ import CLinux
 import Glibc
 import WireText
 
-/// The time of day, for what outlives the process: records on disk and HTTP dates. Never for deadlines.
+/// The time of day, for times that outlive the process: records on disk and HTTP dates. Never for deadlines.
 public enum WallClock {
     /// Whole seconds since 1970-01-01T00:00:00Z.
     public static func now() -> Int64 {
@@ -11,13 +11,13 @@ public enum WallClock {
         return Int64(time.tv_sec)
     }
 
-    /// Whether the kernel knows that something keeps this clock right. adjtimex(2).
+    /// Whether the kernel knows that this clock is synchronized. adjtimex(2).
     public static func isSynchronized() -> Bool {
         heimdallr_clock_is_synchronized() != 0
     }
 }
 
-/// The time since the machine was started, which nobody sets and which counts suspension.
+/// The time since the machine's start. It is never set, and it counts suspension.
 public enum BootClock {
     /// Whole seconds. CLOCK_BOOTTIME of clock_gettime(2).
     public static func now() -> Int64 {
@@ -26,7 +26,7 @@ public enum BootClock {
         return Int64(time.tv_sec)
     }
 
-    /// Which start of which machine this is, 36 characters; `nil` when the system does not say. random(4).
+    /// Identifier of the machine's current start, 36 characters; `nil` when the system does not tell it. random(4).
     public static func identifier() -> [UInt8]? {
         guard let text = try? SecretFile.read(path: "/proc/sys/kernel/random/boot_id", limit: 128), text.count == 36
         else { return nil }

@@ -1,24 +1,24 @@
 import CLibcrypto
 import Glibc
 
-/// A certificate, for what we say of our own ones: whose it is, until when it lasts, and its digest. It is not verified.
-/// Immutable, so safe on any thread.
+/// One of our own certificates, to report its subject, its validity and its digest. It is not verified. Immutable, so
+/// safe on any thread.
 @safe public final class X509Certificate: Sendable {
     /// Made in `init`, freed in `deinit`.
     private nonisolated(unsafe) let certificate: OpaquePointer
     /// RFC 2253, at most 256 characters.
     public let subject: String
     public let issuer: String
-    /// When it ends, in seconds since 1970-01-01T00:00:00Z.
+    /// End of validity, in seconds since 1970-01-01T00:00:00Z.
     public let notAfter: Int64
-    /// When it begins.
+    /// Start of validity.
     public let notBefore: Int64
 
-    /// More than that nobody needs.
+    /// Limit of certificates read from one file.
     private static let maxCertificates = 4096
 
-    /// The certificates of a PEM file, in its order: the first is the one whose key we have, the others lead to its
-    /// issuer. PEM_read_bio_X509(3).
+    /// The certificates of a PEM file, in order: the first is ours, the others lead to its issuer.
+    /// PEM_read_bio_X509(3).
     /// - Throws: `CryptographyError.key(.notACertificate)` when there is none, or one is damaged.
     public static func all(pem: [UInt8]) throws(CryptographyError) -> [X509Certificate] {
         var found: [OpaquePointer] = unsafe []
@@ -30,7 +30,7 @@ import Glibc
                 unsafe found.append(one)
             }
         }
-        // Nothing more begins: that is how it ends well.
+        // The file ends without another certificate, as expected.
         let last = ERR_peek_last_error()
         Libcrypto.forgetErrors()
         var certificates: [X509Certificate] = []
@@ -63,8 +63,8 @@ import Glibc
 
     deinit { unsafe X509_free(certificate) }
 
-    /// The names that it is for, as OpenSSL writes them: `DNS:a.example, IP Address:127.0.0.1`; at most 256 characters, and
-    /// not all of them need be printable. X509V3_EXT_print(3).
+    /// The subject alternative names in OpenSSL's form: `DNS:a.example, IP Address:127.0.0.1`. At most 256 characters,
+    /// not necessarily printable. X509V3_EXT_print(3).
     public var names: String {
         let index = unsafe X509_get_ext_by_NID(certificate, NID_subject_alt_name, -1)
         guard index >= 0, let found = unsafe X509_get_ext(certificate, index), let output = unsafe BIO_new(BIO_s_mem())
@@ -95,7 +95,7 @@ import Glibc
         return code == 1
     }
 
-    /// X509_NAME_print_ex(3), which escapes what is not printable.
+    /// X509_NAME_print_ex(3), which escapes unprintable characters.
     private static func text(_ name: OpaquePointer?) -> String {
         guard let name = unsafe name, let output = unsafe BIO_new(BIO_s_mem()) else { return "" }
         defer { unsafe BIO_free(output) }
