@@ -1,14 +1,14 @@
 import Glibc
 
-/// Files and folders, by the C library's calls. All block; none follows what a NUL byte in a path would hide.
+/// Files and folders by the C library's calls. All calls block. Paths with a NUL byte are refused.
 public enum FileSystem {
     public enum ReadError: Error, Equatable {
-        /// There is none, or this process may not read it.
+        /// The file is missing, or this process may not read it.
         case unreadable
         case tooLarge
     }
 
-    /// The bytes of a file, also of one of /proc, which has no size beforehand.
+    /// The content of a file, also of one in /proc, whose size is unknown beforehand.
     /// - Parameter limit: in bytes.
     public static func read(_ path: String, limit: Int) throws(ReadError) -> [UInt8] {
         guard !path.utf8.contains(0) else { throw .unreadable }
@@ -27,10 +27,10 @@ public enum FileSystem {
         }
     }
 
-    /// Whether there is one, of any kind; a link that leads nowhere is none.
+    /// Whether the file exists, of any kind; `false` for a dangling link.
     public static func exists(_ path: String) -> Bool { FileStatus(of: path) != nil }
 
-    /// Whether files can be made and removed in a folder: access(2).
+    /// Whether this process can create and remove files in a folder: access(2).
     public static func isWritable(_ folder: String) -> Bool { allows(W_OK | X_OK, folder) }
 
     /// access(2).
@@ -43,7 +43,7 @@ public enum FileSystem {
         unsafe !path.utf8.contains(0) && access(path, mode) == 0
     }
 
-    /// The names in a folder, in no order; none for one that can't be read. readdir(3).
+    /// The names in a folder, in no order; empty for an unreadable folder. readdir(3).
     public static func names(in folder: String) -> [String] {
         guard !folder.utf8.contains(0), let stream = unsafe opendir(folder) else { return [] }
         defer { unsafe closedir(stream) }
@@ -57,20 +57,20 @@ public enum FileSystem {
         return names
     }
 
-    /// - Returns: `false` when there is one already, or it can't be made. mkdir(2).
+    /// - Returns: `false` when it exists already, or mkdir(2) fails.
     @discardableResult
     public static func makeFolder(_ path: String, mode: UInt32) -> Bool {
         unsafe !path.utf8.contains(0) && mkdir(path, mode) == 0
     }
 
-    /// - Returns: `false` when it could not be. chmod(2).
+    /// - Returns: `false` when chmod(2) fails.
     @discardableResult
     public static func setMode(_ path: String, _ mode: UInt32) -> Bool {
         unsafe !path.utf8.contains(0) && chmod(path, mode) == 0
     }
 
-    /// A file or an empty folder.
-    /// - Returns: `false` when it is still there, or never was. remove(3).
+    /// Removes a file or an empty folder.
+    /// - Returns: `false` when remove(3) fails, also for a missing file.
     @discardableResult
     public static func remove(_ path: String) -> Bool {
         unsafe !path.utf8.contains(0) && Glibc.remove(path) == 0

@@ -1,16 +1,16 @@
-/// A piece of a page. It is made of literals and of what is put into them, and what is put in is always text:
+/// A piece of a page, made of literals and interpolated values. Interpolated values are always text:
 ///
 ///     let row: HTML = "<td class=\"\(tone)\">\(name)</td>"
 ///
-/// The compiler takes no `String` for a piece of a page: only a literal can become one, so markup never comes from
+/// The compiler accepts no `String` for a piece of a page: only a literal can become one, so markup never comes from
 /// outside. A piece goes into another one as `\(alreadyHTML: row)`.
 ///
-/// What is put in is escaped for text and for quoted attributes. In an attribute that holds an address (`href`, `action`
-/// and their like) the whole value is looked at: an address of another scheme than http and https becomes `#`. Where
-/// nothing can be put in safely (a name, an attribute without quotation marks, a comment, a script, a style, an event
-/// handler), U+FFFD stands in its place. A piece that ends in the middle of a tag is U+FFFD as a whole.
+/// Values are escaped for text and for quoted attributes. In an attribute that holds an address (`href`, `action` and
+/// similar), the whole value is checked: an address with another scheme than http and https becomes `#`. Where no value
+/// is safe (a name, an attribute without quotation marks, a comment, a script, a style, an event handler), it becomes
+/// U+FFFD. A piece that ends within a tag becomes U+FFFD as a whole.
 public struct HTML: Sendable, Equatable, ExpressibleByStringInterpolation {
-    /// To be sent as UTF-8.
+    /// Text of the page, to be sent as UTF-8.
     public let text: String
 
     public init(stringLiteral literal: StaticString) {
@@ -30,14 +30,14 @@ public struct HTML: Sendable, Equatable, ExpressibleByStringInterpolation {
     public struct StringInterpolation: StringInterpolationProtocol {
         fileprivate var output = ""
         fileprivate var place = HTMLContext()
-        /// The address whose attribute stands open: its text so far, and where it begins in `output`, in bytes.
+        /// The unfinished address attribute: its text so far, and its offset in `output`, in bytes.
         private var address: (text: String, start: Int)?
 
         public init(literalCapacity: Int, interpolationCount: Int) {
             output.reserveCapacity(literalCapacity + interpolationCount * 16)
         }
 
-        /// Of a literal in the program, which is why its type is one that nothing else can have.
+        /// Appends a literal of the program. No other value has this type.
         public mutating func appendLiteral(_ literal: StaticString) {
             let literal = literal.description
             var written = literal.startIndex
@@ -62,30 +62,30 @@ public struct HTML: Sendable, Equatable, ExpressibleByStringInterpolation {
             output += literal[written...]
         }
 
-        /// Text, whatever stands in it.
+        /// Appends any text, escaped.
         public mutating func appendInterpolation(_ text: some StringProtocol) {
             guard place.takesText else { return output += HTMLText.replacement }
             address?.text += text
             output += HTMLText.escaped(text)
         }
 
-        /// Digits.
+        /// Appends a number.
         public mutating func appendInterpolation(_ number: some BinaryInteger) {
             appendInterpolation(String(number))
         }
 
-        /// A piece that is built already, between tags; nothing for `nil`.
+        /// Appends a finished piece, between tags; nothing for `nil`.
         public mutating func appendInterpolation(alreadyHTML piece: HTML?) {
             guard let piece else { return }
             output += place.isText ? piece.text : HTMLText.replacement
         }
 
-        /// Pieces that are built already, between tags, one behind the other.
+        /// Appends finished pieces, between tags.
         public mutating func appendInterpolation(alreadyHTML pieces: [HTML]) {
             appendInterpolation(alreadyHTML: HTML(joining: pieces, separator: ""))
         }
 
-        /// Behind a tag's name or another attribute: ` name="value"`; nothing for `nil`.
+        /// Appends ` name="value"` after a tag's name or another attribute; nothing for `nil`.
         public mutating func appendInterpolation(attribute name: StaticString, _ value: String?) {
             guard let value else { return }
             appendLiteral(" ")
@@ -95,7 +95,7 @@ public struct HTML: Sendable, Equatable, ExpressibleByStringInterpolation {
             appendLiteral("\"")
         }
 
-        /// Behind a tag's name or another attribute: an attribute that is there or not.
+        /// Appends an attribute without a value after a tag's name or another attribute, if it is set.
         public mutating func appendInterpolation(attribute name: StaticString, isSet: Bool) {
             guard isSet else { return }
             appendLiteral(" ")

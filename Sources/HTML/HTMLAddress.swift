@@ -1,14 +1,14 @@
-/// Where a link may lead.
+/// Rules for the targets of links.
 enum HTMLAddress {
-    /// A path, a query or a fragment of this site, or an address of http or https; not one that only looks like a path
-    /// and is another host's (`//host`, `/\host`).
+    /// Whether the address is a path, a query or a fragment of this site, or an http or https address. `//host` and
+    /// `/\host` look like paths but name other hosts, so they are not harmless.
     static func isHarmless(_ address: String) -> Bool {
         var scheme = ""
         scheme: for scalar in address.unicodeScalars {
             switch scalar {
             case ":": return ["http", "https"].contains(scheme.lowercased())
             case "/", "?", "#": break scheme
-            // Browsers read it as a slash, leave out line ends, and cut what stands in front.
+            // Browsers read a backslash as a slash, drop line ends, and trim leading characters.
             case "\\", "\u{0}"..."\u{20}", "\u{7F}": return false
             default: scheme.unicodeScalars.append(scalar)
             }

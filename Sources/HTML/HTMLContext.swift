@@ -1,20 +1,20 @@
-/// Where in a page a point lies, as far as it has to be known to put something in there. Fed with the scalars of our own
-/// literals alone, never with what is put in.
+/// The HTML context of a point in a page, as far as escaping needs it. It reads only the scalars of our own literals,
+/// never interpolated values.
 struct HTMLContext {
     private enum State: Equatable {
         case text
-        /// Behind `<` or `</`, in the name of a tag.
+        /// After `<` or `</`, in the name of a tag.
         case name(isEnd: Bool)
-        /// Behind `<!`: a comment or the document's type.
+        /// After `<!`: a comment or the document's type.
         case declaration
         /// In a tag, between attributes or in an attribute's name.
         case tag
-        /// Behind the name's equals sign.
+        /// After the equals sign of an attribute.
         case equals
         case quoted(by: Unicode.Scalar)
         /// In a value without quotation marks.
         case bare
-        /// In an element whose content is no text: a script, a style.
+        /// In an element whose content is not text: a script, a style.
         case raw
     }
 
@@ -27,31 +27,31 @@ struct HTMLContext {
     private var state = State.text
     private var element = ""
     private var attribute = ""
-    /// What comes next in the tag is another name, unless it is the equals sign.
+    /// The next character in the tag begins another name, unless it is the equals sign.
     private var isNameOver = false
     private var last: Unicode.Scalar = " "
 
     /// Between tags.
     var isText: Bool { state == .text }
 
-    /// In the value of an attribute that holds an address.
+    /// In the value of an address attribute.
     var isAddress: Bool { isQuoted && Self.addresses.contains(attribute) }
 
-    /// Where escaped text is safe.
+    /// Whether escaped text is safe here.
     var takesText: Bool {
         isText || isQuoted && !attribute.hasPrefix("on") && attribute != "style" && attribute != "srcdoc"
     }
 
     private var isQuoted: Bool { if case .quoted = state { true } else { false } }
 
-    /// Goes on by one scalar.
+    /// Reads one scalar.
     mutating func pass(_ scalar: Unicode.Scalar) {
         defer { last = scalar }
         switch state {
         case .text:
             if scalar == "<" { beginTag() }
         case .raw:
-            // Only its end tag ends it.
+            // Only the element's end tag ends it.
             if last == "<", scalar == "/" {
                 state = .name(isEnd: true)
                 element = ""

@@ -2,10 +2,10 @@ internal import WireText
 
 /// Makes any text safe between tags and in a quoted attribute.
 public enum HTMLText {
-    /// What stands for something that can't be shown.
+    /// Replaces text that can't be shown.
     static let replacement = "\u{FFFD}"
 
-    /// Goes by scalars, not by characters: a quotation mark stays one with a combining accent behind it.
+    /// Works on scalars, not on characters: a quotation mark with a combining accent is still escaped.
     public static func escaped(_ text: some StringProtocol) -> String {
         var result = ""
         result.reserveCapacity(text.utf8.count)

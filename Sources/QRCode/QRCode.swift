@@ -3,12 +3,12 @@ import Glibc
 
 /// A QR code (ISO/IEC 18004) for a telephone's camera: rows of modules, dark or light. Made by libqrencode. Any thread.
 public struct QRCode: Sendable, Equatable {
-    /// Modules in a row, and rows; without the quiet zone.
+    /// Modules in a row, and number of rows, without the quiet zone.
     public let width: Int
     /// Row by row; `true` is dark.
     private let modules: [Bool]
 
-    /// Longer texts make codes that nobody's camera reads from a screen.
+    /// Limit of the text. Cameras fail to read larger codes from a screen.
     public static let maxLength = 512
 
     /// The smallest code with error correction level M that holds `text` as UTF-8.
@@ -16,7 +16,7 @@ public struct QRCode: Sendable, Equatable {
     public init?(_ text: String) {
         let bytes = Array(text.utf8)
         guard !bytes.isEmpty, bytes.count <= Self.maxLength, !bytes.contains(0) else { return nil }
-        // QRcode_encodeData of qrencode.h; version 0: as small as fits. What it returns is ours to free.
+        // QRcode_encodeData of qrencode.h; version 0 chooses the smallest size. The caller frees the result.
         let made = unsafe bytes.withUnsafeBufferPointer { buffer in
             unsafe QRcode_encodeData(Int32(buffer.count), buffer.baseAddress, 0, QR_ECLEVEL_M)
         }
@@ -29,7 +29,7 @@ public struct QRCode: Sendable, Equatable {
         modules = unsafe UnsafeBufferPointer(start: data, count: width * width).map { $0 & 1 == 1 }
     }
 
-    /// Light outside, as the quiet zone is.
+    /// Whether a module is dark. Light outside the code, like the quiet zone.
     public func isDark(row: Int, column: Int) -> Bool {
         guard (0..<width).contains(row), (0..<width).contains(column) else { return false }
         return modules[row * width + column]
@@ -38,7 +38,7 @@ public struct QRCode: Sendable, Equatable {
     /// The light border that readers need, in modules (ISO/IEC 18004 section 6.3.8).
     public static let quietZone = 4
 
-    /// The dark modules as one SVG path, a module being one unit, for a view box of `extent`; the quiet zone is in it.
+    /// The dark modules as one SVG path, one unit per module, for a view box of `extent` including the quiet zone.
     public var svgPath: String {
         var path = ""
         for row in 0..<width {
@@ -57,10 +57,10 @@ public struct QRCode: Sendable, Equatable {
         return path
     }
 
-    /// Modules across, with the quiet zone.
+    /// Modules in a row, including the quiet zone.
     public var extent: Int { width + 2 * Self.quietZone }
 
-    /// Two rows of modules a line, in half blocks, black on white whatever the terminal's colours are (ECMA-48 SGR).
+    /// Half blocks with two rows of modules per line, black on white in every terminal theme (ECMA-48 SGR).
     public var terminalText: String {
         var text = ""
         let zone = 2

@@ -1,7 +1,7 @@
 internal import Cryptography
 import WireText
 
-/// What a signature says of a request's body. Loop's thread only.
+/// Digest of a request's body for its signature. Loop's thread only.
 public final class PayloadDigest {
     private let digest: RunningDigest
 
@@ -13,13 +13,13 @@ public final class PayloadDigest {
     /// 64 hexadecimal digits.
     public func finish() throws -> [UInt8] { try digest.finish().hexadecimal }
 
-    /// Of no body at all.
+    /// Digest of an empty body.
     public static let empty = Array("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855".utf8)
-    /// The body is not signed; S3 takes that, and only over TLS is it worth anything.
+    /// Marks an unsigned body. S3 accepts it; only TLS protects such a body.
     public static let unsigned = Array("UNSIGNED-PAYLOAD".utf8)
 }
 
 extension [UInt8] {
-    /// In small letters.
+    /// Lower-case hexadecimal digits.
     var hexadecimal: [UInt8] { flatMap { [ASCII.hexDigit($0 >> 4), ASCII.hexDigit($0 & 0x0F)] } }
 }

@@ -1,18 +1,18 @@
 internal import Cryptography
 import WireText
 
-/// AWS Signature Version 4: what a request's head has to say for one service in one region. No I/O; any thread.
+/// AWS Signature Version 4 of a request's head, for one service in one region. No I/O; any thread.
 /// <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html>
 public struct RequestSigner: Sendable {
-    /// What is signed of a request.
+    /// The signed parts of a request.
     public struct Request {
         public var method: [UInt8]
         public var target: SignableTarget
-        /// With names in lower case, `host` among them; without those that `sign` adds.
+        /// Names in lower case, including `host`, without the fields that `sign` adds.
         public var fields: [(name: [UInt8], value: [UInt8])] = []
         /// 64 hexadecimal digits, or a word such as `UNSIGNED-PAYLOAD`.
         public var payload: [UInt8]
-        /// The payload stands in a field of its own, too.
+        /// Whether the payload also has its own field.
         public var namesPayload: Bool
 
         public init(method: [UInt8], target: SignableTarget, payload: [UInt8], namesPayload: Bool) {
@@ -25,7 +25,7 @@ public struct RequestSigner: Sendable {
 
     public let region: String
     public let service: String
-    /// Takes paths as they are, wants the payload's digest in a field, and takes bodies that are not signed.
+    /// S3: takes paths unchanged, requires the payload's digest in a field, and accepts unsigned bodies.
     public let isStorage: Bool
 
     public init(region: String, service: String) {
@@ -37,20 +37,20 @@ public struct RequestSigner: Sendable {
     /// Seconds since 1970.
     public static func now() -> Int { Int(WallClock.now()) }
 
-    /// Of the field `X-Amz-Date`: `20130524T000000Z`.
+    /// Value of `X-Amz-Date`: `20130524T000000Z`.
     public static func date(_ seconds: Int) -> [UInt8] {
         RFC3339.text(seconds).utf8.filter { $0 != ASCII.hyphen && $0 != ASCII.colon }
     }
 
-    /// Whether a field of the program's is signed: those that the service has to believe. The others a proxy on the way
-    /// may change.
+    /// Whether a field of the program is signed: fields that the service relies on. A proxy on the way may change the
+    /// others.
     public static func signs(_ lowercased: Span<UInt8>) -> Bool {
         let name = [UInt8](copying: lowercased)
         return name.starts(with: "x-amz-".utf8) || name == Array("content-type".utf8)
             || name == Array("content-md5".utf8)
     }
 
-    /// - Parameter date: as the request says it.
+    /// - Parameter date: value of the request's date field.
     /// - Returns: the value of `Authorization`.
     /// - Throws: when libcrypto fails.
     public func sign(_ request: Request, with keys: SigningKeys, date: [UInt8]) throws -> [UInt8] {
@@ -104,7 +104,7 @@ public struct RequestSigner: Sendable {
         return (lines, Array(names.joined(separator: [ASCII.semicolon])))
     }
 
-    /// One space for several, and none at the ends.
+    /// Appends words separated by one space, without blanks at the ends.
     private static func append(collapsed value: [UInt8], to output: inout [UInt8]) {
         for (index, word) in value.split(whereSeparator: ASCII.isBlank).enumerated() {
             if index > 0 { output.append(ASCII.space) }
@@ -112,7 +112,7 @@ public struct RequestSigner: Sendable {
         }
     }
 
-    /// Without dot segments and repeated slashes, and escaped once more: what every service but S3 wants.
+    /// Removes dot segments and repeated slashes, and escapes once more: the form of every service but S3.
     static func normalized(_ path: [UInt8]) -> [UInt8] {
         var segments: [ArraySlice<UInt8>] = []
         for segment in path.split(separator: ASCII.slash) {

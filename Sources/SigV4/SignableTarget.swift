@@ -1,15 +1,15 @@
 import WireText
 
-/// Path and query in the one spelling that signer and server agree on: all but unreserved characters (RFC 3986, section
-/// 2.3) is escaped, by capitals, and a parameter without a name and value is left out. That is how it is sent, too: a
-/// server that decodes and escapes anew, and one that takes what it got, come to the same.
+/// Path and query in one spelling that signer and server share: all but unreserved characters (RFC 3986, section 2.3)
+/// are escaped in upper case, and empty parameters are left out. The request is sent in this spelling, too, so that a
+/// server that decodes and escapes again gets the same text as one that uses it unchanged.
 public struct SignableTarget: Sendable, Equatable {
     /// Begins with `/`. Dots and repeated slashes stay, and so do escaped ones.
     public var path: [UInt8] = []
-    /// `name`, or `name=value`, in the order in which they came.
+    /// `name` or `name=value`, in the received order.
     public var parameters: [[UInt8]] = []
 
-    /// - Parameter target: path and query as a client wrote them.
+    /// - Parameter target: path and query as written by the client.
     public init(_ target: Span<UInt8>) {
         var end = 0
         while end < target.count, target[end] != ASCII.question { end += 1 }
@@ -37,7 +37,7 @@ public struct SignableTarget: Sendable, Equatable {
         if text != [ASCII.equals] { parameters.append(text) }
     }
 
-    /// As it goes out.
+    /// The target to send.
     public var text: [UInt8] {
         var text = path
         for (index, parameter) in parameters.enumerated() {
@@ -64,11 +64,11 @@ public struct SignableTarget: Sendable, Equatable {
                 isEscaped = true
                 index += 2
             } else if byte == ASCII.plus, !isPath {
-                // In a query, that is a space to most.
+                // Most servers read a plus in a query as a space.
                 byte = ASCII.space
             }
             index += 1
-            // An escaped dot in a path was meant not to be one.
+            // An escaped dot in a path was escaped on purpose, so it stays escaped.
             let stays = isPath && isEscaped ? isUnreserved(byte) && byte != ASCII.dot : isUnreserved(byte)
             if stays || isPath && !isEscaped && byte == ASCII.slash {
                 output.append(byte)

@@ -1,14 +1,14 @@
 internal import Cryptography
 import Synchronization
 
-/// The credentials that requests are signed with. Any thread; wiped when the last owner lets go.
+/// Credentials for signatures. Any thread; wiped when the last owner releases them.
 public final class SigningKeys: Sendable {
-    /// No secret: it stands in each request.
+    /// Not secret: each request contains it.
     public let accessKeyID: [UInt8]
     private let secret: SecretBytes
     private let token: SecretBytes?
 
-    /// The signing key of the day, which is derived once.
+    /// The signing key of the day, derived once.
     private struct Derived {
         var scope: [UInt8]
         var key: SecretBytes
@@ -17,7 +17,7 @@ public final class SigningKeys: Sendable {
 
     /// - Parameters:
     ///   - secret: the secret access key; copied.
-    ///   - token: the session token of credentials that don't last; copied. Empty: none.
+    ///   - token: the session token of temporary credentials; copied. Empty for none.
     public init(accessKeyID: [UInt8], secret: Span<UInt8>, token: Span<UInt8>) {
         self.accessKeyID = accessKeyID
         self.secret = Self.copy(secret)
@@ -30,7 +30,7 @@ public final class SigningKeys: Sendable {
         return writer.finish()
     }
 
-    /// Lends the session token; not called where there is none.
+    /// Lends the session token to `body`; not called without one.
     public func withToken(_ body: (Span<UInt8>) -> Void) { token?.withSpan(body) }
 
     /// HMAC-SHA256 with the key derived for `scope`: `20130524/us-east-1/s3/aws4_request`.
