@@ -1,21 +1,21 @@
-/// When a certificate ends that connections depend on.
+/// End of validity of a certificate that connections depend on.
 public struct CertificateEnd: Sendable, Hashable {
-    /// Whose it is. The raw values are a metric's label.
+    /// Role of the certificate. The raw values are a metric's label.
     public enum Kind: String, Sendable, Hashable, CaseIterable {
-        /// Our own, from a file.
+        /// The proxy's own certificate, from a file.
         case clientCertificate = "client_certificate"
-        /// Those in a file that others are checked by: the one that ends next.
+        /// Trust anchors in a file: the first one to end.
         case trustAnchors = "trust_anchors"
-        /// Shown by an upstream.
+        /// Presented by an upstream.
         case upstream
-        /// Shown by a client's authorization server.
+        /// Presented by a client's authorization server.
         case authorizationServer = "authorization_server"
     }
 
     public var kind: Kind
-    /// A file's path, an upstream's host or a client's name, as the configuration has it.
+    /// A file's path, an upstream's host or a client's name, as configured.
     public var name: String
-    /// In seconds since 1970.
+    /// Seconds since 1970.
     public var at: Int64
 
     public init(_ kind: Kind, _ name: String, at: Int64) {

@@ -1,25 +1,25 @@
 /// Connections to one upstream.
 public struct ConnectionUse: Sendable, Equatable {
-    /// Now, those that are being made included.
+    /// Current connections, including those being made.
     public var open = 0
-    /// Of those, the ones that nobody uses.
+    /// Open connections without an exchange.
     public var idle = 0
-    /// Exchanges that wait for one to become free.
+    /// Exchanges that wait for a free connection.
     public var waiting = 0
-    /// How many there may be.
+    /// Limit of open connections.
     public var limit = 0
-    /// Since the start.
+    /// Connections opened since the start.
     public var opened: UInt64 = 0
-    /// Exchanges on a connection that had served another before.
+    /// Exchanges on a connection that had served another one before.
     public var reused: UInt64 = 0
-    /// When the first certificate ends of those that the upstream showed, and of their issuers, in seconds since 1970.
+    /// The first end of validity among the upstream's certificates and their issuers, in seconds since 1970.
     public var certificateEnd: Int64?
 
     public init() {}
 
     public var inUse: Int { max(0, open - idle) }
 
-    /// Adds those of another loop, or to another upstream of the same name.
+    /// Adds the connections of another loop, or of another upstream with the same name.
     public mutating func add(_ other: ConnectionUse) {
         open += other.open
         idle += other.idle
@@ -34,7 +34,7 @@ public struct ConnectionUse: Sendable, Equatable {
 /// Connections of programs.
 public struct ClientConnections: Sendable, Equatable {
     public var open = 0
-    /// Past it they wait to be accepted.
+    /// Limit. Above it, connections wait to be accepted.
     public var limit = 0
 
     public init(open: Int = 0, limit: Int = 0) {
@@ -45,9 +45,9 @@ public struct ClientConnections: Sendable, Equatable {
 
 /// One event loop.
 public struct LoopReport: Sendable, Equatable {
-    /// As its thread is called.
+    /// Name of its thread.
     public var name: String
-    /// How late it came to what was due, in seconds.
+    /// Delays of the loop in seconds.
     public var lag: Histogram
 
     public init(name: String, lag: Histogram) {

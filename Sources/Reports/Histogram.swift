@@ -2,9 +2,9 @@
 public struct Histogram: Sendable, Equatable {
     /// Upper bounds in seconds, rising; the last bucket has none.
     public let bounds: [Double]
-    /// One more than bounds; each value in one bucket only.
+    /// One element more than `bounds`. Each value is counted in one bucket only.
     public private(set) var counts: [UInt64]
-    /// In seconds.
+    /// Sum in seconds.
     public private(set) var sum = 0.0
 
     public init(bounds: [Double]) {
@@ -12,9 +12,9 @@ public struct Histogram: Sendable, Equatable {
         counts = Array(repeating: 0, count: bounds.count + 1)
     }
 
-    /// What was counted elsewhere, in nanoseconds.
+    /// Converts a histogram in nanoseconds.
     /// - Parameters:
-    ///   - counts: one more than bounds; each value in one bucket only.
+    ///   - counts: one element more than `bounds`; each value is counted in one bucket only.
     ///   - sum: of all values.
     public init(nanoseconds bounds: [UInt64], counts: [UInt64], sum: UInt64) {
         self.init(bounds: bounds.map { Double($0) / 1e9 })
@@ -28,7 +28,7 @@ public struct Histogram: Sendable, Equatable {
         sum += seconds
     }
 
-    /// Adds values that were counted elsewhere.
+    /// Adds values counted elsewhere.
     /// - Parameters:
     ///   - bucket: from 0 to the number of bounds.
     ///   - seconds: their sum.
@@ -41,7 +41,7 @@ public struct Histogram: Sendable, Equatable {
         sum += other.sum
     }
 
-    /// - Precondition: the bounds are the same, and the other's values are among these.
+    /// - Precondition: the bounds are the same, and this histogram includes the other's values.
     public func less(_ other: Histogram) -> Histogram {
         var rest = self
         for (index, count) in other.counts.enumerated() where index < counts.count {

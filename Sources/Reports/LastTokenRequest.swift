@@ -1,8 +1,8 @@
 /// A client's last request to its authorization server.
 public struct LastTokenRequest: Sendable, Equatable {
-    /// Without its query, which may hold what nobody should read.
+    /// Without its query, which may hold secrets.
     public var url: String?
-    /// Printable; `nil`: there was an answer.
+    /// Printable reason of a failure; `nil` after an answer.
     public var cause: String?
 
     public init(url: String? = nil, cause: String? = nil) {

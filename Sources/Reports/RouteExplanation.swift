@@ -1,4 +1,4 @@
-/// Where the proxy would send a request.
+/// Route of a request, as the proxy would choose it.
 public enum RouteExplanation: Sendable, Equatable {
     case upstream(UpstreamRoute)
     /// `unmatched: forward`
@@ -8,23 +8,24 @@ public enum RouteExplanation: Sendable, Equatable {
     case tunnel(destination: String)
     /// The proxy would answer by itself.
     case refused(status: Int, detail: String)
-    /// It depends on who asks: what some get, the most specific first, then what everybody else gets.
+    /// The route depends on the caller: routes for some callers, the most specific first, then the route for all
+    /// others.
     indirect case callers([RouteExplanation], others: RouteExplanation)
 }
 
-/// A rule of the configuration, and what it would do with a request.
+/// A rule of the configuration, and its effect on a request.
 public struct UpstreamRoute: Sendable, Equatable {
-    /// Of the configuration's upstreams.
+    /// Index of the configuration's upstream.
     public let index: Int
-    /// The upstream's host and what narrows it, as the configuration has them.
+    /// The upstream's host and the rule's conditions, as configured.
     public let rule: String
-    /// Scheme and authority, and the path that is put in front.
+    /// Scheme and authority, and the path prefix.
     public let destination: String
-    /// Whose token it would carry; `nil`: nobody's.
+    /// Client whose token the request would carry; `nil` for none.
     public let client: String?
-    /// What is put on it, and where: kinds and names, never values; empty when it is forwarded unsigned.
+    /// Kinds and names of the injected values, never the values; empty when forwarded unsigned.
     public let injection: String
-    /// Why it is, where its rule says otherwise.
+    /// Reason for forwarding unsigned where the rule injects.
     public let unsigned: String?
 
     public init(

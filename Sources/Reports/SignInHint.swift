@@ -1,8 +1,8 @@
-/// How somebody gives a client a token that needs a person.
+/// Advice for a client whose grant needs a person.
 public struct SignInHint: Sendable, Equatable {
-    /// What to do, to stand behind a colon.
+    /// The advice, to follow a colon.
     public var advice: String
-    /// Where a browser begins the login; `nil` when it has to be a terminal.
+    /// URL that begins the login in a browser; `nil` when it needs a terminal.
     public var url: String?
 
     public init(advice: String, url: String?) {

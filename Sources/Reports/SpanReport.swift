@@ -1,20 +1,20 @@
-/// What became of spans since the start.
+/// Counts of exported and lost spans since the start.
 public struct SpanReport: Sendable, Equatable {
-    /// Why a span was lost. The raw values are a metric's label.
+    /// Reason for losing a span. The raw values are a metric's label.
     public enum Loss: String, Sendable, Hashable, CaseIterable {
-        /// So many were waiting already.
+        /// The queue was full.
         case queueFull = "queue_full"
-        /// The collector was out of reach, or busy, for too long.
+        /// The collector was unreachable or busy for too long.
         case unreachable
-        /// It refused the whole batch, or its answer could not be read.
+        /// The collector refused the whole batch, or its answer was unreadable.
         case refused
-        /// It took the others of the batch.
+        /// The collector accepted other spans of the batch, but not this one.
         case rejected
-        /// They were still waiting when the proxy stopped, or when `tracing` had changed.
+        /// The span was waiting when the proxy stopped, or when `tracing` changed.
         case stopped
     }
 
-    /// The collector has taken them.
+    /// Spans that the collector accepted.
     public var exported: UInt64 = 0
     public var dropped: [Loss: UInt64] = [:]
 

@@ -18,7 +18,7 @@ public struct StatusCounts: Sendable, Equatable {
 
     public mutating func add(_ other: StatusCounts) { counts.merge(other.counts, uniquingKeysWith: &+) }
 
-    /// Without those of `other`, which are among these.
+    /// Subtracts the counts of `other`, which these counts include.
     public func less(_ other: StatusCounts) -> StatusCounts {
         var rest = self
         for (code, count) in other.counts { rest[code] -= min(count, rest[code]) }

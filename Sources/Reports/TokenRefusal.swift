@@ -1,8 +1,8 @@
-/// What a program gets that wants a token which can't be had.
+/// The answer to a request when no token is available.
 public struct TokenRefusal: Sendable, Equatable {
     public let status: Int
     public let title: String
-    /// Where a browser begins the login that is wanted.
+    /// URL that begins the required login in a browser.
     public let loginURL: String?
 
     public init(status: Int, title: String, loginURL: String?) {

@@ -1,6 +1,6 @@
-/// What the proxy has done since it started: counted by `Proxy`, shown by `Administration`.
+/// Traffic of the proxy since its start: counted by `Proxy`, shown by `Administration`.
 public struct TrafficReport: Sendable {
-    /// Upstreams that share host and client are one.
+    /// Upstreams with the same host and client are merged.
     public var upstreams: [UpstreamTraffic]
     public var inFlight: Int
     public var clients = ClientConnections()
@@ -13,27 +13,27 @@ public struct TrafficReport: Sendable {
     }
 }
 
-/// What was counted for the upstreams of one name and one client.
+/// Counts of the upstreams with one name and one client.
 public struct UpstreamTraffic: Sendable {
-    /// The upstream's host as the configuration has it. No host looks like the others: `(unmatched)`, `(none)` for
-    /// requests that no upstream was for, and `(tunnels)` for CONNECT where it is allowed.
+    /// The upstream's host as configured. Names that no host can have: `(unmatched)`, `(none)` for requests without an
+    /// upstream, and `(tunnels)` for CONNECT where it is allowed.
     public let name: String
-    /// `nil`: forwarded unsigned.
+    /// `nil` when forwarded unsigned.
     public let client: String?
     public var requests = StatusCounts()
     public var durations: Histogram
-    /// Of `requests`, those that the proxy answered by itself without asking the upstream; and how long they took.
+    /// Requests among `requests` that the proxy answered itself without the upstream, and their durations.
     public var answeredByProxy = StatusCounts()
     public var durationsByProxy: Histogram
     /// Bytes of request bodies.
     public var bytesSent: UInt64 = 0
-    /// Bytes of answers that were passed on, heads included.
+    /// Bytes of forwarded answers, heads included.
     public var bytesReceived: UInt64 = 0
-    /// What became of requests that wanted a token; of those without a client there are none.
+    /// Outcomes of requests that needed a token; empty without a client.
     public var injections: [InjectionResult: UInt64] = [:]
-    /// `nil`: it has none of its own.
+    /// `nil` without its own connections.
     public var connections: ConnectionUse?
-    /// Why the last request that failed on the way did so, printable; and how long ago.
+    /// Printable cause of the last request that failed on the way, and its age.
     public var lastFailure: (cause: String, ago: Duration)?
 
     /// - Parameter bounds: of both histograms.
@@ -44,11 +44,11 @@ public struct UpstreamTraffic: Sendable {
         durationsByProxy = durations
     }
 
-    /// What was sent to the upstream.
+    /// Requests sent to the upstream.
     public var ownRequests: StatusCounts { requests.less(answeredByProxy) }
     public var ownDurations: Histogram { durations.less(durationsByProxy) }
 
-    /// Adds what was counted elsewhere for the same name.
+    /// Adds counts from elsewhere for the same name.
     public mutating func add(_ other: UpstreamTraffic) {
         requests.add(other.requests)
         durations.add(other.durations)
@@ -64,17 +64,17 @@ public struct UpstreamTraffic: Sendable {
     }
 }
 
-/// What became of the token of a request whose upstream has a client.
+/// Outcome of the injection for a request whose upstream has a client.
 public enum InjectionResult: Int, Sendable, CaseIterable {
     /// The request went out with a token.
     case injected
-    /// It went out a second time, with a new token, because the first was refused.
+    /// The request was sent again with a new token, because the first token was rejected.
     case replayed
-    /// The program's own credential was left as it was.
+    /// The program's own credential was left unchanged.
     case kept
-    /// There was no token in time, or the program's own credential was refused: the proxy answered by itself.
+    /// The proxy answered itself: no token was available in time, or the program's own credential was refused.
     case failed
 
-    /// As metrics name it.
+    /// Name in metrics.
     public var name: String { "\(self)" }
 }

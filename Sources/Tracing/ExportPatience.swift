@@ -1,27 +1,27 @@
-/// What is done about a batch that a collector did not take: OTLP/HTTP, "Failures" and "OTLP/HTTP Throttling".
+/// Decides on retries of a batch that a collector did not accept: OTLP/HTTP, "Failures" and "OTLP/HTTP Throttling".
 public struct ExportPatience: Sendable {
-    /// What became of an attempt.
+    /// Result of an attempt.
     public enum Outcome: Sendable, Equatable {
         case answered(status: Int, retryAfter: Duration?)
         /// No answer came.
         case unreachable
-        /// An answer that can't be read, or a request that can't be made: the next one is not better.
+        /// The answer is unreadable, or the request can't be made. A retry would not help.
         case unusable
     }
 
     public enum Step: Sendable, Equatable {
         case done
-        /// The same batch, after so long.
+        /// Send the same batch after a pause.
         case again(after: Duration)
-        /// The batch is given up; nothing is sent for so long.
+        /// Drop the batch, and send nothing for a while.
         case drop(pause: Duration)
     }
 
-    /// So often a batch is sent at most.
+    /// Limit of attempts for one batch.
     public static let attempts = 5
-    /// A collector that wants to be left alone for longer is asked after this.
+    /// Upper limit of a `Retry-After` pause.
     public static let longest = Duration.seconds(300)
-    /// A batch is not kept for longer than this by what a collector says: newer spans are worth more.
+    /// Longest pause for which a batch is kept at the collector's request. Newer spans are worth more.
     public static let longestForBatch = Duration.seconds(60)
 
     private var failures = 0
@@ -40,7 +40,7 @@ public struct ExportPatience: Sendable {
         var pause = Self.backoff(failures, random)
         var isWorthIt = true
         switch outcome {
-        // These and no others may be sent again.
+        // Only these statuses allow a retry.
         case .answered(429, let asked), .answered(502, let asked), .answered(503, let asked), .answered(504, let asked):
             if let asked { pause = min(Self.longest, max(asked, .zero)) }
         case .unreachable: break
@@ -53,7 +53,7 @@ public struct ExportPatience: Sendable {
         return .again(after: pause)
     }
 
-    /// From a half to the whole of 1 s, 2 s, 4 s and so on, to 30 s.
+    /// A random time between half and all of 1 s, 2 s, 4 s and so on, up to 30 s.
     private static func backoff(_ failures: Int, _ random: Double) -> Duration {
         let ceiling = min(30, 1 << min(failures - 1, 5))
         return .seconds(Double(ceiling) * (0.5 + random / 2))

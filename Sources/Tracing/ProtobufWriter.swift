@@ -1,5 +1,5 @@
-/// Writes messages as Protocol Buffers have them on the wire (protobuf.dev/programming-guides/encoding). What is zero or
-/// empty is left out, as in proto3; numbers that must be there are written by `fixed`.
+/// Writes Protocol Buffers messages (protobuf.dev/programming-guides/encoding). Zero and empty values are left out, as
+/// in proto3. `fixed` also writes required zeros.
 struct ProtobufWriter {
     private(set) var bytes: [UInt8] = []
 
@@ -64,7 +64,7 @@ struct ProtobufWriter {
         message(field, inner)
     }
 
-    /// `bytes`, first the highest.
+    /// `bytes`, the highest byte first.
     mutating func identifier(_ field: Int, _ numbers: UInt64...) {
         tag(field, .length)
         varint(UInt64(8 * numbers.count))

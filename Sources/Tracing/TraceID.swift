@@ -5,17 +5,17 @@ public struct TraceID: Sendable, Hashable {
     public let high: UInt64
     public let low: UInt64
 
-    /// `nil` for the one that is no trace's.
+    /// `nil` for the invalid all-zero identifier.
     public init?(high: UInt64, low: UInt64) {
         guard high | low != 0 else { return nil }
         self.high = high
         self.low = low
     }
 
-    /// A new one.
+    /// Generates a random identifier.
     public init(using generator: inout some RandomNumberGenerator) {
         high = generator.next()
-        // No two halves of nothing.
+        // Avoids the all-zero identifier.
         low = max(1, generator.next())
     }
 
@@ -27,16 +27,16 @@ public struct TraceID: Sendable, Hashable {
     }
 }
 
-/// Names one span of a trace: 8 bytes, never all zero (W3C Trace Context, section 3.2.2.4).
+/// Identifier of a span: 8 bytes, never all zero (W3C Trace Context, section 3.2.2.4).
 public struct SpanID: Sendable, Hashable {
     public let number: UInt64
 
-    /// `nil` for the one that is no span's.
+    /// `nil` for the invalid all-zero identifier.
     public init?(_ number: UInt64) {
         guard number != 0 else { return nil }
         self.number = number
     }
 
-    /// A new one.
+    /// Generates a random identifier.
     public init(using generator: inout some RandomNumberGenerator) { number = max(1, generator.next()) }
 }

@@ -1,14 +1,14 @@
-/// Which span of which trace something of ours is.
+/// Position of a span in a trace.
 public struct TraceMark: Sendable, Equatable {
     public let trace: TraceID
     public let span: SpanID
     /// `nil`: the trace begins here.
     public let parent: SpanID?
-    /// Another process has it.
+    /// The parent is a span of another process.
     public let isParentRemote: Bool
     public let flags: TraceFlags
 
-    /// The trace of what is not part of one yet.
+    /// Begins a new trace.
     public static func root() -> TraceMark {
         var generator = SystemRandomNumberGenerator()
         return TraceMark(
@@ -16,10 +16,10 @@ public struct TraceMark: Sendable, Equatable {
             isParentRemote: false, flags: [.sampled, .random])
     }
 
-    /// Beneath what somebody else does.
+    /// A child of another process's span.
     public static func child(of parent: TraceParent) -> TraceMark { child(of: parent, isRemote: true) }
 
-    /// Beneath this one.
+    /// A child of this span.
     public func child() -> TraceMark { .child(of: traceParent, isRemote: false) }
 
     private static func child(of parent: TraceParent, isRemote: Bool) -> TraceMark {
@@ -29,13 +29,13 @@ public struct TraceMark: Sendable, Equatable {
             isParentRemote: isRemote, flags: parent.flags.intersection(.known).union(.sampled))
     }
 
-    /// What is said to whom we ask.
+    /// The `traceparent` for requests below this span.
     public var traceParent: TraceParent { TraceParent(trace: trace, span: span, flags: flags) }
 
-    /// Where a request belongs, if it is recorded: whoever asked has decided; where nobody did, lots are drawn.
+    /// The span of a request, if it is recorded: the caller's decision counts; without one, the sampler decides.
     ///
-    /// - Parameter asked: what the request says, if it says something that can be used.
-    /// - Returns: `nil`: nothing is recorded, and what the request says stays as it is.
+    /// - Parameter asked: the request's `traceparent`, if it is valid.
+    /// - Returns: `nil` when nothing is recorded. The request's own field then stays unchanged.
     public static func decide(
         _ asked: TraceParent?, _ sampler: TraceSampler, _ lots: inout LotDrawing
     ) -> TraceMark? {

@@ -1,13 +1,13 @@
 import WireText
 
-/// What a `traceparent` field says: which trace, whose span sent it, and whether that trace is recorded (W3C Trace
+/// Content of a `traceparent` field: the trace, the sender's span, and whether the trace is recorded (W3C Trace
 /// Context, section 3.2).
 public struct TraceParent: Sendable, Equatable {
     public var trace: TraceID
     public var span: SpanID
     public var flags: TraceFlags
 
-    /// So many bytes as version 00 has.
+    /// Length of version 00 in bytes.
     public static let length = 55
 
     public init(trace: TraceID, span: SpanID, flags: TraceFlags) {
@@ -16,9 +16,9 @@ public struct TraceParent: Sendable, Equatable {
         self.flags = flags
     }
 
-    /// `version "-" trace-id "-" parent-id "-" flags`, in small hexadecimal digits. Of a later version its beginning is
-    /// read, and what follows behind another `-` is not (section 3.2.4).
-    /// - Returns: `nil` for what is not to be used.
+    /// Parses `version "-" trace-id "-" parent-id "-" flags` in lower-case hexadecimal digits. Of a later version, only
+    /// this prefix is read (section 3.2.4).
+    /// - Returns: `nil` for an unusable value.
     public init?(_ value: Span<UInt8>) {
         guard value.count >= Self.length, value[2] == Self.dash, value[35] == Self.dash, value[52] == Self.dash,
             let version = Self.number(value, 0, 2), version != 0xFF,
@@ -40,7 +40,7 @@ public struct TraceParent: Sendable, Equatable {
             let digit: UInt8
             switch value[index] {
             case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = value[index] - UInt8(ascii: "0")
-            // Capitals are not allowed (section 3.2.1).
+            // Upper-case digits are not allowed (section 3.2.1).
             case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = value[index] - UInt8(ascii: "a") + 10
             default: return nil
             }
@@ -49,7 +49,7 @@ public struct TraceParent: Sendable, Equatable {
         return number
     }
 
-    /// As it stands in a field: always of version 00, the one that is known here.
+    /// Value of a field, always of version 00, the only known one.
     public var text: InlineArray<55, UInt8> {
         var text: InlineArray<55, UInt8> = .init(repeating: Self.dash)
         Self.write(0, 2, at: 0, &text)
@@ -73,11 +73,11 @@ public struct TraceFlags: OptionSet, Sendable {
 
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// Whoever sent it may have recorded the trace.
+    /// The sender may have recorded the trace.
     public static let sampled = TraceFlags(rawValue: 1)
-    /// The trace's ID is random. It stays for as long as the ID does.
+    /// The trace's ID is random. The flag stays with the ID.
     public static let random = TraceFlags(rawValue: 2)
 
-    /// What may be passed on: other bits must be zero.
+    /// Flags that may be passed on; other bits must be zero.
     public static let known: TraceFlags = [.sampled, .random]
 }

@@ -1,29 +1,29 @@
-/// Says which traces are recorded that begin here: one in so many, by lot.
+/// Decides at random which traces that begin here are recorded.
 public struct TraceSampler: Sendable, Equatable {
-    /// Numbers up to this one are taken; `nil`: none.
+    /// Numbers up to this one are sampled; `nil` for none.
     private let last: UInt64?
 
-    /// - Parameter share: from 0, none, to 1, all.
+    /// - Parameter share: from 0 for none to 1 for all.
     public init(share: Double) {
         switch share {
         case ..<0, 0: last = nil
         case 1...: last = .max
-        // 2^64 is exact, and so is the product but for its last bits.
+        // 2^64 is exact, and so is the product except for its last bits.
         default: last = share > 0 ? UInt64(share * 18_446_744_073_709_551_616.0) : nil
         }
     }
 
     public var takesNone: Bool { last == nil }
 
-    /// - Parameter number: any, each as likely as the others.
+    /// - Parameter number: uniformly random.
     public func takes(_ number: UInt64) -> Bool {
         guard let last else { return false }
         return number <= last
     }
 }
 
-/// Lots are drawn for each request, so they must be cheap; nobody is the worse for whoever guesses them. SplitMix64, by
-/// Steele, Lea and Flood, 2014.
+/// A cheap random generator for sampling each request; it need not be unpredictable. SplitMix64, by Steele, Lea and
+/// Flood, 2014.
 public struct LotDrawing: RandomNumberGenerator, Sendable {
     private var state: UInt64
 

@@ -1,10 +1,10 @@
-/// Something that took its time, as a collector is told of it. OpenTelemetry's name for it is span.
+/// An operation with its duration, as exported to a collector (OpenTelemetry's span).
 public struct TraceSpan: Sendable, Equatable {
-    /// The numbers are those of `SpanKind` in opentelemetry/proto/trace/v1/trace.proto.
+    /// The numbers of `SpanKind` in opentelemetry/proto/trace/v1/trace.proto.
     public enum Kind: UInt64, Sendable {
-        /// Somebody asked us.
+        /// A request received by the proxy.
         case server = 2
-        /// We asked somebody.
+        /// A request sent by the proxy.
         case client = 3
     }
 
@@ -25,7 +25,7 @@ public struct TraceSpan: Sendable, Equatable {
         }
     }
 
-    /// A moment within it.
+    /// An event within the span.
     public struct Event: Sendable, Equatable {
         public var name: String
         /// Nanoseconds since 1970.

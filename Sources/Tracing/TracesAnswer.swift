@@ -1,17 +1,17 @@
-/// What a collector answers with success: `ExportTraceServiceResponse` of opentelemetry/proto/collector/trace/v1.
+/// A collector's answer to a successful export: `ExportTraceServiceResponse` of opentelemetry/proto/collector/trace/v1.
 public struct TracesAnswer: Sendable, Equatable {
-    /// So many of the spans were not taken. They are not to be sent again.
+    /// Number of rejected spans. They must not be sent again.
     public private(set) var rejected: Int64 = 0
-    /// Why, or what to do better.
+    /// Reason for the rejection, or a warning.
     public private(set) var message = ""
 
-    /// - Returns: `nil` for bytes that are no such message. Fields that are not known are left out.
+    /// - Returns: `nil` for a malformed message. Unknown fields are skipped.
     public init?(_ bytes: [UInt8]) {
         guard
             Self.read(
                 bytes[...],
                 { field, value in
-                    // The last one counts, as for every field that stands there twice.
+                    // The last one counts, as for every repeated field.
                     guard field == 1, case .bytes(let inner) = value else { return true }
                     (rejected, message) = (0, "")
                     return Self.read(inner) { field, value in
@@ -32,7 +32,7 @@ public struct TracesAnswer: Sendable, Equatable {
         case other
     }
 
-    /// - Returns: whether the bytes are a message, to their end.
+    /// - Returns: whether the bytes are a well-formed message to their end.
     private static func read(_ bytes: ArraySlice<UInt8>, _ take: (UInt64, Value) -> Bool) -> Bool {
         var rest = bytes
         while !rest.isEmpty {
@@ -62,7 +62,7 @@ public struct TracesAnswer: Sendable, Equatable {
         var number: UInt64 = 0
         for shift in stride(from: UInt64(0), to: 70, by: 7) {
             guard let byte = bytes.popFirst() else { return nil }
-            // Of the tenth byte one bit is left.
+            // The tenth byte has room for one bit only.
             guard shift < 63 || byte <= 1 else { return nil }
             number |= UInt64(byte & 0x7F) << shift
             if byte & 0x80 == 0 { return number }

@@ -1,9 +1,9 @@
-/// What a collector is sent: `ExportTraceServiceRequest` of opentelemetry/proto/collector/trace/v1, in its binary form.
-/// The numbers are those of its fields.
+/// An export request: `ExportTraceServiceRequest` of opentelemetry/proto/collector/trace/v1, in its binary form.
+/// Numbers are those of its fields.
 public enum TracesRequest {
     /// - Parameters:
-    ///   - resource: who says so.
-    ///   - scope: by which program, and which version of it.
+    ///   - resource: attributes of this process.
+    ///   - scope: name and version of this program.
     public static func bytes(
         _ spans: [TraceSpan], of resource: [TraceSpan.Attribute], scope: (name: String, version: String)
     ) -> [UInt8] {
@@ -41,7 +41,7 @@ public enum TracesRequest {
             }
         }
         if span.isError { writer.message(15) { $0.number(3, statusError) } }
-        // Bit 8: bit 9 says whether the parent is somebody else's.
+        // Bit 8 says that bit 9 is valid; bit 9 says whether the parent is remote.
         let isRemote: UInt32 = span.mark.isParentRemote ? 0x200 : 0
         writer.fixed32(16, UInt32(span.mark.flags.rawValue) | 0x100 | isRemote)
         return writer
@@ -54,7 +54,7 @@ public enum TracesRequest {
         var writer = ProtobufWriter()
         writer.text(1, attribute.name)
         writer.message(2) { writer in
-            // One of several: what is chosen is written, zero and empty too.
+            // A oneof: the chosen member is written even when zero or empty.
             switch attribute.value {
             case .text(let text): writer.text(1, text, keepsEmpty: true)
             case .flag(let flag): writer.number(2, flag ? 1 : 0, keepsZero: true)

@@ -1,4 +1,4 @@
-/// What waits to be sent, first come first. Bounded in number and in bytes: what comes when it is full is not taken.
+/// A queue of spans to send, first in, first out. Bounded in number and in bytes: a full queue accepts no more.
 public struct WaitingSpans<Element: Sendable>: Sendable {
     public let mostElements: Int
     public let mostBytes: Int
@@ -15,8 +15,8 @@ public struct WaitingSpans<Element: Sendable>: Sendable {
     public var count: Int { elements.count - first }
     public var isEmpty: Bool { count == 0 }
 
-    /// - Parameter size: what it takes of memory.
-    /// - Returns: whether it was taken.
+    /// - Parameter size: its memory in bytes.
+    /// - Returns: whether it was accepted.
     public mutating func add(_ element: Element, size: Int) -> Bool {
         guard count < mostElements, bytes + size <= mostBytes else { return false }
         elements.append((element, size))
@@ -24,14 +24,14 @@ public struct WaitingSpans<Element: Sendable>: Sendable {
         return true
     }
 
-    /// Takes some off, the oldest ones.
+    /// Removes the oldest elements.
     public mutating func take(atMost most: Int) -> [Element] {
         let end = min(elements.count, first + most)
         let taken = elements[first..<end]
         for (_, size) in taken { bytes -= size }
         first = end
         defer {
-            // What was taken does not stay in memory.
+            // Frees the memory of removed elements.
             if first == elements.count {
                 elements = []
                 first = 0
