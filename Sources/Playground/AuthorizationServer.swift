@@ -1,7 +1,7 @@
-/// The decisions of a small authorization server (RFC 6749): no I/O, no clock of its own. It knows one client and one
-/// user, issues random access tokens, and rotates refresh tokens. What it remembers is bounded.
+/// The decisions of a small authorization server (RFC 6749), without I/O or a clock. It knows one client and one user,
+/// issues random access tokens, and rotates refresh tokens. Its memory is bounded.
 struct AuthorizationServer: Sendable {
-    /// One login; every token that descends from it carries its number, so that they can be revoked together.
+    /// One login. All tokens that descend from it carry its number, so that they can be revoked together.
     typealias Family = UInt64
 
     struct AccessGrant: Sendable, Equatable {
@@ -12,7 +12,7 @@ struct AuthorizationServer: Sendable {
     struct RefreshGrant: Sendable {
         let family: Family
         let scope: String
-        /// Already exchanged once. Coming back, it tells that two parties hold it (RFC 9700, section 4.14.2).
+        /// Used once already. A second use shows that two parties hold it (RFC 9700, section 4.14.2).
         var spent = false
     }
 
@@ -33,7 +33,7 @@ struct AuthorizationServer: Sendable {
         refreshTokens = TokenTable(lifetime: .seconds(3600), capacity: capacity)
     }
 
-    /// What an access token is good for; `nil` when it is unknown, expired or revoked.
+    /// The grant of an access token; `nil` when it is unknown, expired or revoked.
     func grant(forAccessToken token: String, now: ContinuousClock.Instant) -> AccessGrant? {
         accessTokens.grant(for: token, now: now)
     }
@@ -50,7 +50,7 @@ struct AuthorizationServer: Sendable {
         guard Self.known(scope: requested) != nil else { return .failure(.invalidScope) }
         switch grantType {
         case "client_credentials":
-            // No refresh token here: RFC 6749, section 4.4.3.
+            // No refresh token for this grant: RFC 6749, section 4.4.3.
             return .success(
                 issue(family: nextFamily(), scope: requested ?? Self.defaultScope, refresh: false, now: now))
         case "password":
@@ -80,7 +80,7 @@ struct AuthorizationServer: Sendable {
         }
     }
 
-    /// RFC 6749, section 4.1.3. A code that comes back was stolen: what came of it ends (section 4.1.2).
+    /// RFC 6749, section 4.1.3. A repeated code was stolen, so its tokens are revoked (section 4.1.2).
     private mutating func exchange(
         _ form: FormParameters, now: ContinuousClock.Instant
     ) -> Result<IssuedToken, OAuthError> {
@@ -113,14 +113,13 @@ struct AuthorizationServer: Sendable {
 
     func knows(client id: String) -> Bool { id.isEqualInConstantTime(to: credentials.clientID) }
 
-    /// The scope itself, the default where none is asked for, `nil` for one that does not exist.
+    /// The scope itself, the default for an absent scope, `nil` for an unknown one.
     static func known(scope: String?) -> String? {
         guard let scope else { return defaultScope }
         return scopes.isSuperset(of: scope.split(separator: " ").map(String.init)) ? scope : nil
     }
 
-    /// `POST /revoke` (RFC 7009): the token and all that descends from the same login. A token that nobody knows is no
-    /// error.
+    /// `POST /revoke` (RFC 7009): revokes the token and all tokens of the same login. An unknown token is no error.
     mutating func revoke(
         form: FormParameters, client: ClientAuthentication, now: ContinuousClock.Instant
     ) -> OAuthError? {
@@ -137,7 +136,7 @@ struct AuthorizationServer: Sendable {
         case .ambiguous: return .invalidRequest("The client authenticates in more than one way.")
         case .none(let basic): return .invalidClient(basic: basic)
         case .basic(let id, let secret), .post(let id, let secret):
-            // Both comparisons, always.
+            // Runs both comparisons in every case.
             let goodID = id.isEqualInConstantTime(to: credentials.clientID)
             let goodSecret = secret.isEqualInConstantTime(to: credentials.clientSecret)
             if goodID, goodSecret { return nil }

@@ -1,16 +1,15 @@
 import WireText
 
-/// How a request says which OAuth client it comes from (RFC 6749, section 2.3.1).
+/// Client authentication of a request (RFC 6749, section 2.3.1).
 enum ClientAuthentication: Sendable, Equatable {
     case basic(id: String, secret: String)
     case post(id: String, secret: String)
-    /// No secret, or one that can't be read.
+    /// No secret, or an unreadable one.
     case none(basic: Bool)
-    /// More than one method at once, which a client must not do.
+    /// Several methods at once, which a client must not use.
     case ambiguous
 
-    /// - Parameters:
-    ///   - authorization: the values of all Authorization fields.
+    /// - Parameter authorization: the values of all Authorization fields.
     init(authorization: [String], form: FormParameters) {
         let posted = form["client_secret"]
         guard authorization.count <= 1, authorization.isEmpty || posted == nil else {
@@ -22,7 +21,7 @@ enum ClientAuthentication: Sendable, Equatable {
                 self = .none(basic: true)
                 return
             }
-            // The id may be repeated in the body, if it is the same.
+            // The body may repeat the same id.
             self = form["client_id"].map { $0 == id } ?? true ? .basic(id: id, secret: secret) : .ambiguous
         } else if let id = form["client_id"], let posted {
             self = .post(id: id, secret: posted)

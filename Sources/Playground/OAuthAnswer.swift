@@ -17,10 +17,10 @@ struct IssuedToken: Sendable, Equatable {
     }
 }
 
-/// An unsuccessful one (RFC 6749, section 5.2).
+/// An error answer (RFC 6749, section 5.2).
 enum OAuthError: Error, Equatable {
     case invalidRequest(String)
-    /// `basic`: the client used the Authorization field, and so is owed a challenge.
+    /// `basic`: the client used the Authorization field, so the answer needs a challenge.
     case invalidClient(basic: Bool)
     case invalidGrant(String)
     case invalidScope

@@ -2,23 +2,23 @@ import HTTPServer
 import Reactor
 import Synchronization
 
-/// A demonstration that needs nobody else: an OAuth authorization server with short-lived tokens, and an API that
-/// answers only to a request that carries one and then says what it received.
+/// A self-contained demonstration: an OAuth authorization server with short-lived tokens, and an API that requires one
+/// and reports the received request.
 ///
-/// Both listen on loopback, on ports that the kernel chooses, with credentials that are new in every process. Their loop
-/// and its thread start with `start()`. Safe to use from any thread.
+/// Both listen on loopback, on ports that the kernel chooses, with new credentials in every process. Their loop and its
+/// thread start with `start()`. Safe to use from any thread.
 public final class Playground: Sendable {
-    /// Where to reach the authorization server, without a slash at its end: `http://127.0.0.1:PORT`. Tokens come from
-    /// `/token` (RFC 6749), `/revoke` takes them back (RFC 7009).
+    /// Base URL of the authorization server, without a slash at its end: `http://127.0.0.1:PORT`. `/token` issues
+    /// tokens (RFC 6749), `/revoke` revokes them (RFC 7009).
     public let authorizationServer: String
-    /// Where to reach the API: `127.0.0.1:PORT`. Every path of it answers.
+    /// Authority of the API: `127.0.0.1:PORT`. Every path answers.
     public let apiAuthority: String
-    /// Who may ask for tokens.
+    /// Credentials that the authorization server accepts.
     public let credentials: PlaygroundCredentials
 
     private let servers: [HTTPServer]
     private let loop: EventLoop
-    /// Of the first `stop()`; the others wait for it.
+    /// The first `stop()`; further calls wait for it.
     private let ending = Mutex<Task<Void, Never>?>(nil)
 
     private init(credentials: PlaygroundCredentials, authorizationServer: HTTPServer, api: HTTPServer) {
@@ -31,9 +31,9 @@ public final class Playground: Sendable {
 
     /// Starts both servers and returns once they accept connections.
     /// - Parameters:
-    ///   - credentials: who may ask for tokens.
-    ///   - tokenLifetime: how long an access token is good for, in whole seconds; refresh tokens live for an hour.
-    /// - Throws: `SystemError`: what the kernel said when it gave no port or no thread.
+    ///   - credentials: accepted by the authorization server.
+    ///   - tokenLifetime: lifetime of access tokens, in whole seconds; refresh tokens live for an hour.
+    /// - Throws: `SystemError` without a free port or thread.
     public static func start(
         credentials: PlaygroundCredentials = PlaygroundCredentials(), tokenLifetime: Duration = .seconds(20)
     ) async throws -> Playground {
@@ -63,7 +63,7 @@ public final class Playground: Sendable {
             let task =
                 ending
                 ?? Task { [servers, loop] in
-                    // Requests here take no time; a client that holds a connection longer than this is cut off.
+                    // Requests here take no time. A client that holds a connection longer is cut off.
                     await withDiscardingTaskGroup { group in
                         for server in servers { group.addTask { await server.drain(within: .seconds(1)) } }
                     }

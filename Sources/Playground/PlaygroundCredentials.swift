@@ -1,5 +1,5 @@
-/// The one OAuth client and the one user that the playground knows. The secrets are random, 256 bits each, and new in
-/// every process; they print as `<redacted>`.
+/// The one OAuth client and the one user of the playground. The secrets are random, 256 bits each, and new in every
+/// process. They print as `<redacted>`.
 public struct PlaygroundCredentials: Sendable, CustomStringConvertible, CustomDebugStringConvertible {
     public let clientID: String
     public let clientSecret: String
@@ -18,9 +18,9 @@ public struct PlaygroundCredentials: Sendable, CustomStringConvertible, CustomDe
     public var debugDescription: String { description }
 }
 
-/// Text that nobody can guess.
+/// Unpredictable text.
 enum RandomText {
-    /// 256 bits of the system's generator, as 43 characters of base64url (RFC 4648, section 5).
+    /// 256 random bits of the system, as 43 characters of base64url (RFC 4648, section 5).
     static func make() -> String {
         var generator = SystemRandomNumberGenerator()
         var text: [UInt8] = []
@@ -35,7 +35,7 @@ enum RandomText {
 }
 
 extension String {
-    /// Comparison whose time tells nothing but the lengths.
+    /// Compares in a time that reveals only the lengths.
     func isEqualInConstantTime(to other: String) -> Bool {
         let one = Array(self.utf8)
         let two = Array(other.utf8)

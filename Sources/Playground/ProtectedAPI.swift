@@ -1,14 +1,14 @@
 import HTTPServer
 import WireText
 
-/// An API that wants a bearer token (RFC 6750) on every path, and tells what it received.
+/// An API that requires a bearer token (RFC 6750) on every path, and reports the received request.
 struct ProtectedAPI: Sendable {
     let office: TokenOffice
 
     func respond(to request: ServerRequest) -> ServerResponse {
         let fields = request.values("Authorization")
         guard fields.contains(where: { Self.bearerToken($0) != nil }) else {
-            // No error code for a request that tried nothing (RFC 6750, section 3.1).
+            // No error code for a request without credentials (RFC 6750, section 3.1).
             return refusal(
                 challenge: "Bearer realm=\"playground\"", error: "unauthorized",
                 sentence: "This API wants an access token, and the request brought none.")

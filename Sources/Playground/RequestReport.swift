@@ -1,7 +1,7 @@
 import HTTPServer
 import WireText
 
-/// What the API says about a request. The token is shown by its first characters and its length, wherever it stands.
+/// The API's report about a request. Tokens are shortened to their first characters and their length everywhere.
 struct RequestReport: Sendable {
     let json: JSON
 
@@ -11,7 +11,7 @@ struct RequestReport: Sendable {
 
         var names: [String] = []
         var values: [String: String] = [:]
-        // Host stands on a line of its own.
+        // Host has its own line.
         for (name, value) in request.fields where name.lowercased() != "host" {
             if let earlier = values[name] {
                 // RFC 9110, section 5.3.
@@ -33,7 +33,7 @@ struct RequestReport: Sendable {
         ])
     }
 
-    /// Enough to tell two tokens apart, too little to use one.
+    /// Enough to distinguish two tokens, too little to use one.
     static func fingerprint(of token: String) -> String {
         token.utf8.count < 16
             ? "… (\(token.utf8.count) characters)" : "\(token.prefix(4))… (\(token.utf8.count) characters)"

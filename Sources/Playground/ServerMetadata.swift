@@ -1,6 +1,6 @@
 import WireText
 
-/// What the authorization server says of itself (RFC 8414).
+/// The authorization server's metadata (RFC 8414).
 enum ServerMetadata {
     static func json(issuer: String) -> JSON {
         .object([

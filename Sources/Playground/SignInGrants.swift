@@ -1,10 +1,10 @@
 import Cryptography
 import WireText
 
-/// What a person can agree to, and what becomes of it: the authorization code with PKCE (RFC 6749, section 4.1; RFC 7636)
-/// and the device code (RFC 8628). No I/O, no clock of its own. What it remembers is bounded.
+/// The grants to which a person agrees: the authorization code with PKCE (RFC 6749, section 4.1; RFC 7636) and the
+/// device code (RFC 8628). No I/O, no clock. Its memory is bounded.
 struct SignInGrants: Sendable {
-    /// What a client asked the person for.
+    /// A client's request to the person.
     struct Question: Sendable, Equatable {
         let redirectURI: String
         let state: String?
@@ -14,7 +14,7 @@ struct SignInGrants: Sendable {
 
     struct Code: Sendable {
         let question: Question
-        /// Everything that comes of it, once it was exchanged.
+        /// The tokens that came of the code, once it was exchanged.
         var family: AuthorizationServer.Family?
     }
 
@@ -34,11 +34,11 @@ struct SignInGrants: Sendable {
     static let deviceLifetime = Duration.seconds(600)
     static let pollInterval = Duration.seconds(1)
 
-    /// Pages that were shown and not answered, by what their form brings back.
+    /// Pages without an answer yet, by the value that their form sends back.
     var questions = TokenTable<Question>(lifetime: .seconds(600), capacity: 1000)
     var codes = TokenTable<Code>(lifetime: .seconds(60), capacity: 1000)
     var devices = TokenTable<Device>(lifetime: deviceLifetime, capacity: 1000)
-    /// Which device a person means.
+    /// Device codes by user code.
     var deviceCodes = TokenTable<String>(lifetime: deviceLifetime, capacity: 1000)
 
     mutating func beginDevice(scope: String, now: ContinuousClock.Instant) -> DeviceCodes {
@@ -59,7 +59,7 @@ struct SignInGrants: Sendable {
         return true
     }
 
-    /// The scope that was agreed to; a device code is good for one exchange.
+    /// The scope that the person agreed to. A device code can be exchanged once.
     mutating func exchangeDevice(
         _ deviceCode: String, now: ContinuousClock.Instant
     ) -> Result<String, OAuthError> {
@@ -85,7 +85,7 @@ struct SignInGrants: Sendable {
         return Base64.encode(digest, alphabet: .url).isEqualInConstantTime(to: challenge)
     }
 
-    /// Eight consonants, so that no word comes of them (RFC 8628, section 6.1).
+    /// Eight consonants, which form no words (RFC 8628, section 6.1).
     private static func userCode() -> String {
         let letters = Array("BCDFGHJKLMNPQRSTVWXZ")
         var generator = SystemRandomNumberGenerator()

@@ -1,13 +1,13 @@
 import HTML
 import WireText
 
-/// What a browser or a device asks of the authorization server.
+/// A request of a browser or a device to the authorization server.
 struct SignInRequest: Sendable {
     var method: String
     var path: String
-    /// Of the query or, for a form that was sent, of the body. `nil`: malformed, or a parameter stands there twice.
+    /// Parameters of the query or of a form's body; `nil` when malformed or repeated.
     var parameters: FormParameters?
-    /// `http://127.0.0.1:PORT`, as the one who asks knows it.
+    /// `http://127.0.0.1:PORT`, as addressed by the request.
     var issuer: String
 }
 
@@ -18,7 +18,7 @@ struct SignInAnswer: Sendable, Equatable {
     var location: String?
 }
 
-/// The pages on which a person agrees. Plain functions from a request to an answer.
+/// The pages on which a person agrees. Functions from a request to an answer.
 enum SignInPages {
     static func answer(
         _ request: SignInRequest, _ server: inout AuthorizationServer, now: ContinuousClock.Instant
@@ -41,7 +41,7 @@ enum SignInPages {
         _ parameters: FormParameters, _ issuer: String, _ server: inout AuthorizationServer,
         _ now: ContinuousClock.Instant
     ) -> SignInAnswer {
-        // Nobody is sent to an address that the client can't have (RFC 6749, section 4.1.2.1).
+        // Redirects only to addresses that the client may have (RFC 6749, section 4.1.2.1).
         guard let id = parameters["client_id"], server.knows(client: id) else {
             return page(400, "This client is not known here", "<p>The address names another client_id.</p>")
         }
@@ -137,7 +137,7 @@ enum SignInPages {
 
     // MARK: Answers
 
-    /// A host of this machine (RFC 8252, section 7.3), whichever port.
+    /// Whether the URI leads to this machine (RFC 8252, section 7.3), on any port.
     private static func isLoopback(_ uri: String) -> Bool {
         guard uri.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), uri.hasPrefix("http://"), !uri.contains("#"),
             !uri.contains("\\")

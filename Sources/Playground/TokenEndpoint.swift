@@ -2,7 +2,7 @@ import HTTPServer
 import Synchronization
 import WireText
 
-/// The authorization server, shared by the endpoints and the API that asks it about tokens.
+/// The authorization server, shared by its endpoints and the API.
 final class TokenOffice: Sendable {
     private let server: Mutex<AuthorizationServer>
 
@@ -59,7 +59,7 @@ enum TokenEndpoint {
         return router
     }
 
-    /// A person's part.
+    /// The pages for a person.
     private static func page(
         _ request: ServerRequest, _ parameters: FormParameters?, _ office: TokenOffice
     ) -> ServerResponse {
@@ -101,7 +101,7 @@ enum TokenEndpoint {
 }
 
 extension ServerResponse {
-    /// Every answer here may hold a token, so none may be cached (RFC 6749, section 5.1).
+    /// An answer that may hold a token, so it must not be cached (RFC 6749, section 5.1).
     static func json(_ status: Int, _ json: JSON) -> ServerResponse {
         var response = ServerResponse(status: status, type: "application/json", json.document)
         response.set("Cache-Control", "no-store")

@@ -1,5 +1,5 @@
-/// Issued tokens and what stands behind each. All of them live equally long, so the oldest expires first; when there are
-/// `capacity` of them, a new one pushes out the oldest.
+/// Issued tokens and their grants. All have the same lifetime, so the oldest expires first. When the table holds
+/// `capacity` tokens, a new one replaces the oldest.
 struct TokenTable<Grant: Sendable>: Sendable {
     private struct Entry: Sendable {
         var grant: Grant
@@ -9,7 +9,7 @@ struct TokenTable<Grant: Sendable>: Sendable {
     let lifetime: Duration
     let capacity: Int
     private var entries: [String: Entry] = [:]
-    /// Oldest first, from `oldest` on; may name tokens that are gone.
+    /// Oldest first, from `oldest` on. Some of these tokens may be removed.
     private var order: [String] = []
     private var oldest = 0
 
