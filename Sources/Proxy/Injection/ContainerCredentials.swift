@@ -4,7 +4,7 @@ import Heimdallr
 import SigV4
 import WireText
 
-/// Credentials of AWS that the machine's container service hands out: the endpoint of ECS and of EKS Pod Identity.
+/// AWS credentials from the machine's container service: the endpoint of ECS and of EKS Pod Identity.
 /// <https://docs.aws.amazon.com/sdkref/latest/guide/feature-container-credentials.html>
 struct ContainerCredentials: Sendable {
     private let origin: Origin
@@ -21,13 +21,13 @@ struct ContainerCredentials: Sendable {
         self.client = client
     }
 
-    /// So long before their end new ones are asked for, and at most so long after the last time.
+    /// Time before their end at which new ones are fetched, and longest time between two fetches.
     private static let margin = 300
     private static let longest = 3600
-    /// Of one request, from connecting to the last byte.
+    /// Time for one request, from connecting to the last byte.
     private static let timeout = Duration.seconds(5)
 
-    /// Asks once.
+    /// Fetches once.
     /// - Throws: `SecretProviderError`
     func read() async throws -> FreshValue<SigningKeys>.Reading {
         var request = BufferedClient.Request(origin: origin)
@@ -55,7 +55,7 @@ struct ContainerCredentials: Sendable {
         return try Self.reading(answer.body, now: RequestSigner.now())
     }
 
-    /// In octets: each request carries them.
+    /// Limits in bytes, because each request carries both values.
     private static let longestID = 128
     private static let longestToken = 8192
 

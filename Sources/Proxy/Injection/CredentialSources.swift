@@ -4,22 +4,22 @@ import Heimdallr
 import Reactor
 import SigV4
 
-/// Where what is injected comes from, besides clients' tokens.
+/// Sources of injected values other than clients' tokens.
 public struct CredentialSources: Sendable {
-    /// Who reads a secret; asked again and again.
+    /// Returns the provider of a secret, which is asked repeatedly.
     public var secret: @Sendable (SecretSource) -> any SecretProvider
 
     public init(secret: @escaping @Sendable (SecretSource) -> any SecretProvider) { self.secret = secret }
 
-    /// None: nothing but tokens can be injected.
+    /// No sources: only tokens can be injected.
     public static let none = CredentialSources { source in
         SecretClosureProvider { throw SecretProviderError("nobody reads \(source)") }
     }
 }
 
-/// What an entry of `inject` puts on besides a token. Any thread.
+/// The value of an entry of `inject` that is not a token. Any thread.
 enum FixedCredential: Sendable {
-    /// As it goes out.
+    /// The value in its final form.
     case value(FreshValue<Secret>)
     case keys(FreshValue<SigningKeys>)
 
@@ -41,15 +41,15 @@ enum FixedCredential: Sendable {
 }
 
 extension CredentialSources {
-    /// A change counts within so long.
+    /// Time until a changed file takes effect.
     private static let interval = Duration.seconds(1)
 
-    /// What an entry of `inject` puts on; `nil` for tokens.
+    /// The value of an entry of `inject`; `nil` for tokens.
     ///
     /// - Parameters:
-    ///   - place: of the entry, for the log.
-    ///   - loop: where container credentials are asked for.
-    ///   - failed: told when it can't be read, or can't go onto a request.
+    ///   - place: name of the entry for the log.
+    ///   - loop: loop for requests to the container service.
+    ///   - failed: called when the value can't be read, or does not fit a request.
     func credential(
         _ injection: UpstreamSettings.Injection, place: String, on loop: EventLoop,
         failed: @escaping @Sendable (String, any Error) -> Void
@@ -111,7 +111,7 @@ extension CredentialSources {
         }
     }
 
-    /// - Throws: `SecretProviderError` for what can't go onto a request, too.
+    /// - Throws: `SecretProviderError`, also for a value that does not fit a request.
     private static func checked(
         _ provider: (any SecretProvider)?, _ rule: InjectedValue.Rule
     ) async throws -> Secret {

@@ -1,4 +1,4 @@
-/// Some entries of an upstream's `inject`, by their place in the list.
+/// A set of an upstream's `inject` entries, by index.
 struct EntrySet: OptionSet {
     let rawValue: UInt32
 

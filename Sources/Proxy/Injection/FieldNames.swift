@@ -1,8 +1,8 @@
-/// Names of a few fields, asked about for each field of a request. Loop's thread or any other: a value.
+/// Names of a few fields, checked for each field of a request. A value, for any thread.
 struct FieldNames: Sendable {
     /// In lower case.
     private let names: [[UInt8]]
-    /// One bit for each length that a name has; most fields are told apart by theirs.
+    /// One bit for the length of each name. Most other fields differ in length.
     private let lengths: UInt64
 
     init(_ names: [[UInt8]] = []) {

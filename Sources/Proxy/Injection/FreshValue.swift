@@ -1,13 +1,13 @@
 import Synchronization
 
-/// What requests need and somebody has to read: read at start and again and again, off the loops. What was read last and
-/// was good stays when the next reading fails. Any thread.
+/// A value that is read at start and refreshed periodically, off the loops. When a refresh fails, the last good value
+/// stays. Any thread.
 final class FreshValue<Value: Sendable>: Sendable {
     struct Reading: Sendable {
         var value: Value
-        /// Not used any more from then on; `nil`: it has no end.
+        /// Time after which the value must not be used; `nil` for none.
         var ends: ContinuousClock.Instant?
-        /// When it is read again; `nil`: never.
+        /// Time until the next reading; `nil` for none.
         var again: Duration?
     }
 
@@ -23,8 +23,8 @@ final class FreshValue<Value: Sendable>: Sendable {
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - afterFailure: how long after a reading that failed the next one begins.
-    ///   - failed: told of the first of several failures.
+    ///   - afterFailure: pause after a failed reading.
+    ///   - failed: called for the first of several failures.
     init(
         afterFailure: Duration = .seconds(1), read: @escaping @Sendable () async throws -> Reading,
         failed: @escaping @Sendable (any Error) -> Void
@@ -36,7 +36,7 @@ final class FreshValue<Value: Sendable>: Sendable {
 
     deinit { state.withLock { $0.reader?.cancel() } }
 
-    /// Never waits. `nil`: it could not be read yet, or its time is over.
+    /// The value, without waiting; `nil` when it could not be read yet, or has expired.
     func current() -> Value? {
         state.withLock { state in
             guard let reading = state.reading else { return nil }
@@ -45,7 +45,7 @@ final class FreshValue<Value: Sendable>: Sendable {
         }
     }
 
-    /// Reads it for the first time; returns when that is over, well or not.
+    /// Reads the value for the first time and returns afterwards, also after a failure.
     func start() async {
         guard var pause = await take() else { return }
         let reader = Task { [weak self] in
@@ -57,7 +57,7 @@ final class FreshValue<Value: Sendable>: Sendable {
         state.withLock { $0.reader = reader }
     }
 
-    /// - Returns: when to read again; `nil`: never.
+    /// - Returns: the time until the next reading; `nil` for none.
     private func take() async -> Duration? {
         do {
             let reading = try await read()

@@ -1,13 +1,13 @@
 import Configuration
 import HTTPMessage
 
-/// What an upstream's `inject`, `on_existing` and `require_placeholder` say, in the form that requests are judged and
-/// written by. No I/O.
+/// The rules of an upstream's `inject`, `on_existing` and `require_placeholder`, prepared for judging and writing
+/// requests. No I/O.
 struct InjectionRules: Sendable {
     enum Place: Sendable {
         /// - Parameters:
         ///   - name: in lower case.
-        ///   - line: what stands in front of the value: `Authorization: `.
+        ///   - line: text in front of the value: `Authorization: `.
         case field(name: [UInt8], line: [UInt8])
         case parameter([UInt8])
         /// AWS Signature Version 4.
@@ -22,7 +22,7 @@ struct InjectionRules: Sendable {
             }
         }
 
-        /// Names of parameters of the query.
+        /// Names of query parameters.
         var parameters: [[UInt8]] {
             switch self {
             case .field: []
@@ -41,16 +41,16 @@ struct InjectionRules: Sendable {
         ].map { Array($0.utf8) }
     }
 
-    /// By the entries' places in the list.
+    /// By the entries' index in the list.
     let places: [Place]
     let all: EntrySet
-    /// Those that take the client's token.
+    /// Entries that take the client's token.
     let tokens: EntrySet
     private let parameters: EntrySet
     private let ownFields: FieldNames
     private let provesPossession: Bool
     private let onExisting: UpstreamSettings.OnExisting
-    /// `nil`: every request gets them.
+    /// `nil`: every request is signed.
     private let placeholder: Placeholder?
 
     init(_ settings: UpstreamSettings) {
@@ -78,7 +78,7 @@ struct InjectionRules: Sendable {
 
     private static let proof = Array("dpop".utf8)
 
-    /// Fields of the program's that `entries` stand in for.
+    /// The program's fields that `entries` replace.
     func fields(_ entries: EntrySet) -> FieldNames {
         if entries == all { return ownFields }
         let proof = provesPossession && !entries.isDisjoint(with: tokens) ? [Self.proof] : []
@@ -87,7 +87,7 @@ struct InjectionRules: Sendable {
 
     func hasParameters(_ entries: EntrySet) -> Bool { !entries.isDisjoint(with: parameters) }
 
-    /// Whether a target does not stay as it is: a parameter is put on, or the program's own signature taken off.
+    /// Whether the query changes: a parameter is added, or the program's own signature is removed.
     func changesQuery(_ target: Span<UInt8>, for entries: EntrySet) -> Bool {
         if hasParameters(entries) { return true }
         for index in places.indices where entries.contains(index: index) {
@@ -101,7 +101,7 @@ struct InjectionRules: Sendable {
         return false
     }
 
-    /// Whether a parameter of the query is one that `entries` stand in for.
+    /// Whether `entries` replace this parameter of the query.
     func names(_ parameter: Span<UInt8>, in entries: EntrySet) -> Bool {
         for index in places.indices where entries.contains(index: index) {
             for name in places[index].parameters where QueryInjection.nameEquals(parameter, name) { return true }
@@ -111,7 +111,7 @@ struct InjectionRules: Sendable {
 
     // MARK: Which requests
 
-    /// What is put on a request.
+    /// Decides which entries are injected.
     func judge(
         _ head: RequestHead, _ bytes: Span<UInt8>, _ target: TargetForm
     ) throws(Problem) -> Admitted.Credential {
@@ -139,13 +139,13 @@ struct InjectionRules: Sendable {
 
     private enum Found {
         case nothing
-        /// Only the placeholder.
+        /// The placeholder and nothing else.
         case placeholder
-        /// What the program brought for itself.
+        /// The program's own credential.
         case own
     }
 
-    /// What the program has put there itself.
+    /// Looks for the program's own credential in this place.
     private func find(_ place: Place, _ head: RequestHead, _ bytes: Span<UInt8>, _ target: TargetForm) -> Found {
         var found = Found.nothing
         func note(_ isPlaceholder: Bool) {
@@ -153,7 +153,7 @@ struct InjectionRules: Sendable {
         }
         switch place {
         case .field(let name, _):
-            // One that Connection names ends here, and can't stand in for the credential.
+            // A field that Connection names is dropped here, so it is no credential for the upstream.
             for field in head.fields where !field.isHopByHop && bytes[field.name].namesField(name) {
                 note(placeholder?.isIn(fieldValue: bytes[field.value]) ?? false)
             }
@@ -172,7 +172,7 @@ struct InjectionRules: Sendable {
             var isSigned = false
             QueryInjection.forEachValue(of: Place.presigned[0], in: bytes[path]) { _ in isSigned = true }
             guard isSigned else { return found }
-            // Each of them, where there are several.
+            // All values count when the parameter is repeated.
             var isPlaceholder: Bool?
             QueryInjection.forEachValue(of: Place.presigned[1], in: bytes[path]) {
                 isPlaceholder = (isPlaceholder ?? true) && (placeholder?.isSigner(inParameter: $0) ?? false)

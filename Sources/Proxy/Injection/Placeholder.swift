@@ -1,14 +1,14 @@
 import HTTPMessage
 import WireText
 
-/// The text of `require_placeholder`, which a program puts where its credential would go: who sends it wants what is
-/// injected. Looked for in the places of `inject` only.
+/// The text of `require_placeholder`. A program puts it where its credential would go, to ask for injection. Searched
+/// in the places of `inject` only.
 struct Placeholder: Sendable {
     private let text: [UInt8]
 
     init(_ text: String) { self.text = Array(text.utf8) }
 
-    /// All of the value, or all behind a scheme; or the password of HTTP Basic.
+    /// Whether the placeholder is the whole value, the text after a scheme, or the password of HTTP Basic.
     func isIn(fieldValue value: Span<UInt8>) -> Bool {
         if equals(value) { return true }
         var index = 0
@@ -19,7 +19,7 @@ struct Placeholder: Sendable {
         return BasicCredentials(value)?.password == text
     }
 
-    /// As the server would read it.
+    /// Compares the raw and the decoded value, as the server might.
     func isParameter(_ value: Span<UInt8>) -> Bool {
         if equals(value) { return true }
         return PercentEncoding.form.decodeBytes([UInt8](copying: value)) == text
@@ -30,7 +30,7 @@ struct Placeholder: Sendable {
         value.starts(with: Array("AWS4-HMAC-SHA256 Credential=".utf8) + text + [UInt8(ascii: "/")])
     }
 
-    /// The same of a signature in the query.
+    /// The access key of a signature in the query.
     func isSigner(inParameter value: Span<UInt8>) -> Bool {
         PercentEncoding.form.decodeBytes([UInt8](copying: value))?.starts(with: text + [UInt8(ascii: "/")]) ?? false
     }

@@ -3,9 +3,9 @@ import Heimdallr
 import Reactor
 import WireText
 
-/// A token or key as a query parameter (RFC 6750, section 2.3), for servers that know nothing better.
+/// A token or key as a query parameter (RFC 6750, section 2.3), for servers without a better way.
 enum QueryInjection {
-    /// What the query's parameters of that name hold, as it stands there; empty for one without a value.
+    /// Passes the raw values of the query's parameters of that name to `body`; empty for one without a value.
     static func forEachValue(of name: [UInt8], in target: Span<UInt8>, _ body: (Span<UInt8>) -> Void) {
         forEachParameter(target) { parameter in
             forEachPart(parameter) { part in
@@ -17,8 +17,7 @@ enum QueryInjection {
         }
     }
 
-    /// Appends the target without parameters of these names, and with what stands in front of the next one; everything
-    /// else stays byte for byte.
+    /// Appends the target without the parameters that `isLeftOut` selects. Everything else stays byte for byte.
     static func append(
         _ target: Span<UInt8>, without isLeftOut: (Span<UInt8>) -> Bool, _ output: inout ByteBuffer
     ) {
@@ -57,7 +56,7 @@ enum QueryInjection {
         }
     }
 
-    /// Some servers take a semicolon for a separator, too (HTML 4.01, B.2.2).
+    /// Some servers also split at semicolons (HTML 4.01, B.2.2).
     private static func forEachPart(_ parameter: Span<UInt8>, _ body: (Span<UInt8>) -> Void) {
         var start = 0
         for index in 0..<parameter.count + 1 where index == parameter.count || parameter[index] == UInt8(ascii: ";") {
@@ -66,7 +65,7 @@ enum QueryInjection {
         }
     }
 
-    /// As the server will read it: percent-decoded.
+    /// Compares the percent-decoded name, as the server will read it.
     static func nameEquals(_ parameter: Span<UInt8>, _ name: [UInt8]) -> Bool {
         var index = 0
         for expected in name {

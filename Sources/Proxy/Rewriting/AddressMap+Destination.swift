@@ -1,12 +1,12 @@
 import HTTPMessage
 
 extension AddressMap {
-    /// Whether a Destination (RFC 4918, section 10.3) stays below the upstream's paths for every server that reads it, or
-    /// is surely another server's.
+    /// Whether every server reads a Destination (RFC 4918, section 10.3) as a place below the upstream's paths, or as
+    /// another server's.
     ///
     /// - Parameters:
-    ///   - paths: of the upstream's rule; empty: all.
-    ///   - isRewritten: the upstream is sent its own address for the program's; otherwise the value as it is.
+    ///   - paths: of the upstream's rule; empty for all.
+    ///   - isRewritten: the value is rewritten to the upstream's own address; otherwise it is sent unchanged.
     func covers(destination value: Span<UInt8>, paths: [String], isRewritten: Bool) -> Bool {
         guard Self.isPlain(value) else { return false }
         let start: Int
@@ -18,7 +18,7 @@ extension AddressMap {
         case .asked(let path): (start, end, isWhole) = (path.lowerBound, path.upperBound, !isRewritten)
         case .upstream(let path): (start, end, isWhole) = (path.lowerBound, path.upperBound, true)
         }
-        // Who takes only the authority off reads a question mark as a part of the path.
+        // A server that only removes the authority reads a question mark as part of the path.
         var bytes: [UInt8] = []
         for index in start..<value.count {
             bytes.append(value[index] == UInt8(ascii: "?") ? UInt8(ascii: "/") : value[index])
@@ -35,8 +35,8 @@ extension AddressMap {
         return false
     }
 
-    /// An absolute URL or a path from the root, of nothing but what a request target may hold (RFC 9112, section 3.2),
-    /// and without the quotes and angle brackets that some take off.
+    /// Whether the value is an absolute URL or a path from the root, of request target characters only (RFC 9112,
+    /// section 3.2), without the quotes and angle brackets that some servers remove.
     private static func isPlain(_ value: Span<UInt8>) -> Bool {
         for index in value.indices {
             switch value[index] {
@@ -46,7 +46,7 @@ extension AddressMap {
             default: break
             }
         }
-        // A host to some, a path to others.
+        // Some servers read a host here, others a path.
         return value.count < 2 || value[0] != UInt8(ascii: "/") || value[1] != UInt8(ascii: "/")
     }
 }

@@ -2,26 +2,26 @@ import HTTPMessage
 import Reactor
 import WireText
 
-/// One upstream's addresses as its program knows them, and back (RFC 9110, sections 10.2.2 and 8.7; RFC 4918, section
-/// 10.3).
+/// Translates one upstream's addresses to those that its program uses, and back (RFC 9110, sections 10.2.2 and 8.7; RFC
+/// 4918, section 10.3).
 ///
-/// A reference that leads to the upstream's own authority, below the path of its `url`, is written as the program asked;
-/// everything else passes byte for byte. So does what could be read in two ways: user information, dot segments in front
-/// of a path of the `url`, and what is no authority. The part behind the authority is never decoded or encoded. Pure.
+/// A reference to the upstream's own authority, below the path of its `url`, is rewritten to the program's address. All
+/// other references pass byte for byte, including ambiguous ones: user information, dot segments before a path of the
+/// `url`, and invalid authorities. The text after the authority is never decoded or encoded. Pure.
 struct AddressMap {
     let asked: AskedAddress
     let destination: Destination
-    /// What the upstream may call itself beside its destination: the host that it is for, and what its Host field says.
+    /// Other names of the upstream: its configured host, and its Host field.
     let aliases: [Authority]
-    /// What the `url` puts in front of every path; empty, or begins with `/` and does not end with one.
+    /// Path prefix of the `url`; empty, or begins with `/` and does not end with one.
     let prefix: [UInt8]
 
-    /// The upstream is sent the program's own Host field (`rewrite: {host: keep}`).
+    /// The upstream receives the program's own Host field (`rewrite: {host: keep}`).
     let keepsHost: Bool
-    /// Not for hosts that the configuration does not name.
+    /// `false` for hosts that the configuration does not name.
     let changesCookies: Bool
 
-    /// - Parameter host: what the upstream is for; `nil` for a wildcard.
+    /// - Parameter host: the upstream's host; `nil` for a wildcard.
     init(
         asked: AskedAddress, destination: Destination, host: Authority?, prefix: [UInt8] = [],
         keepsHost: Bool = false, changesCookies: Bool = true
@@ -39,7 +39,7 @@ struct AddressMap {
 
     // MARK: Answers
 
-    /// Writes a reference of an answer (Location, Content-Location) as the program will understand it.
+    /// Writes a reference of an answer (Location, Content-Location) for the program.
     func append(reference value: Span<UInt8>, to output: inout ByteBuffer) {
         guard let reference = Reference(value) else { return output.append(value) }
         if reference.hasAuthority {
@@ -71,7 +71,7 @@ struct AddressMap {
         output.append(rest)
     }
 
-    /// Where the path begins that the program knows; `nil`: it is not below the `url`'s, or can't be said.
+    /// Offset of the path that the program knows; `nil` when the path is not below the `url`'s, or is ambiguous.
     private func pathStart(of reference: Reference, _ value: Span<UInt8>) -> Int? {
         let path = value.extracting(reference.path)
         guard !prefix.isEmpty else { return reference.path.lowerBound }
@@ -79,21 +79,21 @@ struct AddressMap {
         return reference.path.lowerBound + length
     }
 
-    /// Whether this names the upstream.
+    /// Whether scheme and authority name the upstream.
     func isUpstream(_ scheme: Scheme, _ authority: Authority) -> Bool {
         let port = authority.port(for: scheme)
         if authority.host == destination.authority.host {
             let own = destination.authority.port(for: destination.scheme)
             if port == own { return true }
-            // Behind something that ends TLS a server takes its own address for an http:// one.
+            // A server behind a TLS terminator may use http:// for its own address.
             if own == 443, destination.scheme == .https, port == 80 { return true }
-            // The way back from there leads to port 80 again: it would go in a circle.
+            // Port 80 redirects there again, so rewriting would make a circle.
             if own == 80, destination.scheme == .http, port == 443 { return false }
         }
         return aliases.contains { $0.host == authority.host && Self.means($0.port, port) }
     }
 
-    /// A host without a port is for 80 and 443.
+    /// A host without a port stands for 80 and 443.
     private static func means(_ own: UInt16?, _ port: UInt16) -> Bool {
         switch own {
         case nil, 80, 443: port == 80 || port == 443
@@ -103,13 +103,13 @@ struct AddressMap {
 
     // MARK: Requests
 
-    /// What a program's reference (Destination) is about.
+    /// Target of a program's reference (Destination).
     enum Target {
-        /// Nothing of the upstream's.
+        /// Not the upstream.
         case elsewhere
-        /// No address that can be read in one way only, or perhaps the upstream by another name.
+        /// Ambiguous, or perhaps the upstream by another name.
         case unclear
-        /// The upstream, as the program knows it; the path as the program knows it.
+        /// The upstream by the program's address; the path as the program knows it.
         case asked(path: Range<Int>)
         /// The upstream by its own address, where that differs; the whole path.
         case upstream(path: Range<Int>)
@@ -130,18 +130,18 @@ struct AddressMap {
         return isAnother(authority.host) ? .elsewhere : .unclear
     }
 
-    /// Whether this host is surely not the upstream's. The port does not tell: servers may not look at it.
+    /// Whether this host is certainly not the upstream's. The port does not count: servers may ignore it.
     private func isAnother(_ host: Authority.Host) -> Bool {
         if host == destination.authority.host || host == asked.authority?.host { return false }
         if aliases.contains(where: { $0.host == host }) || Self.isOwnMachine(host) { return false }
         switch (host, destination.authority.host) {
         case (.name, _), (.ipv4, .ipv4), (.ipv6, .ipv6): return true
-        // A name may stand for any address, and a machine have one of either kind.
+        // A name may stand for any address, and a machine may have addresses of both kinds.
         default: return false
         }
     }
 
-    /// What every server takes for itself.
+    /// Whether every server reads the host as its own machine.
     private static func isOwnMachine(_ host: Authority.Host) -> Bool {
         switch host {
         case .name(let name): host.isLoopback || name.hasPrefix("localhost.")
@@ -150,7 +150,7 @@ struct AddressMap {
         }
     }
 
-    /// Writes a reference of a request as the upstream will understand it.
+    /// Writes a reference of a request for the upstream.
     func append(destination value: Span<UInt8>, to output: inout ByteBuffer) {
         guard case .asked(let path) = target(of: value), let reference = Reference(value) else {
             return output.append(value)
@@ -169,8 +169,8 @@ struct AddressMap {
         output.append(value.extracting(path.lowerBound...))
     }
 
-    /// Two slashes, or what is read as two, would make the next word a host: readers of URLs drop tabs wherever they
-    /// stand (URL Standard, section 4.4), and some drop other controls and spaces.
+    /// Whether the path begins with two slashes, or text that is read as two, so that the next word would become a
+    /// host. URL parsers drop tabs everywhere (URL Standard, section 4.4), and some drop other controls and spaces.
     private static func beginsWithTwoSlashes(_ path: Span<UInt8>) -> Bool {
         var index = 1
         while index < path.count, path[index] <= 0x20 || path[index] == 0x7F { index += 1 }
@@ -180,17 +180,16 @@ struct AddressMap {
     private static func isSlash(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "/") || byte == UInt8(ascii: "\\") }
 }
 
-/// A URI reference (RFC 3986, section 4.1) as far as a path from the root can be told: with an authority, or from the
-/// root by itself.
+/// A URI reference (RFC 3986, section 4.1) with a path from the root: with an authority, or from the root itself.
 private struct Reference {
     let scheme: Scheme?
-    /// Empty where there is none.
+    /// Empty without an authority.
     let authority: Range<Int>
     let hasAuthority: Bool
     /// Up to the query or fragment; empty, or begins with `/`.
     let path: Range<Int>
 
-    /// `nil` for every other form: what is relative to the path that was asked for, another scheme, nothing.
+    /// `nil` for every other form: a relative path, another scheme, an empty value.
     init?(_ value: Span<UInt8>) {
         var index = 0
         if value.count >= 7, value.extracting(first: 7).equalsIgnoringCase(Self.http) {
@@ -219,7 +218,7 @@ private struct Reference {
         path = start..<index
     }
 
-    /// `nil` where it is none, or has user information: nobody is led there by us.
+    /// `nil` when it is invalid or has user information, which is never rewritten.
     func authority(in value: Span<UInt8>) -> Authority? {
         try? Authority(parsing: value, ByteRange(authority.lowerBound, authority.upperBound))
     }

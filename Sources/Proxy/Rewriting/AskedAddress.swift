@@ -1,10 +1,10 @@
 import HTTPMessage
 
-/// The address that a program used: what it will understand in an answer.
+/// The address that a program used, in which answers must be written.
 struct AskedAddress {
     let scheme: Scheme
-    /// `nil`: it named none, as HTTP/1.0 may at a base URL.
+    /// `nil`: the program named none, as HTTP/1.0 may at a base URL.
     let authority: Authority?
-    /// It came to an upstream's own listener, or means it.
+    /// The request came to an upstream's own listener, or names it.
     let isBaseURL: Bool
 }

@@ -2,10 +2,10 @@ import HTTPMessage
 import Reactor
 import WireText
 
-// Cookies of an upstream for a program that knows it by another address (RFC 6265, section 5.2).
+// Rewrites an upstream's cookies for a program that uses another address (RFC 6265, section 5.2).
 extension AddressMap {
-    /// Writes a Set-Cookie value whose attributes fit the program's address: no `Secure` for one that asks by http, no
-    /// `Domain` that it is not in, `Path` as it knows it. The cookie itself passes byte for byte.
+    /// Writes a Set-Cookie value with attributes for the program's address: no `Secure` for a program that uses http,
+    /// no `Domain` that excludes it, and `Path` in its own form. Name and value of the cookie pass byte for byte.
     func append(cookie value: Span<UInt8>, to output: inout ByteBuffer) {
         guard changesCookies else { return output.append(value) }
         let dropsSecure = asked.scheme == .http && Self.hasSecure(value)
@@ -18,7 +18,7 @@ extension AddressMap {
             start = end
             switch attribute.kind(in: value) {
             case .secure where dropsSecure: continue
-            // Both are refused without Secure (draft-ietf-httpbis-rfc6265bis, section 5.7; CHIPS).
+            // Clients refuse both without Secure (draft-ietf-httpbis-rfc6265bis, section 5.7; CHIPS).
             case .sameSite where dropsSecure && value.extracting(attribute.value).equalsIgnoringCase(Words.none):
                 continue
             case .partitioned where dropsSecure: continue
@@ -43,8 +43,8 @@ extension AddressMap {
         output.append(path.extracting(length...))
     }
 
-    /// One that covers the upstream goes where it does not cover the program's address; any other is the server's
-    /// mistake, and the program's to refuse.
+    /// Drops a domain that covers the upstream but not the program's address. Another wrong domain is the server's
+    /// mistake, which the program refuses.
     private func keeps(domain: Span<UInt8>) -> Bool {
         let bare = !domain.isEmpty && domain[0] == UInt8(ascii: ".") ? domain.extracting(1...) : domain
         guard !bare.isEmpty else { return true }
@@ -73,7 +73,7 @@ extension AddressMap {
         return false
     }
 
-    /// The next semicolon from `start` on, or the end.
+    /// Offset of the next semicolon from `start` on, or the end.
     private static func end(of start: Int, in value: Span<UInt8>) -> Int {
         var index = start
         while index < value.count, value[index] != UInt8(ascii: ";") { index += 1 }
@@ -85,13 +85,13 @@ extension AddressMap {
     }
 }
 
-/// What stands between two semicolons of a Set-Cookie value.
+/// One attribute of a Set-Cookie value, between two semicolons.
 private struct Attribute {
     enum Kind { case secure, partitioned, sameSite, domain, path, other }
 
     let whole: Range<Int>
     let name: Range<Int>
-    /// Without the blanks around it; empty where there is none.
+    /// Without surrounding blanks; empty when there is none.
     let value: Range<Int>
 
     init(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) {

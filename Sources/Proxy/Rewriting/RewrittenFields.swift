@@ -3,13 +3,13 @@ import Reactor
 
 /// The fields of messages that hold addresses.
 enum RewrittenFields {
-    /// Told apart while the head is parsed: an answer without any of them costs nothing.
+    /// Found while the head is parsed, so that an answer without any of them costs nothing.
     static let ofAnswers =
         KnownField.location.bit | KnownField.contentLocation.bit | KnownField.setCookie.bit | KnownField.altSvc.bit
 
     /// Writes one of `ofAnswers` as a line.
     static func append(_ field: Field, of bytes: Span<UInt8>, _ map: AddressMap, to output: inout ByteBuffer) {
-        // It leads around the proxy (RFC 7838).
+        // Alt-Svc would lead around the proxy (RFC 7838).
         if field.known == .altSvc { return }
         output.append(bytes[field.name])
         output.append(": ")

@@ -1,22 +1,22 @@
 import Configuration
 
-/// Who sends a request, as far as rules ask.
+/// The sender of a request, as rules see it.
 struct Caller: Equatable {
-    /// Of `proxy.users`.
+    /// A user of `proxy.users`.
     var user: String?
-    /// Of the process at the other end of a Unix socket.
+    /// User ID of the process at the other end of a Unix socket.
     var uid: UInt32?
-    /// Where it came in; `nil`: on an upstream's own listener.
+    /// The listener that received the request; `nil` for an upstream's own listener.
     var listener: ListenAddress?
 }
 
-/// Whom one rule is for.
+/// The callers that one rule allows.
 struct CallerRule: Sendable {
     private let users: Set<String>
     private let uids: Set<UInt32>
     private let listeners: Set<ListenAddress>
 
-    /// `nil`: it is for everybody.
+    /// `nil`: every caller.
     init?(_ settings: Callers) {
         guard !settings.isEmpty else { return nil }
         users = Set(settings.users)
@@ -31,7 +31,7 @@ struct CallerRule: Sendable {
         if !uids.isEmpty {
             guard let uid = caller.uid, uids.contains(uid) else { return false }
         }
-        // An upstream's own listener leads to nothing else.
+        // An upstream's own listener leads to that upstream only.
         guard !listeners.isEmpty, let listener = caller.listener else { return true }
         return listeners.contains(listener)
     }

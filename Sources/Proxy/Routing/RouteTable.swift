@@ -2,20 +2,20 @@ import Configuration
 import HTTPMessage
 import WireText
 
-/// Which upstream a request is for. Built once from the configuration, then only read; safe on every loop.
+/// Finds the upstream of a request. Built once from the configuration, then only read; safe on every loop.
 ///
 /// The most specific rule wins: exact host over wildcard, longer wildcard over shorter, port over none, longest path,
-/// methods over none, callers over none. A host that is listed on no rule that covers the request is refused, never
-/// passed on unsigned.
+/// methods over none, callers over none. A request to a listed host that no rule covers is refused, never passed on
+/// unsigned.
 struct RouteTable: Sendable {
     enum Match: Sendable, Equatable {
         /// Index into the configuration's upstreams.
         case upstream(Int)
-        /// The host is listed, this path or method is not.
+        /// The host is listed, but not this path or method.
         case notCovered
-        /// There is a rule, but not for who asks.
+        /// No rule for this host allows this caller.
         case notForCaller
-        /// The host has path rules, and this path could be read in more than one way.
+        /// The host has path rules, and this path is ambiguous.
         case ambiguousPath
     }
 
@@ -25,7 +25,7 @@ struct RouteTable: Sendable {
             let upstream: Int
             let path: [UInt8]?
             let methods: [[UInt8]]
-            /// `nil`: everybody.
+            /// `nil`: every caller.
             let callers: CallerRule?
         }
         fileprivate var rules: [Rule] = []
@@ -38,7 +38,7 @@ struct RouteTable: Sendable {
         let port: UInt16?
     }
     private var exact: [Key: Rules] = [:]
-    /// Keyed by what stands behind `*.`.
+    /// Keyed by the part behind `*.`.
     private var wildcards: [Key: Rules] = [:]
     /// For requests that no pattern names.
     let near: NearHosts
@@ -58,7 +58,7 @@ struct RouteTable: Sendable {
         Self.finish(&wildcards)
     }
 
-    /// Orders each host's rules, those with a port before those without, which hold for 80 and 443 too.
+    /// Sorts each host's rules. Rules with a port come before rules without one, which also hold for 80 and 443.
     private static func finish(_ table: inout [Key: Rules]) {
         for key in table.keys { table[key]?.sort() }
         for (key, portless) in table where key.port == nil {
@@ -87,7 +87,7 @@ struct RouteTable: Sendable {
         }
     }
 
-    /// The rules for an authority; `nil` when no pattern names it. Without a port it means the scheme's.
+    /// The rules for an authority; `nil` when no pattern matches it. An authority without a port has the scheme's port.
     func rules(for authority: Authority, scheme: Scheme) -> Rules? {
         let port = authority.port(for: scheme)
         if let rules = Self.find(exact, authority.host, port) { return rules }
@@ -121,7 +121,7 @@ extension RouteTable.Rules {
         judgesPaths = hasPaths
     }
 
-    /// Chooses by path (with or without its query), method and caller; `nil`: every caller fits.
+    /// Chooses by path (with or without its query), method and caller. `nil` matches the rules of every caller.
     func match(path: Span<UInt8>, method: Span<UInt8>, caller: Caller?) -> RouteTable.Match {
         if judgesPaths, PathRules.isAmbiguous(path) { return .ambiguousPath }
         var isForOthers = false
@@ -137,7 +137,8 @@ extension RouteTable.Rules {
         return isForOthers ? .notForCaller : .notCovered
     }
 
-    /// Where callers decide: the upstreams of some, the most specific first, and of everybody else, if there is one.
+    /// Where the route depends on the caller: the upstreams of some callers, the most specific first, and the upstream
+    /// of all others, if any.
     func choices(path: Span<UInt8>, method: Span<UInt8>) -> (some: [Int], others: Int?) {
         var some: [Int] = []
         for rule in rules {

@@ -3,28 +3,28 @@ import HTTPMessage
 import Reactor
 public import Tracing
 
-/// What a span says of one request: made on the loop from what is there anyway, and spelled out elsewhere.
+/// The span of one request: recorded on the loop, converted elsewhere.
 ///
-/// No query, no field of the request or the answer, and no credential is in it: what the access log shows, and no more.
+/// It holds no query, no fields and no credential: only the access log's content.
 public struct ExchangeSpan: Sendable {
     let mark: TraceMark
     let record: AccessRecord
-    /// Where it went; `nil`: nowhere.
+    /// Origin of the upstream; `nil` when the request was not forwarded.
     var origin: Origin?
-    /// What stands in front of the path there.
+    /// Path prefix at the upstream.
     var pathPrefix: [UInt8] = []
-    /// As the client saw it, of an answer that was cut, too; 0: there was none.
+    /// Status seen by the client, also of a cut answer; 0 without an answer.
     var status = 0
-    /// The upstream spoke HTTP/2.
+    /// The upstream's answer used HTTP/2.
     var isHTTP2 = false
-    /// The program did not even speak HTTP/1.1.
+    /// The client's request used HTTP/1.0.
     var isHTTP10 = false
-    /// Since the start.
+    /// Times since the start.
     var tokenCame: Duration?
     var connected: Duration?
     var answered: Duration?
 
-    /// Longer ones are cut: a span waits in memory.
+    /// Longer values are cut, because a span waits in memory.
     private static let longestPath = 1024
     private static let longestHost = 256
     private static let longestMethod = 64
@@ -42,15 +42,15 @@ public struct ExchangeSpan: Sendable {
         bytes.count > most ? Array(bytes[..<most]) : bytes
     }
 
-    /// What it takes of memory, more or less.
+    /// Approximate memory in bytes.
     public var size: Int {
         512 + record.path.count + record.host.count + record.method.count + record.requestID.count
     }
 
     // MARK: As a collector is told
 
-    /// By the conventions of OpenTelemetry for HTTP spans. What was sent on is a `CLIENT` span, since its ID is what the
-    /// upstream gets; what the proxy answered by itself is a `SERVER` span.
+    /// Follows OpenTelemetry's conventions for HTTP spans. A forwarded request is a `CLIENT` span, because the upstream
+    /// receives its ID. A request that the proxy answered itself is a `SERVER` span.
     public var traceSpan: TraceSpan {
         let method = String(decoding: record.method, as: UTF8.self)
         let isKnown = Self.methods.contains(method)
@@ -73,7 +73,7 @@ public struct ExchangeSpan: Sendable {
         return span
     }
 
-    /// Those whose names make no number of names: RFC 9110, section 9.3, and RFC 5789.
+    /// Known methods, which keep the number of span names bounded: RFC 9110, section 9.3, and RFC 5789.
     private static let methods: Set<String> = [
         "CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE",
     ]
@@ -95,7 +95,7 @@ public struct ExchangeSpan: Sendable {
             span.attributes.append(.init("url.scheme", .text("http")))
             if !path.isEmpty { span.attributes.append(.init("url.path", .text(path))) }
         }
-        // What was asked for is anybody's text.
+        // The requested host may be any text.
         guard let authority = try? Authority(parsing: record.host.span) else { return }
         span.attributes.append(.init("server.address", .text(Self.bare(authority.host.description))))
         if let port = authority.port ?? (isConnect ? nil : 80) {
@@ -118,10 +118,10 @@ public struct ExchangeSpan: Sendable {
         if record.wasReplayed { span.attributes.append(.init("heimdallr.replayed", .flag(true))) }
     }
 
-    /// The client's own mistakes are no errors of a server. Who leaves within an answer may have had enough of it.
+    /// The client's own mistakes are no server errors. A client that leaves within an answer may have seen enough.
     private func errorType(_ kind: TraceSpan.Kind) -> String? {
         guard status > 0 else { return record.errorClass ?? "client_left" }
-        // What became of an answer whose head was good.
+        // The error of an answer that failed after a good head.
         if record.status == 0, status < 400 { return record.errorClass }
         guard status >= (kind == .client ? 400 : 500) else { return nil }
         return record.errorClass ?? String(status)
@@ -137,7 +137,7 @@ public struct ExchangeSpan: Sendable {
         add("token_wait", at: tokenCame, took: record.tokenWait)
         add("connect", at: connected, took: record.connect)
         add("first_byte", at: answered, took: record.firstByte)
-        // A wait for another token may have come behind a first connection.
+        // A wait for another token may follow a first connection.
         span.events.sort { $0.time < $1.time }
     }
 
@@ -147,7 +147,7 @@ public struct ExchangeSpan: Sendable {
 }
 
 extension WallTime {
-    /// Nanoseconds since 1970; of a time before that, none.
+    /// Nanoseconds since 1970; 0 for an earlier time.
     public var sinceEpoch: UInt64 {
         seconds < 0 ? 0 : UInt64(seconds) &* 1_000_000_000 &+ UInt64(max(0, nanoseconds))
     }

@@ -1,12 +1,13 @@
 public import Tracing
 
-/// Of which requests spans are made, and who gets them. Called on the loops: must return at once.
+/// The sampler and the receivers of requests' spans. Called on the loops, so the functions must return at once.
 public struct ExchangeSpans: Sendable {
-    /// Decides where the program said nothing.
+    /// Decides for requests without a sampling decision of the program.
     public var sampler: TraceSampler
-    /// A request that is recorded is over.
+    /// Called after a recorded request has ended.
     public var ended: @Sendable (ExchangeSpan) -> Void
-    /// A request that is recorded begins to wait for a token of that client, or stops to: a token request is made for it.
+    /// Called when a recorded request begins or ends its wait for a token of that client. The token request is made for
+    /// it.
     public var waits: @Sendable (_ client: String, _ mark: TraceMark, _ isWaiting: Bool) -> Void
 
     public init(

@@ -4,11 +4,11 @@ import HTTPServer
 import Reactor
 import Tracing
 
-// Where a request belongs, and what its upstream is told of that (W3C Trace Context).
+// Position of a request in a trace, and the upstream's `traceparent` (W3C Trace Context).
 extension Forwarder {
     private static let name = Array("traceparent".utf8)
 
-    /// Finds out whether it is recorded.
+    /// Decides whether the request is recorded.
     func takeMark(_ sampler: TraceSampler) {
         let asked = connection.withHead { head, bytes in
             bytes.isEmpty ? nil : TraceParent(in: head.fields, of: bytes)
@@ -16,13 +16,13 @@ extension Forwarder {
         current.mark = TraceMark.decide(asked, sampler, &shard.lots)
     }
 
-    /// Whether ours stands in the field's place. Where a trace begins here, what is left of another one does not go on.
+    /// Whether the proxy replaces this field. When a trace begins here, fields of another one are dropped.
     @inline(__always)
     static func replaces(_ field: Field, _ mark: TraceMark) -> Bool {
         field.known == .traceparent || field.known == .tracestate && mark.parent == nil
     }
 
-    /// - Parameter dropped: the fields that the configuration injects are its own.
+    /// - Parameter dropped: fields that the configuration injects, which the proxy does not write here.
     func writeMark(_ mark: TraceMark, _ dropped: FieldNames, to output: inout ByteBuffer) {
         guard !dropped.contains(Self.name.span) else { return }
         let text = mark.traceParent.text
@@ -31,9 +31,9 @@ extension Forwarder {
         output.append("\r\n")
     }
 
-    /// A token request that is made now is made for this request, if it is recorded. Not where callers have tokens of
-    /// their own: it may be another one's.
-    /// - Returns: what is to be called when the wait is over.
+    /// Notes that a recorded request waits for a token, so that the token request belongs to its trace. Not for tokens
+    /// of callers, which may belong to another one.
+    /// - Returns: a function to call at the end of the wait.
     func traceWait(at upstream: Upstream) -> (@Sendable () -> Void)? {
         guard let mark = current.mark, let spans = shard.observer.spans, !upstream.exchangesCallers,
             let client = upstream.rules.settings.client
@@ -61,7 +61,7 @@ extension Forwarder {
 }
 
 extension TraceParent {
-    /// `nil`: there is none, or none that can be used; two of them are none (section 4.3).
+    /// `nil` for an absent, invalid or repeated field (section 4.3).
     init?(in fields: [Field], of bytes: Span<UInt8>) {
         var found: TraceParent?
         var hasOne = false

@@ -1,16 +1,16 @@
 import Reactor
 
-/// Bytes both ways between a client and what it asked to be connected to, until both have ended, or one has failed. The
-/// end of one side is passed on as an end; the other direction goes on. Loop's thread only.
+/// Passes bytes between a client and its target until both have ended, or one has failed. The end of one side is passed
+/// on as an end; the other direction goes on. Loop's thread only.
 final class Tunnel: ReadinessHandler, NextTurnHandler {
     private let client: TunnelSide
     private let upstream: TunnelSide
     let toUpstream: TunnelFlow
     let toClient: TunnelFlow
     private let loop: EventLoop
-    /// Something moved.
+    /// Called when bytes have moved.
     private let progressed: () -> Void
-    /// Told once, when all is over. The client's socket is the caller's to close.
+    /// Called once at the end. The caller closes the client's socket.
     private var ended: (() -> Void)?
     private var isScheduled = false
 
@@ -35,7 +35,7 @@ final class Tunnel: ReadinessHandler, NextTurnHandler {
     private func note(_ readiness: Readiness, _ side: TunnelSide) {
         guard ended != nil else { return }
         side.note(readiness)
-        // A reset does not wait until what came before it is read.
+        // A reset does not wait until the earlier bytes are read.
         if readiness.contains(.error) { fail(side) } else { pump() }
     }
 
@@ -44,7 +44,7 @@ final class Tunnel: ReadinessHandler, NextTurnHandler {
         pump()
     }
 
-    /// Moves what can be moved, a share of it each turn.
+    /// Moves bytes in both directions, a limited number each turn.
     func pump() {
         guard ended != nil else { return }
         var scratch = ByteBuffer(capacity: TunnelFlow.piece)
@@ -71,7 +71,7 @@ final class Tunnel: ReadinessHandler, NextTurnHandler {
         }
     }
 
-    /// What came from the failed side is still sent on, as far as the other takes it (RFC 9110, section 9.3.6).
+    /// Bytes from the failed side are still sent, as far as the other side takes them (RFC 9110, section 9.3.6).
     private func fail(_ side: TunnelSide) {
         var scratch = ByteBuffer(capacity: TunnelFlow.piece)
         let flow = side === client ? toUpstream : toClient
@@ -81,8 +81,8 @@ final class Tunnel: ReadinessHandler, NextTurnHandler {
         end(cut: true)
     }
 
-    /// Ends it now. A cut one ends in a reset: it must not look like an orderly end, unless that would take away what
-    /// is on its way still.
+    /// Ends the tunnel. A cut connection ends in a reset, so that it does not look like an orderly end, unless the
+    /// reset would destroy bytes on their way.
     func end(cut: Bool) {
         guard let ended else { return }
         self.ended = nil

@@ -1,31 +1,31 @@
 import Reactor
 
-/// One direction of a tunnel. Nothing is read before what was read last is written, so it holds at most one piece, and
-/// no memory at all while both ends keep up.
+/// One direction of a tunnel. It reads nothing before the last bytes are written. So it holds at most one piece, and no
+/// memory while both ends keep up.
 final class TunnelFlow {
     enum Step {
-        /// Waits for one of its ends, or is at its end.
+        /// Waits for one of its ends, or is finished.
         case idle
-        /// Had its share of this turn.
+        /// Has used its share of this turn.
         case more
         case failed(TunnelSide)
     }
 
     static let piece = 64 * 1024
-    /// Pieces before others have their turn.
+    /// Number of pieces in one turn.
     private static let share = 16
 
     private let source: TunnelSide
     private let target: TunnelSide
-    /// Read and not yet written.
+    /// Bytes read but not yet written.
     private var waiting = ByteBuffer()
-    /// Bytes that came from the source.
+    /// Number of bytes from the source.
     private(set) var count: UInt64 = 0
-    /// How many of them `takeNews` has counted already.
+    /// Bytes already reported by `takeNews`.
     private var told: UInt64 = 0
     /// The source's end was passed on.
     private(set) var isDone = false
-    /// Something moved since this was last cleared.
+    /// Bytes moved since this was last cleared.
     var hasMoved = false
 
     init(from source: TunnelSide, to target: TunnelSide) {
@@ -33,20 +33,20 @@ final class TunnelFlow {
         self.target = target
     }
 
-    /// Puts bytes in front of what will be read.
-    /// - Parameter counts: they came from the source.
+    /// Inserts bytes before the ones to be read.
+    /// - Parameter counts: whether they came from the source.
     func begin(with bytes: Span<UInt8>, counts: Bool) {
         waiting.append(bytes)
         if counts { count += UInt64(bytes.count) }
     }
 
-    /// Bytes since this was last asked.
+    /// Bytes since the last call.
     func takeNews() -> UInt64 {
         defer { told = count }
         return count - told
     }
 
-    /// - Parameter scratch: empty; for what goes straight through.
+    /// - Parameter scratch: an empty buffer for bytes that pass straight through.
     func move(_ scratch: inout ByteBuffer) -> Step {
         var pieces = 0
         while !isDone {

@@ -1,13 +1,13 @@
 import Reactor
 
-/// One end of a tunnel and what is known of it.
+/// One end of a tunnel and its state.
 final class TunnelSide {
     let socket: StreamSocket
     private(set) var canRead = true
     private var canWrite = true
-    /// Its end has been announced: a short read is not the last one.
+    /// The end has been announced, so a short read is not the last one.
     private var isEnding: Bool
-    /// Nothing more will come from it.
+    /// No more bytes will come from it.
     private(set) var hasEnded: Bool
 
     init(_ socket: StreamSocket, isEnding: Bool = false, hasEnded: Bool = false) {
@@ -17,18 +17,18 @@ final class TunnelSide {
     }
 
     func note(_ readiness: Readiness) {
-        // Errors and hang-ups show in the next read, behind what came before them.
+        // Errors and hang-ups show in the next read, behind earlier bytes.
         if !readiness.isDisjoint(with: [.readable, .peerClosed, .failed]) { canRead = true }
         if !readiness.isDisjoint(with: [.writable, .failed]) { canWrite = true }
         if !readiness.isDisjoint(with: [.peerClosed, .failed]) { isEnding = true }
     }
 
-    /// One read.
-    /// - Returns: how much came; `nil`: the connection has failed.
+    /// Reads once.
+    /// - Returns: the number of bytes; `nil` when the connection has failed.
     func read(into buffer: inout ByteBuffer, limit: Int) -> Int? {
         switch socket.read(into: &buffer, limit: limit) {
         case .bytes(let count):
-            // Less than asked for: the kernel's buffer is empty, and its next byte is a new edge (epoll(7)).
+            // A short read: the kernel's buffer is empty, and its next byte is a new edge (epoll(7)).
             canRead = count == limit || isEnding
             return count
         case .wouldBlock: canRead = false
@@ -40,8 +40,8 @@ final class TunnelSide {
         return 0
     }
 
-    /// Writes as much as is taken; the rest stays in `buffer`.
-    /// - Returns: how much went out; `nil`: the connection has failed.
+    /// Writes as much as the kernel takes; the rest stays in `buffer`.
+    /// - Returns: the number of bytes written; `nil` when the connection has failed.
     func write(from buffer: inout ByteBuffer) -> Int? {
         var written = 0
         while canWrite, !buffer.isEmpty {

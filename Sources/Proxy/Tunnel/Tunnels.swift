@@ -3,9 +3,9 @@ import CurlTransport
 import HTTPMessage
 import Reactor
 
-/// Where CONNECT may lead, and how one loop gets there. Loop's thread only.
+/// The targets that CONNECT may reach, and one loop's dialers for them. Loop's thread only.
 final class Tunnels {
-    /// In logs and metrics. No host looks like it.
+    /// Name in logs and metrics. No host has this form.
     static let name = "(tunnels)"
 
     private let rules: TunnelRules
@@ -30,6 +30,6 @@ final class Tunnels {
         anyDialer = try Dialer(options: options, loop: loop)
     }
 
-    /// - Parameter authority: was admitted.
+    /// - Parameter authority: an admitted one.
     func dialer(for authority: Authority) -> Dialer? { rules.isListed(authority) ? listedDialer : anyDialer }
 }

@@ -6,7 +6,7 @@ struct BasicCredentials: Equatable {
     let user: String
     let password: [UInt8]
 
-    /// What a request offers in Proxy-Authorization; `nil`: nothing, several, or what can't be read.
+    /// Credentials in Proxy-Authorization; `nil` when absent, repeated or unreadable.
     init?(_ head: RequestHead, _ bytes: Span<UInt8>) {
         var found: ByteRange?
         for field in head.fields where field.known == .proxyAuthorization {
@@ -17,7 +17,7 @@ struct BasicCredentials: Equatable {
         self.init(bytes[found])
     }
 
-    /// Reads a field value; `nil` for another scheme, for what is not base64, and for control characters.
+    /// Reads a field value; `nil` for another scheme, invalid base64, and control characters.
     init?(_ value: Span<UInt8>) {
         guard value.count > 6, value.extracting(first: 5).equalsIgnoringCase(Self.scheme),
             value[5] == UInt8(ascii: " ")
@@ -32,13 +32,13 @@ struct BasicCredentials: Equatable {
         password = Array(text[(colon + 1)...])
     }
 
-    /// In UTF-8; `nil` where there are control characters, which neither a name nor a password has.
+    /// Text in UTF-8; `nil` when it has control characters, which neither names nor passwords have.
     static func text(_ bytes: [UInt8]) -> [UInt8]? {
         guard !bytes.contains(where: { $0 < 0x20 || $0 == 0x7F }) else { return nil }
         return String(validating: bytes, as: UTF8.self).map { Array($0.utf8) } ?? fromLatin1(bytes)
     }
 
-    /// We ask for UTF-8 (section 2.1), but Python's `requests` for one knows only ISO 8859-1.
+    /// The challenge asks for UTF-8 (section 2.1), but some clients, such as Python's `requests`, send ISO 8859-1.
     private static func fromLatin1(_ bytes: [UInt8]) -> [UInt8] {
         bytes.flatMap { $0 < 0x80 ? [$0] : [0xC0 | $0 >> 6, 0x80 | $0 & 0x3F] }
     }

@@ -1,9 +1,9 @@
-// Connections that wait for the refusal of a wrong password: no place may take many of the others' places with them.
+// Limits the connections whose refusal of a wrong password is delayed, so that one source can't occupy too many.
 extension ProxyShard {
-    /// From one place on one loop; further ones are closed at once.
+    /// Delayed refusals per source on one loop. Further connections are closed at once.
     static let maxHeldGuesses = 64
 
-    /// - Returns: `false` when too many from there wait already.
+    /// - Returns: `false` when too many from there are delayed already.
     func holdGuess(from place: String) -> Bool {
         let count = heldGuesses[place] ?? 0
         guard count < Self.maxHeldGuesses else { return false }

@@ -2,16 +2,16 @@ import Heimdallr
 import Reactor
 import Synchronization
 
-/// The users of `proxy.users` and their secrets, as all loops see them.
+/// The users of `proxy.users` and their secrets, shared by all loops.
 ///
-/// Secrets are read off the loops: at start, then when a request comes and the last reading is older than `maxAge`, so
-/// that a changed file counts within that time. Credentials that don't fit are looked at once more after a new reading,
-/// at most once in `minInterval`: a new secret works at once. A secret that can't be read any more fits nothing.
+/// Secrets are read off the loops: at start, and then for a request when the last reading is older than `maxAge`, so
+/// that a changed file takes effect within that time. Wrong credentials are checked once more after a new reading, at
+/// most once in `minInterval`, so that a new secret works at once. An unreadable secret matches nothing.
 final class UserDirectory: Sendable {
     enum Verdict: Equatable {
         case accepted
         case refused
-        /// Call `refresh`, then ask again.
+        /// The caller calls `refresh`, then checks again.
         case outdated
     }
 
@@ -19,25 +19,25 @@ final class UserDirectory: Sendable {
         var secrets: [String: Secret] = [:]
         var readAt = LoopTime(nanoseconds: 0)
         var reading: Task<Void, Never>?
-        /// Whose secret could not be read.
+        /// Users whose secret could not be read.
         var lost: Set<String> = []
         var guesses = GuessLimit()
     }
 
     private static let maxAge = Duration.seconds(5)
     private static let minInterval = Duration.seconds(1)
-    /// Compared with where there is no such user, so that it takes as long.
+    /// Compared for an unknown user, so that the check takes as long.
     private static let nobody = Secret([UInt8](repeating: 0xFF, count: block))
-    /// Secrets are compared in multiples of this, so that their length does not show either.
+    /// Secrets are compared in multiples of this size, which hides their length.
     private static let block = 256
 
     private let providers: [String: any SecretProvider]
-    /// None of them can change.
+    /// All secrets are constant.
     private let isFixed: Bool
     private let secretLost: @Sendable (String, any Error) -> Void
     private let state = Mutex(State())
 
-    /// - Parameter secretLost: called, off the loops, when a user's secret can't be read any more; the name first.
+    /// - Parameter secretLost: called off the loops when a user's secret can't be read any more; the name first.
     /// - Throws: `StartError` when a secret can't be read or is no password.
     init(
         _ providers: [String: any SecretProvider], secretLost: @escaping @Sendable (String, any Error) -> Void
@@ -68,10 +68,10 @@ final class UserDirectory: Sendable {
         }
     }
 
-    /// Credentials were refused.
-    /// - Parameter place: where they came from.
-    /// - Returns: whether so many wrong ones came from there lately that the answer has to wait; and how many the log
-    ///   should hear of now, for which user, who is named only where there is one: people type passwords there.
+    /// Records refused credentials.
+    /// - Parameter place: their source.
+    /// - Returns: whether the answer has to be delayed, after many wrong ones from there; and the number to log now,
+    ///   with the user's name only if that user exists, because people type passwords there.
     func failed(
         _ credentials: BasicCredentials, from place: String
     ) -> (waits: Bool, user: String?, untold: Int?) {
@@ -83,7 +83,7 @@ final class UserDirectory: Sendable {
         }
     }
 
-    /// Reads the secrets again; whoever comes while that is under way waits for the same reading.
+    /// Reads the secrets again. Concurrent callers wait for the same reading.
     func refresh() async {
         let task = state.withLock { state in
             if let reading = state.reading { return reading }
@@ -124,7 +124,7 @@ final class UserDirectory: Sendable {
         let description = "a password has no line breaks and no control characters, and this one has"
     }
 
-    /// No password has a zero byte, so this keeps them apart.
+    /// Passwords have no zero byte, so padded passwords stay distinct.
     private static func padded(_ bytes: [UInt8]) -> [UInt8] {
         bytes + [UInt8](repeating: 0, count: block - bytes.count % block)
     }
