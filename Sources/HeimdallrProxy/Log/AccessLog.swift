@@ -2,9 +2,9 @@ import Proxy
 import Reactor
 import Tracing
 
-/// One line for each request: what was asked for, what came of it, how long it took. Never a query, a field or a body.
+/// One line for each request: the request, its result, its duration. Never a query, a field or a body.
 ///
-/// Made on the loop that serves the request, so it is put together byte by byte, without a dictionary or a sort.
+/// Made on the loop that serves the request, so it is built byte by byte, without a dictionary or a sort.
 struct AccessLog: Sendable {
     let writer: LogWriter
 
@@ -114,7 +114,7 @@ struct AccessLog: Sendable {
         line[start...].reverse()
     }
 
-    /// With three digits behind the point.
+    /// Three decimal places.
     private static func milliseconds(_ microseconds: UInt64, _ line: inout [UInt8]) {
         decimal(microseconds / 1000, &line)
         line.append(UInt8(ascii: "."))

@@ -22,7 +22,7 @@ enum AuditLine {
         return line
     }
 
-    /// So many lines are missing here.
+    /// A line that reports the number of dropped lines.
     static func bytes(dropped count: Int, _ time: WallTime) -> [UInt8] {
         var line: [UInt8] = []
         begin(&line, time, "dropped")

@@ -4,8 +4,8 @@ import Logging
 import Proxy
 import Reactor
 
-/// Where the lines of the audit stream go. Whoever has one never waits: they are written elsewhere than on the loops,
-/// what can't be written is dropped and counted, and a line says how many as soon as one can be written. Any thread.
+/// Output of the audit stream. Callers never wait: another thread writes the lines. Lines that can't be written are
+/// dropped and counted, and the next written line reports their number. Any thread.
 final class AuditStream: Sendable {
     let settings: AuditSettings
     private let writer: LogWriter
@@ -43,16 +43,16 @@ final class AuditStream: Sendable {
 
     var counts: AuditCounts { AuditCounts(written: writer.counts.taken, dropped: writer.counts.lost) }
 
-    /// The file may have been moved away. Blocks.
-    /// - Throws: `AuditFault`; then the one that is open stays.
+    /// Opens the file again, which may have been moved away. Blocks.
+    /// - Throws: `AuditFault`; then the open file stays in use.
     func reopen() throws(AuditFault) {
         guard let file else { return }
-        // What was taken before belongs into the one before.
+        // Earlier lines belong to the former file.
         writer.flush()
         do throws(AppendedFileFault) { try file.reopen() } catch { throw AuditFault(path: file.path, error: error) }
     }
 
-    /// Writes what it has, for a short time at most. Blocks.
+    /// Writes the remaining lines, within a short time limit. Blocks.
     func close() { writer.close() }
 
     private static func note(_ failure: SystemCallError?, _ path: String, _ logger: Logger) {
@@ -65,7 +65,7 @@ final class AuditStream: Sendable {
     }
 }
 
-/// A file that can't be opened for the audit stream.
+/// The audit stream's file can't be opened.
 struct AuditFault: Error, CustomStringConvertible {
     let description: String
 

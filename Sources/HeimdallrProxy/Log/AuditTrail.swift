@@ -6,13 +6,13 @@ import Synchronization
 /// The audit stream of the configuration in use. Any thread.
 final class AuditTrail: Sendable {
     private let stream = Mutex<AuditStream?>(nil)
-    /// Of streams that are no more: a counter never goes back.
+    /// Counts of former streams: a counter never goes back.
     private let former = Mutex<AuditCounts?>(nil)
     private let logger: Logger
 
     init(logger: Logger) { self.logger = logger }
 
-    /// What a configuration wants: the one in use, or a new one, which nobody uses yet. Blocks.
+    /// The stream for a configuration: the current one, or a new one that is not in use yet. Blocks.
     /// - Throws: `AuditFault`
     func prepare(_ settings: AuditSettings?) throws(AuditFault) -> AuditStream? {
         guard let settings else { return nil }
@@ -20,7 +20,7 @@ final class AuditTrail: Sendable {
         return try AuditStream(settings, logger: logger)
     }
 
-    /// It takes the place of the one in use, which nobody uses any more. Blocks for a moment.
+    /// Replaces the current stream, which has no users any more. Blocks for a moment.
     func install(_ next: AuditStream?) {
         let before = stream.withLock { stream in
             defer { stream = next }
@@ -31,13 +31,13 @@ final class AuditTrail: Sendable {
         former.withLock { $0 = ($0 ?? AuditCounts()) + before.counts }
     }
 
-    /// One that was prepared is not used after all.
+    /// Closes a prepared stream that will not be used.
     func discard(_ prepared: AuditStream?) {
         guard let prepared, stream.withLock({ $0 !== prepared }) else { return }
         prepared.close()
     }
 
-    /// Its file may have been moved away. Blocks.
+    /// Opens the file again, which may have been moved away. Blocks.
     func reopen() {
         do throws(AuditFault) { try stream.withLock({ $0 })?.reopen() } catch {
             logger.error(
@@ -45,13 +45,13 @@ final class AuditTrail: Sendable {
         }
     }
 
-    /// `nil`: there never was one.
+    /// `nil` without any stream so far.
     var counts: AuditCounts? {
         let (now, former) = (stream.withLock { $0 }?.counts, former.withLock { $0 })
         guard now != nil || former != nil else { return nil }
         return (now ?? AuditCounts()) + (former ?? AuditCounts())
     }
 
-    /// Writes what is left. Blocks.
+    /// Writes the remaining lines. Blocks.
     func close() { stream.withLock { $0 }?.close() }
 }

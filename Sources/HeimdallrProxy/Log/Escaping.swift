@@ -1,10 +1,10 @@
 import WireText
 
-/// Keeps what others sent from acting as more than text in a terminal or a log.
+/// Escapes text from outside, so that a terminal or a log shows it as text only.
 enum Escaping {
     enum Style { case text, quotedText, json }
 
-    /// Bytes that came from elsewhere and should be ASCII; what is not UTF-8 becomes U+FFFD.
+    /// Appends bytes from outside, mostly ASCII; invalid UTF-8 becomes U+FFFD.
     static func append(_ bytes: [UInt8], to line: inout [UInt8], style: Style) {
         if bytes.allSatisfy({ isPlainASCII($0, style) }) {
             line += bytes
@@ -13,7 +13,7 @@ enum Escaping {
         }
     }
 
-    /// Needs no quotes in a text line.
+    /// Whether a word needs no quotes in a text line.
     static func isPlainWord(_ bytes: some Collection<UInt8>) -> Bool {
         !bytes.isEmpty
             && bytes.allSatisfy { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "=") && isPlainASCII($0, .json) }
@@ -24,7 +24,7 @@ enum Escaping {
         return style == .text || (byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\"))
     }
 
-    /// Can stand in a text line without quotes.
+    /// Whether a scalar needs no quotes in a text line.
     static func isPlain(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar {
         case " ", "\"", "\\", "=": false
@@ -33,7 +33,7 @@ enum Escaping {
     }
 
     static func append(_ text: String, to line: inout [UInt8], style: Style) {
-        // Nearly all of it is plain ASCII.
+        // Fast path: nearly all text is plain ASCII.
         if text.utf8.allSatisfy({ isPlainASCII($0, style) }) {
             line += text.utf8
             return

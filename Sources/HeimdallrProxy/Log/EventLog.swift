@@ -5,7 +5,7 @@ import Proxy
 import Reactor
 import Reports
 
-/// The life of tokens in the log, and what fails: one line an event, no secret in any. What failed has the same names
+/// Log lines about tokens and failures: one line per event, without secrets. Failures use the same field names
 /// everywhere: `reason`, `url`, `cause` in libcurl's words, `what_to_do`.
 enum EventLog {
     static func write(_ failure: UpstreamFailure, to logger: Logger) {
@@ -18,7 +18,7 @@ enum EventLog {
         logger.warning("upstream failed", metadata: fields)
     }
 
-    /// Each request to a token endpoint, for who looks closely.
+    /// Logs each request to a token endpoint at debug level.
     static func write(_ report: TokenRequestReport, to logger: Logger) {
         logger.debug(
             "a token was asked for",
@@ -30,8 +30,8 @@ enum EventLog {
     }
 
     /// - Parameters:
-    ///   - client: asked for what the event itself does not say.
-    ///   - last: where the client's last request went.
+    ///   - client: source of details that the event does not have.
+    ///   - last: the client's last request.
     static func write(
         _ event: HeimdallrEvent, of client: Heimdallr, last: LastTokenRequest?, to logger: Logger,
         signIn: (String) -> SignInHint
@@ -45,7 +45,7 @@ enum EventLog {
         case .tokenRefreshed(let expiresIn):
             fields["expires_in"] = .stringConvertible(LogSeconds(expiresIn))
             logger.info("token refreshed", metadata: fields)
-        // Nobody used it, so nobody refreshed it (rule 10): nothing to worry about.
+        // An unused token expires without a refresh (rule 10). No problem.
         case .tokenLost(.expired):
             fields["reason"] = "expired"
             logger.info("token expired", metadata: fields)

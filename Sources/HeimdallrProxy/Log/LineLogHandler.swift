@@ -1,10 +1,10 @@
 import Logging
 import Reactor
 
-/// Sends what is logged to a `LogWriter`, a line each.
+/// Passes log messages to a `LogWriter`, one line each.
 struct LineLogHandler: LogHandler {
     let writer: LogWriter
-    /// That of the process, but for loggers that were told one of their own.
+    /// The process's level, unless this logger has its own.
     var logLevel: Logger.Level {
         get { own ?? max(lowest, Logger.Level(level.current)) }
         set { own = newValue }
@@ -15,7 +15,7 @@ struct LineLogHandler: LogHandler {
     var metadata: Logger.Metadata = [:]
     var metadataProvider: Logger.MetadataProvider?
 
-    /// - Parameter lowest: nothing below it is written, whatever the process's level is.
+    /// - Parameter lowest: messages below it are never written, whatever the process's level.
     init(
         writer: LogWriter, level: LogLevel, atLeast lowest: Logger.Level = .trace,
         metadataProvider: Logger.MetadataProvider? = nil

@@ -2,11 +2,11 @@ import Configuration
 import Logging
 import Synchronization
 
-/// From which level on the process logs: what the configuration says, or for a while what somebody asked for. Any thread.
+/// The process's log level: the configured one, or a temporary one on request. Any thread.
 ///
-/// Each logger of the process looks here, so a change counts for the next line.
+/// Each logger of the process reads it, so a change applies to the next line.
 final class LogLevel: Sendable {
-    /// Another level than the configuration's.
+    /// A temporary level.
     struct Change: Sendable, Equatable {
         var level: LogSettings.Level
         var time: Duration
@@ -15,12 +15,12 @@ final class LogLevel: Sendable {
     private struct State {
         var configured: LogSettings.Level
         var other: (level: LogSettings.Level, end: ContinuousClock.Instant)?
-        /// Ends `other`.
+        /// Ends the temporary level.
         var timer: Task<Void, Never>?
     }
 
     private let state: Mutex<State>
-    /// The place of what counts in `LogSettings.Level.allCases`.
+    /// Index of the current level in `LogSettings.Level.allCases`.
     private let place: Atomic<Int>
 
     init(_ configured: LogSettings.Level) {
@@ -28,14 +28,14 @@ final class LogLevel: Sendable {
         place = Atomic(Self.place(of: configured))
     }
 
-    /// What counts now.
+    /// The current level.
     var current: LogSettings.Level { LogSettings.Level.allCases[place.load(ordering: .relaxed)] }
 
     private static func place(of level: LogSettings.Level) -> Int {
         LogSettings.Level.allCases.firstIndex(of: level) ?? 0
     }
 
-    /// Another configuration is in use. What was asked for goes on until its time is over, and this counts then.
+    /// Sets the configured level. A temporary level stays until its time is over.
     func configure(_ level: LogSettings.Level) {
         state.withLock { state in
             state.configured = level
@@ -44,8 +44,8 @@ final class LogLevel: Sendable {
         }
     }
 
-    /// In place of any change before it.
-    /// - Parameter ended: called when its time is over and nothing else was asked for; the level that counts then.
+    /// Sets a temporary level instead of any earlier one.
+    /// - Parameter ended: called with the new level when the time is over, unless another level was set.
     func set(_ change: Change, ended: @escaping @Sendable (LogSettings.Level) -> Void = { _ in }) {
         let end = ContinuousClock.now + change.time
         let timer = Task { [weak self] in
@@ -61,7 +61,7 @@ final class LogLevel: Sendable {
         }
     }
 
-    /// What was asked for counts no more.
+    /// Ends the temporary level.
     func reset() {
         state.withLock { state in
             state.timer?.cancel()
@@ -71,7 +71,7 @@ final class LogLevel: Sendable {
         }
     }
 
-    /// - Returns: `nil` when something else was asked for meanwhile.
+    /// - Returns: `nil` when another level was set in between.
     private func fallBack(at end: ContinuousClock.Instant) -> LogSettings.Level? {
         state.withLock { state in
             guard state.other?.end == end else { return nil }

@@ -1,19 +1,19 @@
 import Configuration
 import Logging
 
-/// What `heimdallr-proxy log-level` asks of the running proxy.
+/// Handles `heimdallr-proxy log-level` in the running proxy.
 struct LogLevelDesk: Sendable {
     let level: LogLevel
     let logger: Logger
 
-    /// When nothing is said. A level that nobody takes back would fill a disk.
+    /// Default duration. A debug level without an end would fill a disk.
     static let time = Duration.seconds(10 * 60)
     static let times: ClosedRange<Duration> = .seconds(1) ... .seconds(24 * 60 * 60)
 
-    /// What is wrong with what was asked for: what to write instead.
+    /// An invalid request, with advice.
     struct Fault: Error, Equatable { let sentence: String }
 
-    /// - Parameter time: as it is written: `10m`.
+    /// - Parameter time: in the configuration's notation: `10m`.
     static func read(_ level: String, for time: String?) throws(Fault) -> LogLevel.Change {
         guard let level = LogSettings.Level(rawValue: level.lowercased()) else {
             let all = LogSettings.Level.allCases.map(\.rawValue)
@@ -31,8 +31,8 @@ struct LogLevelDesk: Sendable {
         }
     }
 
-    /// - Parameter wanted: `nil`: nothing is to change.
-    /// - Returns: what there is to say, and whether it was done.
+    /// - Parameter wanted: `nil` to show the level only.
+    /// - Returns: the answer's text, and whether the request was valid.
     func answer(_ wanted: (level: String, time: String?)?) -> (isGood: Bool, text: String) {
         guard let wanted else { return (true, "\(level.sentence)\n") }
         let change: LogLevel.Change
@@ -40,7 +40,7 @@ struct LogLevelDesk: Sendable {
             return (false, "error: \(error.sentence)\n")
         }
         let before = level.current
-        // Whoever reads the log sees the line, whichever of the two shows less.
+        // The line is logged at the more verbose of the two levels, so that it appears in the log.
         if Logger.Level(change.level) > Logger.Level(before) { note(change) }
         take(change)
         if Logger.Level(change.level) <= Logger.Level(before) { note(change) }

@@ -2,13 +2,13 @@ import Logging
 import Reactor
 import WireText
 
-/// One line of the log, as people read it or as programs do.
+/// One line of the log, for people or for programs.
 ///
-/// Text is `2026-03-01T09:05:07.012Z info listening address=127.0.0.1:8080`: a value with a space, a quote or anything
-/// unprintable stands in quotes with escapes, so that no value can begin a line or a field of its own. JSON (RFC 8259)
-/// has the members `time`, `level` and `message`, then the fields.
+/// Text is `2026-03-01T09:05:07.012Z info listening address=127.0.0.1:8080`. A value with a space, a quote or an
+/// unprintable character is quoted and escaped, so that no value can begin another line or field. JSON (RFC 8259) has
+/// the members `time`, `level` and `message`, then the fields.
 ///
-/// At a terminal the level has a colour, and time and names stand back. No value can bring a colour of its own.
+/// At a terminal the level is coloured, and time and names are dimmed. No value can add a colour.
 enum LogLine {
     enum Format: Sendable {
         case text, json
@@ -114,7 +114,7 @@ enum LogLine {
         }
     }
 
-    /// SGR sequences (ECMA-48, section 8.3.117): the eight colours that each terminal has, as its owner likes them.
+    /// SGR sequences (ECMA-48, section 8.3.117): the eight colours of every terminal, in its own theme.
     enum Color {
         static let off = "\u{1B}[0m"
         static let faint = "\u{1B}[2m"

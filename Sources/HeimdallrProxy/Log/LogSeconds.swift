@@ -2,10 +2,10 @@
 struct LogSeconds: CustomStringConvertible, Sendable {
     let count: Int64
 
-    /// Whole seconds, rounded down: for what is left of something.
+    /// Whole seconds, rounded down, for a remaining time.
     init(_ duration: Duration) { count = duration.components.seconds }
 
-    /// For a time to wait: half a second is not "at once".
+    /// Whole seconds, rounded up, for a waiting time: half a second is not "at once".
     init(roundingUp duration: Duration) {
         count = duration.components.seconds + (duration.components.attoseconds > 0 ? 1 : 0)
     }

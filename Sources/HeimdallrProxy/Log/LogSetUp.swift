@@ -1,7 +1,7 @@
 import Configuration
 import Logging
 
-/// The process's log, as the configuration wants it.
+/// The process's log, as configured.
 struct LogSetUp {
     let writer: LogWriter
     let logger: Logger
@@ -9,8 +9,8 @@ struct LogSetUp {
 
     private static let label = "heimdallr-proxy"
 
-    /// Every library's log goes the same way, but only from warnings on: what they tell of themselves below that shows
-    /// our objects from the inside. Once a process.
+    /// Installs the log for the whole process, once. Libraries also log here, but from warnings on only: their lower
+    /// levels show internals.
     static func bootstrap(_ settings: LogSettings) -> LogSetUp {
         let writer = LogWriter(format: format(settings.format), showsPriority: Journal.readsErrors)
         let level = LogLevel(settings.level)
@@ -24,7 +24,7 @@ struct LogSetUp {
         return LogSetUp(writer: writer, logger: Logger(label: label), level: level)
     }
 
-    /// Colours are for people at a terminal who have not said that they want none (https://no-color.org).
+    /// Colours only at a terminal, and not with NO_COLOR (https://no-color.org).
     private static func format(_ format: LogSettings.Format) -> LogLine.Format {
         switch format {
         case .json: return .json

@@ -3,19 +3,18 @@ import Logging
 import Reactor
 import Synchronization
 
-/// Writes finished lines to standard error from a thread of its own, so that no caller ever waits for a terminal, a
-/// pipe or a disk.
+/// Writes finished lines to standard error on its own thread, so that no caller waits for a terminal, a pipe or a disk.
 ///
-/// What is not written yet waits in a bounded buffer. When that is full, lines are dropped and counted, and a line says
-/// how many as soon as there is room. The first line after a pause is written at once; then what comes within a short
-/// time goes out together, so that a busy log costs its callers no system call.
+/// Lines wait in a bounded buffer. When it is full, lines are dropped and counted, and a line reports their number once
+/// there is room. The first line after a pause is written at once. Lines that follow within a short time are written
+/// together, so that a busy log costs its callers no system calls.
 final class LogWriter: Sendable {
     private struct State: ~Copyable {
         var pending: [UInt8] = []
-        /// Those that no line has told of yet.
+        /// Dropped lines that were not reported yet.
         var dropped = 0
         var counts = Counts()
-        /// The thread sleeps until the next line; the one who adds it wakes the thread.
+        /// The thread sleeps until the next line, whose caller wakes it.
         var isIdle = true
         var isClosing = false
         var flushes: [DispatchSemaphore] = []
@@ -23,9 +22,9 @@ final class LogWriter: Sendable {
 
     /// Lines since the start.
     struct Counts: Sendable, Equatable {
-        /// Written, or about to be.
+        /// Lines written, or about to be written.
         var taken: UInt64 = 0
-        /// Not taken, or taken and never written.
+        /// Lines never written, whether accepted or not.
         var lost: UInt64 = 0
     }
 
@@ -39,7 +38,7 @@ final class LogWriter: Sendable {
     private let wake = DispatchSemaphore(value: 0)
 
     /// - Parameters:
-    ///   - format: of the line that tells of dropped ones; `LogHandler`s take it from here too.
+    ///   - format: of the line that reports dropped lines; `LogHandler`s use it, too.
     ///   - output: not closed by the writer.
     ///   - capacity: of the buffer, in bytes.
     ///   - showsPriority: whether each line begins with its priority, as systemd's journal reads it.
@@ -78,7 +77,7 @@ final class LogWriter: Sendable {
 
     var counts: Counts { state.withLock { $0.counts } }
 
-    /// Blocks until everything taken so far is written, but no longer than `limit` when nobody reads it. Before exit.
+    /// Blocks until all accepted lines are written, or until `limit` when the output is stuck. For use before exit.
     func flush(limit: DispatchTimeInterval = .seconds(2)) {
         let flushed = state.withLock { state -> DispatchSemaphore? in
             guard !state.isIdle else { return nil }
@@ -91,7 +90,7 @@ final class LogWriter: Sendable {
         _ = flushed.wait(timeout: .now() + limit)
     }
 
-    /// Flushes, and ends the thread. Lines that come later are not written.
+    /// Flushes, and ends the thread. Later lines are not written.
     func close() {
         flush()
         state.withLock { $0.isClosing = true }
@@ -99,9 +98,9 @@ final class LogWriter: Sendable {
     }
 
     private static let pause = DispatchTimeInterval.milliseconds(20)
-    /// A full disk is not asked more often.
+    /// Pause after a failed write, for example to a full disk.
     private static let pauseAfterFailure = DispatchTimeInterval.seconds(1)
-    /// A buffer that grew larger than this in a burst is given back.
+    /// A buffer larger than this is freed after use.
     private static let keptCapacity = 64 * 1024
 
     private func work() {

@@ -6,13 +6,13 @@ import Proxy
 import Reactor
 import Tracing
 
-/// Where spans go: one request after the other, by OTLP/HTTP. Never follows a redirect.
+/// The receiver of spans: one request after the other, by OTLP/HTTP. Follows no redirects.
 struct Collector: Sendable {
     struct Answer: Sendable {
         var outcome: ExportPatience.Outcome
-        /// So many of the batch it did not take.
+        /// Number of rejected spans of the batch.
         var rejected = 0
-        /// For the log: what is wrong, printable and without secrets.
+        /// Description of the fault for the log, printable and without secrets.
         var reason = ""
     }
 
@@ -20,10 +20,10 @@ struct Collector: Sendable {
     private let headers: [(name: String, secret: LiveSecret)]
     private let client: any HeimdallrHTTPClient
 
-    /// For one batch, from connect to the last byte of the answer.
+    /// Time for one batch, from connecting to the answer's last byte.
     static let timeout = Duration.seconds(10)
     private static let connectTimeout = Duration.seconds(5)
-    /// An answer holds a number and a sentence.
+    /// Limit of an answer, which holds a number and a sentence.
     private static let longestAnswer = 64 * 1024
 
     init(_ settings: TracingSettings, trustAnchors: String?, secrets: SecretShelf, tls: TLSShelf, on loop: EventLoop) {
@@ -74,7 +74,7 @@ struct Collector: Sendable {
             answer.reason = "it answered \(response.status)"
             return answer
         }
-        // It has taken them, whatever else it says.
+        // The status says that the batch was accepted, whatever the body holds.
         guard let told = TracesAnswer(response.body) else { return answer }
         answer.rejected = Int(clamping: max(0, told.rejected))
         answer.reason = ServerText.sanitize(told.message, hiding: secrets)

@@ -5,7 +5,7 @@ import Proxy
 import Reactor
 import Tracing
 
-/// A span that waits to be sent. It is spelled out when that happens, not on the loop that it came from.
+/// A span that waits to be sent. It is converted when it is sent, not on the loop that recorded it.
 enum PendingSpan: Sendable {
     case exchange(ExchangeSpan)
     case other(TraceSpan)
@@ -17,7 +17,7 @@ enum PendingSpan: Sendable {
         }
     }
 
-    /// What it takes of memory, more or less.
+    /// Approximate memory in bytes.
     var size: Int {
         switch self {
         case .exchange(let span): span.size
@@ -27,8 +27,9 @@ enum PendingSpan: Sendable {
 }
 
 extension TraceSpan {
-    /// Of a token request that has just ended.
-    /// - Parameter url: where it went; `nil`: nowhere. Its path is not shown: some tell who asks.
+    /// The span of a token request that has just ended.
+    /// - Parameter url: of the request; `nil` when none was sent. The span omits its path, which may identify the
+    ///   caller.
     init(_ mark: TraceMark, _ report: TokenRequestReport, url: String?, status: Int?) {
         let end = WallTime.now
         self.init(

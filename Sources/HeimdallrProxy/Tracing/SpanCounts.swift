@@ -1,7 +1,7 @@
 import Reports
 import Synchronization
 
-/// Counts what becomes of spans, whichever collector they go to. Any thread.
+/// Counts exported and lost spans of all collectors. Any thread.
 final class SpanCounts: Sendable {
     private let state = Mutex(SpanReport())
 

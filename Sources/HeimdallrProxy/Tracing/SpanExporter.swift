@@ -3,22 +3,22 @@ import Reports
 import Synchronization
 import Tracing
 
-/// Gathers spans and sends them to one collector, a batch at a time. Whoever brings a span waits for nothing: what finds
-/// no room is dropped and counted. Any thread; all that takes its time is done by one task.
+/// Queues spans and sends them to one collector, a batch at a time. Callers never wait: spans without room are dropped
+/// and counted. Any thread; one task does the slow work.
 final class SpanExporter: Sendable {
-    /// So many wait at most, of so many bytes.
+    /// Limits of the queue, in spans and bytes.
     static let mostWaiting = 2048
     static let mostBytes = 4 << 20
-    /// So many go in one request.
+    /// Spans in one request.
     static let batch = 512
-    /// For so long others are waited for, to go with the first.
+    /// Time to wait for more spans after the first one.
     static let gathering = Duration.seconds(1)
 
     private struct State {
         var waiting = WaitingSpans<PendingSpan>(mostElements: mostWaiting, mostBytes: mostBytes)
         var isEnding = false
         var nap: Task<Void, Never>?
-        /// What is waited for is a whole batch.
+        /// The exporter waits for a whole batch.
         var isGathering = false
         var task: Task<Void, Never>?
     }
@@ -28,7 +28,7 @@ final class SpanExporter: Sendable {
     private let counts: SpanCounts
     private let logger: Logger
     private let state = Mutex(State())
-    /// Has something when the first span comes, and at the end.
+    /// Signals the first span of a batch, and the end.
     private let bell: AsyncStream<Void>.Continuation
 
     init(_ collector: Collector, resource: [TraceSpan.Attribute], counts: SpanCounts, logger: Logger) {
@@ -42,7 +42,7 @@ final class SpanExporter: Sendable {
         state.withLock { $0.task = task }
     }
 
-    /// On a loop, too.
+    /// Queues a span. May be called on a loop.
     func take(_ span: PendingSpan) {
         let loss: SpanReport.Loss? = state.withLock { state in
             guard !state.isEnding else { return .stopped }
@@ -54,7 +54,7 @@ final class SpanExporter: Sendable {
         if let loss { counts.dropped(1, loss) }
     }
 
-    /// Sends what is there, for so long at most; the rest is dropped.
+    /// Sends the queued spans until `limit`, then drops the rest.
     func finish(within limit: Duration) async {
         let task = state.withLock { state in
             state.isEnding = true
@@ -70,7 +70,7 @@ final class SpanExporter: Sendable {
         timer.cancel()
     }
 
-    /// Drops what is there.
+    /// Drops the queued spans.
     func abandon() {
         let task = state.withLock { state in
             state.isEnding = true
@@ -107,7 +107,7 @@ final class SpanExporter: Sendable {
     private var isEmpty: Bool { count == 0 }
     private func takeBatch() -> [PendingSpan] { state.withLock { $0.waiting.take(atMost: Self.batch) } }
 
-    /// Ends early when the exporter does.
+    /// Sleeps until `time` is over or the exporter ends.
     private func nap(for time: Duration, isGathering: Bool = false) async {
         let nap: Task<Void, Never>? = state.withLock { state in
             guard !state.isEnding, !isGathering || state.waiting.count < Self.batch else { return nil }
@@ -123,12 +123,12 @@ final class SpanExporter: Sendable {
         }
     }
 
-    /// What is remembered from batch to batch.
+    /// State that is kept from batch to batch.
     private struct Course {
         var patience = ExportPatience()
-        /// The log was told that it fails.
+        /// The failure was logged.
         var isFailing = false
-        /// Near the end: the collector does not want to be asked now, or is not there.
+        /// While ending: the collector is unreachable, or asked for a pause.
         var isHeld = false
         var lastRejection: ContinuousClock.Instant?
     }
@@ -144,7 +144,7 @@ final class SpanExporter: Sendable {
             case .again(let pause):
                 failed(answer, &course)
                 await nap(for: pause)
-                // At the end there is one more try, but not for who has said when.
+                // While ending, a batch gets one more attempt, unless the collector asked for a pause.
                 guard isEnding, course.isHeld || answer.outcome.asksForPatience || Task.isCancelled else {
                     course.isHeld = isEnding
                     continue
@@ -163,7 +163,7 @@ final class SpanExporter: Sendable {
 
     // MARK: What came of it
 
-    /// So often the log says that spans were rejected.
+    /// Shortest time between two log lines about rejected spans.
     private static let rejectionInterval = Duration.seconds(60)
 
     private func taken(_ count: Int, _ answer: Collector.Answer, _ course: inout Course) {
@@ -199,12 +199,12 @@ final class SpanExporter: Sendable {
 }
 
 extension ExportPatience.Outcome {
-    /// It has said when it wants to be asked again.
+    /// The collector told when to retry.
     fileprivate var asksForPatience: Bool {
         if case .answered(_, retryAfter: .some) = self { true } else { false }
     }
 
-    /// To ask again would not help.
+    /// A retry would not help.
     fileprivate var isRefusal: Bool {
         switch self {
         case .answered(let status, _): ![429, 502, 503, 504].contains(status)

@@ -8,9 +8,9 @@ import Reports
 import Synchronization
 import Tracing
 
-/// Makes spans of what happens and has them exported, as the configuration in use says. Any thread.
+/// Makes spans of requests and token requests and exports them, as configured. Any thread.
 final class Traces: Sendable {
-    /// What one configuration makes of it.
+    /// The tracing of one configuration.
     struct Plan: Sendable {
         fileprivate var settings: TracingSettings?
         fileprivate var trustAnchors: String?
@@ -22,12 +22,12 @@ final class Traces: Sendable {
 
     private struct State {
         var plan = Plan.none
-        /// What spans are sent on: a slow collector is no request's trouble.
+        /// The exporters' own loop, so that a slow collector delays no request.
         var loop: EventLoop?
-        /// Exporters of configurations before.
+        /// Exporters of former configurations.
         var leaving: [ObjectIdentifier: Task<Void, Never>] = [:]
         var hasBeen = false
-        /// Requests that wait for a token, by client, first come first.
+        /// Requests that wait for a token, by client, in order.
         var waiting: [String: [TraceMark]] = [:]
     }
 
@@ -36,12 +36,12 @@ final class Traces: Sendable {
     private let logger: Logger
     private let counts = SpanCounts()
     private let state = Mutex(State())
-    /// What tells this process from others of the same service.
+    /// Distinguishes this process from others of the same service.
     private let instance: String
 
-    /// So many waiting requests are remembered for each client: the first one is the parent.
+    /// Limit of remembered requests for each client. The first one is the parent.
     private static let mostWaiting = 16
-    /// How long a collector that is no longer configured is sent what is left.
+    /// Time for sending the remaining spans to a former collector.
     private static let farewell = Duration.seconds(3)
 
     init(secrets: SecretShelf, tls: TLSShelf, logger: Logger) {
@@ -52,13 +52,13 @@ final class Traces: Sendable {
         instance = String(decoding: (3..<35).map { name[$0] }, as: UTF8.self)
     }
 
-    /// `nil`: there was never anything to count.
+    /// `nil` while no tracing was configured yet.
     var report: SpanReport? { state.withLock { $0.hasBeen } ? counts.report : nil }
 
     // MARK: The configuration
 
-    /// Makes what a configuration wants; nothing changes yet. Its TLS files have been read.
-    /// - Throws: `SystemError` when the kernel gives no thread or file descriptor.
+    /// Prepares the tracing of a configuration without using it yet. Its TLS files have been read.
+    /// - Throws: `SystemError` without a free thread or file descriptor.
     func prepare(_ configuration: Configuration) throws(SystemError) -> Plan {
         guard let settings = configuration.tracing else { return .none }
         let anchors = configuration.trustAnchorsFile
@@ -80,7 +80,7 @@ final class Traces: Sendable {
         return plan
     }
 
-    /// From here on it is in use. The former exporter sends what it has.
+    /// Uses the plan from now on. The former exporter sends its remaining spans.
     func use(_ plan: Plan) {
         let former = state.withLock { state in
             let former = state.plan.exporter
@@ -92,7 +92,7 @@ final class Traces: Sendable {
         retire(former)
     }
 
-    /// It is not used after all.
+    /// Releases a plan that will not be used.
     func discard(_ plan: Plan) {
         guard let exporter = plan.exporter, exporter !== state.withLock({ $0.plan.exporter }) else { return }
         exporter.abandon()
@@ -107,7 +107,7 @@ final class Traces: Sendable {
         state.withLock { $0.leaving[id] = task }
     }
 
-    /// For requests that begin with this plan; `nil`: there are no spans.
+    /// Sampler and receivers for requests with this plan; `nil` without tracing.
     func spans(_ plan: Plan) -> ExchangeSpans? {
         guard let exporter = plan.exporter else { return nil }
         return ExchangeSpans(
@@ -115,7 +115,7 @@ final class Traces: Sendable {
             waits: { [weak self] client, mark, isWaiting in self?.waits(client, mark, isWaiting) })
     }
 
-    /// Sends what is left, for so long at most.
+    /// Sends the remaining spans until `limit`.
     func end(within limit: Duration) async {
         let (exporter, leaving, loop) = state.withLock { state in
             defer { state.plan = .none }
@@ -126,7 +126,7 @@ final class Traces: Sendable {
         loop?.stop()
     }
 
-    /// Nothing is sent any more.
+    /// Drops the remaining spans.
     func abandon() { state.withLock { $0.plan.exporter }?.abandon() }
 
     // MARK: Token requests
@@ -143,8 +143,8 @@ final class Traces: Sendable {
         }
     }
 
-    /// A token request has ended. It belongs to the first recorded request that waits for it; where none does, it begins a
-    /// trace of its own, and lots are drawn for it as for any other.
+    /// Records a finished token request. Its parent is the first recorded request that waits for it. Without one, it
+    /// begins its own trace, which is sampled as any other.
     func tokenRequested(_ report: TokenRequestReport, _ last: TokenRequestNotes) {
         let (plan, parent) = state.withLock { ($0.plan, $0.waiting[report.client]?.first) }
         guard let exporter = plan.exporter else { return }
@@ -160,7 +160,7 @@ final class Traces: Sendable {
 }
 
 extension TracingSettings {
-    /// Only what is recorded may differ.
+    /// Whether both settings lead to the same collector: only sampling may differ.
     fileprivate func isForSameCollector(as other: TracingSettings) -> Bool {
         var mine = self
         mine.sample = other.sample
