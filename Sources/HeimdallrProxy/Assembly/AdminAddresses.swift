@@ -2,7 +2,7 @@ import Administration
 import Reactor
 
 extension Administration {
-    /// Where the admin port is reached, a name's every address; blocks for a name.
+    /// All addresses of the admin port. Blocks while a name is resolved.
     var listenAddresses: [SocketAddress] {
         guard let colon = address.lastIndex(of: ":"), let port = UInt16(address[address.index(after: colon)...]) else {
             return []

@@ -8,7 +8,7 @@ import Proxy
 import Reactor
 import Reports
 
-/// Joins the administration to what it administers.
+/// Connects the administration with the objects that it shows and controls.
 struct AdministrationAssembly {
     private let configuration: Configuration
     private let clients: [KeptClient]
@@ -26,10 +26,10 @@ struct AdministrationAssembly {
     private let freshness: ConfigurationFreshness?
 
     /// - Parameters:
-    ///   - spans: what became of them, if there are any.
+    ///   - spans: counts of spans, with tracing.
     ///   - reload: reads the configuration again.
-    ///   - quit: has the proxy stop.
-    ///   - pendingLogins: where other processes end logins that began here; `nil`: nowhere.
+    ///   - quit: stops the proxy.
+    ///   - pendingLogins: logins shared with other processes; `nil` for none.
     init(
         _ configuration: Configuration, clients: [KeptClient], server: ProxyServer, failures: UpstreamFailures,
         secrets: SecretShelf, tls: TLSShelf,
@@ -55,7 +55,7 @@ struct AdministrationAssembly {
         self.freshness = freshness
     }
 
-    /// `nil` where nobody would read them.
+    /// `nil` without an admin port, which shows them.
     static func tokenMetrics(_ configuration: Configuration) -> TokenMetrics? {
         guard configuration.admin != nil else { return nil }
         return TokenMetrics(

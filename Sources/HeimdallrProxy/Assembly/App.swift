@@ -7,22 +7,22 @@ import Logging
 import Proxy
 import Reactor
 
-/// The only place where the objects of the process are made and joined.
+/// The only place that makes the objects of the process and connects them.
 struct App {
     let configuration: Configuration
     let logger: Logger
     let logWriter: LogWriter
     let logLevel: LogLevel
-    /// Has it stop, as SIGTERM does.
+    /// Stops the process, as SIGTERM does.
     var quit: @Sendable () -> Void = {}
-    /// Who started the process, and what they gave it.
+    /// The service manager that started the process, and its sockets.
     var manager = ServiceManager.none
     /// Of the file that `configuration` was read from.
     var freshness: ConfigurationFreshness?
 
-    /// Starts everything: the clients' tokens are asked for, the listeners accept.
-    /// - Parameter read: reads the configuration again, when that is asked for.
-    /// - Throws: when it can't listen, or a client can't work.
+    /// Starts everything: clients fetch their tokens, and the listeners accept.
+    /// - Parameter read: reads the configuration again on request.
+    /// - Throws: when a listener can't be opened, or a client can't work.
     func start(
         reading read: @escaping @Sendable () throws(ConfigurationError) -> ReadConfiguration = {
             () throws(ConfigurationError) in
@@ -53,7 +53,7 @@ struct App {
                     EventLog.write(report, to: logger)
                 })
         }
-        // One secret that takes its time holds up nobody else's requests, and no probe.
+        // One slow secret delays no other client's requests, and no probe.
         await waitBriefly(atMost: .seconds(1)) { await secrets.prime() }
         let watch = Watch(logger: logger, logWriter: logWriter)
         let audit = AuditTrail(logger: logger)
@@ -87,7 +87,7 @@ struct App {
         }
         watch.signIns.set(administration)
         watch.setHooks(configuration, on: loops[0])
-        // Whoever watches is there before anything happens.
+        // Observers are registered before the first event.
         for client in clients { watch.add(client) }
         for client in clients { client.heimdallr.start() }
         let places = ProxyServer.clientLimit(configuration.proxy)
@@ -117,13 +117,13 @@ struct App {
         return running
     }
 
-    /// So long after the start, memory that only the start needed is given back.
+    /// Time after the start at which memory is released that only the start needed.
     private static let settleTime = Duration.seconds(2)
 
-    /// Runs until `stops` has something, then lets requests finish. A second signal ends them at once.
+    /// Runs until `stops` has an element, then lets requests finish. A second signal ends them at once.
     /// - Parameters:
-    ///   - reloads: has something each time the configuration is to be read again.
-    ///   - onListening: told once it accepts.
+    ///   - reloads: has an element for each request to read the configuration again.
+    ///   - onListening: called once the proxy accepts.
     func run(
         until stops: AsyncStream<Void>, reloading reloads: AsyncStream<Void>,
         reading read: @escaping @Sendable () throws(ConfigurationError) -> ReadConfiguration,
@@ -139,7 +139,7 @@ struct App {
         }
         let reloading = Task { for await _ in reloads { _ = await running.reload() } }
         running.door.set(manager)
-        // What came while the proxy started has waited.
+        // Signals that came during the start are waiting here.
         for await _ in stops { break }
         manager.isStopping()
         settling.cancel()

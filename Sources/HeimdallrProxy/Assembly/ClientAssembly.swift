@@ -5,7 +5,7 @@ import HeimdallrCurl
 import Proxy
 import Reactor
 
-/// Makes one OAuth client out of its settings.
+/// Makes an OAuth client from its settings.
 struct ClientAssembly {
     private let settings: ClientSettings
     private let trustAnchors: String?
@@ -25,11 +25,11 @@ struct ClientAssembly {
     }
 
     /// - Parameters:
-    ///   - loop: where its token requests run.
-    ///   - store: where its tokens are kept; one for all clients.
-    ///   - last: told where each request goes, and why it failed.
-    ///   - tap: sees what is answered.
-    ///   - onTokenRequest: told of each token request.
+    ///   - loop: the loop of its token requests.
+    ///   - store: the token store, shared by all clients.
+    ///   - last: notes the URL and the failure of each request.
+    ///   - tap: receives a copy of the answers.
+    ///   - onTokenRequest: called after each token request.
     func make(
         on loop: EventLoop, store: any OAuthAccessTokenStore, last: TokenRequestNotes, tap: Tap? = nil,
         onTokenRequest: @escaping @Sendable (TokenRequestReport) -> Void
@@ -65,7 +65,7 @@ struct ClientAssembly {
         configuration.resource = settings.resource
         configuration.audience = settings.audience
         configuration.authorizationDetails = settings.authorizationDetails
-        // A grant of its own kind sends the parameters itself.
+        // An extension grant sends its parameters itself.
         if case .extension = settings.grantType {} else { configuration.parameters = parameters }
         configuration.headers = settings.headers.map { HeimdallrHTTPField(name: $0.name, value: $0.value) }
         configuration.defaultExpiresIn = settings.defaultExpiresIn
@@ -177,13 +177,13 @@ struct ClientAssembly {
             requestedTokenType: exchange?.requestedType.map { .init(rawValue: $0) })
     }
 
-    /// Configuration has made sure that it is there where it is needed.
+    /// The configuration's checks ensure that a required source is present.
     private func provider(_ source: SecretSource?) -> any SecretProvider {
         source.map { secrets.secret($0) }
             ?? SecretClosureProvider { throw SecretProviderError("no secret is configured") }
     }
 
-    /// How its servers are reached.
+    /// Connection options for its servers.
     var poolOptions: PoolOptions {
         var options = PoolOptions()
         options.connectTimeout = settings.timeout
@@ -230,7 +230,7 @@ extension PushedAuthorization {
 }
 
 extension AssertionSettings {
-    /// Where one comes from that somebody else makes.
+    /// Source of an assertion that another program makes.
     fileprivate var secret: SecretSource? {
         if case .secret(let source) = self { source } else { nil }
     }

@@ -1,13 +1,13 @@
 import Heimdallr
 import Synchronization
 
-/// The store as one client sees it, while another of the same name may take its place: each has its own.
+/// One client's view of the store. While a new client of the same name replaces it, each has its own view.
 final class ClientStore: OAuthAccessTokenStore {
     private enum Phase {
-        /// The one before is still at it: who asks waits.
+        /// The former client still uses the record. Callers wait.
         case held([CheckedContinuation<Void, Never>])
         case open
-        /// Another one has the record now.
+        /// The record belongs to another client now.
         case retired
     }
 
@@ -16,8 +16,9 @@ final class ClientStore: OAuthAccessTokenStore {
     private let phase: Mutex<Phase>
 
     /// - Parameters:
-    ///   - isHeld: until `open` is called, nothing is read or written.
-    ///   - mayFetch: whether it may get further tokens once it is retired: not with a refresh token that is another's now.
+    ///   - isHeld: nothing is read or written until `open` is called.
+    ///   - mayFetch: whether the client may fetch further tokens after it is retired. It may not with a refresh token,
+    ///     which then belongs to another client.
     init(_ store: any OAuthAccessTokenStore, isHeld: Bool, mayFetch: Bool) {
         self.store = store
         self.mayFetch = mayFetch
@@ -33,7 +34,7 @@ final class ClientStore: OAuthAccessTokenStore {
         for continuation in waiting { continuation.resume() }
     }
 
-    /// Whoever still uses the client has what is in its memory, and nothing of it is kept.
+    /// Remaining users of the client use the tokens in its memory. Nothing is saved any more.
     func retire() {
         open()
         phase.withLock { $0 = .retired }
@@ -63,7 +64,7 @@ final class ClientStore: OAuthAccessTokenStore {
 
     func changes(client: String) -> AsyncStream<Void>? { store.changes(client: client) }
 
-    /// - Returns: `false`: it is not ours any more.
+    /// - Returns: `false` when the record belongs to another client now.
     private func wait() async -> Bool {
         await withCheckedContinuation { continuation in
             let goesOn = phase.withLock { phase in

@@ -3,7 +3,7 @@ import Proxy
 import Synchronization
 import WireText
 
-/// Why an exchange failed, for people: what happened, and libcurl's own words about it.
+/// Printable cause of a failed exchange: the event, and libcurl's own message.
 enum FailureCause {
     /// libcurl's words can hold what the other side sent, such as a certificate's name.
     static func text(_ error: TransportError) -> String {
@@ -31,7 +31,7 @@ enum FailureCause {
     }
 }
 
-/// The last failure on the way to each upstream, by its name. Any thread.
+/// The last failure of each upstream, by name. Any thread.
 final class UpstreamFailures: Sendable {
     private let last = Mutex<[String: (cause: String, at: ContinuousClock.Instant)]>([:])
 

@@ -3,7 +3,7 @@ import Logging
 import Reactor
 import Synchronization
 
-/// The files of the configuration that are taken up when they change: secrets, keys, certificates, trust anchors.
+/// Watches the configured files that are reloaded when they change: secrets, keys, certificates, trust anchors.
 final class FreshFiles: Sendable {
     let secrets: SecretShelf
     let tls: TLSShelf
@@ -16,7 +16,7 @@ final class FreshFiles: Sendable {
         self.logger = logger
     }
 
-    /// From now on the files that are in use now.
+    /// Watches the files that are in use now.
     func update() {
         let files = tls.files.union(secrets.files)
         watch.withLock { watch in

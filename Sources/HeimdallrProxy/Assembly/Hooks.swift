@@ -9,22 +9,22 @@ import Reactor
 import Reports
 import WireText
 
-/// Tells the configuration's hooks that a person is wanted, or that a token is gone. No secret is among what they learn.
+/// Runs the configuration's hooks when a person is needed, or a token is lost. Hooks receive no secrets.
 struct Hooks: Sendable {
     private let settings: HooksSettings
     private let httpClient: any HeimdallrHTTPClient
     private let logger: Logger
     private let signIn: @Sendable (String) -> SignInHint
-    /// For the command: ours, without what the configuration took from it.
+    /// Environment of the command: the process's, without the variables used by the configuration.
     private let environment: [String: String]
 
-    /// How long a command may take, and an attempt to reach the webhook.
+    /// Time limits of a command, and of one attempt to reach the webhook.
     static let commandTime = Duration.seconds(30)
     static let webhookTime = Duration.seconds(10)
-    /// Before each further attempt to reach the webhook.
+    /// Pauses before further attempts to reach the webhook.
     private static let pauses: [Duration] = [.seconds(1), .seconds(5)]
 
-    /// - Returns: `nil` when the configuration has none.
+    /// - Returns: `nil` without hooks.
     init?(
         _ configuration: Configuration, on loop: EventLoop, logger: Logger,
         signIn: @escaping @Sendable (String) -> SignInHint
@@ -41,7 +41,8 @@ struct Hooks: Sendable {
         environment = ChildEnvironment.of(ProcessEnvironment.all, configuration)
     }
 
-    /// Returns when both have been told, or can't be. One at a time for each client is the caller's part.
+    /// Runs both hooks and returns when they are done or have failed. The caller makes one call at a time for each
+    /// client.
     func tell(_ event: HeimdallrEvent, of client: Heimdallr) async {
         guard let notice = notice(event, client) else { return }
         let body = Array((notice.json.text(.compact) + "\n").utf8)
@@ -58,10 +59,10 @@ struct Hooks: Sendable {
         var loginURL: String?
         var whatToDo: String?
         var reason: String?
-        /// For a sign-in that ends soon.
+        /// Remaining time of a sign-in that ends soon.
         var expiresInSeconds: Int64?
 
-        /// By name; what is not known is left out.
+        /// Members by name; unknown ones are left out.
         var json: JSON {
             var members = [JSON.Member("client", .string(client)), JSON.Member("event", .string(event))]
             if let expiresInSeconds {
@@ -86,7 +87,7 @@ struct Hooks: Sendable {
             notice.reason = "the sign-in ends soon"
             notice.expiresInSeconds = left.components.seconds
         case .tokenLost(let reason):
-            // Nobody used it, so nobody refreshed it: nothing is wrong.
+            // An unused token expires without a refresh. No problem.
             if reason == .expired, client.status().lastError == nil { return nil }
             notice.reason = Self.word(reason)
         case .tokenAcquired, .tokenRefreshed, .tokenFailed, .loginFailed: return nil
@@ -143,7 +144,7 @@ struct Hooks: Sendable {
         if ending != .exited(0) { log("the hook's command failed", notice, ending.inWords) }
     }
 
-    /// It is told to end when its time is over, and a second later made to.
+    /// Asks the command to end when its time is over, and kills it a second later.
     private func end(of program: ChildProgram) async -> ChildProgram.Ending {
         let deadline = ContinuousClock.now + Self.commandTime
         var toldAt: ContinuousClock.Instant?
@@ -156,7 +157,7 @@ struct Hooks: Sendable {
                 program.kill(SIGTERM)
                 toldAt = now
             }
-            // A cancelled task does not sleep, and must not spin: this one does.
+            // Sleeps in a detached task, because a sleep in a cancelled task returns at once.
             await Task.detached { try? await Task.sleep(for: .milliseconds(50)) }.value
         }
     }
@@ -169,7 +170,7 @@ struct Hooks: Sendable {
 }
 
 extension ChildProgram.Ending {
-    /// To stand behind a colon.
+    /// To follow a colon.
     var inWords: String {
         switch self {
         case .exited(127): "it could not be found or run"

@@ -3,17 +3,17 @@ import CurlTransport
 import Heimdallr
 import Reactor
 
-/// One OAuth client of the running proxy, and what it was made of.
+/// One OAuth client of the running proxy, with its settings and parts.
 struct KeptClient: Sendable {
     let settings: ClientSettings
     let trustAnchors: String?
     let heimdallr: Heimdallr
     let notes: TokenRequestNotes
-    /// To its authorization server.
+    /// Connections to its authorization server.
     let connections: ConnectionCounts
     let store: ClientStore
 
-    /// Nothing is sent yet.
+    /// Makes the client; it sends nothing yet.
     /// - Parameter isHeld: see `ClientStore`.
     init(
         _ settings: ClientSettings, _ configuration: Configuration, _ secrets: SecretShelf, _ tls: TLSShelf,
@@ -37,7 +37,7 @@ struct KeptClient: Sendable {
             })
     }
 
-    /// Another configuration wants the same.
+    /// Whether another configuration wants the same client.
     func isGood(for other: ClientSettings, _ configuration: Configuration) -> Bool {
         settings == other && trustAnchors == configuration.trustAnchorsFile
     }

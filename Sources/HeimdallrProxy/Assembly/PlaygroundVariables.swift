@@ -1,7 +1,7 @@
 import Playground
 
-/// How a configuration file refers to the playground of its own process, whose ports and secret nobody knows before it
-/// starts.
+/// Variables by which a configuration file refers to the playground in its own process. Its ports and its secret are
+/// known only after its start.
 enum PlaygroundVariables {
     static let authorizationServer = "HEIMDALLR_PLAYGROUND_AUTH"
     static let api = "HEIMDALLR_PLAYGROUND_API"
@@ -9,11 +9,11 @@ enum PlaygroundVariables {
     static let clientSecret = "HEIMDALLR_PLAYGROUND_CLIENT_SECRET"
 
     /// Starts the playground.
-    /// - Parameter environment: gets the playground's variables.
+    /// - Parameter environment: receives the playground's variables.
     static func start(addingTo environment: inout [String: String]) async throws -> Playground {
         let credentials = PlaygroundCredentials()
-        // Secrets are read where they are used, from the process's environment, which must not change once there are
-        // threads; the playground starts the first ones.
+        // Secrets are read from the process's environment when they are used. It must not change once there are
+        // threads, and the playground starts the first ones.
         ProcessEnvironment.set(clientSecret, to: credentials.clientSecret)
         let playground = try await Playground.start(credentials: credentials)
         add(
@@ -22,7 +22,7 @@ enum PlaygroundVariables {
         return playground
     }
 
-    /// For a check, which starts nothing: the same names with ports that nobody listens on.
+    /// For a check, which starts nothing: the same variables with placeholder ports.
     static func addPlaceholders(to environment: inout [String: String]) {
         add(
             authorizationServer: "http://127.0.0.1:1", api: "127.0.0.1:1", credentials: PlaygroundCredentials(),

@@ -6,10 +6,10 @@ import Proxy
 import Reactor
 import Synchronization
 
-/// A configuration as it was read, good as far as can be said without using it.
+/// A configuration that was read and checked, as far as possible without using it.
 typealias ReadConfiguration = (configuration: Configuration, warnings: [ConfigurationError.Problem])
 
-/// Where whoever wants the configuration to be read again asks for it: one reading after the other.
+/// Serializes requests to read the configuration again: one reading after the other.
 final class ReloadDoor: Sendable {
     private struct State {
         weak var running: RunningApp?
@@ -22,10 +22,10 @@ final class ReloadDoor: Sendable {
 
     func set(_ running: RunningApp) { state.withLock { $0.running = running } }
 
-    /// Who is told of each reading.
+    /// Sets the service manager, which is notified of each reading.
     func set(_ manager: ServiceManager) { state.withLock { $0.manager = manager } }
 
-    /// - Returns: when it is in use, or refused.
+    /// - Returns: after the configuration is in use, or refused.
     func reload() async -> ReloadAnswer {
         let task = state.withLock { state -> Task<ReloadAnswer, Never>? in
             guard let running = state.running, !state.isClosed else { return nil }
@@ -44,7 +44,7 @@ final class ReloadDoor: Sendable {
 
     var isClosed: Bool { state.withLock { $0.isClosed } }
 
-    /// Ends what is under way, and lets nobody begin.
+    /// Waits for the current reading, and refuses new ones.
     func close() async {
         let last = state.withLock { state in
             state.isClosed = true
@@ -56,9 +56,9 @@ final class ReloadDoor: Sendable {
 
 extension RunningApp {
     fileprivate func readAgain() async -> ReloadAnswer {
-        // Files are read, and a name may be looked up: nobody else's thread.
+        // Runs on another thread: files are read, and a name may be resolved.
         let reading = await BlockingWork.run { [read, audit] in
-            // Whoever moved it away wants a new one, whatever becomes of the configuration.
+            // After the audit file was moved away, a new one is opened even if the configuration is refused.
             audit.reopen()
             return Result { () throws(ConfigurationError) in try read() }
         }
@@ -102,7 +102,7 @@ extension RunningApp {
         logger.log(level: level, "\(sentence)", metadata: fields)
     }
 
-    /// All or nothing: what can fail comes first.
+    /// All or nothing: the steps that can fail come first.
     private func take(_ next: Configuration) async throws -> ReloadSummary {
         let before = current.withLock { $0 }
         secrets.change(to: next)
@@ -152,7 +152,7 @@ extension RunningApp {
         }
         await BlockingWork.run { [audit] in audit.install(stream) }
 
-        // From here on it is in use.
+        // From here on the new configuration is in use.
         let made = clients.filter { client in !before.clients.contains { $0.heimdallr === client.heimdallr } }
         let gone = before.clients.filter { client in !clients.contains { $0.heimdallr === client.heimdallr } }
         current.withLock { current in
@@ -202,10 +202,10 @@ extension RunningApp {
         }
     }
 
-    /// How long the former one has to save what it was sent.
+    /// Time for the former client to save the tokens it has received.
     private static let handOver = Duration.seconds(10)
 
-    /// - Parameter earlier: what the last client of that name was.
+    /// - Parameter earlier: settings of the last client of that name.
     private static func begin(
         _ client: KeptClient, after former: [KeptClient], _ earlier: ClientSettings?
     ) async {
@@ -218,7 +218,7 @@ extension RunningApp {
         client.heimdallr.start()
     }
 
-    /// Requests under way have their tokens of these.
+    /// Requests under way still use tokens of these clients.
     private func release(_ gone: [KeptClient], after over: Task<Void, Never>) async {
         await over.value
         for client in gone {
@@ -232,7 +232,7 @@ extension RunningApp {
     }
 }
 
-/// What came of taking a configuration up.
+/// Result of a reload.
 private struct ReloadSummary {
     var kept: Int
     var made: Int
@@ -240,7 +240,7 @@ private struct ReloadSummary {
     var upstreams: Int
     var before: Set<String>
     var after: Set<String>
-    /// Where it is another one than before, or not the configuration's.
+    /// Set when the level changed, or differs from the configured one.
     var logLevel: String?
 
     var text: String {
@@ -266,7 +266,7 @@ private struct ReloadSummary {
     }
 }
 
-/// What can't change while the proxy runs.
+/// Settings that can't change while the proxy runs.
 enum ReloadLimits {
     static func faults(from former: Configuration, to next: Configuration) -> [String] {
         var keys: [String] = []

@@ -6,15 +6,15 @@ import Proxy
 import Reactor
 import Synchronization
 
-/// A proxy that accepts.
+/// A running proxy that accepts requests.
 final class RunningApp: Sendable {
-    /// What changes with the configuration.
+    /// The parts that a new configuration replaces.
     struct Current: Sendable {
         var configuration: Configuration
         var clients: [KeptClient]
-        /// Clients that requests of a configuration before still use.
+        /// Former clients that are still used by requests under way.
         var leaving: [KeptClient] = []
-        /// What clients were that went without another of their name: their records may still lie in the store.
+        /// Settings of removed clients by name. Their records may still be in the store.
         var departed: [String: ClientSettings] = [:]
     }
 
@@ -63,26 +63,26 @@ final class RunningApp: Sendable {
     }
 
     var configuration: Configuration { current.withLock { $0.configuration } }
-    /// Those that are leaving, too.
+    /// All clients, including leaving ones.
     var clients: [KeptClient] { current.withLock { $0.clients + $0.leaving } }
     var addresses: [String] { server.addresses.map(\.description) }
-    /// Where the administration's page is, `HOST:PORT`.
+    /// Address of the administration's page, `HOST:PORT`.
     var page: String? { administration?.address }
 
-    /// Reads the configuration again; one after the other, whoever asks.
+    /// Reads the configuration again; concurrent calls run one after the other.
     func reload() async -> ReloadAnswer { await door.reload() }
 
-    /// How long spans may take to leave at the end.
+    /// Time for exporting the remaining spans at the end.
     private static let lastSpans = Duration.seconds(3)
 
-    /// Serves on for `delay`, no longer ready; lets requests finish for so long, then ends everything.
+    /// Serves for `delay` without being ready, lets requests finish for `drainTimeout`, then ends everything.
     func stop(drainTimeout: Duration = .seconds(1), delay: Duration = .zero) async {
         let begin = ContinuousClock.now
         administration?.beginDraining()
         await door.close()
         await server.drain(within: drainTimeout, after: delay)
         files.end()
-        // Nobody waits for these any more, but a refresh token that is on its way must not be lost.
+        // No request waits for these any more, but a rotated refresh token that is on its way must not be lost.
         let left = max(.seconds(1), drainTimeout + delay - (ContinuousClock.now - begin))
         let clients = clients
         await withDiscardingTaskGroup { group in

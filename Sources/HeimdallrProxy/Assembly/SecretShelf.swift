@@ -4,34 +4,33 @@ import Heimdallr
 import Logging
 import Synchronization
 
-/// The secrets of the configuration, one object for each source, however many want it. What nobody wants any more goes.
-/// Any thread.
+/// The secrets of the configuration: one shared object for each source, released with its last user. Any thread.
 final class SecretShelf: Sendable {
     private struct Place {
         weak var secret: LiveSecret?
     }
 
-    /// What commands see.
+    /// Environment of commands.
     private let environment: Mutex<[String: String]>
     private let counts: ReloadCounts
     private let logger: Logger?
     private let places = Mutex<[SecretSource: Place]>([:])
 
     /// - Parameters:
-    ///   - configuration: what commands may not see of the environment.
-    ///   - logger: told when a secret can't be had, and when it can again; `nil`: somebody else says so.
+    ///   - configuration: names the environment variables that commands may not see.
+    ///   - logger: logs when a secret becomes unavailable, and available again; `nil` when the caller reports that.
     init(_ configuration: Configuration, counts: ReloadCounts = ReloadCounts(), logger: Logger? = nil) {
         environment = Mutex(ChildEnvironment.of(ProcessEnvironment.all, configuration))
         self.counts = counts
         self.logger = logger
     }
 
-    /// Another configuration takes other things from the environment. For commands that are wanted from now on.
+    /// Updates the environment for commands of the next configuration.
     func change(to configuration: Configuration) {
         environment.withLock { $0 = ChildEnvironment.of(ProcessEnvironment.all, configuration) }
     }
 
-    /// Keeps the last good value where a new one can't be had.
+    /// The secret of a source. It keeps the last good value when a new one is unavailable.
     func secret(_ source: SecretSource) -> LiveSecret {
         places.withLock { places in
             if let secret = places[source]?.secret { return secret }
@@ -42,8 +41,8 @@ final class SecretShelf: Sendable {
         }
     }
 
-    /// For what lets people in: a file that can't be read any more fits nothing, for to take it away is a way to lock
-    /// them out. A command's last good value stays.
+    /// A secret that grants access to the proxy. An unreadable file matches nothing, so that removing it locks users
+    /// out. A command's last good value stays.
     func door(_ source: SecretSource) -> any SecretProvider {
         switch source {
         case .literal(let text): Secret(text)
@@ -52,22 +51,22 @@ final class SecretShelf: Sendable {
         }
     }
 
-    /// Those that are wanted now.
+    /// Secrets that are in use now.
     var all: [(source: SecretSource, secret: LiveSecret)] {
         places.withLock { $0.compactMap { source, place in place.secret.map { (source, $0) } } }
     }
 
-    /// Those of the secrets that are wanted now.
+    /// Files of the secrets that are in use now.
     var files: Set<String> {
         Set(all.compactMap { source, _ in if case .file(let path) = source { path } else { nil } })
     }
 
-    /// These files may have changed.
+    /// Reads the secrets of these files again.
     func readAgain(_ paths: Set<String>) {
         for case (.file(let path), let secret) in all where paths.contains(path) { Task { await secret.refresh() } }
     }
 
-    /// Reads all that were not read yet, at once; returns when that is over, well or not.
+    /// Reads all secrets that were not read yet, concurrently. Returns when all have succeeded or failed.
     func prime() async {
         await withDiscardingTaskGroup { group in
             for (_, secret) in all where secret.current() == nil && secret.fault == nil {

@@ -2,10 +2,10 @@ import Administration
 import Reports
 import Synchronization
 
-/// How a person signs a client in, for the log, the proxy's answers and hooks. Known once the
-/// administration listens. Any thread.
+/// The way in which a person signs a client in, for the log, the proxy's answers and hooks. Set once the administration
+/// listens. Any thread.
 final class SignInDirectory: Sendable {
-    /// Weak, for it knows the proxy, which knows this.
+    /// Weak, because the administration refers to the proxy, which refers to this.
     private struct Place {
         weak var administration: Administration?
     }

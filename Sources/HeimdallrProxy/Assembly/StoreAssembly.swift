@@ -5,24 +5,24 @@ import Logging
 import PostgresStore
 import Synchronization
 
-/// Makes the token store out of its settings.
+/// Makes the token store from its settings.
 struct StoreAssembly {
     let settings: StoreSettings
     let secrets: SecretShelf
     let logger: Logger
-    /// Further trust anchors of the configuration.
+    /// Additional trust anchors of the configuration.
     var trustAnchors: String?
-    /// Of all clients' token requests.
+    /// The longest timeout of all clients' token requests.
     var longestTimeout = Duration.seconds(10)
 
     struct Assembled {
         var tokens: any OAuthAccessTokenStore
-        /// `nil`: a login ends where it began.
+        /// `nil`: logins are not shared with other processes.
         var pendingLogins: (any PendingLoginStore)?
     }
 
-    /// - Throws: `TokenStoreError` when it can't work until somebody changes something. A disk or a database that only
-    ///   happens to be in trouble is no reason not to start: tokens are kept in memory meanwhile.
+    /// - Throws: `TokenStoreError` for a lasting fault. A disk or a database with a temporary fault does not prevent
+    ///   the start: tokens are then kept in memory.
     func make() async throws(TokenStoreError) -> Assembled {
         switch settings {
         case .memory: return Assembled(tokens: OAuthAccessTokenMemoryStore())
@@ -61,13 +61,13 @@ struct StoreAssembly {
         }
     }
 
-    /// Nothing is opened yet.
+    /// Opens nothing yet.
     func fileStore() async throws(TokenStoreError) -> OAuthAccessTokenFileStore {
         guard case .file(let directory, let source) = settings else { throw Self.wrongKind("file") }
         return OAuthAccessTokenFileStore(directory: directory, key: try await key(from: source))
     }
 
-    /// Nothing is opened yet, but libpq is loaded.
+    /// Opens nothing yet, but loads libpq.
     func postgresStore() async throws(TokenStoreError) -> OAuthAccessTokenPostgresStore {
         guard case .postgres(let settings) = settings else { throw Self.wrongKind("postgres") }
         var keys: [TokenStoreKey] = []
@@ -75,7 +75,7 @@ struct StoreAssembly {
         var prepared = PostgresStoreSettings(
             connection: try await secret(settings.connection, "store.connection"), space: settings.space, keys: keys)
         prepared.trustAnchorsFile = trustAnchors
-        // Whoever asks may ask once more at once, when the answer was lost.
+        // A replica may send one more request at once when an answer was lost.
         prepared.leaseTime = max(.seconds(30), longestTimeout * 2 + .seconds(10))
         prepared.grace = min(max(.milliseconds(2500), longestTimeout + .seconds(1)), .seconds(11))
         return try OAuthAccessTokenPostgresStore(prepared)
@@ -107,11 +107,11 @@ struct StoreAssembly {
 }
 
 extension Configuration {
-    /// Of one token request, whichever client's.
+    /// The longest timeout of a token request.
     var longestTimeout: Duration { clients.map(\.timeout).max() ?? .zero }
 }
 
-/// Says in the log when a client's record can't be read or written any more, and when it can again; not each time.
+/// Logs when a client's record becomes unreadable or unwritable, and when it recovers, once each.
 private final class LoggedTokenStore: OAuthAccessTokenStore {
     private let store: any OAuthAccessTokenStore
     private let logger: Logger
@@ -134,7 +134,7 @@ private final class LoggedTokenStore: OAuthAccessTokenStore {
         try await watch(client) { try await store.remove(client: client) }
     }
 
-    /// Not watched: what is wrong shows when the record is saved.
+    /// Not logged: the fault shows when the record is saved.
     func lease(client: String) async throws -> (any TokenStoreLease)? { try await store.lease(client: client) }
 
     func changes(client: String) -> AsyncStream<Void>? { store.changes(client: client) }

@@ -7,18 +7,18 @@ import Reactor
 import Reports
 import Synchronization
 
-/// The PEM files of the configuration, as they were when they were good last; one object for each group of files that
-/// belong together, however many peers they are for. Any thread; reading blocks.
+/// The last good content of the configuration's PEM files: one shared object for each group of files, however many
+/// peers use it. Any thread; reading blocks.
 final class TLSShelf: Sendable {
     private let counts: ReloadCounts
     private let logger: Logger?
     private let materials = Mutex<[TLSMaterial.Files: TLSMaterial]>([:])
-    /// By file: why it can't be used.
+    /// Faults by file.
     private let faults = Mutex<[String: String]>([:])
     /// Certificate and anchors.
     private let last = Mutex<[TLSMaterial.Files: [SecretBytes?]]>([:])
 
-    /// By file: when its certificates end.
+    /// End times of certificates by file.
     private let ends = Mutex<[CertificateFile: [Int64]]>([:])
 
     private struct CertificateFile: Hashable {
@@ -33,7 +33,7 @@ final class TLSShelf: Sendable {
         self.logger = logger
     }
 
-    /// Reads those that are not there yet. To be called before `material` is asked for what the configuration names.
+    /// Reads the files that were not read yet. Called before `material` is used for a configuration.
     func add(_ configuration: Configuration) async {
         let wanted = Self.files(of: configuration)
         await BlockingWork.run { [self] in
@@ -47,7 +47,7 @@ final class TLSShelf: Sendable {
         }
     }
 
-    /// What no other configuration is made of any more goes.
+    /// Removes files that no configuration uses any more.
     func keep(_ configuration: Configuration) {
         let wanted = Self.files(of: configuration)
         materials.withLock { materials in materials = materials.filter { wanted.contains($0.key) } }
@@ -56,13 +56,13 @@ final class TLSShelf: Sendable {
         ends.withLock { ends in ends = ends.filter { named.contains($0.key.path) } }
     }
 
-    /// - Parameter extra: trust anchors beside the system's.
+    /// - Parameter extra: trust anchors in addition to the system's.
     func material(_ tls: TLSSettings, extra: String?) -> TLSMaterial? {
         materials.withLock { $0[TLSMaterial.Files(tls, extra: extra)] }
     }
 
-    /// Of each file as it was when it was good last: when a certificate of it ends first. Of trust anchors, of which some
-    /// may have ended that nothing depends on, it is the one that ends next.
+    /// The first end time of a certificate in each file's last good content. Some trust anchors may have ended without
+    /// consequences, so for them it is the next end time.
     func certificateEnds(at now: Int64) -> [CertificateEnd] {
         ends.withLock { $0 }.compactMap { file, ends in
             let first = file.kind == .trustAnchors ? ends.filter { $0 > now }.min() ?? ends.max() : ends.min()
@@ -72,7 +72,7 @@ final class TLSShelf: Sendable {
 
     var files: Set<String> { Set(materials.withLock { $0.keys.flatMap(\.all) }) }
 
-    /// These files may have changed.
+    /// Reads these files again if they have changed.
     func readAgain(_ paths: Set<String>) {
         let touched = materials.withLock { $0.values.filter { !paths.isDisjoint(with: $0.files.all) } }
         var reading = Reading()
@@ -84,7 +84,7 @@ final class TLSShelf: Sendable {
         let all =
             configuration.clients.map(\.tls) + configuration.upstreams.map(\.tls) + [TLSSettings()]
             + [configuration.tracing?.tls].compactMap(\.self)
-        // The certificate of a key that signs is sent by its digest alone, and ends as any other.
+        // A signing key's certificate is sent only as a digest, but it ends as any other.
         let named = configuration.clients.compactMap { client in
             client.clientCertificate.map { TLSMaterial.Files(certificate: $0) }
         }
@@ -125,7 +125,7 @@ final class TLSShelf: Sendable {
             {
                 throw Unusable(file: file, reason: fault)
             }
-            // Another key that fits the same certificate is the same key.
+            // Another key for the same certificate counts as the same key.
             let next = [certificate, anchors]
             note(certificate, .clientCertificate, files.certificate)
             note(anchors, .trustAnchors, files.anchors)
@@ -155,7 +155,7 @@ final class TLSShelf: Sendable {
         ends.withLock { $0[CertificateFile(kind: kind, path: path)] = found }
     }
 
-    /// The old content is there again.
+    /// Notes that the files are good again.
     private func recovered(_ files: TLSMaterial.Files) {
         for file in files.all where faults.withLock({ $0.removeValue(forKey: file) }) != nil {
             counts.record(.file(file), isGood: true)

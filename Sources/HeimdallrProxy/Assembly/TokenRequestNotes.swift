@@ -3,12 +3,12 @@ import Heimdallr
 import Reports
 import Synchronization
 
-/// Where one client's last request went, and why it failed where it did: what the log, `status` and the page say of a
-/// token that did not come. Stays until the next one has ended. Any thread.
+/// The URL and the failure of one client's last request, for the log, `status` and the page. Kept until the next
+/// request has ended. Any thread.
 final class TokenRequestNotes: Sendable {
     private let state = Mutex((ended: LastTokenRequest(), cause: String?.none, status: Int?.none))
     var current: LastTokenRequest { state.withLock { $0.ended } }
-    /// Of its answer.
+    /// Status of its answer.
     var status: Int? { state.withLock { $0.status } }
 
     fileprivate func ended(_ url: String, status: Int?) {
@@ -25,7 +25,7 @@ final class TokenRequestNotes: Sendable {
     func failed(_ error: TransportError) { state.withLock { $0.cause = FailureCause.text(error) } }
 }
 
-/// Notes it on the way.
+/// An HTTP client that notes each request.
 struct NotingHTTPClient: HeimdallrHTTPClient {
     let client: any HeimdallrHTTPClient
     let last: TokenRequestNotes

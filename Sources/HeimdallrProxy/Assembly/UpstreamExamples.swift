@@ -1,15 +1,14 @@
 import Administration
 import Configuration
 
-/// For each upstream a command that uses it, ready to be copied.
+/// A command for each upstream that uses it, ready to be copied.
 struct UpstreamExamples {
     private let configuration: Configuration
-    /// Of `proxy.listen`, then of the upstreams' own, as programs reach them.
+    /// Addresses of `proxy.listen`, then of the upstreams' own listeners, as programs reach them.
     private let forward: [String]
     private let own: [Int: String]
 
-    /// - Parameter addresses: where the proxy really listens, in the same order; looked at where the configuration leaves
-    ///   the port to the system.
+    /// - Parameter addresses: the proxy's bound addresses in the same order, for ports chosen by the system.
     init(_ configuration: Configuration, addresses: [String]) {
         self.configuration = configuration
         let wanted =
@@ -18,7 +17,7 @@ struct UpstreamExamples {
         var forward: [String] = []
         var own: [Int: String] = [:]
         for (position, (address, index)) in wanted.enumerated() {
-            // A name can stand for several addresses; then there are more than were asked for.
+            // A name may stand for several addresses. The lists then differ in length.
             let real = addresses.count == wanted.count ? addresses[position] : address.description
             let text = Self.reachable(address, real)
             if index < 0 { forward.append(text) } else { own[index] = text }
@@ -48,7 +47,8 @@ struct UpstreamExamples {
         let path = upstream.paths.first.map { $0.hasPrefix("/") ? $0 : "/" + $0 } ?? "/"
         if !configuration.proxy.users.isEmpty { words += ["--proxy-user", "NAME"] }
         if let address = own[index] {
-            // There the credential is a field of the request, for nobody takes it for a proxy.
+            // At an upstream's own listener the credential is a request field, because programs do not treat it as a
+            // proxy.
             if !configuration.proxy.users.isEmpty {
                 words.removeLast(2)
                 words += ["-H", "Proxy-Authorization: Basic …"]
@@ -58,7 +58,7 @@ struct UpstreamExamples {
                 ?? ["http://\(address)\(path)"]
         } else {
             let host = upstream.host.description.replacing("*.", with: "any.", maxReplacements: 1)
-            // curl knows no proxy on a Unix socket, but the origin form is routed by Host there too.
+            // curl has no option for a proxy on a Unix socket, but origin-form requests are routed by Host there.
             let address = forward.first { Self.unixPath($0) == nil } ?? forward.first ?? ""
             words += Self.unixPath(address).map { ["--unix-socket", $0] } ?? ["-x", "http://\(address)"]
             words.append("http://\(host)\(path)")
@@ -70,7 +70,7 @@ struct UpstreamExamples {
         address.hasPrefix("unix:") ? String(address.dropFirst("unix:".count)) : nil
     }
 
-    /// To connect to every address is to connect to none.
+    /// A wildcard address is no address to connect to.
     private static func reachable(_ address: ListenAddress, _ real: String) -> String {
         guard case .tcp(let host, let port) = address else { return address.description }
         let number = port == 0 ? String(real.split(separator: ":").last ?? "0") : String(port)
@@ -81,7 +81,7 @@ struct UpstreamExamples {
         }
     }
 
-    /// As a shell reads it.
+    /// Quotes a word for a shell.
     private static func quoted(_ word: String) -> String {
         let isPlain = word.utf8.allSatisfy { byte in
             switch byte {

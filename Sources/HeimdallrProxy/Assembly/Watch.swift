@@ -6,12 +6,12 @@ import Proxy
 import Reactor
 import Synchronization
 
-/// Who hears of what happens: the log, and the hooks of the configuration in use. Any thread.
+/// Observers of all events: the log, and the hooks of the configuration in use. Any thread.
 final class Watch: Sendable {
     private struct State {
         var hooks: Hooks?
         var hooksOf: (settings: HooksSettings?, trustAnchors: String?)
-        /// By client.
+        /// Tasks by client.
         var tasks: [ObjectIdentifier: [Task<Void, Never>]] = [:]
     }
 
@@ -26,7 +26,7 @@ final class Watch: Sendable {
         self.logWriter = logWriter
     }
 
-    /// - Parameter audit: what `configuration.audit` wants.
+    /// - Parameter audit: the stream that `configuration.audit` selects.
     func observer(_ configuration: Configuration, audit: AuditStream?) -> ProxyObserver {
         var observer = ProxyObserver()
         observer.signIn = { [signIns] in signIns.hint(for: $0) }
@@ -57,7 +57,7 @@ final class Watch: Sendable {
         return observer
     }
 
-    /// From the next event on.
+    /// Applies from the next event on.
     func setHooks(_ configuration: Configuration, on loop: EventLoop) {
         let (settings, anchors) = (configuration.hooks, configuration.trustAnchorsFile)
         guard state.withLock({ $0.hooksOf.settings != settings || $0.hooksOf.trustAnchors != anchors }) else { return }
@@ -68,7 +68,7 @@ final class Watch: Sendable {
         }
     }
 
-    /// To be called before the client is started.
+    /// Observes a client. Called before the client is started.
     func add(_ client: KeptClient) {
         let (heimdallr, notes) = (client.heimdallr, client.notes)
         let forLog = heimdallr.events()
@@ -89,13 +89,13 @@ final class Watch: Sendable {
         state.withLock { $0.tasks[ObjectIdentifier(heimdallr)] = tasks }
     }
 
-    /// The client was shut down.
+    /// Stops tracking a client that was shut down.
     func remove(_ client: KeptClient) {
-        // They end by themselves: what happened last is still told.
+        // The tasks end by themselves, after the last event.
         state.withLock { $0.tasks[ObjectIdentifier(client.heimdallr)] = nil }
     }
 
-    /// A hook's command is not left behind.
+    /// Cancels all tasks and waits until running hook commands have ended.
     func end() async {
         let tasks = state.withLock { $0.tasks.values.flatMap(\.self) }
         for task in tasks { task.cancel() }
