@@ -1,7 +1,7 @@
 import HTTPMessage
 import WireText
 
-/// Hosts, listeners and address blocks as they are written.
+/// Grammars of hosts, listeners and address blocks.
 extension Grammar {
     /// A host with an optional port, canonical.
     static func authority(_ text: String) throws(Misfit) -> Authority {
@@ -35,10 +35,10 @@ extension Grammar {
         return authority.host
     }
 
-    /// The same as sockets and certificates name it: IPv6 without brackets.
+    /// A host in the spelling of sockets and certificates: IPv6 without brackets.
     static func hostName(_ text: String) throws(Misfit) -> String { bare(try host(text)) }
 
-    /// Which requests an upstream is for: `api.example.com`, `*.example.com`, each with an optional port.
+    /// The requests of an upstream: `api.example.com`, `*.example.com`, each with an optional port.
     static func hostPattern(_ text: String) throws(Misfit) -> HostPattern {
         if let scheme = text.range(of: "://") {
             throw Misfit("write \(hostOnly(text[scheme.upperBound...])), without scheme and path")
@@ -103,7 +103,7 @@ extension Grammar {
         }
     }
 
-    /// `host:port`, or `*` for anywhere.
+    /// `host:port`, or `*` for any target.
     static func tunnel(_ text: String) throws(Misfit) -> TunnelRule {
         if text == "*" { return .any }
         guard let authority = try? Authority(parsing: text), authority.port != nil else {
@@ -121,7 +121,7 @@ extension Grammar {
         return text.hasPrefix("[") ? String(text.dropFirst().dropLast()) : text
     }
 
-    /// Reachable from this machine only, by its name alone.
+    /// Whether only this machine can reach the host, judged by its name.
     static func isLoopback(_ host: String) -> Bool {
         (try? Authority(parsing: host.contains(":") ? "[\(host)]" : host))?.host.isLoopback == true
     }
@@ -130,7 +130,7 @@ extension Grammar {
 }
 
 extension String {
-    /// The first place of `part`. (The standard library has `contains` but not this.)
+    /// The first range of `part`. (The standard library has `contains` but not this.)
     func range(of part: String) -> Range<String.Index>? {
         var start = startIndex
         while start < endIndex {

@@ -1,6 +1,6 @@
-/// Durations as the configuration writes them, for what is written elsewhere.
+/// Durations in the configuration's notation, for other places such as commands.
 package enum DurationText {
-    /// What to write instead.
+    /// A malformed duration, with advice.
     package struct Fault: Error, Equatable { package let sentence: String }
 
     /// `500ms`, `30s`, `5m`, `1h`.

@@ -1,6 +1,6 @@
 import WireText
 
-/// The small grammars of single values. Each takes text and gives a value, or says what to write instead.
+/// Grammars of single values. Each parses text to a value, or throws the advice.
 enum Grammar {
     /// Printable ASCII without the space.
     static func isVisible(_ text: some StringProtocol) -> Bool {
@@ -76,7 +76,7 @@ enum Grammar {
         }
     }
 
-    /// The same, or `off`, which is `nil`.
+    /// A duration, or `off`, which is `nil`.
     static func durationOrOff(_ range: ClosedRange<Duration>) -> (String) throws(Misfit) -> Duration? {
         { text throws(Misfit) in
             if isOff(text) { return nil }
@@ -123,7 +123,7 @@ enum Grammar {
         }
     }
 
-    /// The same, or `off`, which is `nil`.
+    /// A size, or `off`, which is `nil`.
     static func sizeOrOff(_ range: ClosedRange<Int>) -> (String) throws(Misfit) -> Int? {
         { text throws(Misfit) in
             if isOff(text) { return nil }
@@ -200,7 +200,7 @@ enum Grammar {
         isVisible(text) && !text.utf8.contains(0x22) && !text.utf8.contains(0x5C)
     }
 
-    /// Several, with spaces between them.
+    /// Several scope tokens, separated by spaces.
     static func scopes(_ text: String) throws(Misfit) -> [String] {
         let tokens = text.split(separator: " ").map(String.init)
         guard !tokens.isEmpty, tokens.allSatisfy(scopeToken) else {
@@ -211,7 +211,7 @@ enum Grammar {
         return tokens
     }
 
-    /// RFC 6749, appendix A: client_id and what else is printable ASCII with spaces.
+    /// RFC 6749, appendix A: client_id and other values of printable ASCII with spaces.
     static func printable(_ text: String) throws(Misfit) -> String {
         guard !text.isEmpty, text.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else {
             throw Misfit("write printable ASCII characters", fits: .text(matching: "^[ -~]+$"))
@@ -219,13 +219,13 @@ enum Grammar {
         return text
     }
 
-    /// Names of ours that turn up in logs, metrics, paths and file names.
+    /// Names that appear in logs, metrics, paths and file names.
     static func isName(_ text: String) -> Bool {
         !text.isEmpty && text.utf8.count <= 64 && text.utf8.first.map(ASCII.isAlphanumeric) == true
             && text.utf8.allSatisfy { ASCII.isAlphanumeric($0) || $0 == 0x2D || $0 == 0x2E || $0 == 0x5F }
     }
 
-    /// The same, for the schema.
+    /// The pattern of names, for the schema.
     static let nameKind = ValueKind.text(matching: "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
 
     /// A Prometheus label name.

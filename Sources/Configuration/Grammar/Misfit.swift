@@ -1,9 +1,9 @@
-/// A value that does not fit; says what to write instead, in words that follow "key: ".
+/// A value that does not fit. The message says what to write instead, and follows "key: ".
 struct Misfit: Error {
     var message: String
-    /// Whether the message is followed by what was written.
+    /// Whether the operator's text is appended to the message.
     var quotes: Bool
-    /// The same for programs: what would fit, for the schema that editors get. Without it, any single value.
+    /// The accepted values, for the schema of editors. Without it, any single value.
     var fits: ValueKind?
 
     init(_ message: String, quotes: Bool = true, fits: ValueKind? = nil) {
@@ -12,6 +12,6 @@ struct Misfit: Error {
         self.fits = fits
     }
 
-    /// The same, where more or something else fits than the grammar below knows of.
+    /// The same error with other accepted values, for readers that accept more than the grammar.
     func fitting(_ kind: ValueKind) -> Misfit { Misfit(message, quotes: quotes, fits: kind) }
 }

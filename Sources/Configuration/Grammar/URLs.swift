@@ -1,7 +1,7 @@
 import HTTPMessage
 import WireText
 
-/// An absolute URL, taken apart by the generic syntax of RFC 3986; nothing is decoded or normalised.
+/// An absolute URL, split by the generic syntax of RFC 3986. Nothing is decoded or normalised.
 struct URLParts {
     var scheme: String
     var userinfo: Substring?
@@ -41,12 +41,12 @@ struct URLParts {
         self.authority = authority
     }
 
-    /// The port that is dialled.
+    /// The port to dial.
     var port: UInt16 { authority.port ?? (scheme == "https" ? 443 : 80) }
 }
 
 extension Grammar {
-    /// Where an upstream's requests go.
+    /// The URL of an upstream.
     static func upstreamURL(_ text: String) throws(Misfit) -> UpstreamURL {
         let parts = try URLParts(text, example: "https://api.example.com")
         guard let scheme = UpstreamURL.Scheme(rawValue: parts.scheme) else {
@@ -77,7 +77,7 @@ extension Grammar {
         return text
     }
 
-    /// The proxy in between: a URL, `environment` or `none`.
+    /// The next proxy: a URL, `environment` or `none`.
     static func nextProxy(_ text: String) throws(Misfit) -> NextProxy {
         switch text {
         case "none": return .none
@@ -127,7 +127,7 @@ extension Grammar {
             && scheme.utf8.allSatisfy { ASCII.isAlphanumeric($0) || "+-.".utf8.contains($0) }
     }
 
-    /// The same, for the schema.
+    /// The pattern of absolute URIs, for the schema.
     static let absoluteURIs = ValueKind.text(matching: #"^[A-Za-z][A-Za-z0-9+.-]*:\S+$"#)
 
     /// A path prefix of whole segments.

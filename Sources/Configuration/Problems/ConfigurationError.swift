@@ -1,14 +1,14 @@
-/// Everything that is wrong with a configuration, in the order of the file. Whose fault: the operator's.
+/// All faults of a configuration, in the order of the file. The operator has to correct them.
 public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// One thing to put right, or (as a warning) to think about. Never holds a secret's value.
+    /// One fault or warning. Never holds a secret's value.
     public struct Problem: Sendable, Equatable, CustomStringConvertible {
-        /// The file as it was named to us; for settings without a file, the environment variable.
+        /// The file's path as given; for settings without a file, the environment variable.
         public var file: String
         /// From 1.
         public var line: Int?
         /// From 1, in Unicode scalars.
         public var column: Int?
-        /// What is wrong, and what to write instead.
+        /// The fault, and what to write instead.
         public var message: String
 
         public init(file: String, line: Int? = nil, column: Int? = nil, message: String) {
@@ -18,7 +18,7 @@ public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConver
             self.message = message
         }
 
-        /// `config.yaml:12:5: …`, as compilers print it.
+        /// `config.yaml:12:5: …`, in the form of compilers.
         public var description: String {
             var place = file
             if let line { place += ":\(line)" }

@@ -1,9 +1,9 @@
-/// Collects what is wrong while the readers go on, so that everything is reported at once; and holds what they all
-/// need to know: the environment, and how settings are spelled. Used by one thread, for one configuration.
+/// Collects faults while the readers go on, so that all are reported at once. Also holds the readers' context: the
+/// environment, and the spelling of settings. Used by one thread, for one configuration.
 final class Diagnostics {
     let file: String
     let environment: [String: String]
-    /// Path of a key → name of the environment variable it is set by; empty when there is a file.
+    /// Environment variable by the path of the key that it sets; empty with a file.
     let variables: [String: String]
 
     private(set) var keyUses = KeyUses()
@@ -24,7 +24,7 @@ final class Diagnostics {
         doubts.append((position, problem(position, message)))
     }
 
-    /// - Parameter label: how messages about it begin.
+    /// - Parameter label: beginning of messages about it.
     func note(_ content: KeyUse.Content, name: String, label: String, at position: Position) {
         keyUses.all.append(KeyUse(content: content, name: name, place: problem(position, label)))
     }
@@ -34,16 +34,16 @@ final class Diagnostics {
     var failure: ConfigurationError { ConfigurationError(problems: problems, warnings: warnings) }
     var warnings: [ConfigurationError.Problem] { Self.inOrder(doubts) }
 
-    /// How the operator would write `key: value` of the section at `path`.
+    /// The operator's spelling of `key: value` in the section at `path`.
     func spelling(of key: String, in path: String, as value: String) -> String {
         if let variable = variables[path + "." + key] { return "\(variable)=\(value)" }
         return "`\(key): \(value)`"
     }
 
-    /// The name of a key in messages; its full path, or the variable that stands for it.
+    /// The name of a key in messages: its full path, or its variable.
     func name(of path: String) -> String { variables[path] ?? path }
 
-    /// A path given in the configuration: relative ones start at the configuration file's folder.
+    /// Resolves a path of the configuration. Relative paths start at the configuration file's folder.
     func resolve(path: String) -> String {
         guard !path.hasPrefix("/"), variables.isEmpty, let slash = file.lastIndex(of: "/") else { return path }
         return String(file[...slash]) + path

@@ -1,6 +1,6 @@
-/// "Did you mean": the known name nearest to what was written, if any is near enough to be meant.
+/// "Did you mean": the known name nearest to the written one, if it is near enough.
 public enum Suggestion {
-    /// What other products call our keys.
+    /// Names of our keys in other products.
     private static let otherNames = [
         "token_url": "token_endpoint", "token_uri": "token_endpoint", "id": "client_id", "secret": "client_secret",
         "auth_method": "token_endpoint_auth_method", "target": "url", "verbs": "methods", "user": "username",

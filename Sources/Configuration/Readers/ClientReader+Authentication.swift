@@ -1,4 +1,4 @@
-// How a client shows who it is without sending a secret: RFC 7523, RFC 8705.
+// Client authentication without sending a secret: RFC 7523, RFC 8705.
 extension ClientReader {
     mutating func readProof() {
         section.read("certificate_bound", into: &settings.certificateBound, Grammar.boolean)
@@ -19,13 +19,13 @@ extension ClientReader {
         }
     }
 
-    /// What `token_endpoint_auth_method` is when nobody says so.
+    /// The default of `token_endpoint_auth_method`.
     var usualMethod: ClientSettings.AuthMethod {
         if section.has("client_key") || section.has("client_assertion") { return .privateKeyJWT }
         return section.has("client_secret") ? .clientSecretBasic : .none
     }
 
-    /// Each method has what it needs, and each key a method that uses it.
+    /// Checks that each method has its keys, and each key a method that uses it.
     func checkAuthentication(_ method: ClientSettings.AuthMethod) {
         let place = "token_endpoint_auth_method"
         func need(_ key: String) { section.need(key, for: place, saying: "\(method.rawValue) needs `\(key)`") }

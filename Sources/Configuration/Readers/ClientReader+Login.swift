@@ -1,10 +1,10 @@
 import HTTPMessage
 
-// What a client needs for a person to log in with it.
+// Settings of a client whose grant needs a person.
 extension ClientReader {
     private static let browserGrants = "`grant_type: authorization_code` and `implicit`"
 
-    /// What can't work is an error, so that nobody finds out at the browser.
+    /// Reports logins that can't work, so that they do not fail later in the browser.
     func checkLogin(_ grant: ClientSettings.GrantType) {
         checkPassword(grant)
         let isBrowser = grant == .authorizationCode || grant == .implicit
@@ -46,7 +46,7 @@ extension ClientReader {
             saying: "\(section.name(of: key)) is missing: write the URL to \(purpose), or `issuer`")
     }
 
-    /// Both in the configuration, or both typed in by a person.
+    /// Both name and password stand in the configuration, or a person types both.
     private func checkPassword(_ grant: ClientSettings.GrantType) {
         guard grant == .password else {
             refuse(["username", "password"], belongingTo: "`grant_type: password`")
@@ -70,14 +70,14 @@ extension ClientReader {
         return url
     }
 
-    /// The issuer whose metadata has this address; `nil`: it is no such address. OpenID Connect Discovery section 4
-    /// appends the well-known part, RFC 8414 section 3.1 puts it in front of the issuer's path.
+    /// The issuer whose metadata has this address; `nil` for another address. OpenID Connect Discovery section 4
+    /// appends the well-known part, RFC 8414 section 3.1 inserts it before the issuer's path.
     private static func withoutWellKnown(_ url: String) -> String? {
         guard let scheme = url.firstRange(of: "://") else { return nil }
         let start = url[scheme.upperBound...].firstIndex(of: "/") ?? url.endIndex
         let segments = url[start...].split(separator: "/", omittingEmptySubsequences: false)
         guard let index = segments.firstIndex(of: ".well-known") else { return nil }
-        // What stands behind the document's name is the issuer's own path, with the slash that it may end in.
+        // The segments after the document's name are the issuer's own path, with an optional slash at its end.
         var rest = segments[index...].dropFirst(2)
         if rest.elementsEqual([""]) { rest = [] }
         let path = segments[..<index] + rest

@@ -1,6 +1,6 @@
 import WireText
 
-// What a client shows for a token: an assertion, or another token.
+// Assertions and tokens that a client sends to get a token.
 extension ClientReader {
     static let exchangeKeys = [
         "subject_token", "subject_token_type", "actor_token", "actor_token_type", "requested_token_type",
@@ -8,8 +8,8 @@ extension ClientReader {
     private static let typeURN = "urn:ietf:params:oauth:token-type:"
     private static let typeNames = ["access_token", "refresh_token", "id_token", "saml1", "saml2", "jwt"]
 
-    /// What it shows may say who asks: then there need not be a `client_id` (RFC 7521, section 4.1; RFC 8693, section
-    /// 2.1).
+    /// Whether the assertion or token may identify the client, so that `client_id` is optional (RFC 7521, section 4.1;
+    /// RFC 8693, section 2.1).
     var saysWhoItIs: Bool {
         switch settings.grantType {
         case .jwtBearer, .saml2Bearer, .tokenExchange:
@@ -54,7 +54,7 @@ extension ClientReader {
         let key = inner.secret("key")
         inner.need(
             "key", saying: "\(inner.path): write {file: PATH}, or `key` for an assertion that is signed here")
-        // The other keys are looked at all the same.
+        // The other keys are checked even without a key.
         var settings = SignedAssertionSettings(key: key ?? .environment(name: ""))
         settings.keyID = inner.value("key_id", Grammar.nonempty)
         settings.algorithm = inner.value("algorithm") { text throws(Misfit) in try Grammar.word(text) }

@@ -2,7 +2,7 @@
 struct ClientReader {
     let section: Section
     var settings: ClientSettings
-    /// Whether it names a certificate for TLS, readable or not.
+    /// Whether the client names a certificate for TLS, readable or not.
     var showsCertificate = false
 
     static func read(_ name: String, _ section: Section) -> ClientSettings {
@@ -35,14 +35,14 @@ struct ClientReader {
         ("github_app", .githubApp),
     ]
     private static let shortNames = grants.map(\.name)
-    /// With how each may be written.
+    /// Grants with their spellings.
     private static let shortGrants = grants.map { name, grant in
         (case: grant, words: grant == .githubApp ? [name] : [name, urn + name])
     }
 
     private static let deprecatedNames = ["password", "implicit"]
 
-    /// The grant; `nil` when it was refused already.
+    /// The grant; `nil` when it was refused.
     private mutating func readGrant() -> ClientSettings.GrantType? {
         section.read("allow_deprecated", into: &settings.allowDeprecated, Grammar.boolean)
         section.tell("grant_type", usually: "client_credentials")
@@ -106,7 +106,7 @@ struct ClientReader {
         settings.redirectURI = section.value("redirect_uri", Self.redirectURI)
     }
 
-    /// What a client of this grant can't do without.
+    /// Checks the keys that this grant requires.
     private func checkNeeds() {
         if !saysWhoItIs {
             section.need(
@@ -172,7 +172,7 @@ struct ClientReader {
         "client_assertion", "client_assertion_type", "state", "response_type", "code_verifier", "code_challenge",
         "code_challenge_method", "nonce", "request", "request_uri", "response_mode", "device_code",
     ]
-    /// Parameters that have a key of their own.
+    /// Parameters with their own keys.
     private static let ownParams = ["scope", "resource", "audience", "authorization_details", "refresh_token"]
     /// Fields that the client or the connection itself sets, in lower case.
     private static let reservedHeaders = [

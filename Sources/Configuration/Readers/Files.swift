@@ -1,9 +1,9 @@
 import FileSystem
 import Glibc
 
-/// Reading small files at start. The one place that touches the disk.
+/// Reads small files at start. The only code here that reads the disk.
 enum Files {
-    /// The bytes of a file; the error says what is wrong with it, in words that follow "PATH: ".
+    /// The bytes of a file. The error follows "PATH: ".
     static func read(_ path: String, limit: Int) throws(Misfit) -> [UInt8] {
         guard !path.utf8.contains(0) else { throw Misfit("a path can't hold a NUL byte", quotes: false) }
         guard let status = FileStatus(of: path) else { throw Misfit("there is no such file", quotes: false) }
@@ -22,16 +22,16 @@ enum Files {
         }
     }
 
-    /// The mode of a file that users other than its owner may read; `nil` where there are none. A group that reads what
-    /// belongs to somebody else, such as root, was meant to: it is how this process comes to read it.
+    /// The mode of a file that users other than its owner may read; `nil` when there are none. A group may read the
+    /// file of another owner, such as root: this is how the process gets access.
     static func modeForOthers(_ path: String) -> String? {
         guard let status = FileStatus(of: path) else { return nil }
         let others = status.mode & 0o004 != 0 || status.mode & 0o040 != 0 && status.owner == geteuid()
         return others ? String(status.mode, radix: 8) : nil
     }
 
-    /// What keeps a program from being run, in words that follow "write"; `nil` when nothing is known to. A bare name is
-    /// searched in `PATH` when the time comes.
+    /// The fault of a program that can't be run, to follow "write"; `nil` without a known fault. A bare name is
+    /// searched in `PATH` when it is run.
     static func programFault(_ program: String) -> String? {
         guard program.utf8.contains(UInt8(ascii: "/")) else {
             return program.isEmpty ? "write the name of a program" : nil
@@ -43,7 +43,7 @@ enum Files {
         return nil
     }
 
-    /// Whether a bare name is found as posix_spawnp(3) finds it. Without `PATH` the C library has one of its own.
+    /// Whether posix_spawnp(3) finds a bare name. Without `PATH` the C library has a default.
     static func isInPath(_ name: String, _ path: String?) -> Bool {
         (path ?? "/bin:/usr/bin").split(separator: ":", omittingEmptySubsequences: false).contains { folder in
             isProgram(folder.isEmpty ? name : "\(folder)/\(name)")

@@ -2,14 +2,14 @@ import HTTPMessage
 
 extension Configuration {
     /// One upstream without a file, from `HEIMDALLR_UPSTREAM`, `HEIMDALLR_TOKEN_ENDPOINT`, `HEIMDALLR_CLIENT_ID`,
-    /// `HEIMDALLR_CLIENT_SECRET` and their like; see `docs/configuration.md`.
+    /// `HEIMDALLR_CLIENT_SECRET` and similar variables; see `docs/configuration.md`.
     ///
     /// - Returns: `nil` when `HEIMDALLR_UPSTREAM` is not set.
     /// - Throws: every problem at once; each names its variable.
     public static func fromEnvironment(
         _ environment: [String: String]
     ) throws(ConfigurationError) -> (configuration: Configuration, warnings: [ConfigurationError.Problem])? {
-        // Empty is unset: that is how compose files and unit files leave a variable out.
+        // An empty variable counts as unset, because compose files and unit files leave variables out in this way.
         let environment = environment.filter { !$0.key.hasPrefix("HEIMDALLR_") || !$0.value.isEmpty }
         guard let upstream = environment["HEIMDALLR_UPSTREAM"] else { return nil }
         var names: [String: String] = [:]
@@ -24,9 +24,9 @@ extension Configuration {
     }
 }
 
-/// Environment variables → the tree that a file with one client and one upstream would give.
+/// Converts environment variables to the tree of a file with one client and one upstream.
 private struct EnvironmentForm {
-    /// Variable and the key it stands for.
+    /// Variables and their keys.
     static let variables: [(variable: String, path: String)] = [
         ("HEIMDALLR_UPSTREAM", "upstreams[0].url"),
         ("HEIMDALLR_UPSTREAM_LISTEN", "upstreams[0].listen"),
@@ -74,12 +74,12 @@ private struct EnvironmentForm {
         target += entry("allow_plaintext", Self.plaintext)
         target.append(leaf("client", "default", .whole))
         if let parts = try? URLParts(upstream, example: "") {
-            // The same authority as that of the URL; a default port means 80 and 443, as in a file.
+            // The URL's authority. A default port means 80 and 443, as in a file.
             var authority = parts.authority
             if authority.port == 443 || authority.port == 80 { authority.port = nil }
             target.append(leaf("host", authority.description, .variable("HEIMDALLR_UPSTREAM")))
         } else {
-            // The URL itself is reported; this keeps a missing host from being reported too.
+            // The URL itself is reported. This prevents a second report about a missing host.
             target.append(leaf("host", "invalid", .whole))
         }
         target += nested("tls", "upstreams[0].tls")

@@ -8,14 +8,14 @@ struct InjectionReader {
     private let hasClient: Bool
     private let allowsDeprecated: Bool
 
-    /// - Parameter settings: what stands beside it has been read already.
+    /// - Parameter settings: the other settings of the upstream, read before.
     init(_ section: Section, _ settings: UpstreamSettings) {
         self.section = section
         hasClient = section.has("client")
         allowsDeprecated = settings.allowDeprecated
     }
 
-    /// More than anybody needs, and few enough for a set of bits.
+    /// Limit of entries, which fit into a set of bits.
     private static let maxEntries = 8
     private static let key = "inject"
 
@@ -55,7 +55,7 @@ struct InjectionReader {
         return injections.map(\.0)
     }
 
-    /// A client's token goes somewhere, and what goes somewhere comes from somewhere.
+    /// Checks that a client's token is injected somewhere, and that an injected token has a client.
     private func checkToken(_ injections: [Injection], isComplete: Bool) {
         let takesToken = injections.contains(where: \.takesToken)
         if takesToken, !hasClient {
@@ -150,7 +150,7 @@ struct InjectionReader {
 
     // MARK: Single values
 
-    /// Fields that carry the connection or the message's framing: a credential has no business there.
+    /// Fields of the connection or of the message's framing, which can't carry a credential.
     private static let unfitHeaders = [
         "host", "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te",
         "trailer", "transfer-encoding", "upgrade", "content-length", "content-type", "content-encoding", "expect",
@@ -159,14 +159,14 @@ struct InjectionReader {
 
     private static func header(_ text: String) throws(Misfit) -> String {
         let name = try Grammar.headerName(text)
-        // Servers that read fields from variables can't tell - from _.
+        // Servers that read fields from variables can't distinguish - and _.
         guard !unfitHeaders.contains(name.lowercased().replacing("_", with: "-")) else {
             throw Misfit("write a header that can carry a token, such as Authorization or X-Api-Key")
         }
         return name
     }
 
-    /// What a program can put wherever a password goes.
+    /// Text that a program can put in place of any password.
     static func placeholder(_ text: String) throws(Misfit) -> String {
         guard Grammar.isVisible(text), text.utf8.count <= 256 else {
             throw Misfit(
@@ -181,14 +181,14 @@ extension UpstreamSettings.Injection {
     /// For messages: `the field X-Api-Key`.
     fileprivate var place: String { isQuery ? "the parameter \(name)" : "the field \(name)" }
 
-    /// Whether both go into the same place. Servers that read fields from variables can't tell `-` from `_`.
+    /// Whether both write the same place. Servers that read fields from variables can't distinguish `-` and `_`.
     fileprivate func collides(with other: Self) -> Bool {
         guard isQuery == other.isQuery else { return false }
         guard !isQuery else { return name == other.name }
         return !fields.isDisjoint(with: other.fields)
     }
 
-    /// Names of the fields it writes, in one spelling.
+    /// Names of its fields, in one spelling.
     private var fields: Set<String> {
         guard case .sigv4 = self else { return [name.lowercased().replacing("_", with: "-")] }
         return ["authorization", "x-amz-date", "x-amz-content-sha256", "x-amz-security-token"]

@@ -1,24 +1,24 @@
-/// One address that will be bound, and where it was written.
+/// One address to bind, and its position in the file.
 struct Listener {
     enum Kind {
-        /// Everybody who can connect may use tokens.
+        /// For programs: every program that can connect may use tokens.
         case programs
-        /// Hands out no tokens, and may have a `token` of its own.
+        /// The admin port: gives out no tokens, and may have its own `token`.
         case administration(hasToken: Bool)
     }
 
     var address: ListenAddress
     var position: Position
-    /// `proxy.listen: ` and the like, for messages.
+    /// `proxy.listen: ` and similar, for messages.
     var name: String
     var kind = Kind.programs
 
-    /// What is bound when the configuration does not say.
+    /// The default addresses.
     static let defaults = ProxySettings().listen.map {
         Listener(address: $0, position: .whole, name: "proxy.listen: ")
     }
 
-    /// `127.0.0.1:8080`, as it is written.
+    /// `127.0.0.1:8080`, in the configuration's notation.
     var text: String { address.description }
 
     var isLoopback: Bool {
@@ -28,7 +28,7 @@ struct Listener {
         }
     }
 
-    /// Both can't be bound at once, or would share their connections at random.
+    /// Whether the two can't be bound together, or would share connections at random.
     func collides(with other: Listener) -> Bool {
         switch (address, other.address) {
         case (.unix(let path, _), .unix(let otherPath, _)): path == otherPath
@@ -41,7 +41,7 @@ struct Listener {
         }
     }
 
-    /// A connection to this host and port would end here.
+    /// Whether a connection to this host and port would end here.
     func answers(host: String, port: UInt16) -> Bool {
         guard case .tcp(let own, let ownPort) = address, port == ownPort, port != 0 else { return false }
         if Self.folded(own) == Self.folded(host) { return true }

@@ -1,6 +1,6 @@
 /// Reads the addresses that programs connect to.
 extension Section {
-    /// One listener or a list of them, each as text or as `{unix: PATH, mode: "0660"}`, with their places.
+    /// One listener or a list of them, each as text or as `{unix: PATH, mode: "0660"}`, with their positions.
     func listeners(_ key: String) -> [Listener]? {
         tell(key, .oneOrMore(Self.listenerShape, 1...Int.max))
         guard let node = node(key) else { return nil }
@@ -48,21 +48,21 @@ extension Section {
 }
 
 extension Grammar {
-    /// Of a Unix socket: sockaddr_un of unix(7) holds 108 bytes, one of them zero.
+    /// Path of a Unix socket: sockaddr_un of unix(7) holds 108 bytes, one of them zero.
     static func socketPath(_ text: some StringProtocol) throws(Misfit) -> String {
         guard text.hasPrefix("/") else { throw Misfit("write an absolute path", fits: .text(matching: "^/")) }
         guard text.utf8.count <= 107, !text.utf8.contains(0) else { throw Misfit("write a path of at most 107 bytes") }
         return String(text)
     }
 
-    /// Permissions in octal digits, as chmod(1) takes them.
+    /// Permissions in octal digits, as for chmod(1).
     static func fileMode(_ text: String) throws(Misfit) -> UInt16 {
         var digits = text[...]
         if digits.hasPrefix("0o") { digits = digits.dropFirst(2) }
         guard (3...4).contains(digits.utf8.count), let mode = UInt16(digits, radix: 8), mode <= 0o777,
             mode & 0o600 == 0o600
         else {
-            // Who reads YAML by its types takes 0660 for 660, 0o660 for 432.
+            // YAML readers with types read 0660 as 660, and 0o660 as 432.
             throw Misfit(
                 "write permissions in octal such as \"0600\", \"0660\" or \"0666\"",
                 fits: .any([.text(matching: "^(0o)?[0-7]{3,4}$"), .integer(0o600...777)]))

@@ -1,13 +1,13 @@
 extension Configuration {
-    /// The largest file that is read.
+    /// Size limit of a configuration file.
     private static let sizeLimit = 1024 * 1024
 
-    /// Reads and checks a configuration file. Reads the files and variables that secrets name, to see that they are
-    /// there; keeps none of their contents.
+    /// Reads and checks a configuration file. Reads the files and variables of secrets to check that they exist, and
+    /// keeps none of their contents.
     ///
     /// - Parameters:
-    ///   - file: the path, as messages shall show it. Relative paths inside start at its folder.
-    ///   - environment: what `${NAME}` and `{env: NAME}` are taken from.
+    ///   - file: the path for messages. Relative paths inside start at its folder.
+    ///   - environment: source of `${NAME}` and `{env: NAME}`.
     /// - Throws: every problem at once.
     public static func load(
         file: String, environment: [String: String]
@@ -15,7 +15,7 @@ extension Configuration {
         try parse(yaml: text(of: file), file: file, environment: environment)
     }
 
-    /// The same for text that is there already; `file` is for messages and relative paths.
+    /// Checks a text; `file` is for messages and relative paths.
     public static func parse(
         yaml: String, file: String, environment: [String: String]
     ) throws(ConfigurationError) -> (configuration: Configuration, warnings: [ConfigurationError.Problem]) {
@@ -23,11 +23,11 @@ extension Configuration {
         return try Loader.load(YAMLDocument.parse(yaml, diagnostics), diagnostics)
     }
 
-    /// Where the administration of the proxy with this configuration is: for programs that talk to it and may not have
-    /// its secrets, so nothing else is checked.
+    /// The admin addresses of the proxy with this configuration, for programs that connect to it and may not have its
+    /// secrets. Checks nothing else.
     ///
     /// - Returns: `nil` when the configuration has no `admin` section.
-    /// - Throws: when the file can't be read, or the section is not right.
+    /// - Throws: when the file can't be read, or the section is invalid.
     public static func adminSettings(
         file: String, environment: [String: String]
     ) throws(ConfigurationError) -> AdminSettings? {
@@ -40,10 +40,10 @@ extension Configuration {
         return settings
     }
 
-    /// Where the proxy with this configuration listens to programs, for a program that looks whether it does: nothing
-    /// else is checked.
+    /// The listeners of the proxy with this configuration, for a program that checks whether it listens. Checks nothing
+    /// else.
     ///
-    /// - Throws: when the file can't be read, or `proxy.listen` is not right.
+    /// - Throws: when the file can't be read, or `proxy.listen` is invalid.
     public static func proxyListeners(
         file: String, environment: [String: String]
     ) throws(ConfigurationError) -> [ListenAddress] {
@@ -56,9 +56,8 @@ extension Configuration {
         return (found ?? Listener.defaults).map(\.address)
     }
 
-    /// Whether the file says `playground: true` in a line of its own: a look ahead, so that the playground can be
-    /// started before the file is read and its ports put into the environment. False when the file can't be read;
-    /// `load` says why.
+    /// Whether the file has the line `playground: true`. The playground starts before the file is read, because its
+    /// ports go into the environment. False when the file can't be read; `load` then reports the reason.
     public static func wantsPlayground(file: String) -> Bool {
         guard let text = try? text(of: file) else { return false }
         for line in text.utf8.split(whereSeparator: { $0 == 0x0A || $0 == 0x0D }) {

@@ -1,6 +1,6 @@
 import HTTPMessage
 
-/// Our tree → the checked configuration: reads every section, then checks what only shows across sections.
+/// Converts the tree to the checked configuration: reads every section, then checks rules across sections.
 struct Loader {
     private let diagnostics: Diagnostics
     private var configuration = Configuration()
@@ -34,7 +34,7 @@ struct Loader {
         configuration.variables = VariableNames.inside(root)
         let section = Section(entries, path: "", pattern: "", at: .whole, diagnostics)
         readSections(section)
-        // Who has them gets the same credentials.
+        // A program with these variables receives the same credentials.
         if upstreams.contains(where: { $0.settings.usesContainerCredentials }) {
             configuration.variables.formUnion(SigV4Reader.variables)
         }
@@ -48,7 +48,7 @@ struct Loader {
         configuration.keyUses = diagnostics.keyUses
     }
 
-    /// What can be written at the top of a file.
+    /// Outline of the file's top level.
     static func outline(_ section: Section) {
         var loader = Loader(diagnostics: section.diagnostics)
         loader.readSections(section)
@@ -156,7 +156,7 @@ struct Loader {
                 + "on 127.0.0.1, \(openSpelling) if that is meant")
     }
 
-    /// What it says is nobody's business but ours, and it will let people sign in.
+    /// Refuses an admin port without a token that is not on loopback: it shows internals and starts logins.
     private func checkAdmin(_ listener: Listener) {
         guard !listener.isLoopback else { return }
         diagnostics.error(
@@ -191,8 +191,8 @@ struct Loader {
         }
     }
 
-    /// Tokens that are bound to a key go into Authorization with a scheme of their own, and nowhere else (RFC 9449, section
-    /// 7.1).
+    /// Tokens that are bound to a key go into Authorization with their own scheme, and into no other place (RFC 9449,
+    /// section 7.1).
     private mutating func bindTokens() {
         let bound = Set(configuration.clients.filter { $0.dpop != .off }.map(\.name))
         for (index, upstream) in upstreams.enumerated() {
@@ -214,7 +214,7 @@ struct Loader {
         }
     }
 
-    /// What the program brings is exchanged, always: it neither stays nor is refused.
+    /// The program's own token is always exchanged: it is neither kept nor refused.
     private func checkExchanges() {
         let names = configuration.clients.filter { $0.exchange?.subject == .caller }.map(\.name)
         for upstream in upstreams {
@@ -233,7 +233,7 @@ struct Loader {
         }
     }
 
-    /// Every caller that an upstream names must be able to call.
+    /// Checks that every caller that an upstream names can call.
     private func checkCallers() {
         let proxy = configuration.proxy
         let users = Array(proxy.users.keys)
@@ -264,7 +264,7 @@ struct Loader {
         }
     }
 
-    /// Somebody has to be able to log in, and may expect to do so once.
+    /// Checks that a person can log in, and warns when a login does not outlive the process.
     private func checkLogins(_ section: Section) {
         for client in configuration.clients where client.needsLogin {
             let position = clientPositions[client.name] ?? .whole
@@ -284,7 +284,7 @@ struct Loader {
         }
     }
 
-    /// RFC 8705 section 3: a bound token is good only for who shows the certificate that it was asked for with.
+    /// RFC 8705 section 3: a bound token needs the client certificate of its token request.
     private mutating func bindCertificates() {
         for (index, upstream) in upstreams.enumerated() {
             let client = configuration.clients.first { $0.name == upstream.settings.client }

@@ -1,6 +1,6 @@
 /// Reads the sections that are neither clients nor upstreams.
 extension Section {
-    /// The longest time that means anything here.
+    /// Upper limit of durations.
     static let day = Duration.seconds(86_400)
 
     func proxySettings() -> (settings: ProxySettings, listeners: [Listener]) {
@@ -76,7 +76,7 @@ extension Section {
         return (settings, listener)
     }
 
-    /// Where the administration is, and nothing else of it: all that the command line needs to find it.
+    /// The admin addresses alone, by which the command line finds the proxy.
     func adminAddresses() -> AdminSettings {
         var settings = AdminSettings()
         tell("listen", usually: settings.listen.description)
@@ -99,7 +99,7 @@ extension Section {
         return try Grammar.path(text)
     }
 
-    /// The top-level section: further trust anchors only.
+    /// The top-level section: additional trust anchors only.
     func trustAnchors() -> String? {
         defer { finish() }
         let file = readableFile("ca_file")

@@ -141,7 +141,7 @@ extension Section {
         return .file(path: path)
     }
 
-    /// A text that need not be hidden, such as a user name; or a secret, for services that take their key there.
+    /// A text that need not be hidden, such as a user name; or a secret, for services whose key is the user name.
     func textOrSecret(_ key: String) -> SecretSource? {
         tell(key, Self.secretShape)
         guard let node = node(key), case .scalar(let scalar) = node.content, !scalar.verbatim,
@@ -150,7 +150,7 @@ extension Section {
         return value(key, Grammar.nonempty).map { .literal($0) }
     }
 
-    /// Whether what the secret holds now can go onto a request. What a file or command says later is asked again.
+    /// Checks whether the secret's current value fits a request. Later values of a file or command are checked again.
     func check(_ source: SecretSource?, _ key: String, _ rule: InjectedValue.Rule) {
         let fault: String?
         switch source {

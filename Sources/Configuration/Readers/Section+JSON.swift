@@ -1,11 +1,11 @@
 import WireText
 
-// Values that are passed on as JSON: their shape is somebody else's.
+// Values that are passed on as JSON, in a form that other specifications define.
 extension Section {
     private static let maxJSONDepth = 16
 
-    /// YAML as the JSON that it stands for (YAML 1.2, section 10.2): what is written without quotes and spells a number,
-    /// `true`, `false` or `null` is that, all else is text. `nil`, and a problem, where it can't be.
+    /// Converts YAML to JSON (YAML 1.2, section 10.2): unquoted numbers, `true`, `false` and `null` keep their type,
+    /// all else is text. `nil`, and a problem, when that is impossible.
     func json(_ node: Node, _ key: String, depth: Int = 0) -> JSONValue? {
         guard depth < Self.maxJSONDepth else {
             diagnostics.error(

@@ -1,12 +1,11 @@
 import WireText
 
-/// Reads one mapping, key by key: every key that is asked for is known, `finish` reports the others.
-/// What does not fit is reported and comes back as `nil`, so that the reader goes on.
+/// Reads one mapping, key by key. Every key that is read is known; `finish` reports the others. A value that does not
+/// fit is reported and becomes `nil`, so that the reader goes on.
 ///
-/// The same calls make the schema: a section with an `outline` holds nothing, and writes down which keys it is asked for
-/// and what would fit them.
+/// The same calls make the schema: a section with an `outline` is empty, and records the keys and the accepted values.
 final class Section {
-    /// As messages name it: `clients.billing`.
+    /// Name in messages: `clients.billing`.
     let path: String
     let position: Position
     let diagnostics: Diagnostics
@@ -25,7 +24,7 @@ final class Section {
         outline = nil
     }
 
-    /// Nothing is read: the outline tells afterwards what would have been.
+    /// Reads nothing, and records the keys in the outline.
     init(_ outline: Outline) {
         self.outline = outline
         (entries, path, pattern, position) = ([], "", "", .whole)
@@ -54,7 +53,7 @@ final class Section {
         return elements.isEmpty
     }
 
-    /// Where the key's value stands; the section itself when it is absent.
+    /// Position of the key's value; of the section itself when it is absent.
     func position(of key: String) -> Position {
         entries.first { $0.key == key }?.value.position ?? position
     }
@@ -69,7 +68,7 @@ final class Section {
         diagnostics.name(of: path.isEmpty ? key : path + "." + key)
     }
 
-    /// How the operator would write `key: value` here.
+    /// The operator's spelling of `key: value` here.
     func spelling(of key: String, as value: String) -> String {
         diagnostics.spelling(of: key, in: path, as: value)
     }
@@ -96,7 +95,7 @@ final class Section {
         return entry.value
     }
 
-    /// Reports every key that nobody asked for.
+    /// Reports every key that was not read.
     func finish() {
         for entry in entries where !known.contains(entry.key) {
             let place = path.isEmpty ? "" : " in \(path)"
@@ -110,8 +109,8 @@ final class Section {
 
     // MARK: Values
 
-    /// A single value, as text, with the environment filled in.
-    /// - Parameter isSecret: whether none of it may be shown.
+    /// A single value as text, with variables replaced.
+    /// - Parameter isSecret: whether the value must not be shown.
     func text(_ node: Node, _ key: String, isSecret: Bool = false) -> String? {
         guard case .scalar(let scalar) = node.content, !node.isNull else {
             diagnostics.error(node.position, label(key, node) + "write a single value, not \(node.kind)")
@@ -127,8 +126,8 @@ final class Section {
         }
     }
 
-    /// A variable as shells have it is text like any other here. Names in capitals only, or that are set: the
-    /// `$metadata` of a path is what it says.
+    /// Warns of a shell variable, which is plain text here. Only for names in capitals and for variables that are set,
+    /// because the `$metadata` of a path is meant literally.
     private func warnOfBareName(_ text: String, _ node: Node, _ key: String, isSecret: Bool) {
         guard let name = Substitution.bareName(in: text), !leavesDollars(key) else { return }
         guard diagnostics.environment[name] != nil || name.utf8.allSatisfy({ !(0x61...0x7A).contains($0) }) else {
@@ -141,7 +140,7 @@ final class Section {
         diagnostics.warn(node.position, label(key, node) + advice)
     }
 
-    /// A command may be a shell with a line of its own.
+    /// Whether the command may be a shell with its own command line.
     private func leavesDollars(_ key: String) -> Bool { ["hooks", "secret"].contains(pattern) && key == "command" }
 
     func value<T>(_ key: String, _ parse: (String) throws(Misfit) -> T) -> T? {
@@ -160,18 +159,18 @@ final class Section {
         }
     }
 
-    /// Replaces the default when the key is there and fits.
+    /// Replaces the default when the key is present and its value fits.
     func read<T>(_ key: String, into target: inout T, _ parse: (String) throws(Misfit) -> T) {
         tell(key, .value(of: parse), usual: target)
         if let value = value(key, parse) { target = value }
     }
 
-    /// A list, or a single value as a list of one. Values that stand twice are reported.
+    /// A list, or a single value as a list of one. Repeated values are reported.
     func list<T: Equatable>(_ key: String, _ parse: (String) throws(Misfit) -> T) -> [T]? {
         located(key, parse)?.map(\.value)
     }
 
-    /// The same with the place of each value.
+    /// A list with the position of each value.
     func located<T: Equatable>(_ key: String, _ parse: (String) throws(Misfit) -> T) -> [(
         value: T, position: Position
     )]? {
@@ -231,7 +230,7 @@ final class Section {
 
     // MARK: What the schema is told
 
-    /// What fits a key that is read in a way of its own. Who does not say it has a key that takes anything.
+    /// Records the accepted values of a key with its own reader. Without a record, the schema accepts everything.
     func tell(_ key: String, _ shape: @autoclosure () -> Shape) {
         outline?.add(key, shape())
     }
@@ -242,37 +241,37 @@ final class Section {
         outline.add(key, shape, usual: shape.json(usual))
     }
 
-    /// What holds when the key is not there, where `read(_:into:_:)` can't know it.
+    /// Records the default where `read(_:into:_:)` can't know it.
     func tell(_ key: String, usually text: String) { outline?.add(key, usual: .string(text)) }
     func tell(_ key: String, usually flag: Bool) { outline?.add(key, usual: .bool(flag)) }
 
-    /// Keys that nobody should write any more.
+    /// Records deprecated keys.
     func deprecate(_ keys: String...) {
         for key in keys { outline?.deprecate(key) }
     }
 
-    /// Exactly one of these keys has to be there; the reader says so itself.
+    /// Records that exactly one of these keys is required. The reader reports violations itself.
     func tellOnlyOne(of keys: [String]) { outline?.needOnlyOne(of: keys) }
 
     // MARK: Keys that belong together
 
-    /// Reports that none of these keys is there: at the section, or at the key that wants it.
+    /// Reports that none of these keys is present: at the section, or at the key that requires it.
     func need(_ keys: String..., for place: String? = nil, saying message: @autoclosure () -> String) {
         outline?.need(keys)
         guard outline == nil, !keys.contains(where: has) else { return }
         if let place { error(place, message()) } else { diagnostics.error(position, message()) }
     }
 
-    /// Reports each of these keys that is there: at itself, or at the key that does not go with it.
+    /// Reports each of these keys that is present: at itself, or at the key that excludes it.
     func refuse(_ keys: [String], for place: String? = nil, saying message: @autoclosure () -> String) {
         outline?.refuse(keys)
         for key in keys where has(key) { error(place ?? key, message()) }
     }
 
-    /// Checks what depends on the word that a key has: for the schema in each case, else in the one that there is.
+    /// Runs checks that depend on the word of a key: for the schema in each case, else in the present one.
     /// - Parameters:
-    ///   - words: every case, and how it may be written.
-    ///   - usual: what holds when the key is not there, where that is always the same.
+    ///   - words: every case with its spellings.
+    ///   - usual: the case without the key, where it is constant.
     func check<Case: Equatable>(
         by key: String, _ found: Case?, among words: [(case: Case, words: [String])], usual: Case? = nil,
         _ check: (Case) -> Void
@@ -288,7 +287,7 @@ final class Section {
 
     // MARK: Messages
 
-    /// `clients.billing.timeout: `; nothing for a value that came from a variable, which names itself.
+    /// `clients.billing.timeout: `; empty for a value of a variable, whose name is the position.
     func label(_ key: String, _ node: Node? = nil) -> String {
         if case .variable = node?.position ?? position(of: key) { return "" }
         return name(of: key) + ": "
@@ -303,7 +302,7 @@ final class Section {
         diagnostics.error(node.position, message)
     }
 
-    /// What the operator wrote, safe to print.
+    /// The operator's text, safe to print.
     static func shown(_ text: String) -> String {
         var result = ""
         for scalar in text.unicodeScalars.prefix(80) {

@@ -5,7 +5,7 @@ import WireText
 enum SigV4Reader {
     private static let keyNames = ["access_key_id", "secret_access_key", "session_token"]
 
-    /// `nil` when something does not fit.
+    /// `nil` when a value does not fit.
     static func read(_ section: Section) -> SigV4Settings? {
         defer { section.finish() }
         let region = section.value("region") { text throws(Misfit) in try word(text, "eu-central-1") }
@@ -17,7 +17,7 @@ enum SigV4Reader {
         return SigV4Settings(region: region, service: service, credentials: credentials)
     }
 
-    /// What stands in the scope of a signature.
+    /// A word in the scope of a signature.
     private static func word(_ text: String, _ example: String) throws(Misfit) -> String {
         guard !text.isEmpty, text.utf8.count <= 64,
             text.utf8.allSatisfy({ ASCII.isDigit($0) || (0x61...0x7A).contains($0) || "-._".utf8.contains($0) })
@@ -74,13 +74,13 @@ enum SigV4Reader {
 
     // MARK: Container credentials
 
-    /// What names them.
+    /// Variables that name the container service.
     static let variables = [
         "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
         "AWS_CONTAINER_AUTHORIZATION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
     ]
 
-    /// Of ECS, and of EKS Pod Identity.
+    /// Addresses of ECS, and of EKS Pod Identity.
     private static let serviceHosts = ["169.254.170.2", "169.254.170.23", "[fd00:ec2::23]"]
 
     private static func container(_ diagnostics: Diagnostics) throws(Misfit) -> SigV4Settings.Container {

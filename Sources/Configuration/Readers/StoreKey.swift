@@ -2,17 +2,17 @@ import WireText
 
 /// The key of `store`.
 extension Section {
-    /// A key that is no key is an error here, with its place, and not only when the store is opened.
+    /// Reports an invalid key with its position now, not only when the store is opened.
     func checkStoreKey(_ source: SecretSource, _ name: String = "key") {
         let text: [UInt8]
         switch source {
         case .literal(let literal): text = Array(literal.utf8)
         case .environment(let name): text = Array((diagnostics.environment[name] ?? "").utf8)
         case .file(let path):
-            // That it can't be read was said when it was first looked for.
+            // An unreadable file was reported before.
             guard let content = try? Files.read(path, limit: 64 * 1024) else { return }
             text = content
-        // Nothing is run to check a configuration.
+        // Checking a configuration runs no commands.
         case .command: return
         }
         guard !StoreKey.isGood(text) else { return }
@@ -23,10 +23,10 @@ extension Section {
 }
 
 enum StoreKey {
-    /// 32 bytes as they are, or base64 of 32 bytes with white space around it: 43 digits and perhaps one `=`.
+    /// 32 raw bytes, or base64 of 32 bytes with white space around it: 43 digits and an optional `=`.
     static func isGood(_ text: [UInt8]) -> Bool {
         guard text.count != 32 else { return true }
-        // Counted, not decoded: no copy of the key is left here.
+        // Counts the bytes without leaving a copy of the key.
         var count = 0
         return Base64.decode(text.span.trimmed, as: .either) { _ in count += 1 } && count == 32
     }

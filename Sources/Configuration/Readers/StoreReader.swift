@@ -43,7 +43,7 @@ extension Section {
 
     private enum StoreKind: String, CaseIterable { case memory, file, postgres }
 
-    /// Whose each key is.
+    /// The store kinds of each key.
     private static let storeKeys: [(String, [StoreKind])] = [
         ("directory", [.file]), ("key", [.file, .postgres]), ("keys", [.postgres]), ("connection", [.postgres]),
         ("space", [.postgres]),
@@ -56,7 +56,7 @@ extension Section {
         return text
     }
 
-    /// A list of secrets, one at least, each written as `secret` reads it.
+    /// A list of secrets with at least one element, each in the form of `secret`.
     private func secrets(_ key: String) -> [SecretSource]? {
         tell(key, .list(Self.secretShape, 1...16))
         guard let node = node(key) else { return nil }

@@ -1,8 +1,8 @@
 import WireText
 
-/// `${NAME}` in a value is taken from the environment; `$${` stands for `${`.
+/// Replaces `${NAME}` in a value from the environment; `$${` stands for `${`.
 enum Substitution {
-    /// The text with every name replaced. The error says which name is at fault.
+    /// Replaces every name. The error names the one at fault.
     static func apply(to text: String, _ environment: [String: String]) throws(Misfit) -> String {
         guard text.contains("${") else { return text }
         var result = ""
@@ -33,7 +33,7 @@ enum Substitution {
         return result + rest
     }
 
-    /// Every name that stands in the text, to be replaced.
+    /// Every name to replace in the text.
     static func names(in text: String) -> Set<String> {
         var names: Set<String> = []
         var rest = text[...]
@@ -51,7 +51,7 @@ enum Substitution {
         return names
     }
 
-    /// A name that somebody wrote as shells have it, `$NAME`, and that nothing replaces; `nil` where there is none.
+    /// A name in the form of shells, `$NAME`, which is not replaced; `nil` without one.
     static func bareName(in text: String) -> String? {
         var rest = text[...]
         while let dollar = rest.firstIndex(of: "$") {
@@ -66,7 +66,7 @@ enum Substitution {
         return nil
     }
 
-    /// The name, when the text is one `${NAME}` and nothing else.
+    /// The name, when the whole text is one `${NAME}`.
     static func soleName(in text: String) -> String? {
         guard text.hasPrefix("${"), text.hasSuffix("}") else { return nil }
         let name = text.dropFirst(2).dropLast()

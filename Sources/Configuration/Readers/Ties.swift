@@ -1,5 +1,5 @@
 extension UpstreamSettings {
-    /// Whether some request fits both upstreams equally well, so that neither is the more specific one.
+    /// Whether some request fits both upstreams equally well, so that neither is more specific.
     func ties(with other: UpstreamSettings) -> Bool {
         guard host == other.host, methods.isEmpty == other.methods.isEmpty,
             callers.isEmpty == other.callers.isEmpty, callers.overlaps(other.callers)
@@ -8,7 +8,7 @@ extension UpstreamSettings {
         return !Set(prefixes).isDisjoint(with: other.prefixes)
     }
 
-    /// The prefixes by their segments; no path at all is the same as `/`.
+    /// The segments of each prefix. Without paths, the prefix is `/`.
     private var prefixes: [[Substring]] {
         paths.isEmpty ? [[]] : paths.map { $0.split(separator: "/") }
     }

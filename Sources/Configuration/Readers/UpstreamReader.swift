@@ -3,10 +3,10 @@ import WireText
 
 /// Reads one entry of `upstreams`.
 struct UpstreamReader {
-    /// An upstream, and where its parts stand, for the checks across the whole configuration.
+    /// An upstream and the positions of its keys, for checks across the configuration.
     struct Result {
         var settings: UpstreamSettings
-        /// Where the entry stands, as messages about two entries name it.
+        /// Position of the entry, for messages about two entries.
         var position: Position
         var path: String
         var clientPosition: Position
@@ -17,7 +17,7 @@ struct UpstreamReader {
     private let section: Section
     private var settings: UpstreamSettings
 
-    /// `nil` when there is no usable host: then nothing else can be said about the entry as a whole.
+    /// `nil` without a usable host. Then no further checks of the entry make sense.
     static func read(_ section: Section) -> Result? {
         let host = section.value("host", Grammar.hostPattern)
         section.need("host", saying: "\(section.path): `host` is missing: write api.example.com")

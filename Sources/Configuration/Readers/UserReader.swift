@@ -1,4 +1,4 @@
-/// Reads `proxy.users` and who may use an upstream.
+/// Reads `proxy.users` and the callers of an upstream.
 extension Section {
     /// Names and their secrets.
     func users() -> [String: SecretSource] {
@@ -18,7 +18,7 @@ extension Section {
                         + "\"\(Section.shown(entry.key))\"")
                 continue
             }
-            // The name counts where its secret does not: one mistake, one message.
+            // The name counts even when its secret is invalid, so that one mistake gives one message.
             users[entry.key] = inner.secret(entry.key) ?? .literal("")
         }
         return users
@@ -41,7 +41,7 @@ extension Section {
 }
 
 extension Grammar {
-    /// What can stand in front of the colon of Basic credentials (RFC 7617, section 2).
+    /// A name in Basic credentials, in front of the colon (RFC 7617, section 2).
     static let userNameKind = ValueKind.text(matching: #"^[^:\u0000-\u001f\u007f]+$"#)
 
     static func isUserName(_ text: String) -> Bool {

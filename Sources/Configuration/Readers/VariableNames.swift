@@ -1,7 +1,7 @@
-/// Which environment variables a configuration names. Taken from the text as it was written, not from what the readers
-/// made of it: no reader can forget one.
+/// The environment variables that a configuration names. Read from its text, not from the readers' results, so that no
+/// reader can miss one.
 enum VariableNames {
-    /// The names under these are of the operator's own choice: an `env` there is no source.
+    /// Keys whose entries have free names. An `env` there is no source.
     private static let freelyNamed = ["params", "headers", "labels", "users"]
 
     static func inside(_ node: Node, under key: String = "") -> Set<String> {

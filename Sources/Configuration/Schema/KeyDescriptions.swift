@@ -1,5 +1,5 @@
-/// What editors show of a key: the first sentence of its row in docs/configuration.md. `.ci/reference.py` writes it, and
-/// `ReferenceTests` sees that it did.
+/// Descriptions of keys in editors: the first sentence of the row in docs/configuration.md. `.ci/reference.py` writes
+/// them, and `ReferenceTests` compares them.
 enum KeyDescriptions {
     /// By the key's path: `clients.*.client_id`.
     static var all: [String: String] {

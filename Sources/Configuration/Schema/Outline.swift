@@ -1,41 +1,41 @@
 import WireText
 
-/// What one mapping of a configuration may hold: written down while its reader asks a `Section` for it, so that there is
-/// no second list of keys. Used by one thread.
+/// The keys of one mapping, recorded while its reader asks a `Section` for them, so that there is no second list of
+/// keys. Used by one thread.
 final class Outline {
     struct Key {
         var name: String
         var shape: Shape
-        /// What holds when the key is not there.
+        /// The default.
         var usual: JSON?
         var isDeprecated = false
     }
 
-    /// What has to be there, and what may not.
+    /// Required and excluded keys.
     struct Rules {
-        /// Of each of these at least one.
+        /// Groups of keys. Each group needs at least one of its keys.
         var needed: [[String]] = []
         var refused: [String] = []
     }
 
-    /// Rules that hold where `key` is one of `words`.
+    /// Rules that apply when `key` is one of `words`.
     struct Case {
         var key: String
         var words: [String]
-        /// And where it is not there.
+        /// Whether the rules also apply without the key.
         var isUsual: Bool
         var rules = Rules()
     }
 
-    /// In the order in which the reader asks for them.
+    /// In the reader's order.
     private(set) var keys: [Key] = []
     private(set) var rules = Rules()
     private(set) var cases: [Case] = []
-    /// One of these, and only one.
+    /// Exactly one of these is required.
     private(set) var alternatives: [String] = []
     private var openCase: Case?
 
-    /// What was said of a key first stays when it is asked for once more.
+    /// The first record of a key stays when it is read again.
     func add(_ name: String, _ shape: Shape? = nil, usual: JSON? = nil) {
         guard let index = keys.firstIndex(where: { $0.name == name }) else {
             keys.append(Key(name: name, shape: shape ?? .anything, usual: usual))
@@ -60,7 +60,7 @@ final class Outline {
 
     func needOnlyOne(of keys: [String]) { alternatives = keys }
 
-    /// What `tell` needs and refuses counts in this case only.
+    /// Applies the rules recorded by `tell` in this case only.
     func inCase(_ key: String, _ words: [String], isUsual: Bool, _ tell: () -> Void) {
         openCase = Case(key: key, words: words, isUsual: isUsual)
         tell()

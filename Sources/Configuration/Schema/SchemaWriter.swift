@@ -1,12 +1,12 @@
 import WireText
 
-/// Shapes → JSON Schema, draft 2020-12.
+/// Converts shapes to JSON Schema, draft 2020-12.
 struct SchemaWriter {
-    /// `${NAME}`: who is looks at the file can't know what will stand there.
+    /// `${NAME}`: an editor can't know the value.
     private static let substituted = #"\$\{"#
     private static let substitution = "substituted"
 
-    /// What stands under `$defs`.
+    /// Content of `$defs`.
     private(set) var definitions: [JSON.Member]
     private let descriptions: [String: String]
 
@@ -22,7 +22,7 @@ struct SchemaWriter {
         ]
     }
 
-    /// - Parameter path: where it stands, as the reference names it.
+    /// - Parameter path: position in the reference.
     mutating func members(_ shape: Shape, at path: String) -> [JSON.Member] {
         switch shape {
         case .anything: []
@@ -72,7 +72,7 @@ struct SchemaWriter {
         return any([[.init("enum", .array(words.flatMap(spellings)))]] + old + [[ref(substitution)]])
     }
 
-    /// `true` without quotes is no text to who reads YAML by its types.
+    /// YAML readers with types read `true` without quotes as no text.
     private static func spellings(_ word: String) -> [JSON] {
         switch word {
         case "true", "false": [.bool(word == "true"), .string(word)]
@@ -99,7 +99,7 @@ struct SchemaWriter {
         return all.count == 1 ? all[0] : [.init("anyOf", .array(all.map { .object($0) }))]
     }
 
-    /// One of several within one of several is one of them all.
+    /// Flattens nested alternatives.
     private static func alternatives(_ schema: [JSON.Member]) -> [[JSON.Member]] {
         guard schema.count == 1, schema[0].name == "anyOf", case .array(let inner) = schema[0].value else {
             return [schema]

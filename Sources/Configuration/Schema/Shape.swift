@@ -1,9 +1,9 @@
 import WireText
 
-/// What fits one place of a configuration, as its reader asks for it. What `heimdallr-proxy config schema` prints is made
-/// of these, and of nothing else.
+/// The accepted content of one position of a configuration, as recorded by its reader. `heimdallr-proxy config schema`
+/// is made from these alone.
 indirect enum Shape {
-    /// What is somebody else's, or is not told more closely.
+    /// Content that another specification defines, or that is not described further.
     case anything
     case value(ValueKind)
     case list(Shape, ClosedRange<Int>)
@@ -13,17 +13,17 @@ indirect enum Shape {
     /// A mapping with these keys and any others.
     case open(Outline)
     case any([Shape])
-    /// Told once, under this name, however often it is needed.
+    /// Defined once under this name, however often it is used.
     case named(String, Shape)
 
     static func value<Value>(of parse: (String) throws(Misfit) -> Value) -> Shape { .value(ValueKind(of: parse)) }
 
-    /// A list, or a single value in the place of a list of one.
+    /// A list, or a single value instead of a list of one.
     static func oneOrMore(_ shape: Shape, _ counts: ClosedRange<Int> = 0...Int.max) -> Shape {
         .any([shape, .list(shape, counts)])
     }
 
-    /// What a reader of a mapping asks for.
+    /// Records the keys that the reader of a mapping asks for.
     static func section(_ read: (Section) -> Void) -> Shape {
         let outline = Outline()
         read(Section(outline))

@@ -1,9 +1,9 @@
 import WireText
 
-/// What a single value may be, told so that programs understand it: by each grammar, in the `Misfit` of what it refuses.
+/// The accepted form of a single value, for programs. Each grammar states it in the `Misfit` of a refused value.
 indirect enum ValueKind: Sendable {
     case text(Text)
-    /// The first ones are offered; those of `deprecated` are taken as well.
+    /// The first words are offered; `deprecated` ones are also accepted.
     case words([String], deprecated: [String] = [])
     case boolean
     case integer(ClosedRange<Int>)
@@ -11,9 +11,9 @@ indirect enum ValueKind: Sendable {
     case size(ClosedRange<Int>, orOff: Bool = false)
     case any([ValueKind])
 
-    /// A single value that is taken as text: without quotes it may look like a number or like `true`, too.
+    /// A single value that is read as text. Without quotes it may look like a number or like `true`.
     struct Text: Sendable {
-        /// A regular expression (ECMA 262, and Python takes it) that fits all that is taken, and perhaps more.
+        /// A regular expression (ECMA 262 and Python) that matches all accepted values, and perhaps more.
         var pattern: String?
         var isEmptyTaken = true
         var isNumberTaken = true
@@ -24,11 +24,11 @@ indirect enum ValueKind: Sendable {
 
     // MARK: What a grammar takes
 
-    /// No grammar takes it but one that takes all text.
+    /// Refused by every grammar except one that accepts all text.
     private static let stranger = "\u{0}"
     private static let numbers = ["0", "1", "8080", "12.5", "-1"]
 
-    /// What a grammar takes, by its own word: it is given what nobody writes, and the `Misfit` says what would fit.
+    /// The accepted form of a grammar: the grammar receives an impossible value, and its `Misfit` states the form.
     init<Value>(of parse: (String) throws(Misfit) -> Value) {
         do throws(Misfit) {
             _ = try parse(Self.stranger)
@@ -39,7 +39,7 @@ indirect enum ValueKind: Sendable {
         self = tried { text in (try? parse(text)) != nil }
     }
 
-    /// What is told of texts leaves open whether numbers are such texts: that shows when they are tried.
+    /// Completes the form by trying an empty text, numbers and `true`.
     private func tried(_ takes: (String) -> Bool) -> ValueKind {
         switch self {
         case .any(let kinds): return .any(kinds.map { $0.tried(takes) })
@@ -52,7 +52,7 @@ indirect enum ValueKind: Sendable {
         }
     }
 
-    /// A value of the settings as it would be written here; `nil` where that is not known.
+    /// The JSON of a default; `nil` when unknown.
     func json<Value>(_ value: Value) -> JSON? {
         switch self {
         case .boolean: (value as? Bool).map { .bool($0) }

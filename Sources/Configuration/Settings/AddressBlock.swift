@@ -1,17 +1,17 @@
 import HTTPMessage
 
-/// A block of IP addresses, as `10.0.0.0/8` or `fd00::/8` write it.
+/// A block of IP addresses: `10.0.0.0/8` or `fd00::/8`.
 public struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
-    /// Its first bits are the block's; 128 bits, IPv4 in its mapped form (RFC 4291, section 2.5.5.2).
+    /// The block's prefix in 128 bits, IPv4 in its mapped form (RFC 4291, section 2.5.5.2).
     public let high: UInt64
     public let low: UInt64
-    /// How many of the 128 bits count.
+    /// Length of the prefix, of 128 bits.
     public let bits: Int
     /// Canonical.
     public let description: String
 
-    /// - Parameter length: how many bits count of the address as it is written: 0 to 32, or 0 to 128.
-    /// - Returns: `nil` for a name, and for a length that the address has not.
+    /// - Parameter length: prefix length in the address's own form: 0 to 32, or 0 to 128.
+    /// - Returns: `nil` for a name, and for a length that does not fit the address.
     public init?(_ host: Authority.Host, length: Int) {
         let width: Int
         switch host {

@@ -1,13 +1,13 @@
 public import enum WireText.JSONValue
 
-/// An assertion that stands for a grant: RFC 7521, section 4.1.
+/// An assertion used as a grant: RFC 7521, section 4.1.
 public enum AssertionSettings: Sendable, Equatable {
-    /// Somebody keeps it fresh.
+    /// Another program keeps it fresh.
     case secret(SecretSource)
     case signed(SignedAssertionSettings)
 }
 
-/// A JWT that is signed here, for each token request (RFC 7523).
+/// A JWT signed by the proxy for each token request (RFC 7523).
 public struct SignedAssertionSettings: Sendable, Equatable {
     /// PEM, JWK, or the JSON file of a Google service account.
     public var key: SecretSource
@@ -27,9 +27,9 @@ public struct SignedAssertionSettings: Sendable, Equatable {
 public struct GitHubAppSettings: Sendable, Equatable {
     /// PEM.
     public var key: SecretSource
-    /// Its number.
+    /// The installation's number.
     public var installation: String
-    /// Where GitHub's API is.
+    /// Base URL of GitHub's API.
     public var api = usualAPI
     public var repositories: [String] = []
     public var permissions: [NameValue] = []

@@ -1,6 +1,6 @@
-/// Where it is written who was given which credential.
+/// Destination of the audit stream, which records the credentials given to callers.
 public enum AuditSettings: Sendable, Equatable {
-    /// Appended to; reopened when the configuration is read again.
+    /// A file to append to; reopened when the configuration is read again.
     case file(String)
     case standardError
 }

@@ -1,24 +1,24 @@
-/// Who may use an upstream. Each list that is not empty has to fit; all empty: everybody.
+/// The callers that may use an upstream. Each non-empty list has to fit. Without lists, every caller may.
 public struct Callers: Sendable, Equatable {
     /// Names of `proxy.users`.
     public var users: [String] = []
-    /// Of the process at the other end of a Unix socket.
+    /// User IDs of processes at the other end of a Unix socket.
     public var uids: [UInt32] = []
-    /// Of `proxy.listen`. The upstream's own listener always fits.
+    /// Addresses of `proxy.listen`. The upstream's own listener always fits.
     public var listeners: [ListenAddress] = []
 
     public init() {}
 
     public var isEmpty: Bool { users.isEmpty && uids.isEmpty && listeners.isEmpty }
 
-    /// Whether some caller fits both.
+    /// Whether a caller can fit both.
     func overlaps(_ other: Callers) -> Bool {
         let (mine, theirs) = (listeners.map(\.place), other.listeners.map(\.place))
         guard Self.overlap(users, other.users), Self.overlap(uids, other.uids), Self.overlap(mine, theirs) else {
             return false
         }
         guard !uids.isEmpty || !other.uids.isEmpty else { return true }
-        // Who has a uid comes by a Unix socket.
+        // Only callers on a Unix socket have a user ID.
         let both = mine.isEmpty ? theirs : theirs.isEmpty ? mine : mine.filter(theirs.contains)
         return both.isEmpty || both.contains(where: \.isUnix)
     }
@@ -29,7 +29,7 @@ public struct Callers: Sendable, Equatable {
 }
 
 extension Callers: CustomStringConvertible {
-    /// `users alice, bob; uids 1000`; empty for everybody.
+    /// `users alice, bob; uids 1000`; empty for every caller.
     public var description: String {
         var parts: [String] = []
         if !users.isEmpty { parts.append("users \(users.joined(separator: ", "))") }

@@ -17,7 +17,7 @@ public struct ClientSettings: Sendable, Equatable {
         case selfSignedTLSClientAuth = "self_signed_tls_client_auth"
         case none
     }
-    /// What a key signs with (RFC 7518, section 3.1; RFC 8037).
+    /// Algorithms of a key (RFC 7518, section 3.1; RFC 8037).
     public enum KeyAlgorithm: String, Sendable, Equatable, CaseIterable {
         case rs256 = "RS256"
         case ps256 = "PS256"
@@ -25,7 +25,7 @@ public struct ClientSettings: Sendable, Equatable {
         case es384 = "ES384"
         case edDSA = "EdDSA"
     }
-    /// Of a client assertion; HS256 for `client_secret_jwt` alone.
+    /// Algorithms of a client assertion; HS256 for `client_secret_jwt` alone.
     public enum AuthAlgorithm: String, Sendable, Equatable, CaseIterable {
         case hs256 = "HS256"
         case rs256 = "RS256"
@@ -34,7 +34,7 @@ public struct ClientSettings: Sendable, Equatable {
         case es384 = "ES384"
         case edDSA = "EdDSA"
     }
-    /// Whom an assertion is for.
+    /// Audience of an assertion.
     public enum AssertionAudience: Sendable, Equatable {
         case tokenEndpoint, issuer
         case text(String)
@@ -43,7 +43,7 @@ public struct ClientSettings: Sendable, Equatable {
     /// RFC 9449.
     public enum DPoP: Sendable, Equatable {
         case off
-        /// By a key that the proxy makes and keeps with the tokens.
+        /// A key that the proxy makes and keeps with the tokens.
         case ownKey
         /// - Parameter algorithm: `nil`: the JWK's own, or the usual one of the key's kind.
         case key(SecretSource, algorithm: KeyAlgorithm?)
@@ -53,7 +53,7 @@ public struct ClientSettings: Sendable, Equatable {
 
     public var name: String
     public var grantType = GrantType.clientCredentials
-    /// By its metadata, endpoints that are `nil` are found.
+    /// Endpoints that are `nil` come from its metadata.
     public var issuer: String?
     public var tokenEndpoint: String?
     public var authorizationEndpoint: String?
@@ -67,31 +67,31 @@ public struct ClientSettings: Sendable, Equatable {
     public var authAlgorithm: AuthAlgorithm?
     public var clientKey: SecretSource?
     public var clientKeyID: String?
-    /// PEM, of the key's certificate.
+    /// Certificate of the key, in PEM.
     public var clientCertificate: String?
     public var clientAssertion: SecretSource?
     public var clientAssertionAudience = AssertionAudience.tokenEndpoint
-    /// RFC 8705 section 3: the upstreams of this client are shown the certificate of its token requests.
+    /// RFC 8705 section 3: connections to this client's upstreams use the certificate of its token requests.
     public var certificateBound = false
     public var basicEncoding = BasicEncoding.form
     public var treatAsBearer: [String] = []
-    /// Where the server sends a browser after a login; `nil`: to the administration.
+    /// Redirect URI after a login; `nil` for the administration's.
     public var redirectURI: String?
     public var scope: [String] = []
     public var resource: [String] = []
     public var audience: String?
     /// RFC 9396: objects with a `type`.
     public var authorizationDetails: [JSONValue] = []
-    /// Of the grants `jwt-bearer` and `saml2-bearer`.
+    /// For the grants `jwt-bearer` and `saml2-bearer`.
     public var assertion: AssertionSettings?
-    /// Of the grant `token-exchange`.
+    /// For the grant `token-exchange`.
     public var exchange: ExchangeSettings?
-    /// Of the grant `github_app`; its token endpoint is derived.
+    /// For the grant `github_app`, whose token endpoint is derived.
     public var githubApp: GitHubAppSettings?
     /// In the order of the file.
     public var params: [NameValue] = []
     public var headers: [NameValue] = []
-    /// Together with `password`, or `nil`: then a person types both in.
+    /// Set together with `password`. `nil`: a person types both.
     public var username: String?
     public var password: SecretSource?
     public var refreshToken: SecretSource?
@@ -108,7 +108,7 @@ public struct ClientSettings: Sendable, Equatable {
 
     public init(name: String) { self.name = name }
 
-    /// All that must not be shown.
+    /// All secrets.
     public var secrets: [SecretSource] {
         var sources = [clientSecret, password, refreshToken, exchange?.actor, githubApp?.key]
         switch assertion {
@@ -121,7 +121,7 @@ public struct ClientSettings: Sendable, Equatable {
         return sources.compactMap { $0 }
     }
 
-    /// A person has to log in before there is a token.
+    /// Whether a person has to log in to get a token.
     public var needsLogin: Bool {
         switch grantType {
         case .authorizationCode, .implicit, .deviceCode: true

@@ -1,8 +1,8 @@
-/// What is exchanged for a token: RFC 8693.
+/// Tokens to exchange: RFC 8693.
 public struct ExchangeSettings: Sendable, Equatable {
     public enum Subject: Sendable, Equatable {
         case secret(SecretSource)
-        /// What each program sends as `Authorization: Bearer`.
+        /// The program's token in `Authorization: Bearer`.
         case caller
     }
 

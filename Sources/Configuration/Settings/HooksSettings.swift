@@ -1,10 +1,10 @@
-/// Who is told when a person is wanted.
+/// Receivers of events that need a person.
 public struct HooksSettings: Sendable, Equatable {
-    /// Gets each event by POST, as JSON.
+    /// Receives each event by POST, as JSON.
     public var webhook: String?
     /// Runs for each event: a program and its arguments, never a shell.
     public var command: [String] = []
-    /// An http:// webhook.
+    /// Allows an http:// webhook.
     public var allowPlaintext = false
 
     public init() {}
@@ -30,7 +30,7 @@ extension Section {
 }
 
 extension Grammar {
-    /// Where events go: a URL without a fragment, with no user name in it.
+    /// URL of the webhook, without a fragment or a user name.
     static func webhook(_ text: String) throws(Misfit) -> String {
         let parts = try URLParts(text, example: "https://alerts.example.com/heimdallr")
         guard parts.scheme == "https" || parts.scheme == "http" else { throw Misfit("write an https:// URL") }

@@ -1,8 +1,8 @@
 import HTTPMessage
 
-/// Which authorities an upstream is for.
+/// The authorities of an upstream.
 public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
-    /// `true`: one or more labels in front of `host`.
+    /// Matches one or more labels in front of `host`.
     public var wildcard: Bool
     /// Canonical; the part behind `*.` for a wildcard.
     public var host: Authority.Host

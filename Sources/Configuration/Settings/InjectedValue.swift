@@ -1,10 +1,9 @@
-/// What a secret has to be like to go onto a request: asked at start, and again whenever it was read.
+/// Rules for secrets that go onto requests, checked at start and after each reading.
 public enum InjectedValue {
-    /// What is wrong with the bytes, to be read behind the name of where they come from; `nil`: nothing. Never says a
-    /// part of them.
+    /// Returns the fault of the bytes, to follow the name of their source; `nil` for none. Never shows a part of them.
     public typealias Rule = @Sendable (_ bytes: [UInt8]) -> String?
 
-    /// RFC 9110, section 5.5: what another reader could take for the end of the field, or leave out, is refused.
+    /// RFC 9110, section 5.5: refuses bytes that a reader could take for the end of the field, or drop.
     public static let fieldValue: Rule = { bytes in
         if bytes.isEmpty { return "it is empty: put the secret into it" }
         if let fault = control(bytes) { return fault }
@@ -12,14 +11,14 @@ public enum InjectedValue {
         return nil
     }
 
-    /// Visible ASCII without commas, which stand between the parts of a signature.
+    /// Visible ASCII without commas, which separate the parts of a signature.
     public static let word: Rule = { bytes in
         if bytes.isEmpty { return "it is empty: put it in" }
         return bytes.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ",") }
             ? nil : "it holds something else than visible ASCII characters without commas"
     }
 
-    /// RFC 7617, section 2: the colon ends it.
+    /// RFC 7617, section 2: a colon ends the name.
     public static let username: Rule = { bytes in
         bytes.contains(UInt8(ascii: ":")) ? "it holds a colon, which a user name can't have: remove it" : control(bytes)
     }

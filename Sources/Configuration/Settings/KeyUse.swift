@@ -1,27 +1,27 @@
-/// A private key or certificate that the configuration names, and where: for a check by somebody who can read them.
+/// A private key or certificate in the configuration, with its position, to be checked by code that can read keys.
 public struct KeyUse: Sendable, Equatable {
     public enum Content: Sendable, Equatable {
-        /// Signs with that algorithm; `nil`: the usual one of its kind. The PEM file of its certificate, where there is
-        /// one.
+        /// A key that signs with that algorithm; `nil` for the usual one of its kind. With the PEM file of its
+        /// certificate, if any.
         case signing(SecretSource, algorithm: String?, certificate: String?)
-        /// The same, or the JSON file of a Google service account, which holds one.
+        /// A signing key, or the JSON file of a Google service account, which holds one.
         case account(SecretSource, algorithm: String?)
-        /// HS256: a secret that both sides know.
+        /// A secret shared for HS256.
         case shared(SecretSource)
-        /// PEM files of a certificate that is shown in TLS handshakes, and of its key.
+        /// PEM files of a client certificate for TLS, and of its key.
         case tls(certificate: String, key: String)
-        /// A PEM file of certificates that others are checked by.
+        /// A PEM file of trust anchors.
         case trustAnchors(String)
     }
 
     public var content: Content
     /// The key of the configuration: `clients.billing.client_key`.
     public var name: String
-    /// Where it stands; what is found is its message.
+    /// Its position. The check's result becomes the message.
     public var place: ConfigurationError.Problem
 }
 
-/// All of them, in the order of the file. Where something stands makes no configuration another one.
+/// All of them, in the order of the file. Positions do not count when configurations are compared.
 public struct KeyUses: Sendable, Equatable {
     public var all: [KeyUse] = []
 
@@ -31,7 +31,7 @@ public struct KeyUses: Sendable, Equatable {
 }
 
 extension Section {
-    /// Has the key checked once the whole configuration has been read.
+    /// Records the key, to be checked once the whole configuration has been read.
     func note(_ content: KeyUse.Content, at key: String) {
         diagnostics.note(content, name: name(of: key), label: label(key), at: position(of: key))
     }

@@ -9,7 +9,7 @@ public struct TLSSettings: Sendable, Equatable {
     public init() {}
 }
 
-/// The proxy in between, for one leg.
+/// The next proxy of one leg.
 public enum NextProxy: Sendable, Equatable {
     case none
     /// `https_proxy` / `http_proxy` / `no_proxy` of the process.

@@ -1,4 +1,4 @@
-/// Where a listener binds.
+/// Address of a listener.
 public enum ListenAddress: Sendable, Hashable {
     /// `host` is a numeric address or a name; port 0 lets the kernel choose.
     case tcp(host: String, port: UInt16)
@@ -7,7 +7,7 @@ public enum ListenAddress: Sendable, Hashable {
 
     var isUnix: Bool { if case .unix = self { true } else { false } }
 
-    /// Where it is, whatever its permissions.
+    /// The address without permissions.
     public var place: ListenAddress {
         switch self {
         case .tcp: self
@@ -17,7 +17,7 @@ public enum ListenAddress: Sendable, Hashable {
 }
 
 extension ListenAddress: CustomStringConvertible {
-    /// `127.0.0.1:8080`, as it is written.
+    /// `127.0.0.1:8080`, in the configuration's notation.
     public var description: String {
         switch self {
         case .tcp(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"

@@ -1,4 +1,4 @@
-/// What is logged, and how.
+/// Settings of the log.
 public struct LogSettings: Sendable, Equatable {
     public enum Level: String, Sendable, Equatable, CaseIterable { case trace, debug, info, notice, warning, error }
     public enum Format: String, Sendable, Equatable, CaseIterable { case text, json }

@@ -1,4 +1,4 @@
-/// The listeners for programs, and the limits on what they send.
+/// The listeners for programs, and the limits for requests.
 public struct ProxySettings: Sendable, Equatable {
     public enum Unmatched: String, Sendable, Equatable, CaseIterable { case reject, forward }
     public enum Connect: String, Sendable, Equatable, CaseIterable { case reject, tunnel }
@@ -18,7 +18,7 @@ public struct ProxySettings: Sendable, Equatable {
     public var maxBodyBytes: Int?
     public var maxConnections = 1024
     public var drainTimeout = Duration.seconds(8)
-    /// From "not ready" until nobody is accepted.
+    /// Time from "not ready" until the proxy accepts no more connections.
     public var drainDelay = Duration.zero
     public init() {}
 }

@@ -1,10 +1,10 @@
 import HTTPMessage
 
-/// One line of what `heimdallr-proxy check` prints: which requests go where, with which token.
+/// One line of `heimdallr-proxy check`: the requests of a rule, their target and their token.
 public struct ResolvedRoute: Sendable, Equatable, CustomStringConvertible {
-    /// Its place in the configuration's upstreams.
+    /// Index of the configuration's upstream.
     public var upstream: Int
-    /// What the paths begin with that it is for; `/` for every path.
+    /// Prefix of its paths; `/` for every path.
     public var prefix: String
     /// `api.example.com:80,443`.
     public var host: String
@@ -12,9 +12,9 @@ public struct ResolvedRoute: Sendable, Equatable, CustomStringConvertible {
     public var path: String
     /// `GET,POST`; `*` for every method.
     public var methods: String
-    /// `users alice; uids 1000`; empty for everybody.
+    /// `users alice; uids 1000`; empty for every caller.
     public var callers: String
-    /// `https://api.example.com`, as the configuration says it; who judges requests may know better.
+    /// `https://api.example.com`, as configured. The running proxy may know more.
     public var destination: String
     /// `client billing (client_credentials)`, `no client` where fixed credentials are put on, or `unsigned`.
     public var client: String
@@ -42,8 +42,8 @@ public struct ResolvedRoute: Sendable, Equatable, CustomStringConvertible {
 }
 
 extension Configuration {
-    /// Every rule, the most specific first: exact hosts before wildcards, long wildcards before short ones; within one
-    /// host those with a port first, then long paths, then those with methods.
+    /// Every rule, the most specific first: exact hosts before wildcards, long wildcards before short ones. Within one
+    /// host, rules with a port come first, then long paths, then rules with methods.
     public var resolvedRoutes: [ResolvedRoute] {
         let rules = upstreams.enumerated().flatMap { index, upstream in
             (upstream.paths.isEmpty ? ["/"] : upstream.paths).map { (upstream: upstream, index: index, path: $0) }
@@ -91,7 +91,7 @@ extension Configuration {
 }
 
 extension ClientSettings.GrantType: CustomStringConvertible {
-    /// The `grant_type` that goes into token requests; for grants without one, the name that the configuration uses.
+    /// The `grant_type` of token requests; for grants without one, the configuration's name.
     public var description: String {
         switch self {
         case .clientCredentials: "client_credentials"

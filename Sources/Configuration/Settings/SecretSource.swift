@@ -1,10 +1,10 @@
-/// A value that must not be shown. Where it comes from may be.
+/// The source of a secret. The source may be shown, the secret may not.
 public enum SecretSource: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible {
     case literal(String)
-    /// Read anew before each token request.
+    /// Read again before each token request.
     case file(path: String)
     case environment(name: String)
-    /// A program that prints it and its arguments, never a shell; run again each `refresh`.
+    /// A program and its arguments, never a shell. It prints the secret, and runs again after each `refresh`.
     case command([String], refresh: Duration)
 
     public var description: String {

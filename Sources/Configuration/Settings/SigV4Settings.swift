@@ -1,12 +1,12 @@
-/// How requests are signed for AWS.
+/// Settings of AWS signatures.
 public struct SigV4Settings: Sendable, Equatable {
     public enum Credentials: Sendable, Equatable {
         case keys(accessKeyID: SecretSource, secretAccessKey: SecretSource, sessionToken: SecretSource?)
-        /// Those that the container service of the machine hands out, and renews.
+        /// Temporary credentials of the machine's container service.
         case container(Container)
     }
 
-    /// Where container credentials are asked for, as the environment says it.
+    /// The container service's endpoint, from the environment.
     public struct Container: Sendable, Equatable {
         public var isTLS: Bool
         /// As in a URL.
@@ -14,7 +14,7 @@ public struct SigV4Settings: Sendable, Equatable {
         public var port: UInt16
         /// Path and query.
         public var target: String
-        /// Sent as it is in `Authorization`.
+        /// Value of `Authorization`, sent unchanged.
         public var authorization: SecretSource?
     }
 
@@ -28,7 +28,7 @@ public struct SigV4Settings: Sendable, Equatable {
         self.credentials = credentials
     }
 
-    /// What has to be read, in order.
+    /// The secrets to read, in order.
     public var secrets: [SecretSource] {
         switch credentials {
         case .keys(let id, let secret, let token): [id, secret] + [token].compactMap(\.self)

@@ -1,10 +1,10 @@
-/// Where tokens are kept.
+/// Settings of the token store.
 public enum StoreSettings: Sendable, Equatable {
     case memory
     case file(directory: String, key: SecretSource)
     case postgres(PostgresSettings)
 
-    /// What opens it.
+    /// The secrets that open it.
     public var secrets: [SecretSource] {
         switch self {
         case .memory: []
@@ -16,14 +16,14 @@ public enum StoreSettings: Sendable, Equatable {
 
 /// A token store in PostgreSQL, which many proxies may share.
 public struct PostgresSettings: Sendable, Equatable {
-    /// A connection string of libpq's.
+    /// A connection string of libpq.
     public var connection: SecretSource
     /// One installation among several in one database.
     public var space: String
-    /// The first seals, any opens.
+    /// The first key seals, any of them opens.
     public var keys: [SecretSource]
 
-    /// - Parameter keys: one at least.
+    /// - Parameter keys: at least one.
     public init(connection: SecretSource, space: String = "default", keys: [SecretSource]) {
         self.connection = connection
         self.space = space

@@ -1,6 +1,6 @@
 import HTTPMessage
 
-/// Where spans go, and of how many requests there are some.
+/// The collector of spans, and the share of sampled requests.
 public struct TracingSettings: Sendable, Equatable {
     /// A field of each request to the collector.
     public struct Header: Sendable, Equatable {
@@ -13,15 +13,15 @@ public struct TracingSettings: Sendable, Equatable {
         }
     }
 
-    /// The whole URL that they are sent to.
+    /// The whole URL of the collector.
     public var endpoint: String
-    /// Of the traces that begin here; from 0, none, to 1, all.
+    /// Share of sampled traces that begin here: from 0 for none to 1 for all.
     public var sample = 0.01
     public var headers: [Header] = []
-    /// What the collector calls us.
+    /// The service's name in spans.
     public var serviceName = "heimdallr-proxy"
     public var tls = TLSSettings()
-    /// Headers may go over http://.
+    /// Allows headers over http://.
     public var allowPlaintext = false
 
     public init(endpoint: String) { self.endpoint = endpoint }
@@ -81,10 +81,10 @@ extension Section {
 }
 
 extension Grammar {
-    /// The part of OTLP/HTTP's URLs that says that spans are sent.
+    /// The path of OTLP/HTTP for spans.
     private static let tracesPath = "/v1/traces"
 
-    /// Where a collector takes spans. Its base URL gets the path behind it that OTLP/HTTP has for spans.
+    /// The collector's URL. A base URL gets the path of OTLP/HTTP for spans.
     static func collector(_ text: String) throws(Misfit) -> String {
         let parts = try URLParts(text, example: "http://127.0.0.1:4318")
         guard parts.scheme == "https" || parts.scheme == "http" else {
@@ -107,7 +107,7 @@ extension Grammar {
         return "\(parts.scheme)://\(parts.authority)\(whole)"
     }
 
-    /// A part of a whole.
+    /// A share between 0 and 1.
     static func share(_ text: String) throws(Misfit) -> Double {
         let isPlain = text.utf8.count <= 24 && text.utf8.allSatisfy { (0x30...0x39).contains($0) || $0 == 0x2E }
         guard isPlain, let share = Double(text), (0...1).contains(share) else {

@@ -1,13 +1,13 @@
 import HTTPMessage
 
-/// Where a CONNECT tunnel may lead.
+/// A target of CONNECT tunnels.
 public enum TunnelRule: Sendable, Hashable, CustomStringConvertible {
     /// `*`: any public address.
     case any
     /// This host, which has a port.
     case place(Authority)
 
-    /// As the configuration writes it.
+    /// In the configuration's notation.
     public var description: String {
         switch self {
         case .any: "*"

@@ -1,6 +1,6 @@
 import HTTPMessage
 
-/// One rule: which requests it is for, and where they go with which token.
+/// One rule: its requests, their target and their token.
 public struct UpstreamSettings: Sendable, Equatable {
     public enum OnExisting: String, Sendable, Equatable, CaseIterable { case replace, keep, reject }
     public enum OnUnauthorized: String, Sendable, Equatable, CaseIterable { case replay, pass }
@@ -17,25 +17,25 @@ public struct UpstreamSettings: Sendable, Equatable {
     /// Whether it is shown another certificate than the one that the tokens of `client` are bound to.
     public var showsForeignCertificate = false
     public var listen: ListenAddress?
-    /// Further `Host` values that the upstream's own `listen` answers to.
+    /// Additional `Host` values for the upstream's own `listen`.
     public var hosts: [Authority] = []
     public var browsers = false
-    /// Where it goes. `nil` for a wildcard host without `url`: https to the host that was asked for.
+    /// The target. `nil` for a wildcard host without `url`: https to the requested host.
     public var url: UpstreamURL?
-    /// What is put on; empty: requests are forwarded unsigned. The client's token is in it where there is a client.
+    /// The injected values, including the client's token; empty when requests are forwarded unsigned.
     public var injections: [Injection] = []
-    /// Only requests in which the program put this text get what `injections` says, in its place.
+    /// Only requests with this text are signed, in its place.
     public var placeholder: String?
-    /// The client's tokens are bound to a key: each request gets a proof (RFC 9449).
+    /// The client's tokens are bound to a key, and each request carries a proof (RFC 9449).
     public var provesPossession = false
     public var onExisting = OnExisting.replace
     public var onUnauthorized = OnUnauthorized.replay
     public var maxReplayBytes = 64 * 1024
     public var allowDeprecated = false
     public var allowPlaintext = false
-    /// Whether addresses of the upstream are written as the program knows it, and back.
+    /// Whether the upstream's addresses are rewritten for the program, and back.
     public var rewrite = true
-    /// Whether the upstream is sent the program's own `Host`.
+    /// Whether the upstream receives the program's own `Host`.
     public var keepsHost = false
     public var tokenWait = Duration.seconds(10)
     public var connectTimeout = Duration.seconds(5)

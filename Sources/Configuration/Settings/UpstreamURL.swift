@@ -1,12 +1,12 @@
 import HTTPMessage
 
-/// An upstream's `url`, taken apart.
+/// An upstream's `url`, parsed.
 public struct UpstreamURL: Sendable, Equatable, CustomStringConvertible {
     public enum Scheme: String, Sendable, Equatable { case http, https }
     public var scheme: Scheme
     /// Canonical; `port` is `nil` for the scheme's default one.
     public var authority: Authority
-    /// Put in front of every path verbatim; empty or starts with `/` and does not end with one.
+    /// Prefix of every path, unchanged; empty, or starts with `/` and does not end with one.
     public var path: String
     public init(scheme: Scheme, authority: Authority, path: String) {
         self.scheme = scheme

@@ -1,5 +1,4 @@
-/// A piece of a configuration as it was written, with its place: what every reader below works on.
-/// Knows no YAML library.
+/// A node of the configuration with its position, independent of the YAML library. Input of all readers.
 struct Node {
     enum Content {
         case scalar(Scalar)
@@ -9,9 +8,9 @@ struct Node {
 
     struct Scalar {
         var text: String
-        /// Written without quotes; only then do `~`, `null` and nothing mean "no value".
+        /// Written without quotes. Only then do `~`, `null` and an empty text mean "no value".
         var plain: Bool
-        /// `${NAME}` stays as it is: the text came from the environment already.
+        /// `${NAME}` is not replaced, because the text comes from the environment.
         var verbatim = false
     }
 
@@ -24,7 +23,7 @@ struct Node {
     var position: Position
     var content: Content
 
-    /// For messages: what the operator wrote, by kind.
+    /// Kind of the operator's value, for messages.
     var kind: String {
         switch content {
         case .scalar: isNull ? "nothing" : "a single value"
@@ -42,7 +41,7 @@ struct Node {
 }
 
 extension Node {
-    /// Of a value that stands where keys should: `threads:1`, `threads 1`.
+    /// Advice for a value in the position of keys: `threads:1`, `threads 1`.
     var missingColon: (position: Position, advice: String)? {
         guard case .file(let line, let column) = position, case .scalar(let scalar) = content, scalar.plain else {
             return nil
@@ -66,7 +65,7 @@ extension Node.Entry {
     }
 }
 
-/// Where something was written.
+/// Position in the configuration.
 enum Position: Equatable {
     case file(line: Int, column: Int)
     case variable(String)

@@ -1,4 +1,4 @@
-/// YAML text → our tree, with everything in it that we do not want reported where it stands.
+/// Converts YAML text to the tree, and reports unsupported YAML with its position.
 struct YAMLDocument: ~Copyable {
     private let diagnostics: Diagnostics
     private var events: YAMLEvents
@@ -20,8 +20,8 @@ struct YAMLDocument: ~Copyable {
         self.events = events
     }
 
-    /// The text's bytes without a byte order mark; `nil` when it holds what nobody can see, and editors and parsers count
-    /// in different ways.
+    /// The text's bytes without a byte order mark; `nil` for invisible characters, which editors and parsers count
+    /// differently.
     private static func checked(_ yaml: String, _ diagnostics: Diagnostics) -> [UInt8]? {
         var text = yaml.unicodeScalars[...]
         if text.first == "\u{FEFF}" { text.removeFirst() }
@@ -78,7 +78,7 @@ struct YAMLDocument: ~Copyable {
         }
     }
 
-    /// The node that begins with `event`; `nil` when there is none to go on with. Reads to its end either way.
+    /// The node that begins with `event`; `nil` for an unusable one. Reads to its end in both cases.
     private mutating func node(_ event: YAMLEvents.Event) throws(YAMLEvents.Fault) -> Node? {
         if event.hasAnchor {
             diagnostics.error(
@@ -123,8 +123,8 @@ struct YAMLDocument: ~Copyable {
         }
     }
 
-    /// - Parameter places: where each key of this mapping stands.
-    /// - Returns: `nil` when its value is not to be looked at.
+    /// - Parameter places: positions of this mapping's keys.
+    /// - Returns: `nil` when its value is to be skipped.
     private mutating func key(
         _ event: YAMLEvents.Event, _ places: [String: Position]
     ) throws(YAMLEvents.Fault) -> String? {
@@ -151,7 +151,7 @@ struct YAMLDocument: ~Copyable {
         return key
     }
 
-    /// Reads on to the end of what begins with `event`.
+    /// Reads to the end of the node that begins with `event`.
     private mutating func skip(_ event: YAMLEvents.Event) throws(YAMLEvents.Fault) {
         var event = event
         var depth = 0

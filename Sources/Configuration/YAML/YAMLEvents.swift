@@ -1,9 +1,8 @@
 import CLibyaml
 
-/// The events of one YAML text, with their places, from the distribution's libyaml. The only file that knows it.
+/// The events of one YAML text with their positions, from the distribution's libyaml. No other file uses it.
 ///
-/// Events show aliases, tags and repeated keys as they stand, and nothing is expanded: time and memory grow with the
-/// text alone.
+/// Events show aliases, tags and repeated keys unexpanded, so time and memory grow with the text alone.
 @safe struct YAMLEvents: ~Copyable {
     struct Event {
         enum Kind {
@@ -16,24 +15,24 @@ import CLibyaml
         var kind: Kind
         var position: Position
         var hasAnchor = false
-        /// As it was resolved; `nil` where none is written.
+        /// The resolved tag; `nil` when none is written.
         var tag: String?
     }
 
-    /// Why the text can't be read on, and where.
+    /// The reason why the text can't be read on, with its position.
     struct Fault: Error {
         var position: Position
         var message: String
     }
 
-    /// Lists and mappings inside each other. libyaml's time grows with the square of it, so the text is read no further.
+    /// Limit of nested lists and mappings, because libyaml's time grows with its square.
     private static let maxDepth = 32
 
     private let parser: UnsafeMutablePointer<yaml_parser_t>
     private let text: UnsafeMutableBufferPointer<UInt8>
-    // What a fault is told by.
+    // Context for explaining a fault.
     private var lastScalar: YAMLMistake.Scalar?
-    /// What begins and has not ended; `nil` for what stands in no brackets.
+    /// Open lists and mappings; `nil` for one without brackets.
     private var open: [YAMLText.Place?] = []
 
     /// - Throws: `Fault` when memory is short.
@@ -46,7 +45,7 @@ import CLibyaml
             throw Fault(position: .whole, message: "can't be read: memory is short")
         }
         unsafe yaml_parser_set_encoding(parser, YAML_UTF8_ENCODING)
-        // The bytes have to stay where they are as long as the parser lives.
+        // The parser keeps a pointer to the bytes.
         unsafe yaml_parser_set_input_string(parser, text.baseAddress, text.count)
     }
 
@@ -56,7 +55,7 @@ import CLibyaml
         unsafe text.deallocate()
     }
 
-    /// The next one. Not to be asked for after `streamEnd` or a fault.
+    /// The next event. Not to be called after `streamEnd` or a fault.
     mutating func next() throws(Fault) -> Event {
         var raw = unsafe yaml_event_t()
         guard unsafe yaml_parser_parse(parser, &raw) == 1 else { throw fault() }
@@ -141,7 +140,7 @@ import CLibyaml
         default: return Fault(position: .whole, message: "not valid YAML: \(problem)")
         }
         let context = unsafe parser.pointee.context.map { unsafe String(cString: $0) }
-        // A mapping of one pair in a list has no brackets of its own.
+        // A mapping of one pair in a list has no brackets.
         let text = YAMLText(unsafe Array(text))
         let brackets = open.compactMap { $0 }.filter { text[$0] == "[" || text[$0] == "{" }
         return YAMLMistake(

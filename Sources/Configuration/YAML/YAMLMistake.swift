@@ -1,5 +1,5 @@
-/// What a person did wrong where the YAML parser could not read on: its words say what it expected, and often a line
-/// later than the place to be mended.
+/// Explains a person's mistake behind a YAML parser's fault. The parser reports its expectation, often a line after the
+/// mistake.
 struct YAMLMistake {
     typealias Place = YAMLText.Place
     typealias Fault = YAMLEvents.Fault
@@ -13,15 +13,15 @@ struct YAMLMistake {
     }
 
     let text: YAMLText
-    /// What the parser says, and where it stood.
+    /// The parser's message and its position.
     let problem: String
     let place: Place
-    /// What it was at, and where that began.
+    /// The parser's context, and its start.
     let context: String
     let start: Place?
     /// The last scalar in front of the fault.
     let lastScalar: Scalar?
-    /// Where each `[` and `{` stands that was not closed yet.
+    /// Positions of each `[` and `{` that is still open.
     let openFlows: [Place]
 
     var fault: Fault {
@@ -49,7 +49,7 @@ struct YAMLMistake {
             return openQuote(at: start)
         }
         if context == "while parsing a quoted scalar", let start { return escape(in: start) }
-        // It ended at the next quote that came, lines later.
+        // The quote was closed only by the next one, lines later.
         if let scalar = lastScalar, scalar.isQuoted, scalar.start.line < scalar.end.line, scalar.end.line == place.line
         {
             return openQuote(at: scalar.start)
@@ -106,7 +106,7 @@ struct YAMLMistake {
 
     private var sign: Fault? {
         if context == "while scanning an alias", let start {
-            // A host may be shown, what else there is may be a secret.
+            // A host may be shown. Other text may be a secret.
             let word = text.word(at: start)
             let example = word.hasPrefix("*.") ? ", \"\(word)\"" : ""
             return Fault(
@@ -156,7 +156,7 @@ struct YAMLMistake {
         return Fault(open, "the \(sign) that opens here is not closed: write \(closing) behind its last value")
     }
 
-    /// Something between brackets that are closed.
+    /// The fault between closed brackets.
     private var inFlow: Fault {
         if text[place] == ":" {
             return Fault(
@@ -201,7 +201,7 @@ struct YAMLMistake {
         }
         guard problem.hasPrefix("mapping values are not allowed") else { return nil }
         if let scalar = lastScalar, !scalar.isQuoted, scalar.start.line < place.line {
-            // The lines ran together: this one is no key, or the next is indented too far.
+            // The lines were joined: either this line is no key, or the next one is indented too far.
             if text.begins(scalar.start) { return Self.missingColon(in: text, at: scalar.start) }
             return tooFar(Place(place.line, text.indentation(of: place.line) ?? 1))
         }
@@ -237,7 +237,7 @@ struct YAMLMistake {
             "a colon is missing here, behind the key: write `key: value`")
     }
 
-    /// Where the colon of `key:value` stands that wants a space; not that of an address such as `http://x` or `a:80`.
+    /// Position of the colon in `key:value` that needs a space; not of one in an address such as `http://x` or `a:80`.
     static func tightColon(_ line: String) -> Int? {
         let scalars = Array(line.unicodeScalars)
         guard let colon = scalars.firstIndex(of: ":"), colon > 0, colon + 1 < scalars.count,

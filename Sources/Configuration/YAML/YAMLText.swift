@@ -1,4 +1,4 @@
-/// The bytes of a YAML text by line and column, both from 1; columns count characters. For what is said of mistakes.
+/// The text by line and column, both from 1. Columns count characters. For messages about mistakes.
 struct YAMLText {
     struct Place: Equatable {
         var line: Int
@@ -28,7 +28,7 @@ struct YAMLText {
         self.lines = lines
     }
 
-    /// `nil` behind the end of a line, and of the text.
+    /// `nil` behind the end of a line or of the text.
     subscript(_ place: Place) -> Unicode.Scalar? {
         guard let line = line(place.line), line.indices.contains(place.column - 1) else { return nil }
         return line[place.column - 1]
@@ -56,12 +56,12 @@ struct YAMLText {
         return Self.text(line[(place.column - 1)..<(column - 1)])
     }
 
-    /// What stands there, up to a blank or a sign that ends a value.
+    /// The word at that position, up to a blank or a sign that ends a value.
     func word(at place: Place) -> String {
         String(rest(from: place).prefix { !" \t,[]{}\"'".contains($0) })
     }
 
-    /// The column of the line's first character that is no blank; `nil` for an empty line, and for a comment.
+    /// The column of the line's first non-blank character; `nil` for an empty line and for a comment.
     func indentation(of number: Int) -> Int? {
         guard let line = line(number), let first = line.firstIndex(where: { $0 != " " && $0 != "\t" }) else {
             return nil
@@ -71,7 +71,7 @@ struct YAMLText {
 
     func begins(_ place: Place) -> Bool { indentation(of: place.line) == place.column }
 
-    /// The last line in front of this one that says something.
+    /// The last line before this one with content.
     func lineBefore(_ number: Int) -> Int? {
         var line = number - 1
         while line >= 1 {
@@ -81,8 +81,8 @@ struct YAMLText {
         return nil
     }
 
-    /// Where what opens there, `[` or `{`, ends: behind quotes and comments it is not looked for, nor in lines that are
-    /// indented no further than the one it opens in, unless they begin with what closes it.
+    /// The end of the list or mapping that opens there with `[` or `{`. Quotes and comments are skipped. `nil` when a
+    /// later line is indented no further than its own line, unless that line begins with a closing bracket.
     func end(ofFlowAt start: Place) -> Place? {
         var open: [Unicode.Scalar] = []
         let indentation = indentation(of: start.line) ?? 1
