@@ -1,5 +1,5 @@
 extension UpstreamSettings {
-    /// What is put on a request, and where: one entry of `inject`.
+    /// One entry of `inject`: a value for requests, and its place.
     public enum Injection: Sendable, Equatable {
         /// A field; `scheme` may be empty. `value`: `nil` for the client's token.
         case header(name: String, scheme: String, value: SecretSource? = nil)
@@ -10,7 +10,7 @@ extension UpstreamSettings {
         /// AWS Signature Version 4.
         case sigv4(SigV4Settings)
 
-        /// Of the field or parameter; names of fields compare without case.
+        /// Name of the field or parameter. Names of fields compare without case.
         public var name: String {
             switch self {
             case .header(let name, _, _), .query(let name, _): name
@@ -18,7 +18,7 @@ extension UpstreamSettings {
             }
         }
 
-        /// Whether it is the client's token that goes there.
+        /// Whether the value is the client's token.
         public var takesToken: Bool {
             switch self {
             case .header(_, _, let value), .query(_, let value): value == nil
@@ -26,10 +26,10 @@ extension UpstreamSettings {
             }
         }
 
-        /// Whether it goes into the query.
+        /// Whether the value goes into the query.
         public var isQuery: Bool { if case .query = self { true } else { false } }
 
-        /// What has to be read for it, in order.
+        /// The secrets to read, in order.
         public var secrets: [SecretSource] {
             switch self {
             case .header(_, _, let value), .query(_, let value): [value].compactMap(\.self)
@@ -55,10 +55,10 @@ extension UpstreamSettings.Injection: CustomStringConvertible {
 }
 
 extension UpstreamSettings {
-    /// Whether anything is put on its requests.
+    /// Whether anything is injected into its requests.
     public var injects: Bool { !injections.isEmpty }
 
-    /// Whether the machine's container service is asked for credentials.
+    /// Whether credentials come from the machine's container service.
     var usesContainerCredentials: Bool {
         injections.contains { injection in
             guard case .sigv4(let settings) = injection, case .container = settings.credentials else { return false }
@@ -66,7 +66,7 @@ extension UpstreamSettings {
         }
     }
 
-    /// What is put on its requests, as `check` and `why` say it; empty when nothing is.
+    /// The injected values in the form of `check` and `why`; empty without any.
     public var injectionText: String {
         guard injects else { return "" }
         let text = injections.map(\.description).joined(separator: ", ")
