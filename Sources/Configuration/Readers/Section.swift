@@ -10,7 +10,7 @@ final class Section {
     let position: Position
     let diagnostics: Diagnostics
     /// The path with `*` for names that the operator chose: `clients.*`.
-    private let pattern: String
+    let pattern: String
     private let entries: [Node.Entry]
     private var known: [String] = []
     private let outline: Outline?
