@@ -112,6 +112,13 @@ let package = Package(
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ],
             swiftSettings: strict),
+        // Runs the library's tasks on a scheduler of its own, through hooks of the run-time library that are C.
+        .executableTarget(
+            name: "Simulation", dependencies: ["Heimdallr"], path: "Tests/Simulation",
+            swiftSettings: [
+                .swiftLanguageMode(.v6), .treatAllWarnings(as: .error), .enableUpcomingFeature("ExistentialAny"),
+                .enableUpcomingFeature("MemberImportVisibility"),
+            ]),
         .executableTarget(
             name: "PostgresContender", dependencies: ["Heimdallr", "PostgresStore"], path: "Tests/PostgresContender",
             swiftSettings: strict),

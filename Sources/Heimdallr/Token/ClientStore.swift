@@ -1,8 +1,7 @@
-import Heimdallr
 import Synchronization
 
 /// One client's view of the store. While a new client of the same name replaces it, each has its own view.
-final class ClientStore: OAuthAccessTokenStore {
+package final class ClientStore: OAuthAccessTokenStore {
     private enum Phase {
         /// The former client still uses the record. Callers wait.
         case held([CheckedContinuation<Void, Never>])
@@ -19,13 +18,13 @@ final class ClientStore: OAuthAccessTokenStore {
     ///   - isHeld: nothing is read or written until `open` is called.
     ///   - mayFetch: whether the client may fetch further tokens after it is retired. It may not with a refresh token,
     ///     which then belongs to another client.
-    init(_ store: any OAuthAccessTokenStore, isHeld: Bool, mayFetch: Bool) {
+    package init(_ store: any OAuthAccessTokenStore, isHeld: Bool, mayFetch: Bool) {
         self.store = store
         self.mayFetch = mayFetch
         phase = Mutex(isHeld ? .held([]) : .open)
     }
 
-    func open() {
+    package func open() {
         let waiting = phase.withLock { phase -> [CheckedContinuation<Void, Never>] in
             guard case .held(let waiting) = phase else { return [] }
             phase = .open
@@ -35,34 +34,34 @@ final class ClientStore: OAuthAccessTokenStore {
     }
 
     /// Remaining users of the client use the tokens in its memory. Nothing is saved any more.
-    func retire() {
+    package func retire() {
         open()
         phase.withLock { $0 = .retired }
     }
 
-    func load(client: String) async throws -> TokenRecord? {
+    package func load(client: String) async throws -> TokenRecord? {
         await wait() ? try await store.load(client: client) : nil
     }
 
-    func save(_ record: TokenRecord, client: String) async throws {
+    package func save(_ record: TokenRecord, client: String) async throws {
         if await wait() { try await store.save(record, client: client) }
     }
 
-    func remove(client: String) async throws {
+    package func remove(client: String) async throws {
         if await wait() { try await store.remove(client: client) }
     }
 
-    func lease(client: String) async throws -> (any TokenStoreLease)? {
+    package func lease(client: String) async throws -> (any TokenStoreLease)? {
         if await wait() { return try await store.lease(client: client) }
         guard mayFetch else { throw TokenStoreError("the client's settings have changed", kind: .busy) }
         return nil
     }
 
-    func names(of client: String) async throws -> [String] {
+    package func names(of client: String) async throws -> [String] {
         await wait() ? try await store.names(of: client) : []
     }
 
-    func changes(client: String) -> AsyncStream<Void>? { store.changes(client: client) }
+    package func changes(client: String) -> AsyncStream<Void>? { store.changes(client: client) }
 
     /// - Returns: `false` when the record belongs to another client now.
     private func wait() async -> Bool {

@@ -1,0 +1,131 @@
+/// What a run is made of. Follows from its seed; the list of events can be shortened.
+struct Plan: Sendable {
+    enum Event: Sendable, CustomStringConvertible {
+        case signIn(replica: Int, client: Int)
+        case signOut(replica: Int, client: Int)
+        case refresh(replica: Int, client: Int)
+        case refuse(replica: Int, client: Int)
+        /// `changes`: the client's `timeout` is another one.
+        case reload(replica: Int, changes: Bool)
+        case restart(replica: Int)
+        case kill(replica: Int, milliseconds: Int)
+        case stop(replica: Int, milliseconds: Int)
+        case dropConnections(replica: Int)
+        case resets(replica: Int, milliseconds: Int)
+        case cutOff(replica: Int, milliseconds: Int)
+        case crash(milliseconds: Int)
+        case slow(milliseconds: Int)
+        case loseAnswers(Int)
+        case delayAnswers(milliseconds: Int, for: Int)
+        case refuseRequests(for: Int)
+        case setWallClock(replica: Int, seconds: Int)
+        /// The next start or reload of this replica has another token endpoint, or the first one again.
+        case rollOut(replica: Int, authority: Int)
+
+        var description: String {
+            switch self {
+            case .signIn(let replica, let client): "somebody signs in to c\(client) at r\(replica)"
+            case .signOut(let replica, let client): "somebody signs out of c\(client) at r\(replica)"
+            case .refresh(let replica, let client): "refreshNow of c\(client) at r\(replica)"
+            case .refuse(let replica, let client): "a resource refuses the token of c\(client) at r\(replica)"
+            case .reload(let replica, let changes):
+                "r\(replica) reloads, \(changes ? "with another timeout" : "the same")"
+            case .restart(let replica): "r\(replica) is restarted in good order"
+            case .kill(let replica, let time): "r\(replica) is killed, and started after \(time) ms"
+            case .stop(let replica, let time): "r\(replica) is stopped for \(time) ms"
+            case .dropConnections(let replica): "the database ends the connections of r\(replica)"
+            case .resets(let replica, let time): "r\(replica) gets resets from the database for \(time) ms"
+            case .cutOff(let replica, let time): "r\(replica) is cut off from the database for \(time) ms"
+            case .crash(let time): "the database is killed, and back after \(time) ms"
+            case .slow(let time): "the database is slow for \(time) ms"
+            case .loseAnswers(let count): "the next \(count) answers of the token endpoint are lost"
+            case .delayAnswers(let time, let span): "for \(span) ms answers take up to \(time) ms"
+            case .refuseRequests(let span): "for \(span) ms the token endpoint answers 5xx, 429, nonsense or nothing"
+            case .setWallClock(let replica, let seconds): "the wall clock of r\(replica) jumps by \(seconds) s"
+            case .rollOut(let replica, let authority): "r\(replica) is restarted with token endpoint \(authority)"
+            }
+        }
+    }
+
+    var seed: UInt64
+    var replicas: Int
+    var clients: Int
+    var tokenLife: Int
+    var timeout: Duration
+    /// For how long the authorization server gives the same answer again.
+    var grace: Duration
+    /// Connections break between any two steps.
+    var breaks: Bool
+    /// Processes stop at the worst moment.
+    var stops: Bool
+    var events: [(at: Int, event: Event)] = []
+
+    /// The span in which faults happen, in milliseconds.
+    static let span = 60_000
+
+    var graceAfterRestart: Duration { min(max(.milliseconds(2500), timeout + .seconds(1)), .seconds(11)) }
+
+    /// - Parameter only: words of which an event's description has to hold one; empty: any event.
+    init(seed: UInt64, only: [String] = []) {
+        var chance = Chance(seed ^ 0x5EED)
+        self.seed = seed
+        replicas = chance.within(1...5)
+        clients = chance.once(in: 8) ? chance.within(5...20) : chance.within(1...3)
+        tokenLife = chance.within(3...12)
+        timeout = .seconds([5, 10, 10, 40][chance.below(4)])
+        grace = chance.once(in: 3) ? .seconds(30) : .zero
+        breaks = chance.once(in: 3)
+        stops = chance.once(in: 6)
+        // A run with few kinds of faults tells more than one with all.
+        let kinds = (0..<18).filter { _ in chance.once(in: 3) }
+        for _ in 0..<chance.within(2...24) {
+            guard !kinds.isEmpty else { break }
+            let kind = kinds[chance.below(kinds.count)]
+            let event = Self.event(kind, replicas, clients, &chance)
+            if !only.isEmpty, !only.contains(where: { event.description.contains($0) }) { continue }
+            events.append((chance.within(3000...Self.span), event))
+        }
+        if !only.isEmpty {
+            breaks = breaks && only.contains("breaks")
+            stops = stops && only.contains("stops")
+        }
+        events.sort { $0.at < $1.at }
+    }
+
+    private static func event(_ kind: Int, _ replicas: Int, _ clients: Int, _ chance: inout Chance) -> Event {
+        let (replica, client) = (chance.below(replicas), chance.below(clients))
+        let isLong = chance.once(in: 4)
+        let time = isLong ? chance.within(36_000...45_000) : chance.within(100...6000)
+        switch kind {
+        case 0: return .signIn(replica: replica, client: client)
+        case 1: return .signOut(replica: replica, client: client)
+        case 2: return .refresh(replica: replica, client: client)
+        case 3: return .refuse(replica: replica, client: client)
+        case 4, 5: return .reload(replica: replica, changes: !chance.once(in: 4))
+        case 6: return .restart(replica: replica)
+        case 7: return .kill(replica: replica, milliseconds: chance.within(1...4000))
+        case 8: return .stop(replica: replica, milliseconds: time)
+        case 9: return .dropConnections(replica: replica)
+        case 10: return .resets(replica: replica, milliseconds: chance.within(100...3000))
+        case 11: return .cutOff(replica: replica, milliseconds: time)
+        case 12: return .crash(milliseconds: time)
+        case 13: return .slow(milliseconds: chance.within(500...6000))
+        case 14: return .loseAnswers(chance.within(1...3))
+        case 15:
+            return .delayAnswers(milliseconds: [500, 3000, 25_000][chance.below(3)], for: chance.within(500...9000))
+        case 16: return .refuseRequests(for: chance.within(500...9000))
+        default:
+            return chance.once(in: 2)
+                ? .setWallClock(replica: replica, seconds: chance.within(-4000...4000))
+                : .rollOut(replica: replica, authority: chance.below(2))
+        }
+    }
+
+    /// All of it, for a person to read.
+    var text: String {
+        """
+        seed \(seed): \(replicas) replicas, \(clients) clients, tokens of \(tokenLife) s, timeout \(timeout), \
+        grace of the server \(grace)\(breaks ? ", connections break" : "")\(stops ? ", processes stop" : "")
+        """ + events.map { "\n  \($0.at) ms: \($0.event)" }.joined()
+    }
+}

@@ -1,0 +1,144 @@
+import Heimdallr
+
+/// One process of the fleet, from its start to its end. Stopped, it does nothing; dead, nothing of it has any effect.
+final class Process: CustomStringConvertible, @unchecked Sendable {
+    struct Dead: Error {}
+
+    let replica: Int
+    let incarnation: Int
+    unowned let world: World
+    private(set) var isDead = false
+    /// Begin and end of each time in which it was stopped, or cut off from the database.
+    private var absences: [(from: ContinuousClock.Instant, to: ContinuousClock.Instant)] = []
+    private var stoppedUntil: ContinuousClock.Instant?
+    private(set) var cutUntil: ContinuousClock.Instant?
+    private(set) var resetsUntil: ContinuousClock.Instant?
+    private var waiting: [CheckedContinuation<Void, Never>] = []
+    var wallOffset: Int64 = 0
+
+    init(_ replica: Int, _ incarnation: Int, _ world: World) {
+        self.replica = replica
+        self.incarnation = incarnation
+        self.world = world
+    }
+
+    var description: String { "r\(replica).\(incarnation)" }
+
+    // MARK: Faults
+
+    func die() {
+        isDead = true
+        wake()
+    }
+
+    func stop(for duration: Duration) {
+        let end = max(stoppedUntil ?? world.now, world.now + duration)
+        absences.append((world.now, end))
+        stoppedUntil = end
+        Scheduler.shared.at(end) { [self] in
+            guard stoppedUntil == end else { return }
+            stoppedUntil = nil
+            wake()
+        }
+    }
+
+    private func wake() {
+        let all = waiting
+        waiting = []
+        for continuation in all { continuation.resume() }
+    }
+
+    func cutOff(for duration: Duration) {
+        absences.append((world.now, world.now + duration))
+        cutUntil = max(cutUntil ?? world.now, world.now + duration)
+    }
+
+    func reset(for duration: Duration) { resetsUntil = world.now + duration }
+
+    var isCut: Bool { cutUntil.map { world.now < $0 } ?? false }
+    var isReset: Bool { resetsUntil.map { world.now < $0 } ?? false }
+
+    /// How long it was stopped or cut off since then.
+    func absence(since instant: ContinuousClock.Instant) -> Duration {
+        absences.reduce(.zero) { sum, absence in
+            sum + max(.zero, max(absence.from, instant).duration(to: min(absence.to, world.now)))
+        }
+    }
+
+    // MARK: Seams
+
+    /// Goes on once the process runs.
+    func pass() async throws {
+        while stoppedUntil != nil, !isDead {
+            await withCheckedContinuation { waiting.append($0) }
+        }
+        if isDead { throw Dead() }
+    }
+
+    var clock: HeimdallrClock {
+        HeimdallrClock(
+            now: { [world] in world.now },
+            wallClock: { [self] in 1_700_000_000 + Int64(Scheduler.shared.milliseconds / 1000) + wallOffset },
+            sleep: { [self] in try await sleep(until: $0) },
+            random: { Scheduler.shared.chance.fraction() })
+    }
+
+    func sleep(until instant: ContinuousClock.Instant) async throws {
+        let outcome = FirstOutcome<Void>()
+        Scheduler.shared.at(instant) { outcome.end(.success(())) }
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { outcome.await($0) }
+        } onCancel: {
+            outcome.end(.failure(CancellationError()))
+        }
+        try await pass()
+        try Task.checkCancellation()
+    }
+
+    func sleep(for duration: Duration) async throws { try await sleep(until: world.now + duration) }
+}
+
+/// What a process has for its requests to the token endpoint of one client.
+struct SimulatedHTTPClient: HeimdallrHTTPClient {
+    let process: Process
+    let client: String
+
+    func send(_ request: HeimdallrHTTPRequest) async throws -> HeimdallrHTTPResponse {
+        let world = process.world
+        if Scheduler.shared.chance.once(in: 400), world.plan.stops { process.stop(for: .seconds(34)) }
+        try await process.pass()
+        let deadline = world.now + request.timeout
+        world.began(client, process)
+        defer { world.ended(client, process) }
+        guard let authority = world.authorities.first(where: { $0.tokenEndpoint == request.url }) else {
+            world.fail("a request to \(request.url)")
+            throw HeimdallrHTTPClientError.dns
+        }
+        try await process.sleep(for: .milliseconds(Scheduler.shared.chance.within(1...30)))
+        if let fault = world.requestFault() {
+            if case .status(let status, let body) = fault {
+                return HeimdallrHTTPResponse(status: status, body: Array(body.utf8))
+            }
+            if case .refused = fault { throw HeimdallrHTTPClientError.connect }
+            throw HeimdallrHTTPClientError.cut
+        }
+        let answer = authority.answer(Self.form(request.content.revealed), from: client, process)
+        world.log("\(process) \(client) asked \(authority.name): \(answer.status)")
+        let delay = world.answerDelay()
+        try await process.sleep(until: min(deadline, world.now + delay))
+        // A process that was stopped may find its time-out before the answer.
+        guard world.now < deadline else { throw HeimdallrHTTPClientError.timeout }
+        if world.losesAnswer() { throw HeimdallrHTTPClientError.cut }
+        answer.use?.isDelivered = true
+        return HeimdallrHTTPResponse(status: answer.status, body: Array(answer.body.utf8))
+    }
+
+    private static func form(_ text: String) -> [String: String] {
+        var form: [String: String] = [:]
+        for pair in text.split(separator: "&") {
+            let parts = pair.split(separator: "=", maxSplits: 1).map(String.init)
+            if parts.count == 2 { form[parts[0]] = parts[1] }
+        }
+        return form
+    }
+}

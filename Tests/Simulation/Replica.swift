@@ -1,0 +1,184 @@
+import Heimdallr
+
+/// One proxy of the fleet: its clients, its callers, its reloads and its restarts.
+final class Replica: @unchecked Sendable {
+    private struct Slot {
+        let heimdallr: Heimdallr
+        let store: ClientStore
+    }
+
+    let number: Int
+    unowned let world: World
+    private(set) var process: Process
+    private(set) var authority = 0
+    private(set) var isAway = false
+    private var incarnation = 0
+    private var timeout: Duration
+    private var slots: [Slot] = []
+    private var shared: any OAuthAccessTokenStore
+
+    init(_ number: Int, _ world: World) {
+        self.number = number
+        self.world = world
+        timeout = world.plan.timeout
+        process = Process(number, 0, world)
+        shared = OAuthAccessTokenMemoryStore()
+    }
+
+    static func name(_ client: Int) -> String { "c\(client)" }
+    /// Most sign-ins are people's.
+    static func wantsPerson(_ client: Int) -> Bool { client % 4 != 3 }
+
+    // MARK: Its life
+
+    func start() {
+        guard let database = world.database else { return }
+        incarnation += 1
+        isAway = false
+        process = Process(number, incarnation, world)
+        shared = RowLockStore(database, process)
+        slots = (0..<world.plan.clients).map { make($0, isHeld: false) }
+        for slot in slots { slot.heimdallr.start() }
+        call(process)
+    }
+
+    private func make(_ client: Int, isHeld: Bool) -> Slot {
+        let isPerson = Self.wantsPerson(client)
+        let store = ClientStore(shared, isHeld: isHeld, mayFetch: !isPerson)
+        var configuration = HeimdallrConfiguration(tokenEndpoint: world.authorities[authority].tokenEndpoint)
+        configuration.allowDeprecated = true
+        configuration.timeout = timeout
+        let grant: any OAuthAuthorizationGrant = isPerson ? InteractiveGrant(.password) : ClientCredentialsGrant()
+        do {
+            let heimdallr = try Heimdallr(
+                name: Self.name(client), configuration: configuration,
+                credentials: OAuthClientSecretCredentials(identifier: "\(client)", secret: Secret("s")), grant: grant,
+                httpClient: SimulatedHTTPClient(process: process, client: Self.name(client)), store: store,
+                limiter: TokenRequestLimiter(limit: 16), clock: process.clock)
+            return Slot(heimdallr: heimdallr, store: store)
+        } catch {
+            fatalError("\(error)")
+        }
+    }
+
+    func kill(startingAfter pause: Duration) {
+        guard !isAway else { return }
+        isAway = true
+        process.die()
+        world.database?.drop(process)
+        for slot in slots { slot.heimdallr.shutdown() }
+        Scheduler.shared.after(pause) { [self] in start() }
+    }
+
+    /// As SIGTERM does it, and a new process after it.
+    func restart(authority next: Int? = nil) {
+        guard !isAway else { return }
+        isAway = true
+        let (old, leaving) = (slots, process)
+        Task { [self] in
+            await withDiscardingTaskGroup { group in
+                for slot in old { group.addTask { await slot.heimdallr.drain(within: .seconds(10)) } }
+            }
+            for slot in old { slot.heimdallr.shutdown() }
+            try? await leaving.sleep(for: .milliseconds(20))
+            leaving.die()
+            world.database?.drop(leaving)
+            if let next { authority = next }
+            start()
+        }
+    }
+
+    /// As a reload of the proxy does it, client by client.
+    func reload(changes: Bool) {
+        guard !isAway, changes else { return }
+        timeout = timeout == world.plan.timeout ? timeout + .seconds(1) : world.plan.timeout
+        let (old, leaving) = (slots, process)
+        slots = (0..<world.plan.clients).map { make($0, isHeld: true) }
+        let made = slots
+        Task {
+            await withDiscardingTaskGroup { group in
+                for (former, next) in zip(old, made) {
+                    group.addTask {
+                        await former.heimdallr.drain(within: .seconds(10))
+                        former.store.retire()
+                        next.store.open()
+                        next.heimdallr.start()
+                    }
+                }
+            }
+            try? await leaving.sleep(for: .seconds(2))
+            for former in old {
+                await former.heimdallr.drain(within: .seconds(10))
+                former.heimdallr.shutdown()
+            }
+        }
+    }
+
+    func end() {
+        process.die()
+        for slot in slots { slot.heimdallr.shutdown() }
+    }
+
+    // MARK: Its callers
+
+    /// Callers come as long as the process lives.
+    private func call(_ process: Process) {
+        for client in 0..<world.plan.clients {
+            Task { [self] in
+                while !process.isDead, !isOver {
+                    do { try await process.sleep(for: .milliseconds(Scheduler.shared.chance.within(200...2500))) } catch
+                    {
+                        return
+                    }
+                    guard process === self.process, !isAway, !isOver else { continue }
+                    let (used, stood, began) = (slots[client].heimdallr, authority, world.now)
+                    let wait = Duration.seconds(15)
+                    if let token = try? await used.accessToken(before: began + wait),
+                        (try? await process.pass()) != nil,
+                        let now = used.currentToken(), now.value == token.value
+                    {
+                        world.served(now.value.revealed, Self.name(client), stood, at: process)
+                    }
+                    if began.duration(to: world.now) > wait + .seconds(1), process.absence(since: began) == .zero {
+                        world.fail("a caller of \(Self.name(client)) waited past its time at \(process)")
+                    }
+                }
+            }
+        }
+    }
+
+    private var isOver: Bool { world.failure != nil }
+
+    func signIn(_ client: Int) {
+        guard !isAway, Self.wantsPerson(client) else { return }
+        let (slot, name, stood) = (slots[client], Self.name(client), authority)
+        Task { [world] in
+            do throws(LoginError) {
+                try await slot.heimdallr.login(username: "somebody", password: Secret("p"))
+                let token = try? await slot.heimdallr.accessToken(waiting: .seconds(5))
+                world.log("signed in to \(name): \(token?.refreshToken?.revealed ?? "")")
+                world.signedIn(name, stood, with: token?.refreshToken?.revealed)
+            } catch {
+                world.log("not signed in to \(name): \(error)")
+            }
+        }
+    }
+
+    func signOut(_ client: Int) {
+        guard !isAway, Self.wantsPerson(client) else { return }
+        let (slot, name) = (slots[client], Self.name(client))
+        world.signedOut(name)
+        Task { _ = await slot.heimdallr.logOut(locally: true) }
+    }
+
+    func refresh(_ client: Int) { slots[client].heimdallr.refreshNow() }
+
+    func refuse(_ client: Int) {
+        guard let token = slots[client].heimdallr.currentToken() else { return }
+        _ = slots[client].heimdallr.refused(token, by: "a resource", saysInvalid: true, isReplay: false)
+    }
+
+    func hasToken(_ client: Int) -> Bool { slots[client].heimdallr.hasAccessToken }
+
+    func status(_ client: Int) -> String { "\(slots[client].heimdallr.status())" }
+}

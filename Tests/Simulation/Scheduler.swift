@@ -1,0 +1,130 @@
+import Glibc
+
+/// Runs all Swift tasks of this process on one thread, in an order that its seed decides. Time passes only when no task is
+/// ready. A sleep that is not the simulation's is an escape, and fails the run.
+final class Scheduler: @unchecked Sendable {
+    static let shared = Scheduler()
+
+    private struct Timer {
+        var at: ContinuousClock.Instant
+        var number: Int
+        var action: () -> Void
+    }
+
+    let start = ContinuousClock.now
+    private(set) var now: ContinuousClock.Instant
+    var chance = Chance(0)
+    /// Number of jobs run so far.
+    private(set) var steps = 0
+    private(set) var escapes = 0
+    private var jobs: [UnownedJob] = []
+    /// A binary heap, the earliest first.
+    private var timers: [Timer] = []
+    private var lastNumber = 0
+    private let executor = Inline()
+
+    private init() { now = start }
+
+    /// Milliseconds since the run began.
+    var milliseconds: Int {
+        let (seconds, attoseconds) = start.duration(to: now).components
+        return Int(seconds) * 1000 + Int(attoseconds / 1_000_000_000_000_000)
+    }
+
+    func begin(seed: UInt64) {
+        chance = Chance(seed)
+        now = start
+        steps = 0
+        escapes = 0
+        jobs = []
+        timers = []
+        lastNumber = 0
+    }
+
+    // MARK: Time
+
+    func at(_ instant: ContinuousClock.Instant, _ action: @escaping () -> Void) {
+        lastNumber += 1
+        timers.append(Timer(at: max(instant, now), number: lastNumber, action: action))
+        var child = timers.count - 1
+        while child > 0, isEarlier(child, (child - 1) / 2) {
+            timers.swapAt(child, (child - 1) / 2)
+            child = (child - 1) / 2
+        }
+    }
+
+    func after(_ duration: Duration, _ action: @escaping () -> Void) { at(now + duration, action) }
+
+    private func isEarlier(_ one: Int, _ other: Int) -> Bool {
+        (timers[one].at, timers[one].number) < (timers[other].at, timers[other].number)
+    }
+
+    private func popTimer() -> Timer? {
+        guard let first = timers.first, let last = timers.popLast() else { return nil }
+        guard !timers.isEmpty else { return first }
+        timers[0] = last
+        var parent = 0
+        while true {
+            var least = parent
+            for child in [2 * parent + 1, 2 * parent + 2] where child < timers.count && isEarlier(child, least) {
+                least = child
+            }
+            guard least != parent else { return first }
+            timers.swapAt(parent, least)
+            parent = least
+        }
+    }
+
+    // MARK: Tasks
+
+    /// Runs what is ready, then lets time pass, until `isOver` or nothing is left to do.
+    func run(until isOver: () -> Bool, afterEachStep check: () -> Void) {
+        while !isOver() {
+            if !jobs.isEmpty {
+                let index = chance.below(jobs.count)
+                jobs.swapAt(index, jobs.count - 1)
+                let job = jobs.removeLast()
+                steps += 1
+                job.runSynchronously(on: executor.asUnownedTaskExecutor())
+                check()
+            } else if let timer = popTimer() {
+                now = timer.at
+                timer.action()
+            } else {
+                return
+            }
+        }
+    }
+
+    /// The hooks of Swift's run-time library that are there to replace the global executor.
+    func install() {
+        typealias Original = @convention(thin) (UnownedJob) -> Void
+        typealias Hook = @convention(thin) (UnownedJob, Original) -> Void
+        typealias DelayOriginal = @convention(thin) (UInt64, UnownedJob) -> Void
+        typealias DelayHook = @convention(thin) (UInt64, UnownedJob, DelayOriginal) -> Void
+        typealias DeadlineOriginal = @convention(thin) (Int64, Int64, Int64, Int64, CInt, UnownedJob) -> Void
+        typealias DeadlineHook =
+            @convention(thin) (Int64, Int64, Int64, Int64, CInt, UnownedJob, DeadlineOriginal) -> Void
+        func hook<Type>(_ name: String, _ type: Type.Type) -> UnsafeMutablePointer<Type?> {
+            guard let symbol = dlsym(dlopen(nil, RTLD_NOW), name) else { fatalError("Swift has no \(name)") }
+            return symbol.assumingMemoryBound(to: Type?.self)
+        }
+        hook("swift_task_enqueueGlobal_hook", Hook.self).pointee = { job, _ in Scheduler.shared.jobs.append(job) }
+        hook("swift_task_enqueueGlobalWithDelay_hook", DelayHook.self).pointee = { delay, job, _ in
+            Scheduler.shared.escape(job)
+        }
+        hook("swift_task_enqueueGlobalWithDeadline_hook", DeadlineHook.self).pointee = { _, _, _, _, _, job, _ in
+            Scheduler.shared.escape(job)
+        }
+    }
+
+    /// A sleep on a real clock: it ends at once, and the run fails.
+    private func escape(_ job: UnownedJob) {
+        escapes += 1
+        jobs.append(job)
+    }
+
+    private final class Inline: TaskExecutor {
+        func enqueue(_ job: consuming ExecutorJob) { Scheduler.shared.jobs.append(UnownedJob(job)) }
+    }
+}
