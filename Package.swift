@@ -112,7 +112,7 @@ let package = Package(
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ],
             swiftSettings: strict),
-        // Runs the library's tasks on a scheduler of its own, through hooks of the run-time library that are C.
+        // Runs the library's tasks on its scheduler, through hooks of Swift's run-time library. They need unsafe code.
         .executableTarget(
             name: "Simulation", dependencies: ["Heimdallr"], path: "Tests/Simulation",
             swiftSettings: [

@@ -7,7 +7,7 @@
 /// A step after which a process may end, hang or fall behind. Debug builds can be told to do so there, so that tests meet
 /// the narrow windows for certain; release builds have nothing of it.
 ///
-///     HEIMDALLR_FAULT_POINT=after-update:kill
+///     HEIMDALLR_FAULT_POINT=after-commit:kill
 ///     HEIMDALLR_FAULT_POINT=lease-got/billing:stop:3,token-answered:pause=1.5
 ///
 /// NAME, perhaps /CLIENT; then what happens: `kill` and `stop` send the process SIGKILL or SIGSTOP, `pause=SECONDS` waits,
@@ -20,8 +20,6 @@ package enum FaultPoint: String, Sendable, CaseIterable {
     /// The token endpoint's answer is there, and nothing was done with it.
     case tokenAnswered = "token-answered"
     case beforeUpdate = "before-update"
-    /// Written, and not yet committed.
-    case afterUpdate = "after-update"
     /// Durable, and not yet used.
     case afterCommit = "after-commit"
 
@@ -109,7 +107,10 @@ package enum FaultPoint: String, Sendable, CaseIterable {
             DebugLine.say("fault point \(point.rawValue)\n")
             switch action {
             case .kill: kill(getpid(), SIGKILL)
-            case .stop: kill(getpid(), SIGSTOP)
+            case .stop:
+                kill(getpid(), SIGSTOP)
+                // Another thread may have taken the signal: this one goes no further before it stops.
+                usleep(50_000)
             case .pause(let seconds): return seconds
             }
             return nil

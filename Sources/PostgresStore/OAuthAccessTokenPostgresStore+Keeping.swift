@@ -36,11 +36,10 @@ extension OAuthAccessTokenPostgresStore {
     /// A lease that somebody has.
     public struct HolderReport: Sendable {
         public var client: String
-        /// Where it is held from; empty: a Unix socket, or not to be seen by this role.
-        public var address: String
-        /// The server's process.
-        public var process: Int64
-        public var since: Duration
+        /// The holder's host and process, as it has written them.
+        public var holder: String
+        /// Less than zero: its holder did not give it back.
+        public var left: Duration
     }
 
     /// What the database says of itself and of this space.
@@ -72,11 +71,9 @@ extension OAuthAccessTokenPostgresStore {
                 { [.text(space)] }, within: limit
             ).rows
             let holders = try await listener.run(
-                "SELECT pid, coalesce(host(client_addr), ''), application_name,"
-                    + " (extract(epoch FROM clock_timestamp() - xact_start) * 1000000)::bigint FROM pg_stat_activity"
-                    + " WHERE application_name LIKE 'heimdallr-proxy lease %' AND datname = current_database()"
-                    + " AND xact_start IS NOT NULL ORDER BY xact_start",
-                { [] }, within: limit
+                "SELECT client, holder, (extract(epoch FROM held_until - clock_timestamp()) * 1000000)::bigint"
+                    + " FROM heimdallr.token WHERE space = $1::text AND holder IS NOT NULL ORDER BY client",
+                { [.text(space)] }, within: limit
             ).rows
             return Report(
                 server: about.text(0, 0) ?? "", schema: about.integer(0, 1) ?? 0, isPooled: listener.isPolling,
@@ -88,9 +85,8 @@ extension OAuthAccessTokenPostgresStore {
                 },
                 holders: (0..<holders.count).map { row in
                     HolderReport(
-                        client: String((holders.text(row, 2) ?? "").dropFirst(PostgresHolder.prefixLength)),
-                        address: holders.text(row, 1) ?? "", process: holders.integer(row, 0) ?? 0,
-                        since: .microseconds(max(0, holders.integer(row, 3) ?? 0)))
+                        client: holders.text(row, 0) ?? "", holder: holders.text(row, 1) ?? "",
+                        left: .microseconds(holders.integer(row, 2) ?? 0))
                 },
                 pendingLogins: about.integer(0, 2) ?? 0)
         }

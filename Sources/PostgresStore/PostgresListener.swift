@@ -1,7 +1,7 @@
 import Heimdallr
 import Synchronization
 
-/// The one connection that stays: hears when others have changed a record, and reads for those who need no lock.
+/// The one connection that stays: hears when others have changed a record, and reads.
 ///
 /// Behind a pooler that gives each transaction another connection nothing can be heard; then it looks at the revisions of
 /// the clients that somebody wants to hear of, several times in two seconds.
@@ -13,6 +13,8 @@ final class PostgresListener: Sendable {
         var lastNumber: UInt64 = 0
         /// As far as is known.
         var revisions: [String: UInt64] = [:]
+        /// Clients whose rows had a mark when they were last looked at.
+        var marked: Set<String> = []
         var isPolling = false
         var pollAt: Instant?
     }
@@ -64,7 +66,7 @@ final class PostgresListener: Sendable {
 
     // MARK: For others
 
-    /// One statement, beside all transactions.
+    /// One statement, which commits by itself.
     /// - Throws: `PostgresFault`
     func run(
         _ statement: String, _ values: @escaping @Sendable () -> [PostgresLink.Value], within limit: Duration
@@ -159,9 +161,12 @@ final class PostgresListener: Sendable {
         }
         for row in 0..<rows.count {
             guard let client = rows.text(row, 0), let revision = rows.integer(row, 1) else { continue }
+            let isMarked = rows.flag(row, 2)
             let isNew = state.withLock { state in
-                state.revisions.updateValue(UInt64(bitPattern: revision), forKey: client)
-                    != UInt64(bitPattern: revision)
+                let isFreed = state.marked.contains(client) && !isMarked
+                if isMarked { state.marked.insert(client) } else { state.marked.remove(client) }
+                let before = state.revisions.updateValue(UInt64(bitPattern: revision), forKey: client)
+                return isFreed || before != UInt64(bitPattern: revision)
             }
             if isNew { tell { $0 == client } }
         }

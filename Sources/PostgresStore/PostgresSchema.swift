@@ -1,6 +1,6 @@
 /// The tables of the store, as SQL for whoever keeps the database.
 public enum PostgresSchema {
-    /// Makes what is missing, and changes nothing that is there. It is one transaction.
+    /// Makes tables and columns that are missing; no record is changed. It is one transaction.
     /// - Parameter role: who is to use the tables, if that is not who makes them.
     public static func sql(role: String? = nil) -> String {
         var text = """
@@ -13,7 +13,7 @@ public enum PostgresSchema {
                 one boolean PRIMARY KEY DEFAULT true CHECK (one),
                 version integer NOT NULL
             );
-            -- One row for each client of each installation (`store.space`). Its lock is the lease.
+            -- One row for each client of each installation (`store.space`). `holder` has its lease.
             CREATE TABLE IF NOT EXISTS heimdallr.token (
                 space text NOT NULL,
                 client text NOT NULL,
@@ -22,6 +22,8 @@ public enum PostgresSchema {
                 saved_at timestamptz NOT NULL DEFAULT clock_timestamp(),
                 PRIMARY KEY (space, client)
             ) WITH (fillfactor = 50);
+            ALTER TABLE heimdallr.token ADD COLUMN IF NOT EXISTS holder text,
+                ADD COLUMN IF NOT EXISTS held_until timestamptz;
             -- Logins that are under way. Places are used again, so that nobody needs to delete.
             CREATE TABLE IF NOT EXISTS heimdallr.pending (
                 slot bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -31,7 +33,9 @@ public enum PostgresSchema {
                 expires_at timestamptz NOT NULL,
                 UNIQUE (space, key)
             );
-            INSERT INTO heimdallr.version (version) VALUES (\(Statements.version)) ON CONFLICT DO NOTHING;
+            INSERT INTO heimdallr.version (version) VALUES (\(Statements.version))
+                ON CONFLICT (one) DO UPDATE SET version = excluded.version
+                WHERE heimdallr.version.version < excluded.version;
 
             """
         if let role {

@@ -5,10 +5,8 @@ struct Reachability: Sendable {
 
     /// Why it can't be reached; `nil`: as far as is known it can.
     private(set) var fault: PostgresFault?
-    /// When it was reached again after a connection had broken, or another server was found in its place.
+    /// When it was reached again after a connection had broken.
     private(set) var backSince: Instant?
-    /// Which start of which server it is.
-    private var serverStart: Int64?
     private var failures = 0
     private var retryAt: Instant?
     /// Somebody is finding out; after this time, nobody is any more.
@@ -16,13 +14,13 @@ struct Reachability: Sendable {
 
     static let firstPause = Duration.milliseconds(200)
     static let longestPause = Duration.seconds(1)
-    /// Who could not save what it got before the database went, or is still waiting for it, has so long to do so, once it
-    /// is back, before others ask.
+    /// Grace period after the database returns. A replica with an unsaved record saves it in this time; other replicas do not
+    /// replace a mark that has ended until it is over.
     let grace: Duration
     /// A connection broke, and none has been made since.
     private var isBroken = false
 
-    init(grace: Duration = .milliseconds(2500)) { self.grace = grace }
+    init(grace: Duration = .seconds(5)) { self.grace = grace }
     private static let longestTry = Duration.seconds(30)
 
     /// - Returns: whether the caller shall try now; then it says how that ended.
@@ -60,24 +58,9 @@ struct Reachability: Sendable {
     /// A connection that stood is no more, and it was not for us to end it.
     mutating func broke() { isBroken = true }
 
-    /// A standby may have taken the place of the one before, or a pooler has hidden that it was started anew.
-    mutating func sees(_ start: ServerStart, now: Instant) {
-        if start.ago >= .zero, start.ago < grace { backSince = max(backSince ?? now - start.ago, now - start.ago) }
-        if let serverStart, serverStart != start.time { backSince = now }
-        serverStart = start.time
-    }
-
-    /// Until when nobody takes a lease.
-    var graceEnd: Instant? { backSince.map { $0 + grace } }
+    /// A mark that has ended may have been its holder's, who could not reach the database either.
+    func isInGrace(now: Instant) -> Bool { isBroken || backSince.map { now < $0 + grace } ?? false }
 
     /// When there is sense in trying next.
     func nextTry(now: Instant) -> Instant { max(retryAt ?? now, triedUntil ?? now) }
-}
-
-/// Since when the server is up.
-struct ServerStart: Sendable {
-    /// By its own clock, in microseconds since 1970: tells one server, and one start of it, from another.
-    var time: Int64
-    /// Less than nothing where its clock was set back: then nobody knows.
-    var ago: Duration
 }

@@ -5,9 +5,7 @@ import Synchronization
 final class SharedReachability: Sendable {
     typealias Instant = ContinuousClock.Instant
 
-    private let state: Mutex<Reachability>
-
-    init(grace: Duration) { state = Mutex(Reachability(grace: grace)) }
+    private let state = Mutex(Reachability())
 
     func mayTry() -> Bool { state.withLock { $0.mayTry(now: .now) } }
 
@@ -19,15 +17,7 @@ final class SharedReachability: Sendable {
 
     func broke() { state.withLock { $0.broke() } }
 
-    /// - Returns: for how long nobody shall take a lease yet.
-    func sees(_ start: ServerStart) -> Duration {
-        let now = Instant.now
-        let end = state.withLock { state in
-            state.sees(start, now: now)
-            return state.graceEnd
-        }
-        return max(.zero, now.duration(to: end ?? now))
-    }
+    var isInGrace: Bool { state.withLock { $0.isInGrace(now: .now) } }
 
     var fault: PostgresFault? { state.withLock { $0.fault } }
 

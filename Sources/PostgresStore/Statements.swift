@@ -2,78 +2,78 @@
 /// may give each transaction another connection. Names are written out: no `search_path` counts.
 enum Statements {
     /// What the tables look like that this version works with.
-    static let version: Int64 = 1
-
-    /// - Parameters:
-    ///   - idle: how long the transaction may stand still before the server ends it, in milliseconds.
-    ///   - statement: how long one statement may take, in milliseconds.
-    ///   - lock: how long one may wait for a lock, in milliseconds, on top.
-    static func begin(idle: Int64, statement: Int64, lock: Int64 = 1000) -> String {
-        """
-        BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
-        SET LOCAL idle_in_transaction_session_timeout = \(idle); \
-        SET LOCAL statement_timeout = \(statement + lock); SET LOCAL lock_timeout = \(lock); \
-        SET LOCAL synchronous_commit = on
-        """
-    }
+    static let version: Int64 = 2
 
     private static let now = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-    private static let since = "(extract(epoch FROM clock_timestamp() - saved_at) * 1000000)::bigint"
+    private static let left = "(extract(epoch FROM token.held_until - clock_timestamp()) * 1000000)::bigint"
+    private static let durable = "durable AS MATERIALIZED (SELECT set_config('synchronous_commit', 'on', true))"
 
-    /// Takes the row's lock if nobody has it. $1 space, $2 client, $3 what the holder is called meanwhile.
-    /// - Returns: the clock, whether there is a row, and if it is ours now, its revision, content and age; and when the
-    ///   server was started and how long ago, and which of its processes this is.
-    static let take = take("FOR NO KEY UPDATE SKIP LOCKED")
-
-    /// The same for who may not come after others: stands in the line for the lock, before all who only look.
-    static let takeLate = take("FOR NO KEY UPDATE")
-
-    private static func take(_ lock: String) -> String {
-        """
-        WITH held AS (
-            SELECT revision, sealed, \(since) AS since FROM heimdallr.token
-            WHERE space = $1::text AND client = $2::text \(lock)
-        )
-        SELECT \(now), EXISTS (SELECT FROM heimdallr.token WHERE space = $1::text AND client = $2::text),
-            held.revision, held.sealed, held.since,
-            CASE WHEN held.revision IS NULL THEN NULL ELSE set_config('application_name', $3::text, true) END,
-            (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint,
-            (extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000000)::bigint,
-            pg_backend_pid()
-        FROM (VALUES (1)) AS one LEFT JOIN held ON true
-        """
+    private static func since(_ column: String) -> String {
+        "(extract(epoch FROM clock_timestamp() - \(column)) * 1000000)::bigint"
     }
 
-    /// Ends a session of the same user by its process and name. $1 process, $2 name.
-    static let end = """
-        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-        WHERE pid = $1::bigint AND application_name = $2::text AND usename = current_user
+    /// Marks the row. $1 space, $2 client, $3 its revision or null, $4 the holder, $5 for how long, in microseconds, $6 whether
+    /// a mark that has ended may be replaced: 1 or 0. A server that was just started waits for the holders before the start.
+    /// - Returns: as `read`.
+    static let mark = """
+        WITH \(durable), marked AS (
+            UPDATE heimdallr.token AS row SET holder = $4::text,
+                held_until = clock_timestamp() + $5::bigint * interval '1 microsecond'
+            FROM durable
+            WHERE row.space = $1::text AND row.client = $2::text
+                AND ($3::bigint IS NULL OR row.revision = $3::bigint)
+                AND (row.holder IS NULL OR row.holder = $4::text
+                    OR (row.held_until <= clock_timestamp() AND $6::bigint = 1
+                        AND clock_timestamp() - pg_postmaster_start_time() > interval '5 seconds'))
+            RETURNING row.revision, row.sealed, row.saved_at
+        )
+        SELECT \(now), coalesce(marked.revision, token.revision),
+            CASE WHEN marked.revision IS NULL THEN token.sealed ELSE marked.sealed END,
+            \(since("coalesce(marked.saved_at, token.saved_at)")), marked.revision IS NOT NULL,
+            CASE WHEN token.holder IS NULL THEN NULL ELSE \(left) END
+        FROM heimdallr.token AS token LEFT JOIN marked ON true
+        WHERE token.space = $1::text AND token.client = $2::text
         """
 
-    /// A lock needs a row. $1 space, $2 client.
+    /// Takes a holder's mark away. $1 space, $2 client, $3 the holder, $4 channel, $5 what others are told.
+    static let unmark = """
+        WITH taken AS (
+            UPDATE heimdallr.token SET holder = NULL, held_until = NULL
+            WHERE space = $1::text AND client = $2::text AND holder = $3::text RETURNING revision
+        )
+        SELECT pg_notify($4::text, $5::text) FROM taken
+        """
+
+    static let clock = "SELECT \(now)"
+
+    /// A mark needs a row. $1 space, $2 client.
     static let make = """
         INSERT INTO heimdallr.token (space, client) VALUES ($1::text, $2::text) ON CONFLICT DO NOTHING
         """
 
     /// $1 space, $2 client.
+    /// - Returns: the clock, revision, content, its age, false, and how long a mark stands.
     static let read = """
-        SELECT \(now), revision, sealed, \(since) FROM heimdallr.token WHERE space = $1::text AND client = $2::text
+        SELECT \(now), token.revision, token.sealed, \(since("token.saved_at")), false,
+            CASE WHEN token.holder IS NULL THEN NULL ELSE \(left) END
+        FROM heimdallr.token AS token WHERE token.space = $1::text AND token.client = $2::text
         """
 
-    /// $1 space, $2 client, $3 the revision that was there, $4 the new one, $5 the content, $6 when, in microseconds by
-    /// the server's clock, $7 channel, $8 what others are told.
-    static let write = """
-        WITH written AS (
-            UPDATE heimdallr.token SET revision = $4::bigint, sealed = $5::bytea,
+    /// Replaces the row of one revision, and takes its mark away. $1 space, $2 client, $3 the revision that is there, $4 the
+    /// new one, $5 the content, $6 when, in microseconds by the server's clock, $7 channel, $8 what others are told.
+    static let swap = """
+        WITH \(durable), written AS (
+            UPDATE heimdallr.token AS row SET revision = $4::bigint, sealed = $5::bytea, holder = NULL, held_until = NULL,
                 saved_at = timestamptz 'epoch' + $6::bigint * interval '1 microsecond'
-            WHERE space = $1::text AND client = $2::text AND revision = $3::bigint RETURNING revision
+            FROM durable
+            WHERE row.space = $1::text AND row.client = $2::text AND row.revision = $3::bigint RETURNING row.revision
         )
         SELECT pg_notify($7::text, $8::text) FROM written
         """
 
     /// $1 space, $2 clients.
     static let revisions = """
-        SELECT client, revision FROM heimdallr.token WHERE space = $1::text AND client = ANY ($2::text[])
+        SELECT client, revision, holder IS NOT NULL FROM heimdallr.token WHERE space = $1::text AND client = ANY ($2::text[])
         """
 
     /// Records of one client, whichever server they belong to. $1 space, $2 the client's name.

@@ -119,7 +119,7 @@ final class Authority {
         return (200, text, use)
     }
 
-    /// Why nobody could have known that the token was used; `nil`: somebody could.
+    /// Documented reason of a second use; `nil`: there is none.
     private func excuse(for use: Presentation, by process: Process, _ family: Family) -> String? {
         if family.isReplaced { return "it was replaced by a person" }
         if process.absence(since: use.at - world.plan.timeout) >= World.longAbsence { return "its holder was stopped" }
@@ -127,7 +127,9 @@ final class Authority {
         if !use.isDelivered { return "its answer was lost" }
         if use.process === process { return nil }
         if use.process.isDead { return "its holder died" }
-        if use.process.absence(since: use.at) >= World.longAbsence { return "its holder was cut off" }
+        let absence = use.process.absence(since: use.at)
+        let downtime = absence > .seconds(3) ? world.database?.downtime(since: use.at) ?? .zero : .zero
+        if absence + downtime >= World.longAbsence { return "its holder was cut off" }
         return nil
     }
 

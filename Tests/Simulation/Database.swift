@@ -1,20 +1,11 @@
 import Heimdallr
 
 /// A database that crashes, is slow and loses connections, for all processes of a run.
-final class Database {
+final class Database: @unchecked Sendable {
     struct Row {
         var revision: UInt64 = 0
         var record: TokenRecord?
-        /// The connection whose transaction holds the row's lock.
-        var lock: Connection?
-    }
-
-    /// One connection of one process.
-    final class Connection {
-        let process: Process
-        var isOpen = true
-
-        init(_ process: Process) { self.process = process }
+        var mark: (holder: String, process: Process, until: ContinuousClock.Instant)?
     }
 
     struct Lost: Error {}
@@ -23,8 +14,13 @@ final class Database {
     private var rows: [String: Row] = [:]
     private(set) var isUp = true
     private(set) var backAt: ContinuousClock.Instant?
+    private var downtimes: [(from: ContinuousClock.Instant, to: ContinuousClock.Instant)] = []
     private var slowUntil: ContinuousClock.Instant?
-    private var listeners: [(process: Process, client: String, stream: AsyncStream<Void>.Continuation)] = []
+    private typealias Listener = (
+        number: Int, process: Process, client: String, stream: AsyncStream<Void>.Continuation
+    )
+    private var listeners: [Listener] = []
+    private var lastListener = 0
 
     init(_ world: World) { self.world = world }
 
@@ -33,7 +29,7 @@ final class Database {
     func crash(for duration: Duration) {
         guard isUp else { return }
         isUp = false
-        for client in rows.keys.sorted() { drop(rows[client]?.lock) }
+        downtimes.append((world.now, world.now + duration))
         Scheduler.shared.after(duration) { [self] in
             isUp = true
             backAt = world.now
@@ -42,26 +38,23 @@ final class Database {
         }
     }
 
+    func downtime(since instant: ContinuousClock.Instant) -> Duration {
+        downtimes.reduce(.zero) { sum, time in
+            sum + max(.zero, max(time.from, instant).duration(to: min(time.to, world.now)))
+        }
+    }
+
     func slow(for duration: Duration) { slowUntil = world.now + duration }
 
-    /// Ends all connections of a process: their transactions are undone.
-    func drop(_ process: Process) {
-        for client in rows.keys.sorted() where rows[client]?.lock?.process === process { drop(rows[client]?.lock) }
-    }
-
-    private func drop(_ connection: Connection?) {
-        guard let connection else { return }
-        connection.isOpen = false
-        for client in rows.keys where rows[client]?.lock === connection { rows[client]?.lock = nil }
-    }
+    /// Ends all connections of a process, with the statements under way.
+    func drop(_ process: Process) { process.reset(for: .milliseconds(5)) }
 
     // MARK: Statements
 
     /// One statement of `process`: it may be lost before it is carried out, or its answer after.
     func perform<Value>(
-        on connection: Connection, _ work: (inout [String: Row]) throws -> Value
+        by process: Process, _ work: (inout [String: Row]) throws -> Value
     ) async throws -> Value {
-        let process = connection.process
         try await process.pass()
         let chance = { (count: Int) in Scheduler.shared.chance.within(0...count) }
         let isSlow = slowUntil.map { world.now < $0 } ?? false
@@ -71,26 +64,18 @@ final class Database {
             try await process.sleep(for: .seconds(5))
             throw Lost()
         }
-        guard isUp, connection.isOpen, !process.isReset else { throw Lost() }
-        if world.plan.breaks, Scheduler.shared.chance.once(in: 60), world.isFaulty {
-            drop(connection)
-            throw Lost()
-        }
+        guard isUp, !process.isReset else { throw Lost() }
+        if world.plan.breaks, Scheduler.shared.chance.once(in: 60), world.isFaulty { throw Lost() }
         let value = try work(&rows)
-        if world.plan.breaks, Scheduler.shared.chance.once(in: 60), world.isFaulty {
-            drop(connection)
-            throw Lost()
-        }
+        if world.plan.breaks, Scheduler.shared.chance.once(in: 60), world.isFaulty { throw Lost() }
         try await process.sleep(for: .milliseconds(chance(4)))
         guard !process.isCut else {
             try await process.sleep(for: .seconds(5))
             throw Lost()
         }
+        guard isUp, !process.isReset else { throw Lost() }
         return value
     }
-
-    /// Ends transactions that stand still, as `idle_in_transaction_session_timeout` does.
-    func release(_ connection: Connection) { drop(connection) }
 
     func changed(_ client: String, by process: Process) {
         for listener in listeners where listener.client == client && listener.process !== process {
@@ -98,7 +83,7 @@ final class Database {
         }
     }
 
-    private func tell(_ listener: (process: Process, client: String, stream: AsyncStream<Void>.Continuation)) {
+    private func tell(_ listener: Listener) {
         // A process that is cut off hears it when it is back.
         if let end = listener.process.cutUntil, end > world.now {
             Scheduler.shared.at(end + .milliseconds(300)) { listener.stream.yield() }
@@ -109,11 +94,14 @@ final class Database {
 
     func changes(client: String, _ process: Process) -> AsyncStream<Void> {
         let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-        listeners.append((process, client, continuation))
+        lastListener += 1
+        let number = lastListener
+        listeners.append((number, process, client, continuation))
+        continuation.onTermination = { [self] _ in listeners.removeAll { $0.number == number } }
         return stream
     }
 
-    /// What the judge looks at.
+    /// The row, for the judge.
     func row(_ client: String) -> Row? { rows[client] }
 
     /// A record under a revision, durable.

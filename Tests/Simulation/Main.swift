@@ -82,7 +82,7 @@ struct Options {
     }
 }
 
-/// Leaves out of a failing plan what it fails without.
+/// Removes events from a failing plan as long as it fails in the same way.
 struct Shrinker {
     private let plan: Plan
 
@@ -90,13 +90,16 @@ struct Shrinker {
 
     func shrunk() -> String {
         var best = plan
+        let whole = World(plan, keepsHistory: false)
+        _ = whole.run()
         var count = max(1, best.events.count / 2)
         while count >= 1 {
             var start = 0
             while start < best.events.count {
                 var shorter = best
                 shorter.events.removeSubrange(start..<min(start + count, best.events.count))
-                if World(shorter, keepsHistory: false).run() != nil { best = shorter } else { start += count }
+                let world = World(shorter, keepsHistory: false)
+                if world.run() != nil, world.failureKind == whole.failureKind { best = shorter } else { start += count }
             }
             count /= 2
         }

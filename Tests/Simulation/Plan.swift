@@ -1,4 +1,4 @@
-/// What a run is made of. Follows from its seed; the list of events can be shortened.
+/// Parameters and events of a run. Follows from its seed; the list of events can be shortened.
 struct Plan: Sendable {
     enum Event: Sendable, CustomStringConvertible {
         case signIn(replica: Int, client: Int)
@@ -63,7 +63,8 @@ struct Plan: Sendable {
     /// The span in which faults happen, in milliseconds.
     static let span = 60_000
 
-    var graceAfterRestart: Duration { min(max(.milliseconds(2500), timeout + .seconds(1)), .seconds(11)) }
+    /// As the proxy sets it.
+    var leaseTime: Duration { max(.seconds(30), timeout * 2 + .seconds(10)) }
 
     /// - Parameter only: words of which an event's description has to hold one; empty: any event.
     init(seed: UInt64, only: [String] = []) {

@@ -98,14 +98,16 @@ final class Process: CustomStringConvertible, @unchecked Sendable {
     func sleep(for duration: Duration) async throws { try await sleep(until: world.now + duration) }
 }
 
-/// What a process has for its requests to the token endpoint of one client.
+/// Transport of a process to the token endpoint, for one client.
 struct SimulatedHTTPClient: HeimdallrHTTPClient {
     let process: Process
     let client: String
 
     func send(_ request: HeimdallrHTTPRequest) async throws -> HeimdallrHTTPResponse {
         let world = process.world
-        if Scheduler.shared.chance.once(in: 400), world.plan.stops { process.stop(for: .seconds(34)) }
+        if world.plan.stops, world.isFaulty, Scheduler.shared.chance.once(in: 400) {
+            process.stop(for: .seconds(34))
+        }
         try await process.pass()
         let deadline = world.now + request.timeout
         world.began(client, process)

@@ -15,6 +15,8 @@ final class Replica: @unchecked Sendable {
     private var incarnation = 0
     private var timeout: Duration
     private var slots: [Slot] = []
+    /// When a caller of a client last got a token.
+    private var served: [Int: ContinuousClock.Instant] = [:]
     private var shared: any OAuthAccessTokenStore
 
     init(_ number: Int, _ world: World) {
@@ -36,7 +38,9 @@ final class Replica: @unchecked Sendable {
         incarnation += 1
         isAway = false
         process = Process(number, incarnation, world)
-        shared = RowLockStore(database, process)
+        shared = MarkedTokenStore(
+            ModelEngine(database: database, process: process), leaseTime: world.plan.leaseTime, patience: .seconds(30),
+            holder: "\(process)", clock: process.clock)
         slots = (0..<world.plan.clients).map { make($0, isHeld: false) }
         for slot in slots { slot.heimdallr.start() }
         call(process)
@@ -137,6 +141,7 @@ final class Replica: @unchecked Sendable {
                         (try? await process.pass()) != nil,
                         let now = used.currentToken(), now.value == token.value
                     {
+                        served[client] = world.now
                         world.served(now.value.revealed, Self.name(client), stood, at: process)
                     }
                     if began.duration(to: world.now) > wait + .seconds(1), process.absence(since: began) == .zero {
@@ -178,7 +183,7 @@ final class Replica: @unchecked Sendable {
         _ = slots[client].heimdallr.refused(token, by: "a resource", saysInvalid: true, isReplay: false)
     }
 
-    func hasToken(_ client: Int) -> Bool { slots[client].heimdallr.hasAccessToken }
+    func lastServed(_ client: Int) -> ContinuousClock.Instant { served[client] ?? Scheduler.shared.start }
 
     func status(_ client: Int) -> String { "\(slots[client].heimdallr.status())" }
 }

@@ -77,23 +77,30 @@ final class Scheduler: @unchecked Sendable {
 
     // MARK: Tasks
 
-    /// Runs what is ready, then lets time pass, until `isOver` or nothing is left to do.
-    func run(until isOver: () -> Bool, afterEachStep check: () -> Void) {
+    /// Runs ready tasks, then lets time pass, until `isOver` or the end of all work.
+    /// - Returns: `false`: tasks go on for ever while time stands still.
+    @discardableResult
+    func run(until isOver: () -> Bool, afterEachStep check: () -> Void) -> Bool {
+        var stepsNow = 0
         while !isOver() {
             if !jobs.isEmpty {
                 let index = chance.below(jobs.count)
                 jobs.swapAt(index, jobs.count - 1)
                 let job = jobs.removeLast()
                 steps += 1
+                stepsNow += 1
+                guard stepsNow < 100_000 else { return false }
                 job.runSynchronously(on: executor.asUnownedTaskExecutor())
                 check()
             } else if let timer = popTimer() {
+                if timer.at > now { stepsNow = 0 }
                 now = timer.at
                 timer.action()
             } else {
-                return
+                return true
             }
         }
+        return true
     }
 
     /// The hooks of Swift's run-time library that are there to replace the global executor.

@@ -10,7 +10,7 @@ extension Heimdallr {
         var kind = planned
         var lease: (any TokenStoreLease)?
         do {
-            lease = try await store.lease(client: recordName)
+            lease = try await store.lease(client: recordName, unlessLaterThan: look { $0.revision })
             if look({ $0.storeFault != nil }) { apply { life, _ in life.storeIsBack() } }
         } catch let error as TokenStoreError where error.kind == .busy {
             // Another process may be spending our refresh token: to go on could cost the whole grant.

@@ -26,6 +26,11 @@ public protocol OAuthAccessTokenStore: Sendable {
     /// - Parameter client: `Heimdallr.name`.
     func names(of client: String) async throws -> [String]
 
+    /// The same for a client that needs no lease where the store has a later record than the one of `revision`: the lease may
+    /// then be one that is not held, and the next `load` has the record. The default takes a lease in any case.
+    /// - Throws: as `lease(client:)`
+    func lease(client: String, unlessLaterThan revision: UInt64) async throws -> (any TokenStoreLease)?
+
     /// Has something each time another process may have changed the client's record; the client reads it then. Each call
     /// makes a new stream. `nil`, the default: nobody tells.
     func changes(client: String) -> AsyncStream<Void>?
@@ -37,6 +42,11 @@ extension OAuthAccessTokenStore {
 
     /// Empty: the store does not know.
     public func names(of client: String) async throws -> [String] { [] }
+
+    /// Takes a lease in any case.
+    public func lease(
+        client: String, unlessLaterThan revision: UInt64
+    ) async throws -> (any TokenStoreLease)? { try await lease(client: client) }
 
     /// `nil`: nobody tells.
     public func changes(client: String) -> AsyncStream<Void>? { nil }

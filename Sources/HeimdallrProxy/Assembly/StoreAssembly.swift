@@ -77,7 +77,6 @@ struct StoreAssembly {
         prepared.trustAnchorsFile = trustAnchors
         // A replica may send one more request at once when an answer was lost.
         prepared.leaseTime = max(.seconds(30), longestTimeout * 2 + .seconds(10))
-        prepared.grace = min(max(.milliseconds(2500), longestTimeout + .seconds(1)), .seconds(11))
         return try OAuthAccessTokenPostgresStore(prepared)
     }
 
@@ -136,6 +135,10 @@ private final class LoggedTokenStore: OAuthAccessTokenStore {
 
     /// Not logged: the fault shows when the record is saved.
     func lease(client: String) async throws -> (any TokenStoreLease)? { try await store.lease(client: client) }
+
+    func lease(client: String, unlessLaterThan revision: UInt64) async throws -> (any TokenStoreLease)? {
+        try await store.lease(client: client, unlessLaterThan: revision)
+    }
 
     func changes(client: String) -> AsyncStream<Void>? { store.changes(client: client) }
 

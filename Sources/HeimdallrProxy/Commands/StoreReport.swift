@@ -19,9 +19,8 @@ extension OAuthAccessTokenPostgresStore.Report {
         }
         if !holders.isEmpty { text += "Leases:\n" }
         for holder in holders {
-            let place = holder.address.isEmpty ? "" : " from \(ForeignText.printable(holder.address))"
-            text += "  \(Self.client(holder.client)): process \(holder.process) of the server\(place), for "
-            text += "\(Self.time(holder.since))\n"
+            text += "  \(Self.client(holder.client)): \(ForeignText.printable(holder.holder)), "
+            text += holder.left > .zero ? "for \(Self.time(holder.left)) more\n" : "ended and not given back\n"
         }
         return text
     }

@@ -1,0 +1,314 @@
+import Synchronization
+
+/// A token store that any number of processes share, over a `SharedRecordEngine`.
+///
+/// A lease is a committed mark in the row, not a connection: connections may end, and the holder loses nothing. A save is a
+/// compare-and-swap on the revision that its lease saw, from any connection, as often as it takes. Safe on any thread.
+package final class MarkedTokenStore: OAuthAccessTokenStore {
+    package typealias Instant = ContinuousClock.Instant
+
+    private struct ClientState {
+        weak var lease: MarkedLease?
+        /// Revision that the next record of this process replaces.
+        var base: UInt64?
+        /// Holder of a mark that may stand, or may not: the answer was lost. The next lease of this process has its name.
+        var lostHolder: String?
+        /// A record was not saved. The mark stays until it is: it keeps others from the refresh token that the record replaces.
+        var isOwed = false
+    }
+
+    private let engine: any SharedRecordEngine
+    private let leaseTime: Duration
+    private let patience: Duration
+    private let clock: HeimdallrClock
+    /// Name of this process. Each mark has this name and a random number.
+    private let process: String
+    private let clients = Mutex<[String: ClientState]>([:])
+
+    /// How long a save is tried again at once. Later tries are the client's.
+    private static let insistence = Duration.seconds(5)
+    /// News may be lost. A waiting client looks at the row at least this often.
+    private static let longestPause = Duration.seconds(2)
+    /// A mark that has ended may stand a moment longer.
+    private static let shortestPause = Duration.milliseconds(500)
+
+    /// - Parameters:
+    ///   - leaseTime: how long a mark stands: twice the longest token request and a margin.
+    ///   - patience: how long a client waits for another process's mark.
+    ///   - holder: this process, for people to read in the row.
+    package init(
+        _ engine: any SharedRecordEngine, leaseTime: Duration, patience: Duration, holder: String, clock: HeimdallrClock
+    ) {
+        self.engine = engine
+        self.leaseTime = leaseTime
+        self.patience = patience
+        self.clock = clock
+        process = holder
+    }
+
+    // MARK: Reading
+
+    package func load(client: String) async throws -> TokenRecord? {
+        if let row = clients.withLock({ $0[client]?.lease })?.firstReading() { return try row.record.get() }
+        return try await engine.read(client: client).record.get()
+    }
+
+    package func changes(client: String) -> AsyncStream<Void>? { engine.changes(client: client) }
+
+    // MARK: Leases
+
+    package func lease(client: String) async throws -> (any TokenStoreLease)? {
+        try await lease(client, knowing: nil)
+    }
+
+    package func lease(client: String, unlessLaterThan revision: UInt64) async throws -> (any TokenStoreLease)? {
+        try await lease(client, knowing: revision)
+    }
+
+    private func lease(_ client: String, knowing known: UInt64?) async throws -> MarkedLease {
+        let deadline = clock.now() + patience
+        let holder = holder(client)
+        var known = known
+        var isWaiting = false
+        while true {
+            try Task.checkCancellation()
+            // One for each look: a stream ends with the task that waited for it. What changes after the look is heard.
+            let changes = isWaiting ? engine.changes(client: client) : nil
+            var left = Self.longestPause
+            if clients.withLock({ $0[client]?.lease?.isOpen ?? false }) == false {
+                let asked = clock.now()
+                let row: SharedRow
+                do {
+                    row = try await engine.mark(client: client, revision: known, holder: holder, for: leaseTime)
+                } catch {
+                    clients.withLock { $0[client, default: ClientState()].lostHolder = holder }
+                    throw error
+                }
+                switch row.mark {
+                case .ours:
+                    let lease = MarkedLease(self, client, holder, row, until: asked + leaseTime / 2)
+                    take(lease)
+                    guard !Task.isCancelled else {
+                        await lease.release()
+                        throw CancellationError()
+                    }
+                    return lease
+                case .others, .none:
+                    if let revision = known, row.revision > revision {
+                        let lease = MarkedLease(self, client, holder, row, until: nil)
+                        take(lease)
+                        return lease
+                    }
+                    if row.mark == .none {
+                        known = nil
+                        continue
+                    }
+                    if case .others(let time) = row.mark { left = max(time, Self.shortestPause) }
+                }
+            }
+            guard clock.now() < deadline else {
+                throw TokenStoreError(
+                    "another process holds the lease of \(client) in the token store for more than \(patience): "
+                        + "`heimdallr-proxy store status` shows which", kind: .busy)
+            }
+            guard isWaiting else {
+                isWaiting = true
+                continue
+            }
+            // A jitter, so that waiting processes do not step in time.
+            let pause = min(left, Self.longestPause) + .milliseconds(Int64(clock.random() * 50))
+            await hear(changes, until: min(deadline, clock.now() + pause))
+        }
+    }
+
+    private func holder(_ client: String) -> String {
+        let lost = clients.withLock { clients in
+            defer { clients[client]?.lostHolder = nil }
+            return clients[client]?.lostHolder
+        }
+        return lost ?? "\(process):\(String(UInt64(clock.random() * 0x1p53), radix: 16))"
+    }
+
+    private func take(_ lease: MarkedLease) {
+        clients.withLock { clients in
+            clients[lease.client, default: ClientState()].lease = lease
+            // Once another process has written, nothing is owed: what could not be saved gives way.
+            if clients[lease.client]?.base != lease.revision { clients[lease.client]?.isOwed = false }
+            if lease.isMarked { clients[lease.client]?.base = lease.revision }
+        }
+    }
+
+    /// Until there is news, or it is time.
+    private func hear(_ changes: AsyncStream<Void>?, until instant: Instant) async {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { [clock] in try? await clock.sleep(instant) }
+            if let changes { group.addTask { for await _ in changes { return } } }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+
+    /// Takes the mark away, unless a record has still to be saved under it.
+    fileprivate func end(_ lease: MarkedLease) async {
+        let isOwed = clients.withLock { clients in
+            if clients[lease.client]?.lease === lease { clients[lease.client]?.lease = nil }
+            return clients[lease.client]?.isOwed ?? false
+        }
+        guard lease.isMarked, !lease.hasWritten, !isOwed else { return }
+        // In a task that is not cancelled: other processes wait for the mark.
+        await Task.detached { [self] in await unmark(lease.client, lease.holder) }.value
+    }
+
+    private func unmark(_ client: String, _ holder: String) async {
+        for _ in 0..<3 {
+            do { return try await engine.unmark(client: client, holder: holder) } catch {
+                try? await clock.sleep(clock.now() + .milliseconds(100))
+            }
+        }
+    }
+
+    /// A lease whose last reference went without `release()`.
+    fileprivate func abandon(_ client: String, _ holder: String) {
+        guard clients.withLock({ $0[client]?.isOwed != true }) else { return }
+        Task.detached { [self] in await unmark(client, holder) }
+    }
+
+    // MARK: Writing
+
+    package func save(_ record: TokenRecord, client: String) async throws { try await put(record, client) }
+
+    package func remove(client: String) async throws { try await put(nil, client) }
+
+    private func put(_ record: TokenRecord?, _ client: String) async throws {
+        let lease = clients.withLock { $0[client]?.lease }
+        if record != nil, case .failure(let fault)? = lease?.row.record { throw fault }
+        do {
+            let revision = try await swap(record, client, lease)
+            lease?.wrote(revision)
+            clients.withLock { clients in
+                clients[client, default: ClientState()].base = revision
+                clients[client]?.isOwed = false
+            }
+        } catch {
+            let kind = (error as? TokenStoreError)?.kind
+            clients.withLock { clients in
+                if kind == .superseded { clients[client]?.isOwed = false }
+                if kind == .unreachable, record != nil, lease?.isMarked == true { clients[client]?.isOwed = true }
+            }
+            throw error
+        }
+    }
+
+    private func swap(_ record: TokenRecord?, _ client: String, _ lease: MarkedLease?) async throws -> UInt64 {
+        let end = clock.now() + (lease == nil ? .zero : Self.insistence)
+        var base = clients.withLock { $0[client]?.base }
+        // Under a mark the row is as the mark found it.
+        var isSure = record != nil && lease?.isMarked == true
+        while true {
+            do {
+                if isSure, let base {
+                    if let revision = try await engine.swap(client: client, revision: base, for: record) {
+                        return revision
+                    }
+                }
+                // Another process's record, or our own whose answer was lost.
+                let row = try await engine.read(client: client)
+                if row.holds(record) { return row.revision }
+                if let record {
+                    _ = try row.record.get()
+                    if base == nil, case .others = row.mark {
+                        throw TokenStoreError("another process is saving a record of \(client)", kind: .busy)
+                    }
+                    guard row.revision <= base ?? record.revision - min(record.revision, 1) else {
+                        throw TokenStoreError(
+                            "another process has stored a later record of \(client): this one was not saved",
+                            kind: .superseded)
+                    }
+                }
+                base = row.revision
+                isSure = true
+            } catch let error as TokenStoreError where error.kind == .unreachable && clock.now() < end {
+                try? await clock.sleep(clock.now() + .milliseconds(30 + Int64(clock.random() * 50)))
+            }
+        }
+    }
+}
+
+extension SharedRow {
+    /// Whether the row is what a process tried to write, and does not know whether it did.
+    fileprivate func holds(_ wanted: TokenRecord?) -> Bool {
+        guard case .success(let there) = record else { return false }
+        guard let wanted else { return there.map { $0.accessToken == nil && $0.refreshToken == nil } ?? true }
+        guard let there else { return false }
+        // An access token that has ended is left out when it is read.
+        return there.refreshToken == wanted.refreshToken && there.signIn == wanted.signIn
+            && there.scope == wanted.scope && there.dpopKey == wanted.dpopKey
+            && (there.accessToken == nil || there.accessToken == wanted.accessToken)
+            && (wanted.refreshToken != nil || there.accessToken == wanted.accessToken)
+    }
+}
+
+/// The mark of this process in one client's row, or the news that the row has a later record.
+final class MarkedLease: TokenStoreLease {
+    private struct State {
+        var isOpen = true
+        var isRead = false
+        var revision: UInt64
+    }
+
+    let client: String
+    let holder: String
+    let row: SharedRow
+    private let store: MarkedTokenStore
+    /// A request that begins before this instant ends before the mark does. `nil`: the row is not marked.
+    private let until: ContinuousClock.Instant?
+    private let state: Mutex<State>
+
+    init(
+        _ store: MarkedTokenStore, _ client: String, _ holder: String, _ row: SharedRow,
+        until: ContinuousClock.Instant?
+    ) {
+        self.store = store
+        self.client = client
+        self.holder = holder
+        self.row = row
+        self.until = until
+        state = Mutex(State(revision: row.revision))
+    }
+
+    deinit { if isMarked, isOpen, !hasWritten { store.abandon(client, holder) } }
+
+    var isMarked: Bool { until != nil }
+    /// Whether a save has taken the mark away.
+    var hasWritten: Bool { state.withLock { $0.revision != row.revision } }
+    var isOpen: Bool { state.withLock { $0.isOpen } }
+    var revision: UInt64 { state.withLock { $0.revision } }
+
+    /// The row that the mark found, once. Later readers want a new look.
+    func firstReading() -> SharedRow? {
+        state.withLock { state in
+            guard state.isOpen, !state.isRead else { return nil }
+            state.isRead = true
+            return row
+        }
+    }
+
+    func wrote(_ revision: UInt64) { state.withLock { $0.revision = revision } }
+
+    func isHeld() async -> Bool {
+        guard let until, isOpen else { return false }
+        return store.isBefore(until)
+    }
+
+    func release() async {
+        let wasOpen = state.withLock { state in
+            defer { state.isOpen = false }
+            return state.isOpen
+        }
+        if wasOpen { await store.end(self) }
+    }
+}
+
+extension MarkedTokenStore {
+    fileprivate func isBefore(_ instant: Instant) -> Bool { clock.now() < instant }
+}

@@ -1,0 +1,161 @@
+import Glibc
+import Heimdallr
+import Synchronization
+
+/// Rows in PostgreSQL. Each step is one statement, and commits by itself; nothing is open between two steps. Each
+/// connection has its thread: one listens and reads, the other writes, and closes when it is idle.
+final class PostgresEngine: SharedRecordEngine {
+    typealias Instant = ContinuousClock.Instant
+
+    private let settings: PostgresStoreSettings
+    private let sealing: RowSealing
+    private let names: ChangeNames
+    private let clock: HeimdallrClock
+    private let reach: SharedReachability
+    private let listener: PostgresListener
+    private let writer: PostgresWriter
+    /// The database's clock as it was last read.
+    private let reading = Mutex<ServerReading?>(nil)
+
+    init(
+        _ settings: PostgresStoreSettings, _ sealing: RowSealing, _ names: ChangeNames, _ clock: HeimdallrClock,
+        _ reach: SharedReachability, _ listener: PostgresListener, _ writer: PostgresWriter
+    ) {
+        self.settings = settings
+        self.sealing = sealing
+        self.names = names
+        self.clock = clock
+        self.reach = reach
+        self.listener = listener
+        self.writer = writer
+    }
+
+    // MARK: The contract
+
+    func read(client: String) async throws -> SharedRow {
+        try await judging {
+            let space = settings.space
+            let answer = try await listener.run(
+                Statements.read, { [.text(space), .text(client)] }, within: settings.answerTime)
+            var row = row(answer.rows, client, answer.asked, answer.heard)
+            if case .others(let left) = row.mark, left <= .zero { row.mark = .none }
+            return row
+        }
+    }
+
+    func mark(client: String, revision: UInt64?, holder: String, for time: Duration) async throws -> SharedRow {
+        let values: [PostgresLink.Value] = [
+            .text(settings.space), .text(client), revision.map { .integer(Int64(clamping: $0)) } ?? .null,
+            .text(holder), .integer(time.microseconds), .integer(reach.isInGrace ? 0 : 1),
+        ]
+        return try await judging {
+            for _ in 0..<2 {
+                let answer = try await run(Statements.mark, values)
+                guard answer.rows.count > 0 else {
+                    try await make(client)
+                    continue
+                }
+                let row = row(answer.rows, client, answer.asked, answer.heard)
+                if row.mark == .ours { await FaultPoint.leaseGot.reach(client) }
+                return row
+            }
+            throw PostgresFault(kind: .refused("02000"), text: "the row is gone")
+        }
+    }
+
+    func unmark(client: String, holder: String) async throws {
+        let values: [PostgresLink.Value] = [
+            .text(settings.space), .text(client), .text(holder), .text(names.channel), .text(names.text(for: client)),
+        ]
+        try await judging { _ = try await run(Statements.unmark, values) }
+    }
+
+    func swap(client: String, revision: UInt64, for record: TokenRecord?) async throws -> UInt64? {
+        guard revision < UInt64(Int64.max) - 1 else {
+            throw TokenStoreError("the record of \(client) has a revision past all bounds", kind: .unreadable)
+        }
+        return try await judging {
+            if revision == 0 { try await make(client) }
+            let reading = try await freshReading()
+            let next = max(revision + 1, min(record?.revision ?? 0, UInt64(Int64.max) - 1))
+            var content = PostgresLink.Value.null
+            if var record {
+                record.revision = next
+                let sealed = try sealing.seal(record, client: client, clock: clock)
+                guard sealed.count <= Self.maxBytes else {
+                    throw TokenStoreError("the record of \(client) is larger than \(Self.maxBytes) bytes")
+                }
+                content = .bytes(sealed)
+            }
+            await FaultPoint.beforeUpdate.reach(client)
+            let answer = try await run(
+                Statements.swap,
+                [
+                    .text(settings.space), .text(client), .integer(Int64(revision)), .integer(Int64(next)), content,
+                    .integer(reading.server(at: clock.now())), .text(names.channel), .text(names.text(for: client)),
+                ])
+            guard answer.rows.count > 0 else { return nil }
+            await FaultPoint.afterCommit.reach(client)
+            listener.know(next, of: client)
+            return next
+        }
+    }
+
+    func changes(client: String) -> AsyncStream<Void>? { listener.changes(client: client) }
+
+    // MARK: How
+
+    /// A record of more than this is not written.
+    private static let maxBytes = 4 << 20
+    /// A reading of the database's clock counts for this long.
+    private static let readingTime = Duration.seconds(60)
+
+    private func run(
+        _ statement: String, _ values: [PostgresLink.Value]
+    ) async throws -> (rows: PostgresRows, asked: Instant, heard: Instant) {
+        try await writer.run(statement, values, within: settings.answerTime)
+    }
+
+    /// A mark needs a row.
+    private func make(_ client: String) async throws {
+        _ = try await run(Statements.make, [.text(settings.space), .text(client)])
+    }
+
+    private func freshReading() async throws -> ServerReading {
+        if let last = reading.withLock({ $0 }), last.heard.duration(to: clock.now()) < Self.readingTime { return last }
+        let answer = try await run(Statements.clock, [])
+        let fresh = ServerReading(server: answer.rows.integer(0, 0) ?? 0, asked: answer.asked, heard: answer.heard)
+        reading.withLock { $0 = fresh }
+        return fresh
+    }
+
+    /// Columns: the clock, revision, content, its age, whether the mark is ours, and how long another's stands.
+    private func row(_ rows: PostgresRows, _ client: String, _ asked: Instant, _ heard: Instant) -> SharedRow {
+        guard let server = rows.integer(0, 0), let revision = rows.integer(0, 1), revision >= 0 else {
+            return SharedRow(revision: 0, record: .success(nil), mark: .none)
+        }
+        let fresh = ServerReading(server: server, asked: asked, heard: heard)
+        reading.withLock { $0 = fresh }
+        listener.know(UInt64(revision), of: client)
+        let row = TokenRow(
+            revision: UInt64(revision), sealed: rows.bytes(0, 2), since: rows.integer(0, 3) ?? .min, reading: fresh)
+        let record = Result { () throws(TokenStoreError) in try row.record(client: client, sealing, clock: clock) }
+        var mark = SharedRow.Mark.none
+        if rows.flag(0, 4) {
+            mark = .ours
+        } else if let left = rows.integer(0, 5) {
+            // One that has ended stands until its holder has had a moment to save.
+            mark = .others(for: .microseconds(left))
+        }
+        return SharedRow(revision: row.revision, record: record, mark: mark)
+    }
+}
+
+/// Turns faults of the database into those of stores.
+func judging<Value>(isStart: Bool = false, _ body: () async throws -> Value) async throws -> Value {
+    do {
+        return try await body()
+    } catch let fault as PostgresFault {
+        throw isStart ? fault.storeError : fault.lateError
+    }
+}

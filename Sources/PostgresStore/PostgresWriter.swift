@@ -1,0 +1,60 @@
+import Heimdallr
+import Synchronization
+
+/// The connection that writes: opened on demand, closed when it is idle for a while. Statements go over it in
+/// turn.
+final class PostgresWriter: Sendable {
+    typealias Instant = ContinuousClock.Instant
+
+    private let worker: PostgresWorker
+    private let reach: SharedReachability
+
+    static let idleTime = Duration.seconds(10)
+
+    /// - Throws: `TokenStoreError` where there can be no thread.
+    init(
+        _ target: ConnectionTarget, _ libpq: Libpq.Table, _ reach: SharedReachability
+    ) throws(TokenStoreError) {
+        self.reach = reach
+        let lastUse = LastUse()
+        self.lastUse = lastUse
+        worker = try PostgresWorker(
+            target, libpq,
+            round: { link in
+                guard link.isOpen else { return .seconds(3600) }
+                let left = Instant.now.duration(to: lastUse.at + Self.idleTime)
+                if left > .zero { return left }
+                link.close()
+                return .seconds(3600)
+            }, broke: { reach.broke() })
+    }
+
+    private let lastUse: LastUse
+
+    private final class LastUse: Sendable {
+        private let instant = Mutex(Instant.now)
+        var at: Instant { instant.withLock { $0 } }
+        func now() { instant.withLock { $0 = .now } }
+    }
+
+    /// One statement, which commits by itself.
+    /// - Throws: `PostgresFault`
+    func run(
+        _ statement: String, _ values: [PostgresLink.Value], within limit: Duration
+    ) async throws -> (rows: PostgresRows, asked: Instant, heard: Instant) {
+        try reach.refuseWhenKnownAway()
+        return try await worker.perform(within: limit) { [reach, lastUse] link in
+            let deadline = Instant.now + limit
+            try reach.open(link, by: deadline)
+            lastUse.now()
+            let asked = Instant.now
+            let rows = try link.run(statement, values, by: deadline)
+            return (rows, asked, .now)
+        }
+    }
+
+    func stop() { worker.stop() }
+
+    /// A lease that outlives its store gives itself back first.
+    deinit { worker.stop() }
+}

@@ -1,0 +1,81 @@
+import Heimdallr
+
+/// The database's rows as one process reaches them: the contract of `SharedRecordEngine`, with all that a network does.
+struct ModelEngine: SharedRecordEngine {
+    let database: Database
+    let process: Process
+
+    /// How long a mark that ended while the database was away stands on.
+    static let grace = Duration.seconds(5)
+
+    func read(client: String) async throws -> SharedRow {
+        try await perform { rows in Self.shared(rows[client] ?? Database.Row(), "", at: database.world.now, database) }
+    }
+
+    func mark(client: String, revision: UInt64?, holder: String, for time: Duration) async throws -> SharedRow {
+        try await perform { rows in
+            let now = database.world.now
+            var row = rows[client] ?? Database.Row()
+            let found = Self.shared(row, holder, at: now, database)
+            if row.revision == revision ?? row.revision, found.mark == .none || found.mark == .ours {
+                row.mark = (holder, process, now + time)
+                rows[client] = row
+            }
+            return Self.shared(row, holder, at: now, database)
+        }
+    }
+
+    func unmark(client: String, holder: String) async throws {
+        let isGone = try await perform { rows in
+            guard rows[client]?.mark?.holder == holder else { return false }
+            rows[client]?.mark = nil
+            return true
+        }
+        if isGone { database.changed(client, by: process) }
+    }
+
+    func swap(client: String, revision: UInt64, for record: TokenRecord?) async throws -> UInt64? {
+        let written = try await perform { rows -> UInt64? in
+            let row = rows[client] ?? Database.Row()
+            guard row.revision == revision else { return nil }
+            let next = max(revision + 1, record?.revision ?? 0)
+            var record = record
+            record?.revision = next
+            rows[client] = Database.Row(revision: next, record: record)
+            database.wrote(record, client, over: revision, next)
+            database.changed(client, by: process)
+            return next
+        }
+        return written
+    }
+
+    func changes(client: String) -> AsyncStream<Void>? { database.changes(client: client, process) }
+
+    private static func shared(
+        _ row: Database.Row, _ holder: String, at now: ContinuousClock.Instant, _ database: Database
+    ) -> SharedRow {
+        var mark = SharedRow.Mark.none
+        if let standing = row.mark {
+            let end = max(standing.until, database.backAt.map { $0 + grace } ?? standing.until)
+            if standing.holder == holder {
+                mark = .ours
+            } else if now < end {
+                mark = .others(for: now.duration(to: end))
+            }
+        }
+        let empty = TokenRecord(
+            revision: row.revision, accessToken: nil, issuedAt: 0, expiresAt: 0, refreshToken: nil)
+        var record = row.record ?? (row.revision > 0 ? empty : nil)
+        // As a store does that reckons by its own clock, and keeps more than whole seconds.
+        let measured = record?.measured
+        record?.reckoned = measured
+        if let measured, measured.expiresAt <= now { record?.accessToken = nil }
+        return SharedRow(revision: row.revision, record: .success(record), mark: mark)
+    }
+
+    private func perform<Value>(_ work: (inout [String: Database.Row]) throws -> Value) async throws -> Value {
+        do { return try await database.perform(by: process, work) } catch is Database.Lost {
+            throw TokenStoreError("the database can't be reached", kind: .unreachable)
+        }
+    }
+}
