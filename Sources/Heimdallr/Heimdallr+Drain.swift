@@ -4,8 +4,12 @@ extension Heimdallr {
     /// it answers, so ending before the new one is saved would lose the login. Returns at once when there is nothing to
     /// lose, and after `limit` in any case.
     public func drain(within limit: Duration) async {
+        await drain(within: limit, until: { !self.isSpending })
+    }
+
+    private func drain(within limit: Duration, until isOver: () -> Bool) async {
         let deadline = clock.now() + limit
-        while isSpending, clock.now() < deadline {
+        while !isOver(), clock.now() < deadline {
             guard (try? await clock.sleep(clock.now() + .milliseconds(5))) != nil else { return }
         }
         guard let record = unsavedRecord else { return }
@@ -20,5 +24,22 @@ extension Heimdallr {
         }
         try? await withCheckedThrowingContinuation { outcome.await($0) }
         alarm.cancel()
+    }
+
+    /// As `start()`, for the object that follows another one of this client in the process.
+    /// - Parameter record: what that one could not save.
+    package func start(inheriting record: TokenRecord?) {
+        apply { life, _ in life.inherit(record) }
+        start()
+    }
+
+    /// Prepares for another object of this client to take the record: no token request begins any more, and one that is under
+    /// way ends first, within `limit`. The token in memory serves on.
+    /// - Returns: what could not be saved, for `start(inheriting:)` of the other one.
+    package func handOver(within limit: Duration) async -> TokenRecord? {
+        apply { life, _ in life.yield() }
+        endStoreWatch()
+        await drain(within: limit, until: { !self.isAsking })
+        return unsavedRecord
     }
 }

@@ -10,7 +10,7 @@ public final class Heimdallr: Sendable {
     /// The client's name, which its events and its metrics carry. Not the `client_id`.
     public let name: String
     /// The name of its record in the store.
-    let recordName: String
+    package let recordName: String
     let authenticator: any ResourceRequestAuthenticator
     let store: any OAuthAccessTokenStore
     let exchange: TokenExchange
@@ -281,6 +281,9 @@ public final class Heimdallr: Sendable {
         }
     }
 
+    /// A token request of any kind is under way.
+    var isAsking: Bool { isSpending || state.withLock { $0.lifeCycle.fetch != nil } }
+
     /// While one is being exchanged, `drain(within:)` waits.
     func countLogin(_ change: Int) { state.withLock { $0.logins += change } }
 
@@ -301,9 +304,11 @@ public final class Heimdallr: Sendable {
     public func shutdown() {
         callers?.shutdown()
         apply { life, _ in life.stop() }
-        state.withLock { $0.storeWatch?.cancel() }
+        endStoreWatch()
         broadcast.finish()
     }
+
+    func endStoreWatch() { state.withLock { $0.storeWatch?.cancel() } }
 
     // MARK: Watching
 

@@ -18,6 +18,7 @@ final class Replica: @unchecked Sendable {
     /// When a caller of a client last got a token.
     private var served: [Int: ContinuousClock.Instant] = [:]
     private var shared: any OAuthAccessTokenStore
+    private var lastReload: Task<Void, Never>?
 
     init(_ number: Int, _ world: World) {
         self.number = number
@@ -37,6 +38,7 @@ final class Replica: @unchecked Sendable {
         guard let database = world.database else { return }
         incarnation += 1
         isAway = false
+        lastReload = nil
         process = Process(number, incarnation, world)
         shared = MarkedTokenStore(
             ModelEngine(database: database, process: process), leaseTime: world.plan.leaseTime, patience: .seconds(30),
@@ -48,7 +50,7 @@ final class Replica: @unchecked Sendable {
 
     private func make(_ client: Int, isHeld: Bool) -> Slot {
         let isPerson = Self.wantsPerson(client)
-        let store = ClientStore(shared, isHeld: isHeld, mayFetch: !isPerson)
+        let store = ClientStore(shared, isHeld: isHeld)
         var configuration = HeimdallrConfiguration(tokenEndpoint: world.authorities[authority].tokenEndpoint)
         configuration.allowDeprecated = true
         configuration.timeout = timeout
@@ -77,6 +79,15 @@ final class Replica: @unchecked Sendable {
     /// As SIGTERM does it, and a new process after it.
     func restart(authority next: Int? = nil) {
         guard !isAway else { return }
+        // A proxy that stops lets a reload end first.
+        if let lastReload {
+            Task { [self] in
+                await lastReload.value
+                self.lastReload = nil
+                restart(authority: next)
+            }
+            return
+        }
         isAway = true
         let (old, leaving) = (slots, process)
         Task { [self] in
@@ -95,21 +106,35 @@ final class Replica: @unchecked Sendable {
     /// As a reload of the proxy does it, client by client.
     func reload(changes: Bool) {
         guard !isAway, changes else { return }
+        // One at a time, as `ReloadDoor` has it.
+        if let lastReload {
+            Task { [self] in
+                await lastReload.value
+                self.lastReload = nil
+                reload(changes: true)
+            }
+            return
+        }
         timeout = timeout == world.plan.timeout ? timeout + .seconds(1) : world.plan.timeout
-        let (old, leaving) = (slots, process)
+        let (old, leaving, limit) = (slots, process, timeout * 2 + .seconds(10))
         slots = (0..<world.plan.clients).map { make($0, isHeld: true) }
         let made = slots
-        Task {
+        let over = Task {
             await withDiscardingTaskGroup { group in
                 for (former, next) in zip(old, made) {
                     group.addTask {
-                        await former.heimdallr.drain(within: .seconds(10))
+                        let unsaved = await former.heimdallr.handOver(within: limit)
                         former.store.retire()
                         next.store.open()
-                        next.heimdallr.start()
+                        next.heimdallr.start(inheriting: unsaved)
                     }
                 }
             }
+        }
+        lastReload = over
+        Task { [self] in
+            await over.value
+            if process === leaving { lastReload = nil }
             try? await leaving.sleep(for: .seconds(2))
             for former in old {
                 await former.heimdallr.drain(within: .seconds(10))

@@ -41,6 +41,12 @@ struct RecordSaving: Sendable {
         away = nil
     }
 
+    /// Another object of this client could not save it.
+    mutating func inherit(_ record: TokenRecord, now: Instant) {
+        unsaved = record
+        dueAt = now
+    }
+
     /// Saving has ended, the first time or a later one: the record is durable, or `fault` says why it is not. Nothing for
     /// one that is not the newest.
     mutating func ended(_ record: TokenRecord, fault: String?, now: Instant, random: () -> Double) {

@@ -7,6 +7,7 @@ extension TokenLifeCycle {
     /// Plans a fetch, as early as it may be.
     mutating func wantToken(now: Instant) {
         guard stage == .running, !fetching.isUnderWay else { return }
+        guard !isYielding else { return resumeAll(.failure(Self.hasYielded)) }
         guard nextKind != nil else {
             needAuthentication()
             return
@@ -24,7 +25,7 @@ extension TokenLifeCycle {
             fail(.stuck, retryAfter: nil, now: now, random: random)
         }
         if let held, held.wantsRefresh(at: now), nextKind != nil { wantToken(now: now) }
-        if stage == .running, fetching.isDue(at: now) { beginFetch() }
+        if stage == .running, !isYielding, fetching.isDue(at: now) { beginFetch() }
         resumeOverdue(now: now)
         if let record = saving.begin(now: now) { act(.resave(record)) }
     }
@@ -32,6 +33,10 @@ extension TokenLifeCycle {
     /// When `tick` has something to do next.
     var nextWake: Instant? {
         guard stage != .stopped else { return nil }
+        if isYielding {
+            let underWay = fetching.isUnderWay ? fetching.wake : nil
+            return [waiters.earliestDeadline, saving.wake, token?.expiresAt, underWay].compactMap { $0 }.min()
+        }
         // Once a fetch is planned, the refresh is that.
         let refreshAt = fetching.isIdle && held?.firstUsedAt != nil && nextKind != nil ? held?.refreshAt : nil
         return [
@@ -61,7 +66,9 @@ extension TokenLifeCycle {
     /// The request goes out now. `seed`: the refresh token that was handed in and is spent with it.
     /// - Returns: whether it still should go out.
     mutating func began(_ id: FetchID, seed: Secret? = nil, now: Instant) -> Bool {
-        stage == .running && fetching.asked(id, seed: seed, now: now)
+        // One that has begun goes on: whoever takes the record waits for it.
+        guard stage == .running, !isYielding || fetch?.askedAt != nil else { return false }
+        return fetching.asked(id, seed: seed, now: now)
     }
 
     /// The request is ready and waits for a slot.

@@ -55,7 +55,9 @@ extension TokenLifeCycle {
     /// Somebody wants a new token now: not before the minimum interval or what a server asked for has passed, but
     /// without waiting for the rest of a backoff.
     mutating func refreshNow(now: Instant, random: () -> Double) {
-        guard stage == .running, !fetching.isUnderWay, logins.pending == nil, nextKind != nil else { return }
+        guard stage == .running, !isYielding, !fetching.isUnderWay, logins.pending == nil, nextKind != nil else {
+            return
+        }
         fetching.plan(from: max(now, failure?.serverWants ?? now))
         tick(now: now, random: random)
     }

@@ -39,6 +39,7 @@ extension TokenLifeCycle {
     func refusal(now: Instant) -> HeimdallrError? {
         guard stage != .stopped else { return .stopped }
         guard stage == .running, !fetching.isUnderWay else { return nil }
+        if isYielding { return Self.hasYielded }
         if let failure, failure.retryAt > now, !isRefusalInDoubt { return error(for: failure, now: now) }
         if let rejectedUntil, rejectedUntil > now {
             return .rejectedByResource(retryAfter: now.duration(to: rejectedUntil))

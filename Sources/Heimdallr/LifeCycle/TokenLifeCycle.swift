@@ -65,6 +65,10 @@ struct TokenLifeCycle: Sendable {
     var isWarm = false
     /// Whether the stored access token was asked for by other settings; the stored refresh token serves.
     var ignoresStoredToken = false
+    /// Another object has this client's record from now on, or in a moment. No token request begins.
+    private(set) var isYielding = false
+    /// Record that the object before this one could not save.
+    private var inherited: TokenRecord?
 
     /// The token in use.
     var held: HeldToken?
@@ -105,7 +109,7 @@ struct TokenLifeCycle: Sendable {
     var failure: Setbacks.Failure? { setbacks.failure }
     var rejectedUntil: Instant? { rejections.until }
     var revision: UInt64 { saving.revision }
-    var unsaved: TokenRecord? { saving.unsaved }
+    var unsaved: TokenRecord? { saving.unsaved ?? inherited }
     var storeFault: String? { saving.fault }
 
     mutating func act(_ action: Action) { actions.append(action) }
@@ -203,6 +207,19 @@ struct TokenLifeCycle: Sendable {
         tick(now: now, random: random)
     }
 
+    /// The record is about to be another object's. A request that is under way goes on, and its record is saved; none begins.
+    mutating func yield() {
+        isYielding = true
+        if fetch?.askedAt == nil { cancelFetch() }
+        if !fetching.isUnderWay { resumeAll(.failure(Self.hasYielded)) }
+    }
+
+    static let hasYielded = HeimdallrError.tokenEndpointUnavailable(
+        .store(TokenStoreError("the client's settings have changed", kind: .busy)), retryAfter: .seconds(1))
+
+    /// To be called before `start`. What an object before this one could not save becomes this one's to save.
+    mutating func inherit(_ record: TokenRecord?) { inherited = record }
+
     mutating func stop() {
         guard stage != .stopped else { return }
         stage = .stopped
@@ -224,6 +241,11 @@ struct TokenLifeCycle: Sendable {
         stage = .running
         saving.noteReading(fault: fault)
         if let record { takeUp(record, now: now, wallClock: wallClock, random: random) }
+        if let inherited, inherited.revision > revision {
+            takeUp(inherited, now: now, wallClock: wallClock, random: random)
+            saving.inherit(inherited, now: now)
+        }
+        inherited = nil
         if token == nil, isWarm || !waiters.isEmpty { wantToken(now: now) }
         tick(now: now, random: random)
     }

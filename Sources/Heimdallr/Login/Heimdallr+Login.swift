@@ -219,7 +219,7 @@ extension Heimdallr {
     }
 
     func checkRunning() throws(LoginError) {
-        if look({ $0.stage == .stopped }) { throw .stopped }
+        if look({ $0.stage == .stopped || $0.isYielding }) { throw .stopped }
     }
 
     func url(_ endpoint: Endpoint) async throws(LoginError) -> String {

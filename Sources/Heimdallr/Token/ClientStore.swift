@@ -1,70 +1,73 @@
 import Synchronization
 
-/// One client's view of the store. While a new client of the same name replaces it, each has its own view.
+/// The store as one client object sees it, while another of the same name may take its place. A record has one owner in a
+/// process at any time.
 package final class ClientStore: OAuthAccessTokenStore {
     private enum Phase {
-        /// The former client still uses the record. Callers wait.
+        /// The object before still has the record. Callers wait.
         case held([CheckedContinuation<Void, Never>])
         case open
-        /// The record belongs to another client now.
+        /// Another object has the record now.
         case retired
     }
 
     private let store: any OAuthAccessTokenStore
-    private let mayFetch: Bool
     private let phase: Mutex<Phase>
 
-    /// - Parameters:
-    ///   - isHeld: nothing is read or written until `open` is called.
-    ///   - mayFetch: whether the client may fetch further tokens after it is retired. It may not with a refresh token,
-    ///     which then belongs to another client.
-    package init(_ store: any OAuthAccessTokenStore, isHeld: Bool, mayFetch: Bool) {
+    /// - Parameter isHeld: until `open` is called, nothing is read or written.
+    package init(_ store: any OAuthAccessTokenStore, isHeld: Bool) {
         self.store = store
-        self.mayFetch = mayFetch
         phase = Mutex(isHeld ? .held([]) : .open)
     }
 
-    package func open() {
+    package func open() { change(to: .open) }
+
+    /// To be called after `Heimdallr.handOver(within:)`. From now on every call throws.
+    package func retire() { change(to: .retired) }
+
+    private func change(to next: Phase) {
         let waiting = phase.withLock { phase -> [CheckedContinuation<Void, Never>] in
-            guard case .held(let waiting) = phase else { return [] }
-            phase = .open
-            return waiting
+            defer { if case .retired = phase {} else { phase = next } }
+            if case .held(let waiting) = phase { return waiting }
+            return []
         }
         for continuation in waiting { continuation.resume() }
     }
 
-    /// Remaining users of the client use the tokens in its memory. Nothing is saved any more.
-    package func retire() {
-        open()
-        phase.withLock { $0 = .retired }
-    }
-
     package func load(client: String) async throws -> TokenRecord? {
-        await wait() ? try await store.load(client: client) : nil
+        try await wait()
+        return try await store.load(client: client)
     }
 
     package func save(_ record: TokenRecord, client: String) async throws {
-        if await wait() { try await store.save(record, client: client) }
+        try await wait()
+        try await store.save(record, client: client)
     }
 
     package func remove(client: String) async throws {
-        if await wait() { try await store.remove(client: client) }
+        try await wait()
+        try await store.remove(client: client)
     }
 
     package func lease(client: String) async throws -> (any TokenStoreLease)? {
-        if await wait() { return try await store.lease(client: client) }
-        guard mayFetch else { throw TokenStoreError("the client's settings have changed", kind: .busy) }
-        return nil
+        try await wait()
+        return try await store.lease(client: client).map { Lease(store: self, lease: $0) }
+    }
+
+    package func lease(client: String, unlessLaterThan revision: UInt64) async throws -> (any TokenStoreLease)? {
+        try await wait()
+        return try await store.lease(client: client, unlessLaterThan: revision).map { Lease(store: self, lease: $0) }
     }
 
     package func names(of client: String) async throws -> [String] {
-        await wait() ? try await store.names(of: client) : []
+        try await wait()
+        return try await store.names(of: client)
     }
 
     package func changes(client: String) -> AsyncStream<Void>? { store.changes(client: client) }
 
-    /// - Returns: `false` when the record belongs to another client now.
-    private func wait() async -> Bool {
+    /// - Throws: `TokenStoreError` of the kind `.busy` when another object has the record.
+    private func wait() async throws {
         await withCheckedContinuation { continuation in
             let goesOn = phase.withLock { phase in
                 guard case .held(let waiting) = phase else { return true }
@@ -73,6 +76,21 @@ package final class ClientStore: OAuthAccessTokenStore {
             }
             if goesOn { continuation.resume() }
         }
-        return phase.withLock { if case .retired = $0 { false } else { true } }
+        if isRetired { throw TokenStoreError("the client's settings have changed", kind: .busy) }
+    }
+
+    private var isRetired: Bool { phase.withLock { if case .retired = $0 { true } else { false } } }
+
+    /// A lease that is lost when its client is retired.
+    private struct Lease: TokenStoreLease {
+        let store: ClientStore
+        let lease: any TokenStoreLease
+
+        func isHeld() async -> Bool {
+            guard !store.isRetired else { return false }
+            return await lease.isHeld()
+        }
+
+        func release() async { await lease.release() }
     }
 }

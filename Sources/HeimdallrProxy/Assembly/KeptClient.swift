@@ -25,7 +25,7 @@ struct KeptClient: Sendable {
         trustAnchors = configuration.trustAnchorsFile
         notes = TokenRequestNotes()
         connections = ConnectionCounts()
-        self.store = ClientStore(store, isHeld: isHeld, mayFetch: settings.grantType == .clientCredentials)
+        self.store = ClientStore(store, isHeld: isHeld)
         heimdallr = try ClientAssembly(
             settings, configuration, secrets, material: tls.material(settings.tls, extra: trustAnchors),
             counts: connections

@@ -209,13 +209,20 @@ extension RunningApp {
     private static func begin(
         _ client: KeptClient, after former: [KeptClient], _ earlier: ClientSettings?
     ) async {
+        var unsaved: TokenRecord?
         for former in former {
-            await former.heimdallr.drain(within: handOver)
+            // A request that is under way may take its whole time, and once more where its answer is lost.
+            unsaved = await former.heimdallr.handOver(within: former.settings.timeout * 2 + handOver) ?? unsaved
             former.store.retire()
         }
-        if let earlier, earlier.losesTokens(to: client.settings) { client.heimdallr.ignoreStoredToken() }
+        // A record belongs to its server and account, its access token to the settings that it was asked for with.
+        if former.contains(where: { $0.heimdallr.recordName != client.heimdallr.recordName }) { unsaved = nil }
+        if let earlier, earlier.losesTokens(to: client.settings) {
+            unsaved?.accessToken = nil
+            client.heimdallr.ignoreStoredToken()
+        }
         client.store.open()
-        client.heimdallr.start()
+        client.heimdallr.start(inheriting: unsaved)
     }
 
     /// Requests under way still use tokens of these clients.

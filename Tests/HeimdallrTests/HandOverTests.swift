@@ -1,0 +1,115 @@
+import Heimdallr
+import TestSupport
+import Testing
+
+/// One client, two objects: a reload makes a new one, and the record has one owner at any time.
+@Suite struct `A client that follows another one in the process` {
+    private struct Pair {
+        let former: Heimdallr
+        let formerStore: ClientStore
+        let next: Heimdallr
+        let nextStore: ClientStore
+
+        init(_ endpoint: TokenEndpoint, _ store: any OAuthAccessTokenStore, _ grant: any OAuthAuthorizationGrant) throws
+        {
+            formerStore = ClientStore(store, isHeld: false)
+            nextStore = ClientStore(store, isHeld: true)
+            func make(_ store: ClientStore) throws -> Heimdallr {
+                try makeClient(endpoint, grant: grant, store: store) {
+                    $0.authorizationEndpoint = "http://127.0.0.1:9/authorize"
+                }
+            }
+            former = try make(formerStore)
+            next = try make(nextStore)
+        }
+
+        func handOver() async {
+            let unsaved = await former.handOver(within: .seconds(60))
+            formerStore.retire()
+            nextStore.open()
+            next.start(inheriting: unsaved)
+        }
+    }
+
+    private static func record() -> TokenRecord {
+        let now = HeimdallrClock.system.wallClock()
+        return TokenRecord(
+            revision: 1, accessToken: Secret("T1"), issuedAt: now - 1, expiresAt: now + 3600, refreshToken: Secret("R1")
+        )
+    }
+
+    @Test("a request that is under way ends first, and the next one goes on with what it brought")
+    func underWay() async throws {
+        let (asked, gate) = (Gate(), Gate())
+        let endpoint = try TokenEndpoint { _, number in
+            asked.open()
+            gate.wait()
+            return .token("T\(number + 2)", refreshToken: "R\(number + 2)")
+        }
+        defer { gate.open() }
+        let store = SharedMemoryStore()
+        store.put(Self.record())
+        let pair = try Pair(endpoint, store, InteractiveGrant(.browser))
+        pair.former.start()
+        try await eventually("the stored token") { pair.former.hasAccessToken }
+        pair.former.refreshNow()
+        try await offPool { asked.wait() }
+        let change = Task { await pair.handOver() }
+        pair.next.refreshNow()
+        gate.open()
+        await change.value
+        try await eventually("the new token") { pair.next.currentToken()?.value == Secret("T2") }
+        #expect(endpoint.requests.map { $0["refresh_token"] } == ["R1"])
+        #expect(store.record()?.refreshToken == Secret("R2"))
+    }
+
+    @Test("one that stands in line is given up: its refresh token is the next one's to spend")
+    func inLine() async throws {
+        let endpoint = try TokenEndpoint([.token("T2", refreshToken: "R2")])
+        let shared = SharedMemoryStore()
+        shared.put(Self.record())
+        let pair = try Pair(endpoint, shared, InteractiveGrant(.browser))
+        pair.former.start()
+        try await eventually("the stored token") { pair.former.hasAccessToken }
+        await pair.handOver()
+        pair.former.refreshNow()
+        pair.former.invalidateAccessToken()
+        let error = try await pair.former.refusal()
+        #expect("\(error)".contains("settings have changed"), "\(error)")
+        try await eventually("the record") { pair.next.currentToken()?.value == Secret("T1") }
+        #expect(endpoint.requests.isEmpty)
+    }
+
+    @Test("a retired store throws: it never says that there is nothing")
+    func retired() async throws {
+        let shared = SharedMemoryStore()
+        shared.put(Self.record())
+        let store = ClientStore(shared, isHeld: false)
+        let lease = try #require(try await store.lease(client: "billing"))
+        #expect(await lease.isHeld())
+        store.retire()
+        #expect(await !lease.isHeld())
+        func isRefused(_ error: any Error) -> Bool { (error as? TokenStoreError)?.kind == .busy }
+        await #expect { _ = try await store.load(client: "billing") } throws: { isRefused($0) }
+        await #expect { _ = try await store.lease(client: "billing") } throws: { isRefused($0) }
+        await #expect { try await store.save(Self.record(), client: "billing") } throws: { isRefused($0) }
+        await #expect { try await store.remove(client: "billing") } throws: { isRefused($0) }
+        #expect(shared.record() == Self.record())
+    }
+
+    @Test("what could not be saved is the next one's to save")
+    func unsaved() async throws {
+        let endpoint = try TokenEndpoint([.token("T1", refreshToken: "R1")])
+        let shared = SharedMemoryStore()
+        shared.isAway = true
+        let pair = try Pair(endpoint, shared, ClientCredentialsGrant())
+        pair.former.start()
+        _ = try await pair.former.accessToken(waiting: .seconds(20))
+        #expect(shared.record() == nil)
+        await pair.handOver()
+        try await eventually("the inherited token") { pair.next.currentToken()?.value == Secret("T1") }
+        shared.isAway = false
+        try await eventually("the record") { shared.record()?.refreshToken == Secret("R1") }
+        #expect(endpoint.requests.count == 1)
+    }
+}
