@@ -1,7 +1,7 @@
 """A token endpoint that rotates strictly and revokes families on reuse, and an upstream that looks at every token.
 
-Both keep one ordered log. The rules are those of RFC 9700 section 4.14.2, with the one leniency that servers which rotate
-commonly have: whoever has just spent a refresh token, and did not get the answer, gets the same answer again.
+Both keep one ordered log. The rules are those of RFC 9700 section 4.14.2. With a grace, whoever has just spent a refresh token,
+and did not get the answer, gets the same answer again; without one, a single lost answer costs the family.
 """
 import http.server
 import json
@@ -19,16 +19,15 @@ class Family:
     def __init__(self, seed, number):
         self.number = number
         self.current = seed
-        self.spent = {}  # refresh token -> (replica, successor's refresh token, access token, when)
+        self.spent = {}  # refresh token -> (replica, successor's refresh token, access token, when, answer lost)
         self.dead = False
 
 
 class Authority:
     """State of endpoint and upstream. `life` is that of an access token, in seconds."""
 
-    GRACE = 60.0
-
-    def __init__(self, clients, life, on_dead):
+    def __init__(self, clients, life, grace, on_dead):
+        self.grace = grace
         self.lock = threading.Lock()
         self.life = life
         self.log = []  # (time, kind, client, replica, detail)
@@ -63,21 +62,21 @@ class Authority:
             if token == family.current:
                 successor = f"r-{client}-{secrets.token_urlsafe(12)}"
                 access = f"a-{client}-{secrets.token_urlsafe(12)}"
-                family.spent[token] = (replica, successor, access, self.now())
                 family.current = successor
                 self.tokens[access] = (client, self.now(), family.number)
                 lost = random.random() < self.lose
+                family.spent[token] = (replica, successor, access, self.now(), lost)
                 self.note("lost" if lost else "rotated", client, replica, token)
                 return 200, self.answer(access, successor), lost
             if token in family.spent:
-                by, successor, access, when = family.spent[token]
+                by, successor, access, when, lost = family.spent[token]
                 # The successor has not been used, and it is the same one who asks.
-                if by == replica and successor == family.current and self.now() - when < self.GRACE:
+                if by == replica and successor == family.current and self.now() - when < self.grace:
                     self.note("again", client, replica, token)
                     age = self.now() - self.tokens[access][1]
                     return 200, self.answer(access, successor, max(0, int(self.life - age))), False
                 family.dead = True
-                self.note("reuse", client, replica, f"{token} spent by {by} at {when:.2f}")
+                self.note("reuse", client, replica, f"{token} spent by {by} at {when:.2f}" + (" lost" if lost else ""))
                 self.on_dead(client)
                 return 400, {"error": "invalid_grant"}, False
             self.note("unknown", client, replica, token)

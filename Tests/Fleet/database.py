@@ -37,6 +37,11 @@ class Database:
         return self.pooler_port if self.with_pooler else self.ports[0]
 
     @property
+    def all_ports(self):
+        """For a packet filter: another server may be the primary by now."""
+        return f"{{ {self.ports[0]}, {self.ports[1]}, {self.pooler_port} }}"
+
+    @property
     def connection(self):
         if self.with_pooler:
             return f"host={self.host} port={self.pooler_port} dbname=postgres user=proxy password=s3cret sslmode=disable"
@@ -149,6 +154,14 @@ restart_after_crash = on
         return [(client, int(revision)) for client, revision in pairs]
 
     # MARK: Hurting
+
+    def end_connections(self, address):
+        """Of one replica; `None`: of all, for behind a pooler they can't be told apart."""
+        which = f"client_addr = '{address}'" if address else "usename = 'proxy'"
+        try:
+            self.sql(self.primary, f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {which}", check=False)
+        except subprocess.TimeoutExpired:
+            pass
 
     def kill_and_restart(self):
         with self.lock:
