@@ -68,6 +68,7 @@ extension Heimdallr {
     /// Hears from the store when another process may have changed the record. One watch, for as long as the client lives.
     func watchStore() {
         guard let changes = store.changes(client: recordName) else { return }
+        apply { life, _ in life.saving.share() }
         let watch = Task.detached { [weak self] in
             for await _ in changes {
                 guard let self else { return }

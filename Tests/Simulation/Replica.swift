@@ -198,7 +198,11 @@ final class Replica: @unchecked Sendable {
         guard !isAway, Self.wantsPerson(client) else { return }
         let (slot, name) = (slots[client], Self.name(client))
         world.signedOut(name)
-        Task { _ = await slot.heimdallr.logOut(locally: true) }
+        // It may take effect late, after another sign-in.
+        Task { [world] in
+            _ = await slot.heimdallr.logOut(locally: true)
+            world.signedOut(name)
+        }
     }
 
     func refresh(_ client: Int) { slots[client].heimdallr.refreshNow() }

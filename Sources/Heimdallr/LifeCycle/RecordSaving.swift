@@ -17,6 +17,11 @@ struct RecordSaving: Sendable {
     /// Another attempt is under way.
     private var isUnderWay = false
     private var failuresInARow = 0
+    /// Between two attempts. In a shared store others wait for the record, and only for so long.
+    private var longestPause = Backoff.transient.cap
+
+    /// Other processes use the store.
+    mutating func share() { longestPause = .seconds(1) }
 
     /// Counts on, past what another process has `stored`.
     mutating func nextRevision(over stored: UInt64 = 0) -> UInt64 {
@@ -60,7 +65,8 @@ struct RecordSaving: Sendable {
         }
         unsaved = record
         failuresInARow += 1
-        dueAt = now + .seconds(1) + Backoff.transient.delay(attempt: failuresInARow, random: random())
+        let pause = Backoff.transient.delay(attempt: failuresInARow, random: random())
+        dueAt = now + .seconds(1) + min(pause, longestPause)
     }
 
     /// What was not saved does not matter any more.

@@ -57,6 +57,17 @@ import Testing
         #expect(saving.wake == nil)
     }
 
+    @Test("where others wait for the record, it is tried every two seconds at least")
+    func shared() {
+        var saving = RecordSaving()
+        saving.share()
+        #expect(saving.nextRevision() == 1)
+        for attempt in 0..<8 {
+            end(&saving, 1, "away", at: Double(attempt))
+            #expect(saving.wake.map { at(Double(attempt)).duration(to: $0) <= .seconds(2) } == true)
+        }
+    }
+
     @Test("a later record takes the place of one that could not be saved, and an old one's end says nothing")
     func later() {
         var saving = RecordSaving()
