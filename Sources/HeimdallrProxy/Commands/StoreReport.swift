@@ -15,7 +15,9 @@ extension OAuthAccessTokenPostgresStore.Report {
         for row in rows {
             let key = row.isEmpty ? "empty" : row.key.map { "key \($0)" } ?? "sealed with a key that is not configured"
             text += "  \(Self.client(row.client)): revision \(row.revision), \(key), written \(Self.time(row.age)) ago"
-            text += known.contains(row.client) ? "\n" : ", not of this configuration: \(ForeignText.printable(row.client))\n"
+            text +=
+                known.contains(row.client)
+                ? "\n" : ", not of this configuration: \(ForeignText.printable(row.client))\n"
         }
         if !holders.isEmpty { text += "Leases:\n" }
         for holder in holders {
