@@ -60,7 +60,7 @@ final class Replica: @unchecked Sendable {
                 name: Self.name(client), configuration: configuration,
                 credentials: OAuthClientSecretCredentials(identifier: "\(client)", secret: Secret("s")), grant: grant,
                 httpClient: SimulatedHTTPClient(process: process, client: Self.name(client)), store: store,
-                limiter: TokenRequestLimiter(), clock: process.clock)
+                limiter: TokenRequestLimiter(clock: process.clock), clock: process.clock)
             return Slot(heimdallr: heimdallr, store: store)
         } catch {
             fatalError("\(error)")

@@ -22,9 +22,13 @@ public final class TokenRequestLimiter: Sendable {
     }
 
     private let state: Mutex<State>
+    private let clock: HeimdallrClock
 
-    /// The parameter says how many requests may be under way.
-    public init(_ limits: TokenRequestLimits = TokenRequestLimits()) {
+    /// - Parameters:
+    ///   - limits: bounds on the requests under way.
+    ///   - clock: the clock of the clients that share it; tests bring their own.
+    public init(_ limits: TokenRequestLimits = TokenRequestLimits(), clock: HeimdallrClock = .system) {
+        self.clock = clock
         state = Mutex(State(queue: RequestQueue(limits)))
     }
 
@@ -67,7 +71,7 @@ public final class TokenRequestLimiter: Sendable {
     /// Tells the queue of an event, and resumes outside the lock those whose wait has ended.
     /// - Parameter newcomer: the request that enters with this event.
     private func change(entering newcomer: RequestQueue.ID? = nil, _ event: (inout State) -> [Resumption]) {
-        let now = ContinuousClock.now
+        let now = clock.now()
         let resumptions: [Resumption] = state.withLock { state in
             var resumptions = event(&state)
             func resume(_ id: RequestQueue.ID, with slot: Slot?) {
@@ -91,8 +95,8 @@ public final class TokenRequestLimiter: Sendable {
         }
         if let alarm = state.alarm, alarm.at <= wake { return }
         state.alarm?.task.cancel()
-        let task = Task.detached { [weak self] in
-            do { try await ContinuousClock().sleep(until: wake) } catch { return }
+        let task = Task.detached { [weak self, clock] in
+            do { try await clock.sleep(wake) } catch { return }
             self?.ring(wake)
         }
         state.alarm = (wake, task)
