@@ -131,7 +131,8 @@ struct AnswerTests {
         #expect(origin.requests.map(\.connection) == [0, 1])
     }
 
-    /// epoll tells of the program's request and of the bytes that nobody asked for in one go.
+    /// epoll reports the program's request and the unasked bytes together. Nothing was sent on that connection, so that a
+    /// POST goes out on another one as well.
     @Test(arguments: ["GET", "POST"])
     func `what came before a request went out is not its answer`(method: String) async throws {
         for isEnd in [false, true] {
@@ -152,8 +153,8 @@ struct AnswerTests {
             try await Task.sleep(for: .milliseconds(100))
             gate.open()
             let response = try await client.response()
-            #expect(response.status == (method == "GET" ? 200 : 502))
-            if method == "GET" { #expect(response.text == "mine") }
+            #expect(response.status == 200)
+            #expect(response.text == "mine")
         }
     }
 
