@@ -98,6 +98,23 @@ struct StartCheckTests {
         #expect(start.errors.contains(words), "\(one.name): \(words)\n\(start.transcript)")
     }
 
+    @Test func `a folder that a unit makes at its start is a warning while it is missing`() async throws {
+        let folder = try TemporaryDirectory()
+        try folder.write(Self.key, to: "key")
+        let name = "heimdallr-tests-\(UInt32.random(in: .min ... .max))"
+        let file = try folder.write(
+            """
+            proxy: {listen: 127.0.0.1:0}
+            admin: {listen: "127.0.0.1:0", socket: /run/\(name)/admin.sock}
+            store: {kind: file, directory: /var/lib/\(name)/tokens, key: {file: \(folder.path)/key}}
+            upstreams: []
+            """, to: "config.yaml")
+        let check = try await RunningProxy.run(["check", "--config", file])
+        #expect(check.ending == .exited(0), "\(check.transcript)")
+        #expect(check.errors.contains("warning: \(file): the token store: can't make the directory /var/lib/\(name)"))
+        #expect(check.errors.contains("warning: \(file): can't use the admin socket /run/\(name)/admin.sock"))
+    }
+
     @Test func `what a start makes is not missed, a port in use is nobody's fault, and nothing is made`() async throws {
         let folder = try TemporaryDirectory()
         try Self.setMode(0o600, try folder.write(Self.key, to: "key"))

@@ -1,5 +1,6 @@
 import Administration
 import Configuration
+import FileSystem
 import Heimdallr
 import Logging
 import Proxy
@@ -28,7 +29,9 @@ struct StartCheck {
                 trustAnchors: configuration.trustAnchorsFile
             ).check()
         } catch {
-            if error.kind == .misconfigured { problems.append("\(error)") } else { warnings.append("\(error)") }
+            var isLasting = error.kind == .misconfigured
+            if case .file(let directory, _) = configuration.store, Self.isMadeByUnit(directory) { isLasting = false }
+            if isLasting { problems.append("\(error)") } else { warnings.append("\(error)") }
         }
         do { try AuditStream.check(configuration.audit) } catch { problems.append("\(error)") }
         for error in ProxyServer.check(configuration, passed: passed) {
@@ -37,7 +40,20 @@ struct StartCheck {
         }
         do {
             try AdministrationAssembly.places(configuration, passed).map(Administration.check)
-        } catch { problems.append("\(error)") }
+        } catch {
+            let isMade = configuration.admin?.socket.map(Self.isMadeByUnit) ?? false
+            if isMade { warnings.append("\(error)") } else { problems.append("\(error)") }
+        }
         return (problems, warnings)
+    }
+
+    /// Whether `path` lies in a folder that a unit makes at the start (RuntimeDirectory=, StateDirectory=, systemd.exec(5))
+    /// and that is missing now.
+    private static func isMadeByUnit(_ path: String) -> Bool {
+        for parent in ["/run/", "/var/lib/"] where path.hasPrefix(parent) {
+            guard let name = path.dropFirst(parent.count).split(separator: "/").first else { continue }
+            return !FileSystem.exists(parent + name)
+        }
+        return false
     }
 }
