@@ -242,6 +242,27 @@ struct PageTests {
         #expect(html.matches(of: /class="[^"]*failing/).count >= 5)
     }
 
+    /// The script finds rows by their ids.
+    @Test func `no two elements have the same id, also where upstreams share a host`() {
+        let hosts: [(String, String?)] = [
+            ("api.test", "one"), ("api.test", "two"), ("api.test", nil), ("a-b", "c"), ("a", "b-c"), ("(none)", nil),
+        ]
+        let traffic = hosts.map { host, client in
+            var upstream = UpstreamTraffic(name: host, client: client, bounds: [1])
+            upstream.requests[502] = 1
+            upstream.durations.record(.milliseconds(1))
+            upstream.lastFailure = ("no", .zero)
+            return upstream
+        }
+        let page = StatusPage(
+            version: "0", uptime: .zero, isDraining: false, clients: [],
+            traffic: TrafficReport(upstreams: traffic, inFlight: 0))
+        let html = OverviewPage(status: page, formToken: "t").html.text
+        let ids = html.matches(of: /\sid="([^"]*)"/).map { String($0.1) }
+        #expect(ids.count { $0.hasPrefix("up-") } == hosts.count)
+        #expect(Set(ids).count == ids.count, "\(ids)")
+    }
+
     @Test(arguments: [
         "<script>alert(1)</script>", "\"><img src=x onerror=alert(1)>", "'\u{301} onload='x", "\"\u{301} onload=\"x",
         "<\u{338}b>", "a\u{202E}b\u{0}c\u{1B}[31m", "{{csrf}}", "&lt;",

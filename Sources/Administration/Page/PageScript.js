@@ -30,6 +30,7 @@
     let at = place.firstChild;
     for (const next of Array.from(wanted.childNodes)) {
       const kept = next.id ? named.get(next.id) : at && !at.id ? at : null;
+      named.delete(next.id);
       if (!kept || kept.nodeName !== next.nodeName) { place.insertBefore(next, at); continue; }
       if (kept === at) at = at.nextSibling; else place.insertBefore(kept, at);
       if (kept.nodeType !== Node.ELEMENT_NODE) { kept.nodeValue = next.nodeValue; continue; }

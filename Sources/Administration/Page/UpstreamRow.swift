@@ -28,7 +28,7 @@ struct UpstreamRow {
         let hasMore = !examples.isEmpty || upstream.lastFailure != nil
         let chart = LatencyChart(upstream.ownDurations)
         return """
-            <tr role="row"\(attribute: "id", id) class="\(hasMore ? "has-note" : "")\(failing)">
+            <tr role="row" id="up-\(id)" class="\(hasMore ? "has-note" : "")\(failing)">
             <th role="rowheader" scope="row"><span class="name">\(name)</span>\
             \(alreadyHTML: destinations.map { "\n<span class=\"minor url\">→ \($0)</span>" })</th>
             <td role="cell" data-label="Client">\(alreadyHTML: client)</td>
@@ -42,8 +42,8 @@ struct UpstreamRow {
             """
     }
 
-    /// Requests without an upstream have no name of their own.
-    private var id: String? { TrafficName(upstream.name) == .upstream ? "up-\(upstream.name)" : nil }
+    /// Two upstreams may have one host, and another client. Neither name contains a slash.
+    private var id: String { "\(name.filter { $0 != " " })/\(upstream.client ?? "")" }
 
     private var name: String {
         let place = TrafficName(upstream.name)
@@ -77,13 +77,11 @@ struct UpstreamRow {
     // MARK: Below it
 
     private func note(_ failing: String) -> HTML {
-        // Two may have one host, and another client.
-        let id = upstream.name + (upstream.client.map { "-" + $0 } ?? "")
-        return """
-            <tr role="row" class="note use\(failing)"><td role="cell" colspan="5"><details class="fold" id="use-\(id)">\
-            <summary id="how-\(id)">\(alreadyHTML: summary)</summary>\(alreadyHTML: failure)\(alreadyHTML: usage)\
-            </details></td></tr>
-            """
+        """
+        <tr role="row" id="under-\(id)" class="note use\(failing)"><td role="cell" colspan="5"><details class="fold" id="use-\(id)">\
+        <summary id="how-\(id)">\(alreadyHTML: summary)</summary>\(alreadyHTML: failure)\(alreadyHTML: usage)\
+        </details></td></tr>
+        """
     }
 
     private var summary: HTML {
