@@ -156,6 +156,7 @@ struct SecureAnswerTests {
         ends = {
             "end": lambda stream: frame(0, 1, stream),
             "reset": lambda stream: frame(3, 0, stream, struct.pack(">I", 0)),
+            "end, reset": lambda stream: frame(0, 1, stream) + frame(3, 0, stream, struct.pack(">I", 0)),
             "size": lambda stream: frame(0, 1, stream, b"x" * 20000),
             "padding": lambda stream: frame(0, 8, stream, b"\xffabc"),
             "close": lambda stream: b"",
@@ -201,16 +202,13 @@ struct SecureAnswerTests {
         try await server.process.stop()
     }
 
-    @Test(arguments: [("end", true), ("close", false), ("reset", false), ("size", false), ("padding", false)])
+    @Test(arguments: [
+        ("end", true), ("end, reset", true), ("close", false), ("reset", false), ("size", false), ("padding", false),
+    ])
     func `one of an unknown length ends by its own end alone`(end: String, isWhole: Bool) async throws {
         let (server, proxy) = try await twoServer(end, "none")
         let text = try? await proxy.request("GET", "http://two.test/").text
-        // libcurl's engine says of all of these that they are whole, and tells nothing of the frame that ended them.
-        withKnownIssue {
-            #expect((text == "hello") == isWhole)
-        } when: {
-            !isWhole && end != "close"
-        }
+        #expect((text == "hello") == isWhole)
         try await server.process.stop()
     }
 }
