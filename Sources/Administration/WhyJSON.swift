@@ -13,9 +13,9 @@ extension WhyText {
 
     private func body(_ route: RouteExplanation) -> JSON {
         switch route {
-        case .refused(let status, let detail):
+        case .refused(let status, let word, let detail):
             return .object([
-                .init("kind", .string("refused")), .init("status", .number(status)),
+                .init("kind", .string("refused")), .init("status", .number(status)), .init("type", .string(word)),
                 .init("reason", .string(Sentence.plain(detail))),
             ])
         case .callers(let some, let others):

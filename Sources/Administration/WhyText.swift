@@ -27,7 +27,7 @@ struct WhyText {
 
     private func body(_ route: RouteExplanation) -> String {
         switch route {
-        case .refused(let status, let reason):
+        case .refused(let status, _, let reason):
             return "The proxy itself would answer \(status): \(reason)\n"
         case .callers(let some, let others):
             return "It depends on who asks.\n\n" + some.map { body($0) + "\n" }.joined()

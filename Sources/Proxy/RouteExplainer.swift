@@ -52,8 +52,9 @@ struct RouteExplainer {
             let place = "\(authority.host):\(authority.port(for: .https))"
             return .tunnel(destination: try admitTunnel(to: place).description)
         } catch {
+            // The phrase says what the detail says, with the host.
             let asked = "For an https:// URL, programs send CONNECT \(authority)."
-            return .refused(status: error.status, detail: "\(asked) \(error.phrase). \(error.detail)")
+            return RouteExplanation(error, detail: "\(asked) \(error.phrase).")
         }
     }
 
@@ -110,7 +111,8 @@ struct RouteExplainer {
         } catch {
             throw Problem(error)
         }
-        guard case .tunnel(let place) = try gate.admit(head, bytes.span, Gate.Situation(role: role), &admitted) else {
+        let situation = Gate.Situation(role: role, isOperator: true)
+        guard case .tunnel(let place) = try gate.admit(head, bytes.span, situation, &admitted) else {
             throw .internalError
         }
         return place

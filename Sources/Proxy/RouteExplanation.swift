@@ -11,8 +11,9 @@ extension RouteExplanation {
         self = explainer.explain(method: method, url: url)
     }
 
-    init(_ problem: Problem) {
-        self = .refused(status: problem.status, detail: problem.detail)
+    /// - Parameter detail: instead of the problem's.
+    init(_ problem: Problem, detail: String? = nil) {
+        self = .refused(status: problem.status, word: problem.word.rawValue, detail: detail ?? problem.detail)
     }
 }
 

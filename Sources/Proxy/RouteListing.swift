@@ -63,7 +63,7 @@ public struct RouteListing: Sendable, Equatable {
                 }
             }
         }
-        if case .refused(let status, let detail) = first {
+        if case .refused(let status, _, let detail) = first {
             route.destination = "nowhere: \(status) \(detail)"
         } else {
             route.destination = "nowhere: other rules take all its requests"

@@ -7,7 +7,8 @@ public enum RouteExplanation: Sendable, Equatable {
     /// An https:// URL, for which programs send CONNECT: passed on unread, without a token.
     case tunnel(destination: String)
     /// The proxy would answer by itself.
-    case refused(status: Int, detail: String)
+    /// - Parameter word: last part of the answer's `type`.
+    case refused(status: Int, word: String, detail: String)
     /// The route depends on the caller: routes for some callers, the most specific first, then the route for all
     /// others.
     indirect case callers([RouteExplanation], others: RouteExplanation)

@@ -110,7 +110,7 @@ struct WhyTests {
         #expect(
             why.output.contains(
                 "The proxy itself would answer 403: For an https:// URL, programs send CONNECT api.test:443. "
-                    + "Use http://api.test instead of https: CONNECT is not signed. "), "\(why.output)")
+                    + "Use http://api.test instead of https: CONNECT is not signed.\n"), "\(why.output)")
         let answer = try await RawClient.exchange(
             port: admin.proxy.port, "CONNECT api.test:443 HTTP/1.1\r\nHost: api.test:443\r\n\r\n", method: "CONNECT")
         #expect(answer.status == 403)
@@ -146,6 +146,10 @@ struct WhyTests {
             #expect(answer.status == 403 && answer.text.contains(sentence), "\(answer.text)")
             #expect(why.output.contains(sentence) && why.ending == .exited(3), "\(why.output)")
         }
+        let secure = try await admin.run("why", "--json", "GET", "https://api.tset/")
+        #expect(
+            secure.output.contains("No upstream for api.tset:443: did you mean http://api.test?"), "\(secure.output)")
+        #expect(secure.output.contains(#""type":"connect-refused""#), "\(secure.output)")
     }
 
     @Test func `what leads back here, or to where only named hosts may be, is refused beforehand`() async throws {

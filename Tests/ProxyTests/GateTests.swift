@@ -123,7 +123,7 @@ import Testing
         #expect(
             try judge(&gate, ["CONNECT api.example.com:443 HTTP/1.1", "Host: api.example.com:443", user]).0
                 == .failure(
-                    .tunnelNotListed.connecting(to: try Authority(parsing: "api.example.com:443"), isSigned: true)))
+                    .tunnelNotListed.connecting(to: try Authority(parsing: "api.example.com:443"))))
     }
 
     @Test func `a wildcard goes on by https`() async throws {

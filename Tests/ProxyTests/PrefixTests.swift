@@ -23,7 +23,7 @@ struct PrefixTests {
             port: proxy.upstreamPort, "GET \(path) HTTP/1.1\r\nHost: localhost\r\n\r\n")
         try expectProblem(response, 400, "http_request_error", "ambiguous-path", upstream: "api.test")
         #expect(proxy.origin.connections.isEmpty)
-        guard case .refused(400, let detail) = try Self.explain("https://far.example/tenant-a", path) else {
+        guard case .refused(400, _, let detail) = try Self.explain("https://far.example/tenant-a", path) else {
             Issue.record("why says otherwise")
             return
         }
@@ -68,7 +68,7 @@ struct PrefixTests {
     }
 
     @Test func `why says so, too`() throws {
-        guard case .refused(400, let detail) = try Self.explain("https://far.example/a", "", method: "OPTIONS") else {
+        guard case .refused(400, _, let detail) = try Self.explain("https://far.example/a", "", method: "OPTIONS") else {
             Issue.record("why says otherwise")
             return
         }

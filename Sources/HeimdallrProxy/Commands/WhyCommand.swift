@@ -36,7 +36,11 @@ struct WhyCommand: ParsableCommand {
                     + "`heimdallr-proxy check` lists where CONNECT may lead")
         }
         guard url.lowercased().hasPrefix("http://") || url.lowercased().hasPrefix("https://") else {
-            let place = method.contains("://") ? method : url.contains("://") ? "http://HOST/PATH" : "http://\(url)"
+            if url.contains("://") {
+                throw ValidationError(
+                    "only http:// and https:// can be asked for: heimdallr-proxy why GET http://HOST/PATH")
+            }
+            let place = method.contains("://") ? method : url.hasPrefix("/") ? "http://HOST\(url)" : "http://\(url)"
             throw ValidationError("write the method, then the whole URL: heimdallr-proxy why GET \(place)")
         }
     }

@@ -71,7 +71,8 @@ struct Gate {
 
         // Route.
         if head.methodKind == .connect {
-            return .tunnel(try TunnelRules.admit(head, bytes, situation.role, by: tunnels, routes))
+            let caller = situation.isOperator ? nil : admitted.caller
+            return .tunnel(try TunnelRules.admit(head, bytes, situation.role, by: tunnels, routes, caller))
         }
         try route(head, bytes, situation, &admitted)
         guard let rules = admitted.rules else { throw .internalError }

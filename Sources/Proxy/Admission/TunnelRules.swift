@@ -19,11 +19,12 @@ struct TunnelRules: Sendable {
 
     /// - Parameters:
     ///   - rules: `nil`: CONNECT is refused.
-    ///   - routes: say whether the same host is signed by http.
+    ///   - routes: say whether the same host, or one that may be meant, is signed by http.
+    ///   - caller: hosts that this caller can't use are not suggested; `nil`: the operator asks.
     /// - Returns: the target, which has a port.
     static func admit(
         _ head: RequestHead, _ bytes: Span<UInt8>, _ role: ListenerRole, by rules: TunnelRules?,
-        _ routes: RouteTable
+        _ routes: RouteTable, _ caller: Caller?
     ) throws(Problem) -> Authority {
         let authority: Authority
         do throws(MessageError) {
@@ -35,7 +36,9 @@ struct TunnelRules: Sendable {
         guard case .forward = role else { throw .connectRefused }
         if let rules, rules.admitsAny || rules.isListed(authority), authority.port != nil { return authority }
         let problem = rules == nil ? Problem.connectRefused : .tunnelNotListed
-        throw problem.connecting(
-            to: authority, isSigned: routes.rules(for: authority.byHTTP, scheme: .http) != nil)
+        guard routes.rules(for: authority.byHTTP, scheme: .http) == nil else {
+            throw problem.connecting(to: authority)
+        }
+        throw problem.connecting(to: authority, near: routes.near.nearest(to: authority.byHTTP, caller: caller))
     }
 }

@@ -50,10 +50,22 @@ extension Problem {
         403, "http_request_denied", .noUpstream, "No upstream for this host",
         phrase: "Add the host to upstreams, or set proxy.unmatched: forward", "")
 
-    /// Of CONNECT to `authority`, refused by `self`.
-    /// - Parameter isSigned: an upstream is for the same host by http.
-    func connecting(to authority: Authority, isSigned: Bool) -> Problem {
-        guard isSigned else { return self }
+    /// Of CONNECT to a host without upstream, refused by `self`.
+    /// - Parameter near: an upstream that may be meant, and that the caller may use.
+    func connecting(to authority: Authority, near: HostPattern?) -> Problem {
+        guard let near else { return self }
+        var problem = self
+        problem.phrase = Self.phrase([
+            "No upstream for \(authority): did you mean http://\(near)?",
+            "No upstream here: did you mean http://\(near)?",
+            phrase,
+        ])
+        problem.detail = "The configuration names no upstream for \(authority); did you mean http://\(near)? \(detail)"
+        return problem
+    }
+
+    /// Of CONNECT to `authority`, refused by `self` and signed by http.
+    func connecting(to authority: Authority) -> Problem {
         var problem = self
         // Some programs send CONNECT for http:// URLs, too.
         let hosted =
