@@ -22,6 +22,10 @@ struct OversightTests {
                 "c.yaml:1:17: a typographic quotation mark (U+201C) stands here: write \" or '"
             ),
             ("a:\n  \u{2013} host: x\n", "c.yaml:2:3: a typographic dash (U+2013) stands here: write -"),
+            (
+                "clients:\n  a:\n    issuer:\u{A0}x\n",
+                "c.yaml:3:12: a no-break space (U+00A0) stands here: write a plain space"
+            ),
             ("a: \u{202E}x\n", "c.yaml:1:4: a mark of the writing direction (U+202E)"),
             ("proxy:\n  listen: \"\u{A0}127.0.0.1:8080\"\n", "\": it holds a no-break space (U+00A0)"),
             (
@@ -38,6 +42,12 @@ struct OversightTests {
         _ = try good(
             "# \u{201C}a\u{A0}comment\u{201D}\nclients: {a: {client_id: x, token_endpoint: https://i.example/t, params: {p: \"a\u{A0}b\"}}}\n"
                 + "upstreams: [{host: a.example, client: a}]\n")
+    }
+
+    @Test(arguments: ["users:\n    ann {file: /a}\n", "users: {ann [x}\n"])
+    func `a key without its colon is no name`(text: String) {
+        let found = problems("proxy:\n  \(text)" + Self.rest)
+        #expect(found.contains { $0.contains("a colon is missing behind \"ann\": write `key: value`") }, "\(found)")
     }
 
     @Test(

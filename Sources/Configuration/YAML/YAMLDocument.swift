@@ -128,7 +128,7 @@ struct YAMLDocument: ~Copyable {
     private mutating func key(
         _ event: YAMLEvents.Event, _ places: [String: Position]
     ) throws(YAMLEvents.Fault) -> String? {
-        guard case .scalar(let key, _) = event.kind else {
+        guard case .scalar(let key, let isPlain) = event.kind else {
             if case .alias = event.kind {
                 refuseAlias(event)
             } else {
@@ -142,6 +142,12 @@ struct YAMLDocument: ~Copyable {
         }
         if key == "<<" {
             diagnostics.error(event.position, "merge keys (<<) are not supported: write the keys out")
+            return nil
+        }
+        // `name {value`, of which YAML makes one key.
+        if isPlain, let bracket = key.firstRange(of: " {") ?? key.firstRange(of: " [") {
+            diagnostics.error(
+                event.position, "a colon is missing behind \"\(key[..<bracket.lowerBound])\": write `key: value`")
             return nil
         }
         if let first = places[key] {

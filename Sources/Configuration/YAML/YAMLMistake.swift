@@ -227,9 +227,9 @@ struct YAMLMistake {
     static func missingColon(in text: YAMLText, at start: Place) -> Fault {
         let line = text.rest(from: start)
         if let tight = tightColon(line) {
-            return Fault(
-                Place(start.line, start.column + tight + 1),
-                "a space is missing here, behind the colon of a key")
+            let place = Place(start.line, start.column + tight + 1)
+            if let found = text[place].flatMap({ LookAlike($0) }) { return found.fault(at: place) }
+            return Fault(place, "a space is missing here, behind the colon of a key")
         }
         let key = line.prefix { $0 != " " && $0 != "\t" }
         return Fault(
