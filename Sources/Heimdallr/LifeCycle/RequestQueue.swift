@@ -1,7 +1,8 @@
 /// Decides which request to an authorization server gets the next slot. It does no I/O, and time is passed in.
 ///
 /// The next slot goes to the endpoint with the fewest requests under way, there to the client with the fewest, and then
-/// to the oldest request. So no endpoint and no client waits for the backlog of another one.
+/// to the oldest request. The last slots are kept for endpoints and clients that have none. So no endpoint and no client
+/// waits for the backlog of another one.
 struct RequestQueue: Sendable {
     typealias Instant = ContinuousClock.Instant
     typealias ID = UInt64
@@ -93,7 +94,9 @@ struct RequestQueue: Sendable {
         var best: (requester: Requester, rank: (Int, Int, ID))?
         for (requester, line) in lines {
             let rank = (atEndpoint[requester.endpoint] ?? 0, ofClient[requester.client] ?? 0, line.first ?? 0)
-            guard rank.0 < limits.endpoint, rank.1 < limits.client else { continue }
+            let atEndpoint = limits.endpoint - (rank.1 > 0 ? limits.endpointSpare : 0)
+            let ofAll = limits.all - (rank.0 > 0 ? limits.allSpare : 0)
+            guard rank.0 < atEndpoint, rank.1 < limits.client, underWay.count < ofAll else { continue }
             if best.map({ rank < $0.rank }) ?? true { best = (requester, rank) }
         }
         return best?.requester

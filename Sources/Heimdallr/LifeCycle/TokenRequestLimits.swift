@@ -11,6 +11,10 @@ public struct TokenRequestLimits: Sendable, Hashable {
     public var endpoint = 16
     /// Requests of one client, those of its callers included.
     public var client = 12
+    /// How many of `endpoint` are for clients without a request under way. Clients whose requests hang leave them to others.
+    public var endpointSpare = 4
+    /// How many of `all` are for endpoints without a request under way.
+    public var allSpare = 32
 
     /// The limits of `TokenRequestLimiter.shared`.
     public init() {}
@@ -19,6 +23,7 @@ public struct TokenRequestLimits: Sendable, Hashable {
     static let one: TokenRequestLimits = {
         var limits = TokenRequestLimits()
         limits.all = 1
+        limits.allSpare = 0
         return limits
     }()
 }

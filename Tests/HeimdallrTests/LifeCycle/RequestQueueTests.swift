@@ -36,25 +36,29 @@ import Testing
         func expired(_ now: ContinuousClock.Instant) -> [UInt64] { queue.expire(now: now) }
     }
 
-    @Test("one client has no more than its share, and no more than the endpoint's with others")
+    @Test("one client has no more than its share, and the endpoint's last slots are for clients without any")
     func shares() {
         let driven = Driven()
         driven.enter(1, at: "hung", 250)
         #expect(driven.admit(begin) == Array(repeating: "1@hung", count: 12))
         driven.enter(2, at: "hung", 10)
-        #expect(driven.admit(begin) == Array(repeating: "2@hung", count: 4))
-        driven.enter(3, at: "hung")
+        #expect(driven.admit(begin) == ["2@hung"])
+        driven.enter(3, at: "hung", 10)
+        #expect(driven.admit(at(60)) == ["3@hung"])
         #expect(driven.admit(at(60)) == [])
         driven.enter(3, at: "healthy")
         #expect(driven.admit(at(60)) == ["3@healthy"])
-        #expect(driven.queue.underWayCount == 17)
-        #expect(driven.queue.waitingCount == 238 + 6 + 1)
+        #expect(driven.queue.underWayCount == 15)
+        #expect(driven.queue.waitingCount == 238 + 9 + 9)
     }
 
     @Test(
         "the next slot is that of the endpoint with the fewest, then of the client with the fewest, then of the oldest")
     func order() {
-        let driven = Driven { $0.all = 3 }
+        let driven = Driven {
+            $0.all = 3
+            $0.allSpare = 0
+        }
         driven.enter(1, at: "a", 5)
         let first = driven.admitted(begin)
         #expect(first.count == 3)
@@ -85,22 +89,26 @@ import Testing
         #expect(driven.queue.wake(now: at(2)) == nil)
     }
 
-    @Test("past the limit of all, a freed slot is first that of the endpoint without any")
+    @Test("the last slots of all are for endpoints without any")
     func all() {
         let driven = Driven()
         for endpoint in 0..<20 { driven.enter(UInt64(endpoint), at: "hung\(endpoint)", 12) }
         var admitted: [UInt64] = []
         for second in 0..<10 { admitted += driven.admitted(at(Double(second))) }
-        #expect(admitted.count == 128)
-        driven.enter(99, at: "healthy")
-        #expect(driven.admit(at(20)) == [])
-        driven.queue.finish(admitted[0])
-        #expect(driven.admit(at(20)) == ["99@healthy"])
+        #expect(admitted.count == 96)
+        for endpoint in 0..<40 { driven.enter(99, at: "healthy\(endpoint)") }
+        for second in 20..<30 { admitted += driven.admitted(at(Double(second))) }
+        #expect(admitted.count == 108)
+        driven.queue.finish(admitted[107])
+        #expect(driven.admitted(at(30)).count == 1)
     }
 
     @Test("a request that leaves or whose time is up takes no slot, and one that has its slot stays")
     func leaving() {
-        let driven = Driven { $0.all = 1 }
+        let driven = Driven {
+            $0.all = 1
+            $0.allSpare = 0
+        }
         let first = driven.enter(1, at: "a")[0]
         let second = driven.enter(1, at: "a", until: at(5))[0]
         let third = driven.enter(1, at: "a")[0]
