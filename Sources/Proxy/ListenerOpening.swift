@@ -101,6 +101,9 @@ extension ProxyServer {
         if error.code == EADDRINUSE {
             return "the address is in use: end the process that listens there, or write another address"
         }
+        if error.code == EADDRNOTAVAIL {
+            return "this machine has no such address: write one of its own, 127.0.0.1 for example"
+        }
         guard case .unix = address.kind else { return error.description }
         switch error.code {
         case EEXIST: return "there is a file that is no socket; move it away or write another path"
@@ -121,7 +124,7 @@ extension ProxyServer {
         do throws(ResolutionError) {
             return try SocketAddress.resolve(host: host, port: port)
         } catch {
-            throw ListenError(description: "can't listen on \(host): \(error)")
+            throw ListenError(description: "can't listen on \(host):\(port): \(error)")
         }
     }
 }

@@ -52,10 +52,10 @@ struct StartCheckTests {
         Case(
             name: "a name to listen at that nobody knows",
             yaml: "proxy: {listen: \"no-such-host.invalid:0\", open: true}",
-            sentence: "can't listen on no-such-host.invalid: "),
+            sentence: "can't listen on no-such-host.invalid:0: "),
         Case(
             name: "an address that is not this machine's", yaml: "proxy: {listen: \"192.0.2.1:8080\", open: true}",
-            sentence: "can't listen on 192.0.2.1:8080: bind: Cannot assign requested address"),
+            sentence: "can't listen on 192.0.2.1:8080: this machine has no such address"),
         Case(
             name: "an upstream's own listener", yaml: "upstreams: [{host: a.test, listen: \"unix:FOLDER/none/s\"}]",
             sentence: "can't listen on unix:FOLDER/none/s: there is no such folder"),

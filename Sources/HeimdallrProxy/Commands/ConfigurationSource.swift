@@ -87,8 +87,7 @@ enum ConfigurationSource: Sendable, Equatable {
             .init(
                 file: name,
                 message:
-                    "this environment variable would have the keys of every TLS connection written to a file; it is "
-                    + "ignored: unset it")
+                    "\(name) is ignored: it would write the keys of all TLS connections to a file. Unset it")
         }
     }
 

@@ -14,7 +14,7 @@ struct SurroundingsCheck {
     var findings: [Finding] {
         let variables = LibcurlGlobal.removedVariables.map { name in
             Finding.warning(
-                "environment", "\(name) would have the keys of every TLS connection written to a file; it is ignored",
+                "environment", "\(name) is ignored: it would write the keys of all TLS connections to a file",
                 "unset \(name) where the proxy is started")
         }
         guard hasRunningProxyAnotherFile else { return variables }
