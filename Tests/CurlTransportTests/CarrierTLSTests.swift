@@ -71,6 +71,58 @@ struct CarrierTLSTests {
         try await carriers.settles(at: .init())
     }
 
+    /// Answers once. At SIGUSR1 it sends another answer, or the front of its record.
+    private static let unaskedServer = #"""
+        import fcntl, signal, socket, ssl, struct, sys, termios, time
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(sys.argv[1], sys.argv[2])
+        listener = socket.create_server(("127.0.0.1", 0))
+        print(listener.getsockname()[1], flush=True)
+        raw, _ = listener.accept()
+        # Nagle's algorithm would hold the second answer until the first one is acknowledged.
+        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = context.wrap_bio(incoming, outgoing, server_side=True)
+        def until_done(call):
+            while True:
+                try:
+                    return call()
+                except ssl.SSLWantReadError:
+                    raw.sendall(outgoing.read())
+                    incoming.write(raw.recv(65536))
+        until_done(tls.do_handshake)
+        until_done(lambda: tls.read(65536))
+        tls.write(b"HTTP/1.1 204 Done\r\n\r\n")
+        raw.sendall(outgoing.read())
+        signal.sigwait([signal.SIGUSR1])
+        tls.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        record = outgoing.read()
+        raw.sendall({"whole": record, "part": record[:10], "nothing": b""}[sys.argv[3]])
+        # 0 bytes are unacknowledged: the other side's kernel has them (tcp(7), SIOCOUTQ).
+        while struct.unpack("i", fcntl.ioctl(raw, termios.TIOCOUTQ, bytes(4)))[0]:
+            time.sleep(0.001)
+        print("arrived", flush=True)
+        raw.recv(1)
+        """#
+
+    @Test(arguments: ["whole", "part", "nothing"])
+    func `what came while the loop was busy shows before a request is written`(what: String) async throws {
+        let server = try await TLSServerProcess(["/usr/bin/python3", "-c", Self.unaskedServer], [what])
+        let file = server.authority.certificateFile
+        let carriers = try await CarrierPoolOnLoop { $0.trustAnchors = .only(file: file) }
+        _ = try await carriers.exchange(.secure(server.port))
+        let (isHeld, arrived) = (Gate(), Gate())
+        async let untouched = carriers.takesUntouched(.secure(server.port), isHeld: isHeld, goesOn: arrived)
+        try await offPool { isHeld.wait() }
+        server.process.signal(SIGUSR1)
+        let came: Void? = try? await eventually("it has arrived") { server.output.contains("arrived") }
+        arrived.open()
+        #expect(came != nil)
+        #expect(try await untouched == (what == "nothing"))
+        try await server.process.stop()
+    }
+
     @Test func `close_notify is told from the end of TCP`() async throws {
         let nginx = try await Nginx.secure()
         let cut = Gate()
