@@ -165,6 +165,7 @@ public struct Advice {
         case .status, .malformed:
             "check `issuer`, \(issuer): its metadata is looked for under /.well-known/; or write the endpoints themselves"
         case .otherIssuer(let named): "if that is the server you mean, write `issuer: \(named)`"
+        case .missing("jwks_uri"): "leave `openid` out of `scope`, or have the server's metadata name its keys"
         case .missing(let name): "write `\(name)`"
         case .unusable(let name): "write `\(name)` yourself, or ask who runs the server"
         }
@@ -180,6 +181,7 @@ public struct Advice {
         case .refused(let error): sentence(forLogin: error)
         case .pushRefused(let error): sentence(forPush: error)
         case .idToken(.keys(let fault)): sentence(for: fault)
+        case .noEndpoint("jwks_uri"): sentence(for: DiscoveryFault.missing("jwks_uri"))
         default: nil
         }
     }

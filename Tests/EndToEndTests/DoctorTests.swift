@@ -232,6 +232,30 @@ struct DoctorTests {
         expect(browser, fails: "endpoint", ["authorization_endpoint is not known"])
     }
 
+    @Test func `a key whose endpoint has no address can't work`() async throws {
+        let pushed = "pushed_authorization_request_endpoint"
+        let server = try server {
+            "\"token_endpoint\": \"\($0)/token\", \"authorization_endpoint\": \"\($0)/authorize\""
+        }
+        func run(_ issuer: String, _ more: String) async throws -> ChildProcess {
+            try await clientFault("issuer: \"\(issuer)\", grant_type: authorization_code, \(more)")
+        }
+        expect(try await run(server.url, "par: required"), fails: "endpoint", ["the \(pushed) is not known"])
+        let named = try await run(server.url, "par: required, \(pushed): \"\(server.url)/par\"")
+        #expect(named.ending == .exited(0), "\(named.transcript)")
+        let openid = try await run(server.url, "scope: [openid]")
+        expect(openid, fails: "endpoint", ["has no jwks_uri", "leave openid out of scope"])
+        // `par: auto` is the default.
+        let strict = try self.server {
+            "\"token_endpoint\": \"\($0)/token\", \"authorization_endpoint\": \"\($0)/authorize\", "
+                + "\"jwks_uri\": \"\($0)/keys\", \"require_pushed_authorization_requests\": true"
+        }
+        let required = try await run(strict.url, "scope: [openid]")
+        expect(required, fails: "endpoint", ["the \(pushed) is not known"])
+        let off = try await run(strict.url, "scope: [openid], par: off")
+        #expect(off.ending == .exited(0), "\(off.transcript)")
+    }
+
     @Test func `no warning for what works: a public client, 404 to HEAD at a token endpoint`() async throws {
         let server = try server {
             "\"token_endpoint\": \"\($0)/token\", \"device_authorization_endpoint\": \"\($0)/device\", "

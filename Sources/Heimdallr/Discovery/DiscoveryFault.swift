@@ -22,6 +22,7 @@ public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
         case .malformed: "the server's metadata is not a JSON object of endpoints: check `issuer`"
         case .otherIssuer(let named):
             "the server's metadata belongs to another issuer, \(named): write `issuer` exactly as the server does"
+        case .missing(Endpoint.keys.rawValue): "the server's metadata has no jwks_uri, so no id token can be checked"
         case .missing(let name): "the server's metadata has no \(name): write it in the configuration"
         case .unusable(let name):
             "the \(name) of the server's metadata is not an https:// URL; http:// needs `allow_plaintext`"

@@ -177,19 +177,27 @@ extension Heimdallr {
         _ = try await exchange.directory.metadata()
     }
 
-    /// The addresses that this client needs to get its first token, by the names that the configuration has for them.
-    /// - Throws: `LoginError`, for the first that is not to be had.
+    /// Returns the addresses that this client needs to get its first token, by their names in metadata. The last one is the
+    /// token endpoint, unless the grant is implicit.
+    /// - Throws: `LoginError`, for the first endpoint without an address.
     package func findEndpoints() async throws(LoginError) -> [(name: String, url: String)] {
-        let needed: [Endpoint] =
-            switch loginMethod {
-            case .browser: [.authorization, .token]
-            case .implicit: [.authorization]
-            case .device: [.deviceAuthorization, .token]
-            case .password, nil: [.token]
-            }
         var found: [(name: String, url: String)] = []
-        for endpoint in needed { found.append((endpoint.rawValue, try await url(endpoint))) }
+        for endpoint in await neededEndpoints() { found.append((endpoint.rawValue, try await url(endpoint))) }
         return found
+    }
+
+    private func neededEndpoints() async -> [Endpoint] {
+        switch loginMethod {
+        // The code grant alone insists on an id token: `signIn(from:nonce:isRequired:)`.
+        case .browser: [.authorization] + (await pushingEndpoints()) + (wantsIDToken ? [.keys] : []) + [.token]
+        case .implicit: [.authorization] + (await pushingEndpoints())
+        case .device: [.deviceAuthorization, .token]
+        case .password, nil: [.token]
+        }
+    }
+
+    private func pushingEndpoints() async -> [Endpoint] {
+        requiresPushing(try? await exchange.directory.metadata()) ? [.pushedAuthorization] : []
     }
 
     // MARK: What the logins share

@@ -21,7 +21,7 @@ extension Heimdallr {
         let whole = AuthorizationRequest.url(endpoint, request.parameters)
         let configuration = exchange.configuration
         guard configuration.pushedAuthorization != .off else { return whole }
-        let isRequired = configuration.pushedAuthorization == .required || metadata?.requiresPushing ?? false
+        let isRequired = requiresPushing(metadata)
         let isOffered =
             configuration.pushedAuthorizationEndpoint != nil
             || metadata?.named(.pushedAuthorization, throughAlias: configuration.usesMutualTLS) != nil
@@ -46,6 +46,15 @@ extension Heimdallr {
             if case .refused(let refusal) = error { throw .pushRefused(refusal) }
             if isRequired { throw error }
             return whole
+        }
+    }
+
+    /// Whether a login whose request can't be pushed fails.
+    func requiresPushing(_ metadata: ServerMetadata?) -> Bool {
+        switch exchange.configuration.pushedAuthorization {
+        case .auto: metadata?.requiresPushing ?? false
+        case .off: false
+        case .required: true
         }
     }
 

@@ -47,6 +47,7 @@ public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
         case .wrongMethod: "this client's grant type has no login of this kind"
         case .badRedirectURI:
             "the redirect URI can't be used: write an absolute URI without a fragment, https:// or on loopback"
+        case .noEndpoint(Endpoint.keys.rawValue): DiscoveryFault.missing(Endpoint.keys.rawValue).description
         case .noEndpoint(let name):
             "the \(name) is not known: write it in the configuration, or an issuer whose metadata names it"
         case .discovery(let fault): fault.description
