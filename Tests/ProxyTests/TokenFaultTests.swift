@@ -43,9 +43,9 @@ struct TokenFaultTests {
 
         let faulty = try await FaultyTokenProxy(fault, firstToken: true)
         let begin = ContinuousClock.now
-        #expect(try await faulty.proxy.request().status == 200, "\(fault.name)")
+        #expect(try await faulty.proxy.request("GET", FaultyTokenProxy.patient).status == 200, "\(fault.name)")
         // The server's reckoning, which is never before ours.
-        let issued = try #require(faulty.proxy.endpoint.requests.first?.at)
+        let issued = try #require(faulty.proxy.endpoint.requests.last?.at)
         let expiry = issued + .seconds(2)
         let isLoaded = Flag()
         async let answers = faulty.load(while: isLoaded)
