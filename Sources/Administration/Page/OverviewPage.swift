@@ -21,6 +21,7 @@ struct OverviewPage {
             <p id="connection" class="connection" role="status" hidden></p>
             </header>
             <p id="notice" class="notice" role="status" aria-live="polite"></p>
+            <p id="news" class="news" role="status" aria-live="polite"></p>
             <main id="content" tabindex="-1">
             <div id="live">
             \(alreadyHTML: live)

@@ -73,14 +73,21 @@
   function overview() {
     const notice = byId("notice");
     const connection = byId("connection");
-    // What one's own button did is not pushed away by the events that it caused.
-    let heldUntil = 0;
-    const say = (text, holds, failed) => {
-      if (!holds && performance.now() < heldUntil) return;
-      // What failed stays until something else is asked for.
-      if (holds) heldUntil = failed ? Infinity : performance.now() + 5000;
+    // Outcome of the last button. It stays until the next one is pressed.
+    let quietUntil = 0;
+    const say = (text, failed) => {
+      quietUntil = performance.now() + 5000;
       notice.textContent = text;
       notice.classList.toggle("bad", Boolean(failed));
+    };
+    // An event. It moves nothing: a button may be under the pointer. A button's own events say nothing new.
+    const news = byId("news");
+    let fading = 0;
+    const tell = (text) => {
+      if (performance.now() < quietUntil) return;
+      news.textContent = text;
+      clearTimeout(fading);
+      fading = setTimeout(() => { news.textContent = ""; }, 10000);
     };
     // Beside a sign-out that failed.
     const offerForgetting = (form) => {
@@ -145,7 +152,7 @@
     const events = new EventSource("/events");
     for (const name of Object.keys(sentences)) {
       events.addEventListener(name, (message) => {
-        try { const text = sentences[name](JSON.parse(message.data)); if (text) say(text); } catch { /* not ours */ }
+        try { const text = sentences[name](JSON.parse(message.data)); if (text) tell(text); } catch { /* not ours */ }
         refresh();
       });
     }
@@ -167,10 +174,10 @@
         const answer = await fetch(form.action, {
           method: "POST", headers: { Accept: "text/plain" }, body: new URLSearchParams(new FormData(form)),
         });
-        say((await answer.text()).trim(), true, !answer.ok);
+        say((await answer.text()).trim(), !answer.ok);
         if (!answer.ok && answer.status !== 403 && new URL(form.action).pathname.startsWith("/logout/")
             && !form.querySelector("[name=local]")) offerForgetting(form);
-      } catch { say("The proxy can’t be reached; nothing is known of what you asked for.", true, true); }
+      } catch { say("The proxy can’t be reached; nothing is known of what you asked for.", true); }
       refresh();
     });
   }

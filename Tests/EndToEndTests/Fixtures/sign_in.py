@@ -228,8 +228,12 @@ def refreshed(person, client):
     person.open()
     person.seen(client, "Ready")
     print("watching", flush=True)
+    top = "return document.getElementById('content').getBoundingClientRect().top"
+    before = person.driver.execute_script(top)
     person.wait(
-        "the refresh", lambda: person.driver.find_element(By.ID, "notice").text == f"{client} has a fresh token.")
+        "the refresh", lambda: person.driver.find_element(By.ID, "news").text == f"{client} has a fresh token.")
+    if person.driver.execute_script(top) != before:
+        raise SystemExit("an event moved the page under a press")
     print("refreshed")
 
 
