@@ -7,6 +7,7 @@
     sign_in.py PROFILE FOLDER look ADMIN-URL CLIENT
     sign_in.py PROFILE FOLDER sign-out ADMIN-URL CLIENT
     sign_in.py PROFILE FOLDER pictures ADMIN-URL NAME
+    sign_in.py PROFILE FOLDER press ADMIN-URL CLIENT...
 
 Prints what it saw, a line each, and exits with 1 and a sentence when something is not as it should be.
 """
@@ -22,6 +23,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 PATIENCE = 30
+PRESSES = 45
 
 
 class Person:
@@ -252,6 +254,23 @@ def sign_out(person, client):
     person.seen(client, "Sign-in needed")
 
 
+def press(person, *clients):
+    """Presses buttons that were found once. A button that the page has replaced is stale, and the press fails."""
+    person.open()
+    for client in clients:
+        person.seen(client, "Ready")
+    buttons = [person.driver.find_element(By.ID, f"re-{client}") for client in clients]
+    for number in range(PRESSES):
+        button, deadline = buttons[number % len(buttons)], time.monotonic() + PATIENCE
+        while button.get_attribute("aria-disabled") == "true":
+            if time.monotonic() > deadline:
+                raise SystemExit(f"press {number}: the button stays disabled")
+            time.sleep(0.02)
+        button.click()
+    person.wait("the last outcome", lambda: all(button.get_attribute("aria-disabled") != "true" for button in buttons))
+    print("pressed", PRESSES)
+
+
 def pictures(person, name):
     for scheme in ("light", "dark"):
         for width in (1280, 390):
@@ -275,7 +294,7 @@ profile, folder, what, admin, *rest = sys.argv[1:]
 person = Person(profile, folder, admin, scripts=what != "without-script")
 try:
     {"sign-in": sign_in, "without-script": without_script, "device": device, "refreshed": refreshed, "look": look, "sign-out": sign_out,
-     "pictures": pictures}[what](person, *rest)
+     "pictures": pictures, "press": press}[what](person, *rest)
     for complaint in person.complaints():
         print("complaint", complaint)
     for address in person.requested():
