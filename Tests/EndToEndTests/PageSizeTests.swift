@@ -31,16 +31,20 @@ struct PageSizeTests {
         }
     }
 
-    /// Five clients and an upstream for each, of which each was asked for something three times.
+    /// Five clients and an upstream for each, of which each was asked for something three times. The first and the last
+    /// upstream share a host.
     private func look(_ clients: [String], settled: String, asking count: Int = 3) async throws -> Seen {
-        let upstreams = Self.names.map { "  - {host: \($0).example.com, client: \($0), paths: [/v1/], token_wait: 1s}" }
+        let places = Self.names.dropLast().map { (host: $0, path: "/v1/") } + [(host: Self.names[0], path: "/v2/")]
+        let upstreams = zip(Self.names, places).map { name, place in
+            "  - {host: \(place.host).example.com, client: \(name), paths: [\(place.path)], token_wait: 1s}"
+        }
         let proxy = try await RunningProxy(ProxyConfiguration(admin: "", clients: clients, upstreams: upstreams))
         let port = try await proxy.administration().port
         try await eventually("all clients have had an answer") {
             proxy.log.split(separator: "\n").count { $0.contains(settled) } >= 3
         }
-        for name in Self.names {
-            for _ in 0..<count { _ = try await proxy.get("http://\(name).example.com/v1/") }
+        for place in places {
+            for _ in 0..<count { _ = try await proxy.get("http://\(place.host).example.com\(place.path)") }
         }
         let folder = try TemporaryDirectory()
         let output = try await ChildProcess.output(
@@ -60,6 +64,8 @@ struct PageSizeTests {
         #expect(telephone.sideways == 0 && telephone.width == 390)
         #expect(wide.sideways == 0 && wide.width == 1280)
         #expect(seen.all("cut") == [])
+        #expect(seen.lines.contains("fits"))
+        #expect(seen.lines.contains("kept"))
     }
 
     @Test func `five clients that all fail fit two screens, in red, and nothing that they say is lost`() async throws {

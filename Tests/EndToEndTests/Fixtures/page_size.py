@@ -5,8 +5,9 @@
 For a telephone (390 x 844) and a wide screen (1280 x 800) one line: the name, the page's width and height, and how far it
 can be scrolled sideways. Then a line `cut` for each element whose text does not fit into it, on any of the two, folded
 parts being opened. Then `folded`: all text of the telephone's page as it is without opening anything, and `whole`: with
-everything opened. `reddish` and a client's name for each client whose visible text has the colour of failures. Pictures
-go to FOLDER.
+everything opened. `reddish` and a client's name for each client whose visible text has the colour of failures. `fits` when
+no width needs sideways scrolling or has a small target. `kept` when all rows are the same elements after the page has taken
+a new state. Pictures go to FOLDER.
 """
 
 import base64
@@ -15,6 +16,9 @@ import sys
 from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.support.ui import WebDriverWait
+
+from page_fit import fits
 
 # Text that is there and can't be seen: wider than what shows it.
 CUT = """
@@ -40,6 +44,18 @@ return Array.from(document.querySelectorAll("table.clients tbody tr:not(.note)")
   return rows.some((row) => Array.from(row.querySelectorAll("*")).some((place) =>
     place.checkVisibility() && place.innerText && getComputedStyle(place).color === wanted));
 }).map((row) => row.querySelector(".name").textContent);
+"""
+
+# The mark is gone once the page has taken a new state.
+TAKE = """
+window.rows = Array.from(document.querySelectorAll("tbody tr"));
+document.querySelector("section.summary").dataset.old = "";
+document.dispatchEvent(new Event("visibilitychange"));
+"""
+TAKEN = "return !document.querySelector('[data-old]')"
+KEPT = """
+const rows = Array.from(document.querySelectorAll("tbody tr"));
+return rows.length === window.rows.length && rows.every((row, place) => row === window.rows[place]);
 """
 
 
@@ -85,6 +101,11 @@ def main():
                 picture(driver, f"{folder}/{name}-open.png")
             for line in driver.execute_script(CUT):
                 print("cut", name, " ".join(line.split()))
+        fits(driver)
+        print("fits")
+        driver.execute_script(TAKE)
+        WebDriverWait(driver, 30).until(lambda _: driver.execute_script(TAKEN))
+        print("kept" if driver.execute_script(KEPT) else "rows moved")
     finally:
         driver.quit()
 

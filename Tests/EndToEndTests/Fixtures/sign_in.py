@@ -22,6 +22,8 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
+from page_fit import fits
+
 PATIENCE = 30
 PRESSES = 45
 
@@ -105,28 +107,6 @@ class Person:
         return found
 
 
-SMALL = """
-return Array.from(document.querySelectorAll("a, button, summary, input")).filter((target) => {
-  const box = target.getBoundingClientRect();
-  return target.checkVisibility() && box.width > 1 && (box.width < 24 || box.height < 24) && !target.matches(".skip");
-}).map((target) => `${target.tagName} ${target.textContent}`);
-"""
-
-
-def fits(person):
-    """No width needs sideways scrolling, and no target is below 24 px, with all the buttons of one who is signed in."""
-    for width in range(320, 1620, 20):
-        person.driver.execute_cdp_cmd(
-            "Emulation.setDeviceMetricsOverride", {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False})
-        wide = person.driver.execute_script("return document.documentElement.scrollWidth")
-        if wide > width:
-            raise SystemExit(f"at {width} the page is {wide} wide")
-        if small := person.driver.execute_script(SMALL):
-            raise SystemExit(f"at {width} these are small: {small}")
-    person.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    print("fits")
-
-
 def keeps_focus(person, client):
     """The button keeps the focus, and stays the same element while the page changes around it."""
     if not person.driver.find_elements(By.ID, f"re-{client}"):
@@ -164,7 +144,8 @@ def sign_in(person, client, user, password):
     signed_in = person.driver.current_window_handle
     person.driver.switch_to.window(watching)
     person.seen(client, "Ready")
-    fits(person)
+    fits(person.driver)
+    print("fits")
     keeps_focus(person, client)
     person.driver.switch_to.window(signed_in)
     # It stays until it is left.
