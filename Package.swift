@@ -124,7 +124,7 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "PostgresStoreTests",
-            dependencies: ["Heimdallr", "PostgresContender", "PostgresStore", "TestSupport"],
+            dependencies: ["Heimdallr", "HeimdallrCurl", "PostgresContender", "PostgresStore", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "HTTPServerTests", dependencies: ["HTTPServer", "HTTPMessage", "Reactor", "TestSupport", "WireText"],

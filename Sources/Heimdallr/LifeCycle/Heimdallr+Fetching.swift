@@ -94,6 +94,7 @@ extension Heimdallr {
         let (spent, echoes) = look { ($0.spentRefreshToken, $0.secretsToHide) }
         if let seed = prepared.seed, seed == spent { return (.seedSpent, nil) }
         if spends(kind), let lease, await !lease.isHeld() {
+            if await adoptNewer(id, kind) { return (nil, nil) }
             let error = TokenStoreError("the store gave this client to another process meanwhile", kind: .busy)
             return (.fault(.store(error), retryAfter: nil), nil)
         }

@@ -167,6 +167,15 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
         }
     }
 
+    /// Marks a lease's row again, unless another process has the mark or has written.
+    /// - Returns: the end of the time in which a request may begin; `nil`: the lease has ended.
+    fileprivate func renew(_ lease: MarkedLease) async -> Instant? {
+        let asked = clock.now()
+        let row = try? await engine.mark(
+            client: lease.client, revision: lease.row.revision, holder: lease.holder, for: leaseTime)
+        return row?.mark == .ours ? asked + leaseTime / 2 : nil
+    }
+
     /// A lease whose last reference went without `release()`.
     fileprivate func abandon(_ client: String, _ holder: String) {
         guard clients.withLock({ $0[client]?.isOwed != true }) else { return }
@@ -254,14 +263,15 @@ final class MarkedLease: TokenStoreLease {
         var isOpen = true
         var isRead = false
         var revision: UInt64
+        /// A request that begins before this instant ends before the mark does. `nil`: the row is not marked.
+        var until: ContinuousClock.Instant?
     }
 
     let client: String
     let holder: String
     let row: SharedRow
+    let isMarked: Bool
     private let store: MarkedTokenStore
-    /// A request that begins before this instant ends before the mark does. `nil`: the row is not marked.
-    private let until: ContinuousClock.Instant?
     private let state: Mutex<State>
 
     init(
@@ -272,13 +282,12 @@ final class MarkedLease: TokenStoreLease {
         self.client = client
         self.holder = holder
         self.row = row
-        self.until = until
-        state = Mutex(State(revision: row.revision))
+        isMarked = until != nil
+        state = Mutex(State(revision: row.revision, until: until))
     }
 
     deinit { if isMarked, isOpen, !hasWritten { store.abandon(client, holder) } }
 
-    var isMarked: Bool { until != nil }
     /// Whether a save has taken the mark away.
     var hasWritten: Bool { state.withLock { $0.revision != row.revision } }
     var isOpen: Bool { state.withLock { $0.isOpen } }
@@ -295,9 +304,13 @@ final class MarkedLease: TokenStoreLease {
 
     func wrote(_ revision: UInt64) { state.withLock { $0.revision = revision } }
 
+    /// The request may have waited for its slot longer than the mark stands. The mark's time then begins anew.
     func isHeld() async -> Bool {
-        guard let until, isOpen else { return false }
-        return store.isBefore(until)
+        guard let until = state.withLock({ $0.isOpen ? $0.until : nil }) else { return false }
+        if store.isBefore(until) { return true }
+        guard let renewed = await store.renew(self) else { return false }
+        state.withLock { $0.until = renewed }
+        return true
     }
 
     func release() async {
