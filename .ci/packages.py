@@ -55,13 +55,24 @@ def full_relro(executable):
     return now and re.search(r"\bGNU_RELRO\b", read.stdout), "full RELRO", read.stdout
 
 
-def debian_package(release, folder):
+def same_bytes(what, first, second):
+    check(pathlib.Path(first).read_bytes() == pathlib.Path(second).read_bytes(), f"{what} is the same when it is built again")
+
+
+def build_deb(release, folder):
+    """The package's path; `None`: it was not built."""
+    folder.mkdir()
     built = subprocess.run(
         [ROOT / "deploy/build-deb", "--release", release, "--output", folder], stdout=subprocess.PIPE, text=True)
     check(built.returncode == 0, "deploy/build-deb")
-    if built.returncode:
+    return None if built.returncode else built.stdout.strip().splitlines()[-1]
+
+
+def debian_package(release, folder):
+    package, again = build_deb(release, folder / "first"), build_deb(release, folder / "second")
+    if not package or not again:
         return
-    package = built.stdout.strip().splitlines()[-1]
+    same_bytes("the package", package, again)
     linted = run("lintian", "--allow-root", "--fail-on", "error,warning", package)
     check(linted.returncode == 0, "lintian", linted.stdout)
     unpacked = folder / "unpacked"
@@ -156,10 +167,13 @@ def unpack(layout, folder):
 
 def image(release, folder):
     source = "https://source.example.org/heimdallr-proxy"
-    built = run(ROOT / "deploy/build-image", "--release", release, "--output", folder, "--source", source)
-    check(built.returncode == 0, "deploy/build-image " + built.stdout.strip().splitlines()[-1], built.stdout)
-    if built.returncode:
-        return
+    for output in (folder, folder / "again"):
+        built = run(ROOT / "deploy/build-image", "--release", release, "--output", output, "--source", source)
+        check(built.returncode == 0, "deploy/build-image " + built.stdout.strip().splitlines()[-1], built.stdout)
+        if built.returncode:
+            return
+    (file,) = folder.glob("*.oci.tar")
+    same_bytes("the image", file, folder / "again" / file.name)
     inspected = run("skopeo", "inspect", f"oci:{folder}/oci")
     check(inspected.returncode == 0, "skopeo inspect", inspected.stdout)
     root = folder / "root"
@@ -257,6 +271,10 @@ def same_as_dockerfile(config):
         and int(flags["start-period"].rstrip("s")) * 10**9 == health["StartPeriod"]
         and int(flags["retries"]) == health["Retries"],
         "deploy/Dockerfile and deploy/build-image say the same", f"{said}\n{config}")
+    labels = re.findall(r'(?m)^LABEL (\S+)="([^"]*)"$', text)
+    given = {f"org.opencontainers.image.{name}" for name in ("created", "revision", "source")}
+    wanted = {name: value for name, value in config["Labels"].items() if name not in given}
+    check(dict(labels) == wanted, "the labels of deploy/Dockerfile are those of deploy/build-image", f"{labels}\n{wanted}")
 
 
 def main():
