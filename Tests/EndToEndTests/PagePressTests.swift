@@ -15,7 +15,7 @@ struct PagePressTests {
                     "  - {host: \($0).test, url: \"\(origin.url)\", client: \($0), allow_plaintext: true}"
                 }))
         let admin = "http://127.0.0.1:\(try await proxy.administration().port)"
-        // Those that are not pressed change the page, too.
+        // Requests and further clients change the page at the same time.
         let pressing = try Person().does(["press", admin] + names.prefix(3))
         while pressing.ending == nil {
             for name in names { #expect(try await proxy.get("http://\(name).test/").status == 200) }

@@ -196,10 +196,6 @@ extension Heimdallr {
         }
     }
 
-    private func pushingEndpoints() async -> [Endpoint] {
-        requiresPushing(try? await exchange.directory.metadata()) ? [.pushedAuthorization] : []
-    }
-
     // MARK: What the logins share
 
     /// The event of a login that did not end with a token; who logged in or out in another way knows it already.

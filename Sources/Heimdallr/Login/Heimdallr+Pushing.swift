@@ -50,12 +50,17 @@ extension Heimdallr {
     }
 
     /// Whether a login whose request can't be pushed fails.
-    func requiresPushing(_ metadata: ServerMetadata?) -> Bool {
+    private func requiresPushing(_ metadata: ServerMetadata?) -> Bool {
         switch exchange.configuration.pushedAuthorization {
         case .auto: metadata?.requiresPushing ?? false
         case .off: false
         case .required: true
         }
+    }
+
+    /// Returns the endpoint for pushed requests, if a login fails without it.
+    func pushingEndpoints() async -> [Endpoint] {
+        requiresPushing(try? await exchange.directory.metadata()) ? [.pushedAuthorization] : []
     }
 
     /// RFC 9126 section 2.
