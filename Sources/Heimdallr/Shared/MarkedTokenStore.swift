@@ -11,8 +11,9 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
         weak var lease: MarkedLease?
         /// Revision that the next record of this process replaces.
         var base: UInt64?
-        /// Holder of a mark that may stand, or may not: the answer was lost. The next lease of this process has its name.
-        var lostHolder: String?
+        /// Holder of a mark of this process that may stand without a lease: the answer was lost, or a record is owed under it.
+        /// The next lease has its name, so that no process waits for its own mark.
+        var standing: String?
         /// A record was not saved. The mark stays until it is: it keeps others from the refresh token that the record replaces.
         var isOwed = false
     }
@@ -66,8 +67,15 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
     }
 
     private func lease(_ client: String, knowing known: UInt64?) async throws -> MarkedLease {
+        let holder = takeHolder(client)
+        do { return try await lease(client, holder, knowing: known) } catch {
+            stands(client, holder)
+            throw error
+        }
+    }
+
+    private func lease(_ client: String, _ holder: String, knowing known: UInt64?) async throws -> MarkedLease {
         let deadline = clock.now() + patience
-        let holder = holder(client)
         var known = known
         var isWaiting = false
         while true {
@@ -77,13 +85,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
             var left = Self.longestPause
             if clients.withLock({ $0[client]?.lease?.isOpen ?? false }) == false {
                 let asked = clock.now()
-                let row: SharedRow
-                do {
-                    row = try await engine.mark(client: client, revision: known, holder: holder, for: leaseTime)
-                } catch {
-                    clients.withLock { $0[client, default: ClientState()].lostHolder = holder }
-                    throw error
-                }
+                let row = try await engine.mark(client: client, revision: known, holder: holder, for: leaseTime)
                 switch row.mark {
                 case .ours:
                     let lease = MarkedLease(self, client, holder, row, until: asked + leaseTime / 2)
@@ -121,12 +123,16 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
         }
     }
 
-    private func holder(_ client: String) -> String {
-        let lost = clients.withLock { clients in
-            defer { clients[client]?.lostHolder = nil }
-            return clients[client]?.lostHolder
+    private func takeHolder(_ client: String) -> String {
+        let standing = clients.withLock { clients in
+            defer { clients[client]?.standing = nil }
+            return clients[client]?.standing
         }
-        return lost ?? "\(process):\(String(UInt64(clock.random() * 0x1p53), radix: 16))"
+        return standing ?? "\(process):\(String(UInt64(clock.random() * 0x1p53), radix: 16))"
+    }
+
+    private func stands(_ client: String, _ holder: String) {
+        clients.withLock { $0[client, default: ClientState()].standing = holder }
     }
 
     private func take(_ lease: MarkedLease) {
@@ -154,7 +160,8 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
             if clients[lease.client]?.lease === lease { clients[lease.client]?.lease = nil }
             return clients[lease.client]?.isOwed ?? false
         }
-        guard lease.isMarked, !lease.hasWritten, !isOwed else { return }
+        guard lease.isMarked, !lease.hasWritten else { return }
+        guard !isOwed else { return stands(lease.client, lease.holder) }
         // In a task that is not cancelled: other processes wait for the mark.
         await Task.detached { [self] in await unmark(lease.client, lease.holder) }.value
     }
@@ -178,7 +185,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
 
     /// A lease whose last reference went without `release()`.
     fileprivate func abandon(_ client: String, _ holder: String) {
-        guard clients.withLock({ $0[client]?.isOwed != true }) else { return }
+        guard clients.withLock({ $0[client]?.isOwed != true }) else { return stands(client, holder) }
         Task.detached { [self] in await unmark(client, holder) }
     }
 
