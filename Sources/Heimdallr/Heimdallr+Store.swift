@@ -134,8 +134,9 @@ extension Heimdallr {
     }
 
     /// What could not be saved goes in, or gives way, before anything is built upon it.
-    /// - Returns: whether nothing of ours waits any more.
-    func settleUnsaved() async -> Bool {
+    /// - Returns: `false`: another process has saved a later record.
+    /// - Throws: `TokenStoreError` of the kind `.unreachable`: nothing may be built upon it yet.
+    func settleUnsaved() async throws(TokenStoreError) -> Bool {
         guard let record = unsavedRecord else { return true }
         switch await save(record) {
         case .done:
@@ -144,8 +145,9 @@ extension Heimdallr {
         case .superseded(let later):
             takeUp(later)
             return false
-        case .failed(let reason):
-            apply { $0.resaved(record, fault: reason, now: $1, random: clock.random) }
+        case .failed(let error):
+            apply { $0.resaved(record, fault: error.description, now: $1, random: clock.random) }
+            if error.kind == .unreachable { throw error }
             return true
         }
     }
@@ -165,7 +167,7 @@ extension Heimdallr {
 
     enum Saved {
         case done
-        case failed(String)
+        case failed(TokenStoreError)
         /// Another process has saved a later record.
         case superseded(by: TokenRecord)
     }
@@ -175,10 +177,10 @@ extension Heimdallr {
             try await store.save(exchange.completed(record), client: recordName)
             return .done
         } catch let error as TokenStoreError where error.kind == .superseded {
-            guard let later = try? await stored() else { return .failed(error.description) }
+            guard let later = try? await stored() else { return .failed(error) }
             return .superseded(by: later)
         } catch {
-            return .failed(Self.fault(error).description)
+            return .failed(Self.fault(error))
         }
     }
 
@@ -190,7 +192,7 @@ extension Heimdallr {
             if unsavedRecord == record {
                 switch await save(record) {
                 case .done: break
-                case .failed(let reason): fault = reason
+                case .failed(let error): fault = error.description
                 case .superseded(let later): return takeUp(later)
                 }
             }

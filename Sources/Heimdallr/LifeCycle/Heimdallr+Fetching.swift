@@ -5,11 +5,11 @@ extension Heimdallr {
         defer { ended(id) }
         guard let turn = await gate.acquire() else { return }
         defer { gate.release(turn) }
-        // What others have saved meanwhile has ended this fetch.
-        if isShared, await !settleUnsaved() { return }
         var kind = planned
         var lease: (any TokenStoreLease)?
         do {
+            // What others have saved meanwhile has ended this fetch.
+            if isShared, try await !settleUnsaved() { return }
             lease = try await store.lease(client: recordName, unlessLaterThan: look { $0.revision })
             if look({ $0.storeFault != nil }) { apply { life, _ in life.storeIsBack() } }
         } catch let error as TokenStoreError where error.kind == .busy {
@@ -113,7 +113,7 @@ extension Heimdallr {
         let fault: String?
         switch await save(record) {
         case .done: fault = nil
-        case .failed(let reason): fault = reason
+        case .failed(let error): fault = error.description
         case .superseded(let later): return takeUp(later)
         }
         apply { $0.saved(id, record, fault: fault, now: $1, random: clock.random) }

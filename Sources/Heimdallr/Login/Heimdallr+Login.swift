@@ -368,7 +368,7 @@ extension Heimdallr {
             let fault: String?
             switch await save(login.record) {
             case .done: fault = nil
-            case .failed(let reason): fault = reason
+            case .failed(let error): fault = error.description
             case .superseded(let later):
                 takeUp(later)
                 throw .overtaken
