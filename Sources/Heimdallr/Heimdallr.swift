@@ -16,7 +16,7 @@ public final class Heimdallr: Sendable {
     let exchange: TokenExchange
     let issuerKeys: IssuerKeys
     /// One at a time works on the store's record.
-    let gate = TokenRequestLimiter(.one)
+    let gate: TokenRequestLimiter
     let clock: HeimdallrClock
     /// See `HeimdallrConfiguration`.
     let certificate: (@Sendable () -> UInt64)?
@@ -73,6 +73,7 @@ public final class Heimdallr: Sendable {
         self.authenticator = authenticator
         self.store = store
         self.clock = clock
+        gate = TokenRequestLimiter(.one, clock: clock)
         certificate = configuration.certificate
         self.onTokenRequest = onTokenRequest
         let httpClient = LimitedHTTPClient(httpClient, limiter)
@@ -124,6 +125,7 @@ public final class Heimdallr: Sendable {
         self.exchange = exchange
         issuerKeys = blueprint.issuerKeys
         clock = blueprint.clock
+        gate = TokenRequestLimiter(.one, clock: clock)
         certificate = blueprint.exchange.configuration.certificate
         onTokenRequest = { report in
             asked(report)

@@ -13,12 +13,12 @@ struct LimitedHTTPClient: HeimdallrHTTPClient {
 
     /// The wait for a slot counts towards the request's timeout.
     func send(_ request: HeimdallrHTTPRequest) async throws -> HeimdallrHTTPResponse {
-        let deadline = ContinuousClock.now + request.timeout
+        let deadline = limiter.clock.now() + request.timeout
         guard let slot = await slot(for: request.url, until: deadline) else { throw HeimdallrHTTPClientError.timeout }
         defer { release(slot) }
         guard slot.hasWaited else { return try await inner.send(request) }
         var late = request
-        late.timeout = max(.milliseconds(1), ContinuousClock.now.duration(to: deadline))
+        late.timeout = max(.milliseconds(1), limiter.clock.now().duration(to: deadline))
         return try await inner.send(late)
     }
 

@@ -22,7 +22,7 @@ public final class TokenRequestLimiter: Sendable {
     }
 
     private let state: Mutex<State>
-    private let clock: HeimdallrClock
+    let clock: HeimdallrClock
 
     /// - Parameters:
     ///   - limits: bounds on the requests under way.
