@@ -6,8 +6,14 @@ import Synchronization
 
 /// What both listeners answer from: the sources, and what was counted of them.
 final class AdminModel: Sendable {
-    private let state: Mutex<AdministrationSources>
-    var sources: AdministrationSources { state.withLock { $0 } }
+    private final class Current: Sendable {
+        let sources: Mutex<AdministrationSources>
+
+        init(_ sources: AdministrationSources) { self.sources = Mutex(sources) }
+    }
+
+    private let current: Current
+    var sources: AdministrationSources { current.sources.withLock { $0 } }
     let tokens: TokenMetrics
     let feed = EventFeed()
     let logins: PendingLogins
@@ -29,14 +35,16 @@ final class AdminModel: Sendable {
         addresses: LoginAddresses = LoginAddresses(host: "127.0.0.1", admission: Admission(hosts: [])),
         pendingLogins: (any PendingLoginStore)? = nil
     ) {
-        state = Mutex(sources)
-        logins = PendingLogins(shared: pendingLogins)
+        let current = Current(sources)
+        self.current = current
+        logins = PendingLogins(
+            shared: pendingLogins, clients: { current.sources.withLock { $0.clients.map(\.heimdallr) } })
         self.addresses = addresses
         self.tokens = tokens
     }
 
     /// Another configuration is in use.
-    func replace(_ sources: AdministrationSources) { state.withLock { $0 = sources } }
+    func replace(_ sources: AdministrationSources) { current.sources.withLock { $0 = sources } }
 
     /// From now on its lag is said.
     func watch(_ loop: EventLoop) { self.loop.withLock { $0 = loop } }

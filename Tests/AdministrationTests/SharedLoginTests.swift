@@ -1,6 +1,7 @@
 import Cryptography
 import Heimdallr
 import HeimdallrCurl
+import Synchronization
 import TestSupport
 import Testing
 import WireText
@@ -13,13 +14,16 @@ struct SharedLoginTests {
     private let redirectURI = "http://127.0.0.1:8081/callback"
     private let shared = PendingLoginMemoryStore()
 
-    private func client(_ endpoint: TokenEndpoint, _ grant: InteractiveGrant = InteractiveGrant()) throws -> Heimdallr {
+    private func client(
+        _ endpoint: TokenEndpoint, _ grant: InteractiveGrant = InteractiveGrant(), identifier: String = "c"
+    ) throws -> Heimdallr {
         var configuration = HeimdallrConfiguration(tokenEndpoint: endpoint.url)
         configuration.authorizationEndpoint = "http://127.0.0.1:1/authorize"
         configuration.deviceAuthorizationEndpoint = endpoint.url.replacing("/token", with: "/device")
         configuration.allowPlaintext = true
         return try Heimdallr(
-            name: "api", configuration: configuration, credentials: OAuthClientSecretCredentials(identifier: "c"),
+            name: "api", configuration: configuration,
+            credentials: OAuthClientSecretCredentials(identifier: identifier),
             grant: grant, httpClient: try CurlHTTPClient())
     }
 
@@ -94,6 +98,67 @@ struct SharedLoginTests {
         #expect(await other.takeShared(state: state, cookies: cookies, clients: [here]) == nil)
     }
 
+    @Test func `a code never goes out with the credentials of another client_id`() async throws {
+        let endpoint = try TokenEndpoint([.token("T1")])
+        let (one, other) = (PendingLogins(shared: shared), PendingLogins(shared: shared))
+        let there = try client(endpoint, identifier: "d")
+        let (url, cookie) = try await one.beginAtBrowser(try client(endpoint), redirectURI: redirectURI, ticket: nil)
+        let state = try state(url)
+        let taken = try #require(
+            await other.takeShared(state: state, cookies: [cookie.name: cookie.value.revealed], clients: [there]))
+        await #expect(throws: LoginError.reconfigured) {
+            try await other.finish(taken, redirectedTo: "\(redirectURI)?code=THE-CODE&state=\(state)")
+        }
+        #expect(endpoint.requests.isEmpty)
+    }
+
+    @Test func `another client_id asks for no other one's device, and leaves the login to the others`() async throws {
+        let codes = TokenEndpointAnswer.json(
+            #"{"device_code":"D1","user_code":"ABCD","verification_uri":"http://127.0.0.1:1/go","expires_in":60,"interval":1}"#
+        )
+        let endpoint = try TokenEndpoint { _, _ in codes }
+        let (one, other) = (PendingLogins(shared: shared), PendingLogins(shared: shared))
+        let here = try client(endpoint, InteractiveGrant(.device))
+        let there = try client(endpoint, InteractiveGrant(.device), identifier: "d")
+        let id = try await one.beginDevice(here)
+        one.close()
+        #expect(await other.resumeShared(id, there) == nil)
+        #expect(other.ticket(id) == nil)
+        #expect(await other.resumeShared(id, here)?.device?.userCode == "ABCD")
+        other.close()
+        let login = try await here.beginDeviceLogin()
+        await #expect(throws: LoginError.reconfigured) { try await there.finishDeviceLogin(login) }
+    }
+
+    @Test func `a sign-in that a reload finds under way ends with the new client`() async throws {
+        let endpoint = try TokenEndpoint([.token("T1", refreshToken: "R1")])
+        let (former, next) = (try client(endpoint), try client(endpoint))
+        let logins = PendingLogins(clients: { [next] })
+        let (url, cookie) = try await logins.beginAtBrowser(former, redirectURI: redirectURI, ticket: nil)
+        _ = await former.handOver(within: .seconds(1))
+        let state = try state(url)
+        let taken = try logins.take(state: state, cookies: [cookie.name: cookie.value.revealed])
+        try await logins.finish(taken, redirectedTo: "\(redirectURI)?code=x&state=\(state)")
+        #expect(next.hasAccessToken)
+    }
+
+    @Test func `a code waits while nobody knows whether another proxy spends it`() async throws {
+        let endpoint = try TokenEndpoint([.token("T1")])
+        let store = FailingPendingStore(shared)
+        let logins = PendingLogins(shared: store)
+        let (url, cookie) = try await logins.beginAtBrowser(
+            try client(endpoint), redirectURI: redirectURI, ticket: nil)
+        let state = try state(url)
+        let (cookies, back) = ([cookie.name: cookie.value.revealed], "\(redirectURI)?code=x&state=\(state)")
+        store.isAway.store(true, ordering: .relaxed)
+        let taken = try logins.take(state: state, cookies: cookies)
+        await #expect(throws: LoginError.self) { try await logins.finish(taken, redirectedTo: back) }
+        #expect(endpoint.requests.isEmpty)
+        store.isAway.store(false, ordering: .relaxed)
+        try await logins.finish(try logins.take(state: state, cookies: cookies), redirectedTo: back)
+        #expect(endpoint.requests.count == 1)
+    }
+
     @Test func `the code for another device is shown and asked about by another proxy when the first is gone`()
         async throws
     {
@@ -113,6 +178,20 @@ struct SharedLoginTests {
         try await eventually("a token", within: .seconds(10)) { there.hasAccessToken }
         try await eventually("its end") { other.ticket(id)?.progress == .done }
         #expect(await other.resumeShared("made-up", there) == nil)
+    }
+}
+
+private final class FailingPendingStore: PendingLoginStore {
+    let isAway = Atomic(false)
+    private let inner: PendingLoginMemoryStore
+
+    init(_ inner: PendingLoginMemoryStore) { self.inner = inner }
+
+    func putPending(_ content: Secret, key: String, life: Duration) { inner.putPending(content, key: key, life: life) }
+
+    func takePending(key: String) throws -> Secret? {
+        if isAway.load(ordering: .relaxed) { throw TokenStoreError("away", kind: .unreachable) }
+        return inner.takePending(key: key)
     }
 }
 

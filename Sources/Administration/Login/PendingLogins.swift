@@ -5,7 +5,7 @@ import Synchronization
 /// Logins under way: attempts at browsers by their `state`, and tickets by which the one who began a login asks how it went.
 /// Both tables are bounded, and nothing stays longer than ten minutes, or as long as a device code lives. Where the proxies
 /// of a fleet share a store, one can end what another has begun. Any thread.
-final class PendingLogins: Sendable {
+package final class PendingLogins: Sendable {
     /// More at once push the oldest out.
     static let capacity = 64
     static let lifetime = Duration.seconds(600)
@@ -22,10 +22,10 @@ final class PendingLogins: Sendable {
     }
 
     /// A browser's proof that it began the attempt.
-    struct Cookie: Sendable {
+    package struct Cookie: Sendable {
         /// An attempt of its own for each sign-in, so that two tabs don't take each other's place.
-        var name: String
-        var value: Secret
+        package var name: String
+        package var value: Secret
 
         func isAmong(_ cookies: [String: String]) -> Bool { cookies[name].map { Secret($0) == value } ?? false }
     }
@@ -63,25 +63,25 @@ final class PendingLogins: Sendable {
     }
 
     /// One login as its beginner sees it.
-    struct Ticket: Sendable {
-        enum Progress: Sendable, Equatable {
+    package struct Ticket: Sendable {
+        package enum Progress: Sendable, Equatable {
             case waiting
             case done
             case failed(String)
         }
 
         var client: String
-        var progress = Progress.waiting
+        package var progress = Progress.waiting
         /// There was no token when it was issued: whichever way one comes, it is done.
         var isDoneWithAnyToken = false
-        var device: DeviceLogin?
+        package var device: DeviceLogin?
         var expiresAt: ContinuousClock.Instant
         /// Of the attempt that is this ticket's alone.
         fileprivate var state: String?
         fileprivate var work: Task<Void, Never>?
     }
 
-    enum Refusal: Error, Equatable {
+    package enum Refusal: Error, Equatable {
         /// Not known: over, too old, or of another process.
         case unknown
         /// Begun in another browser.
@@ -91,18 +91,30 @@ final class PendingLogins: Sendable {
     }
 
     private let state = Mutex(State())
-    private let clock = ContinuousClock()
+    private let clock: HeimdallrClock
+    /// Clients of the configuration in use.
+    private let clients: @Sendable () -> [Heimdallr]
     /// `nil`: no other process can end a login of ours.
     private let shared: (any PendingLoginStore)?
 
-    /// - Parameter shared: keeps logins where the other proxies of a fleet find them.
-    init(shared: (any PendingLoginStore)? = nil) { self.shared = shared }
+    /// - Parameters:
+    ///   - shared: keeps logins where the other proxies of a fleet find them.
+    ///   - clients: the clients of the configuration in use. A login that a reload finds under way goes on with its successor.
+    ///   - clock: the clock of the clients.
+    package init(
+        shared: (any PendingLoginStore)? = nil, clients: @escaping @Sendable () -> [Heimdallr] = { [] },
+        clock: HeimdallrClock = .system
+    ) {
+        self.shared = shared
+        self.clients = clients
+        self.clock = clock
+    }
 
     // MARK: At a browser
 
     /// - Parameter ticket: whose progress the outcome is; one that is not known counts for nothing.
     /// - Returns: where to send the browser, and the cookie it has to bring back.
-    func beginAtBrowser(
+    package func beginAtBrowser(
         _ client: Heimdallr, redirectURI: String, ticket: String?
     ) async throws(LoginError) -> (url: String, cookie: Cookie) {
         let cookie: Cookie
@@ -121,7 +133,7 @@ final class PendingLogins: Sendable {
 
     /// The same for an attempt that began at another proxy of the fleet. Only the browser that began it can name it.
     /// - Parameter clients: this proxy's.
-    func takeShared(
+    package func takeShared(
         state key: String, cookies: [String: String], clients: [Heimdallr]
     ) async -> Taken? {
         guard let shared, !key.isEmpty else { return nil }
@@ -129,7 +141,7 @@ final class PendingLogins: Sendable {
             let cookie = Cookie(name: name, value: Secret(value))
             guard let place = PortableLogin.key(state: key, cookie: cookie.value),
                 let content = try? await shared.takePending(key: place),
-                let login = PortableLogin(content, until: clock.now + Self.lifetime),
+                let login = PortableLogin(content, until: clock.now() + Self.lifetime),
                 case .browser(let attempt) = login.kind, attempt.state == key,
                 let client = clients.first(where: { $0.name == attempt.client })
             else { continue }
@@ -150,9 +162,10 @@ final class PendingLogins: Sendable {
     /// Takes the attempt that `state` belongs to out of the table, so that nobody finishes it twice. One that another
     /// browser asks for stays, for the browser that began it.
     /// - Parameter cookies: what the browser sent, by name.
-    func take(
-        state key: String, cookies: [String: String], now: ContinuousClock.Instant = .now
+    package func take(
+        state key: String, cookies: [String: String], now: ContinuousClock.Instant? = nil
     ) throws(Refusal) -> Taken {
+        let now = now ?? clock.now()
         let found = state.withLock { state -> Result<Attempt, Refusal> in
             guard let attempt = state.attempts[key], attempt.expiresAt > now else { return .failure(.unknown) }
             guard case .browser(let cookie) = attempt.holder else { return .failure(.commands) }
@@ -171,9 +184,10 @@ final class PendingLogins: Sendable {
     /// For a browser that loads the page again on which a sign-in ended well.
     /// - Returns: the client's name, to the browser that signed it in and to nobody else.
     func finished(
-        state key: String, cookies: [String: String], now: ContinuousClock.Instant = .now
+        state key: String, cookies: [String: String], now: ContinuousClock.Instant? = nil
     ) -> String? {
-        state.withLock { state in
+        let now = now ?? clock.now()
+        return state.withLock { state in
             guard let finished = state.finished[key], finished.expiresAt > now, finished.cookie.isAmong(cookies)
             else { return nil }
             return finished.client
@@ -181,9 +195,9 @@ final class PendingLogins: Sendable {
     }
 
     /// An attempt that is nobody else's any more.
-    struct Taken: Sendable {
-        let attempt: LoginAttempt
-        let client: Heimdallr
+    package struct Taken: Sendable {
+        package let attempt: LoginAttempt
+        package let client: Heimdallr
         fileprivate let ticket: String?
         fileprivate var cookie: Cookie?
         /// There is a copy of it where other proxies look.
@@ -197,7 +211,8 @@ final class PendingLogins: Sendable {
 
     /// An error came without a state. The attempts of this browser stay as they are; that somebody said no is told.
     /// - Returns: whether it should be told otherwise: it belongs to no attempt, and not too many did.
-    func refused(_ error: OAuthError, cookies: [String: String], now: ContinuousClock.Instant = .now) -> Bool {
+    func refused(_ error: OAuthError, cookies: [String: String], now: ContinuousClock.Instant? = nil) -> Bool {
+        let now = now ?? clock.now()
         let keys = state.withLock { state in
             state.attempts.filter { _, attempt in
                 guard case .browser(let cookie) = attempt.holder, attempt.expiresAt > now else { return false }
@@ -209,8 +224,9 @@ final class PendingLogins: Sendable {
     }
 
     /// Whether a log may say something that belongs to no attempt: not too often.
-    func maySayOfNobody(now: ContinuousClock.Instant = .now) -> Bool {
-        state.withLock { state in
+    func maySayOfNobody(now: ContinuousClock.Instant? = nil) -> Bool {
+        let now = now ?? clock.now()
+        return state.withLock { state in
             state.toldAt.removeAll { now - $0 > .seconds(60) }
             guard state.toldAt.count < 10 else { return false }
             state.toldAt.append(now)
@@ -232,7 +248,7 @@ final class PendingLogins: Sendable {
     }
 
     /// Sees it through even when the browser goes away, so that no code is spent for nothing.
-    func finish(_ taken: Taken, redirectedTo url: String) async throws(LoginError) {
+    package func finish(_ taken: Taken, redirectedTo url: String) async throws(LoginError) {
         // Its copy goes first: two proxies must not spend one code. Where it is gone, another one has taken it.
         if taken.isShared, let shared, let cookie = taken.cookie,
             let key = PortableLogin.key(state: taken.attempt.state, cookie: cookie.value)
@@ -242,18 +258,21 @@ final class PendingLogins: Sendable {
             } catch let error as LoginError {
                 throw error
             } catch {
-                // Nobody else can reach it either.
+                // The copy may be there: a browser that comes back must not spend the code with it.
+                restore(taken)
+                throw LoginError.endpoint(
+                    .store(error as? TokenStoreError ?? TokenStoreError("the token store failed")))
             }
         }
-        let outcome = await Task.detached { () -> Result<Void, LoginError> in
-            do throws(LoginError) {
-                return .success(try await taken.client.finishLogin(taken.attempt, redirectedTo: url))
-            } catch { return .failure(error) }
+        let outcome = await Task.detached { [self] in
+            await carryOut(taken.client) { client throws(LoginError) in
+                try await client.finishLogin(taken.attempt, redirectedTo: url)
+            }
         }.value
         if let ticket = taken.ticket { settle(ticket, outcome) }
         try outcome.get()
         guard let cookie = taken.cookie else { return }
-        let now = clock.now
+        let now = clock.now()
         state.withLock { state in
             state.finished.makeRoom(of: Self.capacity, now: now, end: \.expiresAt)
             state.finished[taken.attempt.state] = Finished(
@@ -261,8 +280,31 @@ final class PendingLogins: Sendable {
         }
     }
 
+    /// Ends a login with the client that has its name now: a reload may have replaced the one that began it.
+    private func carryOut(
+        _ begun: Heimdallr, _ end: (Heimdallr) async throws(LoginError) -> Void
+    ) async -> Result<Void, LoginError> {
+        var client = current(begun)
+        while true {
+            do throws(LoginError) { return .success(try await end(client)) } catch {
+                let next = current(client)
+                guard error == .stopped, next !== client else { return .failure(error) }
+                client = next
+            }
+        }
+    }
+
+    /// Nothing was sent. The browser may come again.
+    private func restore(_ taken: Taken) {
+        guard let cookie = taken.cookie else { return }
+        keep(taken.attempt, taken.client, .browser(cookie), ticket: taken.ticket)
+        state.withLock { $0.attempts[taken.attempt.state]?.isShared = true }
+    }
+
+    private func current(_ client: Heimdallr) -> Heimdallr { clients().first { $0.name == client.name } ?? client }
+
     private func keep(_ attempt: LoginAttempt, _ client: Heimdallr, _ holder: Holder, ticket: String?) {
-        let now = clock.now
+        let now = clock.now()
         state.withLock { state in
             state.attempts.makeRoom(of: Self.capacity, now: now, end: \.expiresAt)
             state.attempts[attempt.state] = Attempt(
@@ -276,7 +318,7 @@ final class PendingLogins: Sendable {
     /// For one who sends somebody to the page.
     /// - Parameter anyToken: a login of somebody else's does too.
     func openTicket(_ client: String, anyToken: Bool = false) throws(LoginError) -> String {
-        var ticket = Ticket(client: client, expiresAt: clock.now + Self.lifetime)
+        var ticket = Ticket(client: client, expiresAt: clock.now() + Self.lifetime)
         ticket.isDoneWithAnyToken = anyToken
         return try issue(ticket)
     }
@@ -287,7 +329,7 @@ final class PendingLogins: Sendable {
     ) async throws(LoginError) -> (ticket: String, url: String) {
         // It is printed, and somebody opens it later.
         let attempt = try await client.beginLogin(redirectURI: redirectURI, goesAtOnce: false)
-        var ticket = Ticket(client: client.name, expiresAt: clock.now + Self.lifetime)
+        var ticket = Ticket(client: client.name, expiresAt: clock.now() + Self.lifetime)
         ticket.state = attempt.state
         let id = try issue(ticket)
         keep(attempt, client, .command, ticket: id)
@@ -301,7 +343,7 @@ final class PendingLogins: Sendable {
             state.tickets[id]?.state = nil
             return state.attempts.removeValue(forKey: key)
         }
-        guard let found, found.expiresAt > clock.now else { return false }
+        guard let found, found.expiresAt > clock.now() else { return false }
         try? await finish(
             Taken(attempt: found.attempt, client: found.client, ticket: id), redirectedTo: url)
         return true
@@ -311,7 +353,7 @@ final class PendingLogins: Sendable {
 
     /// The login that the page shows: the one under way, or a new one.
     func shownDeviceLogin(_ client: Heimdallr) async throws(LoginError) -> String {
-        let now = clock.now
+        let now = clock.now()
         let running = state.withLock { state -> String? in
             guard let id = state.shown[client.name], let ticket = state.tickets[id],
                 ticket.progress == .waiting, ticket.expiresAt > now
@@ -324,32 +366,33 @@ final class PendingLogins: Sendable {
         return id
     }
 
-    func beginDevice(_ client: Heimdallr) async throws(LoginError) -> String {
+    package func beginDevice(_ client: Heimdallr) async throws(LoginError) -> String {
         let login = try await client.beginDeviceLogin()
         var ticket = Ticket(client: client.name, expiresAt: login.expiresAt + .seconds(60))
         ticket.device = login
         let id = try issue(ticket)
         poll(login, client, id)
         await share(
-            PortableLogin(login), key: PortableLogin.key(ticket: id), life: clock.now.duration(to: login.expiresAt))
+            PortableLogin(login), key: PortableLogin.key(ticket: id), life: clock.now().duration(to: login.expiresAt))
         return id
     }
 
     /// A device login that began at another proxy of the fleet, which may be gone: this one asks the server, too.
     /// - Parameter id: as it stands in the page's address.
-    func resumeShared(_ id: String, _ client: Heimdallr) async -> Ticket? {
+    package func resumeShared(_ id: String, _ client: Heimdallr) async -> Ticket? {
         guard let shared, let key = PortableLogin.key(ticket: id),
             let content = try? await shared.takePending(key: key),
-            let login = PortableLogin(content, until: clock.now + Self.lifetime),
+            let login = PortableLogin(content, until: clock.now() + Self.lifetime),
             case .device(let device) = login.kind, device.client == client.name
         else { return nil }
         // There may be a third.
         await share(login, key: key, life: Self.lifetime)
+        guard login.belongs(to: client) else { return nil }
         var ticket = Ticket(client: client.name, isDoneWithAnyToken: true, expiresAt: device.expiresAt)
         ticket.device = device
         let isNew = state.withLock { state in
             guard state.tickets[id] == nil else { return false }
-            state.tickets.makeRoom(of: Self.capacity, now: clock.now, end: \.expiresAt)
+            state.tickets.makeRoom(of: Self.capacity, now: clock.now(), end: \.expiresAt)
             state.tickets[id] = ticket
             return true
         }
@@ -360,11 +403,10 @@ final class PendingLogins: Sendable {
     /// Asks the server until the login is over.
     private func poll(_ login: DeviceLogin, _ client: Heimdallr, _ id: String) {
         let work = Task.detached { [weak self] in
-            let outcome: Result<Void, LoginError>
-            do throws(LoginError) {
-                outcome = .success(try await client.finishDeviceLogin(login))
-            } catch { outcome = .failure(error) }
-            self?.settle(id, outcome)
+            let outcome = await self?.carryOut(client) { client throws(LoginError) in
+                try await client.finishDeviceLogin(login)
+            }
+            if let outcome { self?.settle(id, outcome) }
         }
         let isKept = state.withLock { state in
             state.tickets[id]?.work = work
@@ -378,7 +420,7 @@ final class PendingLogins: Sendable {
     /// Good once, for a minute; `nil` only without random numbers.
     func newPass() -> String? {
         guard let pass = try? RandomBytes.identifier() else { return nil }
-        let now = clock.now
+        let now = clock.now()
         state.withLock { state in
             state.passes.makeRoom(of: Self.capacity, now: now, end: \.self)
             state.passes[pass] = now + .seconds(60)
@@ -388,13 +430,13 @@ final class PendingLogins: Sendable {
 
     func spendPass(_ pass: String?) -> Bool {
         guard let pass, let end = state.withLock({ $0.passes.removeValue(forKey: pass) }) else { return false }
-        return end > clock.now
+        return end > clock.now()
     }
 
     // MARK: Tickets
 
-    func ticket(_ id: String) -> Ticket? {
-        let now = clock.now
+    package func ticket(_ id: String) -> Ticket? {
+        let now = clock.now()
         return state.withLock { state in
             guard let ticket = state.tickets[id], ticket.expiresAt > now else { return nil }
             return ticket
@@ -413,7 +455,7 @@ final class PendingLogins: Sendable {
     }
 
     /// Ends everything.
-    func close() {
+    package func close() {
         let work = state.withLock { state in
             defer { state = State() }
             return state.tickets.values.compactMap(\.work)
@@ -434,7 +476,7 @@ final class PendingLogins: Sendable {
     private func issue(_ ticket: Ticket) throws(LoginError) -> String {
         let id: String
         do throws(CryptographyError) { id = try RandomBytes.identifier() } catch { throw .noRandomness }
-        let now = clock.now
+        let now = clock.now()
         let pushedOut = state.withLock { state -> [Task<Void, Never>] in
             let gone = state.tickets.makeRoom(of: Self.capacity, now: now, end: \.expiresAt)
             state.tickets[id] = ticket

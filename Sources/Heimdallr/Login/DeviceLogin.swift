@@ -14,4 +14,6 @@ public struct DeviceLogin: Sendable, Redacted {
     public let interval: Duration
 
     let deviceCode: Secret
+    /// Record of the client that began it. A client with another one has another server or account.
+    let record: String
 }

@@ -24,7 +24,7 @@ extension Heimdallr {
         return DeviceLogin(
             client: name, userCode: answer.userCode, verificationURI: answer.verificationURI,
             verificationURIComplete: answer.verificationURIComplete, expiresAt: begin + answer.expiresIn,
-            interval: answer.interval, deviceCode: answer.deviceCode)
+            interval: answer.interval, deviceCode: answer.deviceCode, record: recordName)
     }
 
     /// Asks the server until the person has logged in or can't any more, as often as the server wants it (RFC 8628
@@ -34,6 +34,7 @@ extension Heimdallr {
     public func finishDeviceLogin(_ login: DeviceLogin) async throws(LoginError) {
         guard loginMethod == .device, login.client == name else { throw .wrongMethod }
         do throws(LoginError) {
+            guard login.record == recordName else { throw .reconfigured }
             try await pollUntilDone(login)
         } catch {
             tell(error)

@@ -53,6 +53,7 @@ extension Heimdallr {
         expectation.requiresIssuer = metadata?.alwaysNamesIssuer ?? false
         expectation.verifier = request.verifier
         expectation.nonce = request.nonce
+        expectation.record = recordName
         return LoginAttempt(
             client: name, url: try await address(endpoint, request, metadata, goesAtOnce: goesAtOnce),
             state: request.state,
@@ -70,6 +71,7 @@ extension Heimdallr {
         try checkRunning()
         guard clock.now() < attempt.expiresAt else { throw .expired }
         do throws(LoginError) {
+            guard attempt.expectation.record == recordName else { throw .reconfigured }
             let answer = try AuthorizationResponse(
                 url, redirectURI: attempt.redirectURI, state: attempt.state, expecting: attempt.expectation)
             try answer.checkRefusal(hiding: await knownSecrets())

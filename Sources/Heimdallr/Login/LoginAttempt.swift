@@ -25,6 +25,8 @@ public struct LoginAttempt: Sendable, Redacted {
         var verifier: Secret?
         /// OpenID Connect, where an id token is expected.
         var nonce: String?
+        /// Record of the client that began it. A client with another one has another server or account.
+        var record = ""
         /// Where the code goes: what was known when the browser was sent away, so that no later answer redirects it.
         var tokenEndpoint: String
     }

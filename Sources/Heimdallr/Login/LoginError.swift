@@ -30,6 +30,8 @@ public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
     case endpoint(TokenEndpointFault)
     /// The id token was refused.
     case idToken(IDTokenFault)
+    /// The login began with another server or another account than this client has now.
+    case reconfigured
     /// The client was logged out, or logged in by another login, while this one was under way.
     case overtaken
     /// The task that waited was cancelled.
@@ -63,6 +65,8 @@ public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
         case .pushRefused(let error): "the server refused the pushed authorization request (PAR): \(error)"
         case .endpoint(let fault): "the server gave no token: \(fault)"
         case .idToken(let fault): "the server's id token was refused: \(fault)"
+        case .reconfigured:
+            "the login began at a proxy that has another server or client_id for this client: sign in again"
         case .overtaken: "the client was logged in or out in another way meanwhile"
         case .cancelled: "the login was cancelled"
         case .stopped: "this client has been shut down"

@@ -11,6 +11,14 @@ package struct PortableLogin: Sendable, Redacted {
 
     package let kind: Kind
 
+    /// Whether `client` has the server and the account that it began with.
+    package func belongs(to client: Heimdallr) -> Bool {
+        switch kind {
+        case .browser(let attempt): attempt.expectation.record == client.recordName
+        case .device(let login): login.record == client.recordName
+        }
+    }
+
     package init(_ attempt: LoginAttempt) { kind = .browser(attempt) }
 
     package init(_ login: DeviceLogin) { kind = .device(login) }
@@ -44,6 +52,7 @@ package struct PortableLogin: Sendable, Redacted {
                     .init("verifier", JSON(attempt.expectation.verifier?.revealed)),
                     .init("nonce", JSON(attempt.expectation.nonce)),
                     .init("token_endpoint", .string(attempt.expectation.tokenEndpoint)),
+                    .init("record", .string(attempt.expectation.record)),
                 ]
             case .device(let login):
                 [
@@ -53,6 +62,7 @@ package struct PortableLogin: Sendable, Redacted {
                     .init("verification_uri_complete", JSON(login.verificationURIComplete)),
                     .init("interval", .number(Int(login.interval.components.seconds))),
                     .init("device_code", .string(login.deviceCode.revealed)),
+                    .init("record", .string(login.record)),
                 ]
             }
         var bytes: [UInt8] = []
@@ -65,9 +75,9 @@ package struct PortableLogin: Sendable, Redacted {
     /// - Parameter end: when it expires here. The store has judged by its own clock that it has not.
     /// - Returns: `nil` for what is no such login.
     package init?(_ content: Secret, until end: ContinuousClock.Instant) {
-        guard let value = content.withSpan({ try? JSONParser.parse($0) }), let client = value["client"]?.string else {
-            return nil
-        }
+        guard let value = content.withSpan({ try? JSONParser.parse($0) }), let client = value["client"]?.string,
+            let record = value["record"]?.string
+        else { return nil }
         switch value["kind"]?.string {
         case "browser":
             guard let url = value["url"]?.string, let state = value["state"]?.string,
@@ -79,6 +89,7 @@ package struct PortableLogin: Sendable, Redacted {
             expectation.requiresIssuer = value["requires_issuer"] != .bool(false)
             expectation.verifier = value["verifier"]?.string.map { Secret($0) }
             expectation.nonce = value["nonce"]?.string
+            expectation.record = record
             kind = .browser(
                 LoginAttempt(
                     client: client, url: url, state: state, redirectURI: redirectURI, expiresAt: end,
@@ -92,7 +103,7 @@ package struct PortableLogin: Sendable, Redacted {
                 DeviceLogin(
                     client: client, userCode: userCode, verificationURI: address,
                     verificationURIComplete: value["verification_uri_complete"]?.string, expiresAt: end,
-                    interval: .seconds(min(max(1, interval), 3600)), deviceCode: Secret(deviceCode)))
+                    interval: .seconds(min(max(1, interval), 3600)), deviceCode: Secret(deviceCode), record: record))
         default: return nil
         }
     }
