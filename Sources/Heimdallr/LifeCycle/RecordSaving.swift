@@ -49,6 +49,7 @@ struct RecordSaving: Sendable {
     /// Another object of this client could not save it.
     mutating func inherit(_ record: TokenRecord, now: Instant) {
         unsaved = record
+        fault = fault ?? "the newest record is not saved yet"
         dueAt = now
     }
 

@@ -27,6 +27,15 @@ import Testing
         #expect(saving.nextRevision() == 5)
     }
 
+    @Test func `a record of the object before is a fault until it is durable`() {
+        var saving = RecordSaving()
+        saving.takeUp(3)
+        saving.inherit(record(3), now: begin)
+        #expect(saving.fault != nil)
+        end(&saving, 3, nil, at: 1)
+        #expect(saving.fault == nil)
+    }
+
     @Test("what fails is tried again, ever later, until it works; the fault is there meanwhile")
     func again() {
         var saving = RecordSaving()
