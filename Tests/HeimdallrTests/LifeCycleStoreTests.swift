@@ -149,6 +149,18 @@ import Testing
         #expect(cycle.life.revision == 8)
     }
 
+    @Test func `a later record with the same access token brings no newer token`() {
+        var cycle = DrivenLifeCycle(needs: .person)
+        cycle.start(stored: cycle.record("T1", refreshToken: "R1", revision: 5))
+        let generation = cycle.life.token?.generation
+        cycle.life.noticed(
+            cycle.record("T1", refreshToken: nil, revision: 6), now: cycle.now, wallClock: cycle.wall, random: { 0.5 })
+        cycle.collect()
+        #expect(cycle.life.revision == 6)
+        #expect(cycle.life.refreshToken == nil)
+        #expect(cycle.life.token?.generation == generation)
+    }
+
     @Test("revisions grow with every record")
     func revisions() {
         var cycle = DrivenLifeCycle()

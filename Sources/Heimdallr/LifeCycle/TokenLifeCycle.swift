@@ -270,6 +270,8 @@ struct TokenLifeCycle: Sendable {
         saving.takeUp(record.revision)
         grant.takeUp(record, now: now, wallClock: wallClock)
         guard let stored = record.accessToken(now: now, wallClock: wallClock) else { return }
+        // A later revision with the same token: no newer one for a resource that refused it.
+        if let token, token.value == stored.value, !token.isExpired(at: now) { return }
         storedGeneration = stored.generation
         publish(stored, now: now, random: random)
         act(.emit(.tokenAcquired(expiresIn: now.duration(to: stored.expiresAt), stored: true)))
