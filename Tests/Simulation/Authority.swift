@@ -2,21 +2,23 @@ import Heimdallr
 
 /// An authorization server that rotates refresh tokens strictly and revokes the family when one is used twice
 /// (RFC 9700 section 4.14.2). It keeps who presented what: the judge of all runs.
-final class Authority {
+final class Authority: @unchecked Sendable {
     /// One sign-in and all tokens that came of it.
-    final class Family {
+    final class Family: @unchecked Sendable {
         let client: String
         var isRevoked = false
         /// Documented reason of its end; `nil` while it lives, and when there is none.
         var excuse: String?
         /// Somebody signed in again or signed out since.
         var isReplaced = false
+        /// Time at which a sign-out removed its record.
+        var removedAt: ContinuousClock.Instant?
 
         init(_ client: String) { self.client = client }
     }
 
     /// One use of a refresh token that had an effect.
-    final class Presentation {
+    final class Presentation: @unchecked Sendable {
         let process: Process
         let at: ContinuousClock.Instant
         let successor: String
@@ -31,6 +33,18 @@ final class Authority {
         }
     }
 
+    struct IssuedToken {
+        var client: String
+        /// The caller whose token was exchanged for it.
+        var caller: String?
+        var family: Family?
+        var endsAt: ContinuousClock.Instant
+        /// A store has it.
+        var isSaved = false
+    }
+
+    typealias Answer = (status: Int, body: String, use: Presentation?)
+
     private struct RefreshToken {
         var family: Family
         var use: Presentation?
@@ -39,8 +53,10 @@ final class Authority {
     let name: String
     unowned let world: World
     private var refreshTokens: [String: RefreshToken] = [:]
-    private var accessTokens: [String: (client: String, endsAt: ContinuousClock.Instant)] = [:]
+    private var accessTokens: [String: IssuedToken] = [:]
     private var uses: [String: Presentation] = [:]
+    /// Codes of browsers and devices, and who allowed them.
+    var codes: [String: Code] = [:]
     private var lastNumber = 0
 
     init(_ name: String, _ world: World) {
@@ -48,54 +64,64 @@ final class Authority {
         self.world = world
     }
 
-    var tokenEndpoint: String { "https://\(name).test/token" }
+    var address: String { "https://\(name).test" }
+    func secret(of client: String) -> String { "S-\(name)-\(client)" }
+    /// The token of a caller, for one client to exchange.
+    func callerToken(_ number: Int, for client: String) -> String { "C-\(name)-\(client)-\(number)" }
 
     // MARK: What resources and stores ask
 
-    func isGood(_ accessToken: String, of client: String) -> Bool {
-        guard let token = accessTokens[accessToken] else { return false }
-        return token.client == client && world.now < token.endsAt
-    }
-
-    func owns(_ family: Family) -> Bool { refreshTokens.values.contains { $0.family === family } }
+    func token(_ accessToken: String) -> IssuedToken? { accessTokens[accessToken] }
 
     func family(of refreshToken: String) -> Family? { refreshTokens[refreshToken]?.family }
 
-    func wasSaved(_ refreshToken: String) { uses[refreshToken]?.isSaved = true }
+    func wasSaved(_ record: TokenRecord) {
+        if let token = record.refreshToken?.revealed { uses[token]?.isSaved = true }
+        if let token = record.accessToken?.revealed { accessTokens[token]?.isSaved = true }
+    }
+
+    /// Whether `token` came of `earlier`, or of another sign-in.
+    func follows(_ token: String, _ earlier: String) -> Bool {
+        guard let new = refreshTokens[token], let old = refreshTokens[earlier], new.family === old.family else {
+            return true
+        }
+        var step: String? = earlier
+        while let at = step {
+            if at == token { return true }
+            step = refreshTokens[at]?.use?.successor
+        }
+        return false
+    }
 
     // MARK: The token endpoint
 
     /// - Returns: status, body, and the use of a refresh token whose answer this is.
-    func answer(
-        _ form: [String: String], from client: String, _ process: Process
-    ) -> (status: Int, body: String, use: Presentation?) {
+    func answer(_ form: [String: String], from client: String, _ process: Process) -> Answer {
         switch form["grant_type"] {
-        case "client_credentials": return (200, grant(client, nil), nil)
-        case "password":
-            let family = Family(client)
-            let (text, _) = pair(client, family)
-            return (200, text, nil)
+        case "client_credentials": return (200, body(client), nil)
+        case "password": return (200, signIn(client).body, nil)
         case "refresh_token": return refresh(form["refresh_token"] ?? "", client, process)
+        case "authorization_code": return redeem(form["code"] ?? "", client, process)
+        case "urn:ietf:params:oauth:grant-type:device_code":
+            return poll(form["device_code"] ?? "", client, process)
+        case "urn:ietf:params:oauth:grant-type:token-exchange":
+            return exchange(form["subject_token"] ?? "", client, process)
         default: return (400, "{\"error\":\"unsupported_grant_type\"}", nil)
         }
     }
 
-    private static var gone: (status: Int, body: String, use: Presentation?) {
-        (400, "{\"error\":\"invalid_grant\"}", nil)
-    }
+    static func refusal(_ code: String) -> Answer { (400, "{\"error\":\"\(code)\"}", nil) }
 
-    private func refresh(
-        _ token: String, _ client: String, _ process: Process
-    ) -> (status: Int, body: String, use: Presentation?) {
+    private func refresh(_ token: String, _ client: String, _ process: Process) -> Answer {
         guard let known = refreshTokens[token] else {
             world.fail("a refresh token that \(name) never gave out came from \(process) for \(client): \(token)")
-            return Self.gone
+            return Self.refusal("invalid_grant")
         }
         guard known.family.client == client else {
             world.fail("the refresh token of \(known.family.client) came for \(client) from \(process)")
-            return Self.gone
+            return Self.refusal("invalid_grant")
         }
-        guard !known.family.isRevoked else { return Self.gone }
+        guard !known.family.isRevoked else { return Self.refusal("invalid_grant") }
         if let use = known.use {
             let excuse = excuse(for: use, by: process, known.family)
             world.log("\(token) again, by \(process), before by \(use.process): \(excuse ?? "no reason")")
@@ -107,10 +133,10 @@ final class Authority {
                         + "\(use.isDelivered), saved \(use.isSaved))")
             }
             if world.now - use.at < world.plan.grace, refreshTokens[use.successor]?.use == nil {
-                return (200, body(client, use.successor), use)
+                return (200, body(client, use.successor, known.family), use)
             }
             known.family.isRevoked = true
-            return Self.gone
+            return Self.refusal("invalid_grant")
         }
         let (text, successor) = pair(client, known.family)
         let use = Presentation(process, world.now, successor)
@@ -133,20 +159,42 @@ final class Authority {
         return nil
     }
 
-    private func grant(_ client: String, _ refreshToken: String?) -> String { body(client, refreshToken) }
+    /// RFC 7009: the whole family goes with its refresh token.
+    func revoke(_ token: String, for client: String, _ process: Process) -> Answer {
+        if let family = refreshTokens[token]?.family {
+            if family.client != client { world.fail("\(process) revokes a token of \(family.client) for \(client)") }
+            family.isRevoked = true
+            family.isReplaced = true
+        } else if let issued = accessTokens[token] {
+            if issued.client != client { world.fail("\(process) revokes a token of \(issued.client) for \(client)") }
+        } else {
+            world.fail("\(process) revokes a token that \(name) never gave out: \(token)")
+        }
+        return (200, "", nil)
+    }
+
+    // MARK: Tokens
+
+    func signIn(_ client: String) -> (body: String, family: Family) {
+        let family = Family(client)
+        return (pair(client, family).0, family)
+    }
 
     private func pair(_ client: String, _ family: Family) -> (String, String) {
         lastNumber += 1
         let refreshToken = "R-\(name)-\(client)-\(lastNumber)"
         refreshTokens[refreshToken] = RefreshToken(family: family)
-        return (body(client, refreshToken), refreshToken)
+        return (body(client, refreshToken, family), refreshToken)
     }
 
-    private func body(_ client: String, _ refreshToken: String?) -> String {
+    func body(
+        _ client: String, _ refreshToken: String? = nil, _ family: Family? = nil, caller: String? = nil
+    ) -> String {
         lastNumber += 1
         let accessToken = "A-\(name)-\(client)-\(lastNumber)"
         let life = world.plan.tokenLife
-        accessTokens[accessToken] = (client, world.now + .seconds(life))
+        accessTokens[accessToken] = IssuedToken(
+            client: client, caller: caller, family: family, endsAt: world.now + .seconds(life))
         let rest = refreshToken.map { ",\"refresh_token\":\"\($0)\"" } ?? ""
         return "{\"access_token\":\"\(accessToken)\",\"token_type\":\"Bearer\",\"expires_in\":\(life)\(rest)}"
     }

@@ -21,6 +21,7 @@ final class Database: @unchecked Sendable {
     )
     private var listeners: [Listener] = []
     private var lastListener = 0
+    private var pending: [String: (content: Secret, end: ContinuousClock.Instant)] = [:]
 
     init(_ world: World) { self.world = world }
 
@@ -101,13 +102,38 @@ final class Database: @unchecked Sendable {
         return stream
     }
 
-    /// The row, for the judge.
-    func row(_ client: String) -> Row? { rows[client] }
+    /// A record in the place of another one, durable.
+    func wrote(_ record: TokenRecord?, _ client: String, over row: Row, _ revision: UInt64, by process: Process) {
+        guard revision > row.revision else {
+            return world.fail("\(client): revision \(revision) over \(row.revision)")
+        }
+        let (old, new) = (row.record?.refreshToken?.revealed, record?.refreshToken?.revealed)
+        for authority in world.authorities {
+            if let record {
+                authority.wasSaved(record)
+            } else if let family = old.flatMap({ authority.family(of: $0) }) {
+                family.removedAt = world.now
+            }
+            guard let new else { continue }
+            if let old, !authority.follows(new, old) {
+                world.fail(
+                    "\(process) wrote \(new) over \(old), of which it did not come: no revision is its predecessor")
+            }
+            if authority.family(of: new)?.removedAt != nil {
+                world.fail("\(process) wrote \(new), which came back after its sign-out")
+            }
+        }
+    }
 
-    /// A record under a revision, durable.
-    func wrote(_ record: TokenRecord?, _ client: String, over: UInt64, _ revision: UInt64) {
-        guard revision > over else { return world.fail("\(client): revision \(revision) over \(over)") }
-        guard let token = record?.refreshToken?.revealed else { return }
-        for authority in world.authorities { authority.wasSaved(token) }
+    // MARK: Sign-ins under way
+
+    func putPending(_ content: Secret, _ key: String, _ life: Duration, by process: Process) async throws {
+        try await perform(by: process) { [self] _ in pending[key] = (content, world.now + life) }
+    }
+
+    func takePending(_ key: String, by process: Process) async throws -> Secret? {
+        try await perform(by: process) { [self] _ in
+            pending.removeValue(forKey: key).flatMap { $0.end > world.now ? $0.content : nil }
+        }
     }
 }

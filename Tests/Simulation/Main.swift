@@ -39,6 +39,7 @@ struct Main {
             if let failure = world.run() {
                 failed.append(seed)
                 print("seed \(seed): \(failure)")
+                fflush(nil)
                 if !options.showsAll {
                     print(Shrinker(seed, options.only).shrunk())
                     break

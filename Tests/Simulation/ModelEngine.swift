@@ -42,7 +42,7 @@ struct ModelEngine: SharedRecordEngine {
             var record = record
             record?.revision = next
             rows[client] = Database.Row(revision: next, record: record)
-            database.wrote(record, client, over: revision, next)
+            database.wrote(record, client, over: row, next, by: process)
             database.changed(client, by: process)
             return next
         }
@@ -78,4 +78,20 @@ struct ModelEngine: SharedRecordEngine {
             throw TokenStoreError("the database can't be reached", kind: .unreachable)
         }
     }
+}
+
+/// The same for sign-ins that begin at one process and end at another.
+struct ModelPendingLogins: PendingLoginStore {
+    let database: Database
+    let process: Process
+
+    func putPending(_ content: Secret, key: String, life: Duration) async throws {
+        do { try await database.putPending(content, key, life, by: process) } catch is Database.Lost { throw Self.away }
+    }
+
+    func takePending(key: String) async throws -> Secret? {
+        do { return try await database.takePending(key, by: process) } catch is Database.Lost { throw Self.away }
+    }
+
+    private static let away = TokenStoreError("the database can't be reached", kind: .unreachable)
 }

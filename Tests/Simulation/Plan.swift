@@ -1,10 +1,24 @@
 /// Parameters and events of a run. Follows from its seed; the list of events can be shortened.
 struct Plan: Sendable {
+    /// How a client gets its first token.
+    enum Kind: Sendable {
+        case password, browser, device
+        case credentials
+        /// Callers bring tokens of their own.
+        case exchange
+
+        var wantsPerson: Bool { [.password, .browser, .device].contains(self) }
+    }
+
     enum Event: Sendable, CustomStringConvertible {
         case signIn(replica: Int, client: Int)
-        case signOut(replica: Int, client: Int)
+        /// `revokes`: the server is told.
+        case signOut(replica: Int, client: Int, revokes: Bool)
         case refresh(replica: Int, client: Int)
-        case refuse(replica: Int, client: Int)
+        /// A resource answers 401.
+        case refuse(replica: Int, client: Int, for: Int)
+        /// Callers wait, and go before there is an outcome.
+        case leave(replica: Int, client: Int)
         /// `changes`: the client's `timeout` is another one.
         case reload(replica: Int, changes: Bool)
         case restart(replica: Int)
@@ -19,15 +33,18 @@ struct Plan: Sendable {
         case delayAnswers(milliseconds: Int, for: Int)
         case refuseRequests(for: Int)
         case setWallClock(replica: Int, seconds: Int)
-        /// The next start or reload of this replica has another token endpoint, or the first one again.
-        case rollOut(replica: Int, authority: Int)
+        /// This replica is restarted or reloads, with another token endpoint, or the first one again.
+        case rollOut(replica: Int, authority: Int, reloads: Bool)
 
         var description: String {
             switch self {
             case .signIn(let replica, let client): "somebody signs in to c\(client) at r\(replica)"
-            case .signOut(let replica, let client): "somebody signs out of c\(client) at r\(replica)"
+            case .signOut(let replica, let client, let revokes):
+                "somebody signs out of c\(client) at r\(replica)\(revokes ? ", and the server is told" : "")"
             case .refresh(let replica, let client): "refreshNow of c\(client) at r\(replica)"
-            case .refuse(let replica, let client): "a resource refuses the token of c\(client) at r\(replica)"
+            case .refuse(let replica, let client, let span):
+                "a resource refuses the tokens of c\(client) at r\(replica) for \(span) ms"
+            case .leave(let replica, let client): "callers of c\(client) at r\(replica) come and leave"
             case .reload(let replica, let changes):
                 "r\(replica) reloads, \(changes ? "with another timeout" : "the same")"
             case .restart(let replica): "r\(replica) is restarted in good order"
@@ -42,14 +59,15 @@ struct Plan: Sendable {
             case .delayAnswers(let time, let span): "for \(span) ms answers take up to \(time) ms"
             case .refuseRequests(let span): "for \(span) ms the token endpoint answers 5xx, 429, nonsense or nothing"
             case .setWallClock(let replica, let seconds): "the wall clock of r\(replica) jumps by \(seconds) s"
-            case .rollOut(let replica, let authority): "r\(replica) is restarted with token endpoint \(authority)"
+            case .rollOut(let replica, let authority, let reloads):
+                "r\(replica) \(reloads ? "reloads" : "is restarted") with token endpoint \(authority)"
             }
         }
     }
 
     var seed: UInt64
     var replicas: Int
-    var clients: Int
+    var kinds: [Kind]
     var tokenLife: Int
     var timeout: Duration
     /// For how long the authorization server gives the same answer again.
@@ -60,31 +78,32 @@ struct Plan: Sendable {
     var stops: Bool
     var events: [(at: Int, event: Event)] = []
 
+    var clients: Int { kinds.count }
+
     /// The span in which faults happen, in milliseconds.
     static let span = 60_000
 
     /// As the proxy sets it.
     var leaseTime: Duration { max(.seconds(30), timeout * 2 + .seconds(10)) }
 
-    /// - Parameter only: words of which an event's description has to hold one; empty: any event but roll-outs, which together
-    ///   with all other faults still lose a refresh token in one seed of some 200.
+    /// - Parameter only: words of which an event's description has to hold one; empty: any event.
     init(seed: UInt64, only: [String] = []) {
         var chance = Chance(seed ^ 0x5EED)
         self.seed = seed
         replicas = chance.within(1...5)
-        clients = chance.once(in: 8) ? chance.within(5...20) : chance.within(1...3)
+        let clients = chance.once(in: 8) ? chance.within(5...20) : chance.within(1...3)
+        let choice: [Kind] = [.password, .password, .browser, .browser, .device, .credentials, .exchange]
+        kinds = (0..<clients).map { _ in choice[chance.below(choice.count)] }
         tokenLife = chance.within(3...12)
         timeout = .seconds([5, 10, 10, 40][chance.below(4)])
         grace = chance.once(in: 3) ? .seconds(30) : .zero
         breaks = chance.once(in: 3)
         stops = chance.once(in: 6)
         // A run with few kinds of faults tells more than one with all.
-        let kinds = (0..<18).filter { _ in chance.once(in: 3) }
+        let faults = (0..<Self.kindsOfEvents).filter { _ in chance.once(in: 3) }
         for _ in 0..<chance.within(2...24) {
-            guard !kinds.isEmpty else { break }
-            let kind = kinds[chance.below(kinds.count)]
-            let event = Self.event(kind, replicas, clients, &chance)
-            if case .rollOut = event, only.isEmpty { continue }
+            guard !faults.isEmpty else { break }
+            let event = Self.event(faults[chance.below(faults.count)], replicas, clients, &chance)
             if !only.isEmpty, !only.contains(where: { event.description.contains($0) }) { continue }
             events.append((chance.within(3000...Self.span), event))
         }
@@ -95,15 +114,17 @@ struct Plan: Sendable {
         events.sort { $0.at < $1.at }
     }
 
+    private static let kindsOfEvents = 20
+
     private static func event(_ kind: Int, _ replicas: Int, _ clients: Int, _ chance: inout Chance) -> Event {
         let (replica, client) = (chance.below(replicas), chance.below(clients))
         let isLong = chance.once(in: 4)
         let time = isLong ? chance.within(36_000...45_000) : chance.within(100...6000)
         switch kind {
         case 0: return .signIn(replica: replica, client: client)
-        case 1: return .signOut(replica: replica, client: client)
+        case 1: return .signOut(replica: replica, client: client, revokes: chance.once(in: 2))
         case 2: return .refresh(replica: replica, client: client)
-        case 3: return .refuse(replica: replica, client: client)
+        case 3: return .refuse(replica: replica, client: client, for: chance.within(1...9000))
         case 4, 5: return .reload(replica: replica, changes: !chance.once(in: 4))
         case 6: return .restart(replica: replica)
         case 7: return .kill(replica: replica, milliseconds: chance.within(1...4000))
@@ -117,17 +138,16 @@ struct Plan: Sendable {
         case 15:
             return .delayAnswers(milliseconds: [500, 3000, 25_000][chance.below(3)], for: chance.within(500...9000))
         case 16: return .refuseRequests(for: chance.within(500...9000))
-        default:
-            return chance.once(in: 2)
-                ? .setWallClock(replica: replica, seconds: chance.within(-4000...4000))
-                : .rollOut(replica: replica, authority: chance.below(2))
+        case 17: return .setWallClock(replica: replica, seconds: chance.within(-4000...4000))
+        case 18: return .rollOut(replica: replica, authority: chance.below(2), reloads: chance.once(in: 2))
+        default: return .leave(replica: replica, client: client)
         }
     }
 
     /// All of it, for a person to read.
     var text: String {
         """
-        seed \(seed): \(replicas) replicas, \(clients) clients, tokens of \(tokenLife) s, timeout \(timeout), \
+        seed \(seed): \(replicas) replicas, clients \(kinds.map { "\($0)" }.joined(separator: " ")), tokens of \(tokenLife) s, timeout \(timeout), \
         grace of the server \(grace)\(breaks ? ", connections break" : "")\(stops ? ", processes stop" : "")
         """ + events.map { "\n  \($0.at) ms: \($0.event)" }.joined()
     }

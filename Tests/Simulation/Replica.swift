@@ -1,10 +1,12 @@
+import Administration
 import Heimdallr
 
 /// One proxy of the fleet: its clients, its callers, its reloads and its restarts.
 final class Replica: @unchecked Sendable {
-    private struct Slot {
+    struct Slot {
         let heimdallr: Heimdallr
         let store: ClientStore
+        let server: Authority
     }
 
     let number: Int
@@ -14,9 +16,13 @@ final class Replica: @unchecked Sendable {
     private(set) var isAway = false
     private var incarnation = 0
     private var timeout: Duration
-    private var slots: [Slot] = []
+    private(set) var slots: [Slot] = []
+    /// Sign-ins under way.
+    private(set) var logins = PendingLogins()
     /// When a caller of a client last got a token.
     private var served: [Int: ContinuousClock.Instant] = [:]
+    /// Until when a resource refuses a client's tokens.
+    private var refusedUntil: [Int: ContinuousClock.Instant] = [:]
     private var shared: any OAuthAccessTokenStore
     private var lastReload: Task<Void, Never>?
 
@@ -29,8 +35,7 @@ final class Replica: @unchecked Sendable {
     }
 
     static func name(_ client: Int) -> String { "c\(client)" }
-    /// Most sign-ins are people's.
-    static func wantsPerson(_ client: Int) -> Bool { client % 4 != 3 }
+    var server: Authority { world.authorities[authority] }
 
     // MARK: Its life
 
@@ -43,25 +48,39 @@ final class Replica: @unchecked Sendable {
         shared = MarkedTokenStore(
             ModelEngine(database: database, process: process), leaseTime: world.plan.leaseTime, patience: .seconds(30),
             holder: "\(process)", clock: process.clock)
+        logins = PendingLogins(
+            shared: ModelPendingLogins(database: database, process: process),
+            clients: { [self] in slots.map(\.heimdallr) }, clock: process.clock)
         slots = (0..<world.plan.clients).map { make($0, isHeld: false) }
         for slot in slots { slot.heimdallr.start() }
         call(process)
     }
 
     private func make(_ client: Int, isHeld: Bool) -> Slot {
-        let isPerson = Self.wantsPerson(client)
         let store = ClientStore(shared, isHeld: isHeld)
-        var configuration = HeimdallrConfiguration(tokenEndpoint: world.authorities[authority].tokenEndpoint)
+        let name = Self.name(client)
+        var configuration = HeimdallrConfiguration(tokenEndpoint: "\(server.address)/token")
+        configuration.authorizationEndpoint = "\(server.address)/authorize"
+        configuration.deviceAuthorizationEndpoint = "\(server.address)/device"
+        configuration.revocationEndpoint = "\(server.address)/revoke"
         configuration.allowDeprecated = true
         configuration.timeout = timeout
-        let grant: any OAuthAuthorizationGrant = isPerson ? InteractiveGrant(.password) : ClientCredentialsGrant()
+        let grant: any OAuthAuthorizationGrant =
+            switch world.plan.kinds[client] {
+            case .password: InteractiveGrant(.password)
+            case .browser: InteractiveGrant(.browser)
+            case .device: InteractiveGrant(.device)
+            case .credentials: ClientCredentialsGrant()
+            case .exchange: TokenExchangeGrant(subject: .caller())
+            }
         do {
             let heimdallr = try Heimdallr(
-                name: Self.name(client), configuration: configuration,
-                credentials: OAuthClientSecretCredentials(identifier: "\(client)", secret: Secret("s")), grant: grant,
-                httpClient: SimulatedHTTPClient(process: process, client: Self.name(client)), store: store,
+                name: name, configuration: configuration,
+                credentials: OAuthClientSecretCredentials(
+                    identifier: name, secret: Secret(server.secret(of: name)), method: .post), grant: grant,
+                httpClient: SimulatedHTTPClient(process, name), store: store,
                 limiter: TokenRequestLimiter(clock: process.clock), clock: process.clock)
-            return Slot(heimdallr: heimdallr, store: store)
+            return Slot(heimdallr: heimdallr, store: store, server: server)
         } catch {
             fatalError("\(error)")
         }
@@ -72,7 +91,7 @@ final class Replica: @unchecked Sendable {
         isAway = true
         process.die()
         world.database?.drop(process)
-        for slot in slots { slot.heimdallr.shutdown() }
+        end(slots)
         Scheduler.shared.after(pause) { [self] in start() }
     }
 
@@ -94,7 +113,7 @@ final class Replica: @unchecked Sendable {
             await withDiscardingTaskGroup { group in
                 for slot in old { group.addTask { await slot.heimdallr.drain(within: .seconds(10)) } }
             }
-            for slot in old { slot.heimdallr.shutdown() }
+            end(old)
             try? await leaving.sleep(for: .milliseconds(20))
             leaving.die()
             world.database?.drop(leaving)
@@ -104,17 +123,18 @@ final class Replica: @unchecked Sendable {
     }
 
     /// As a reload of the proxy does it, client by client.
-    func reload(changes: Bool) {
+    func reload(changes: Bool = true, authority next: Int? = nil) {
         guard !isAway, changes else { return }
         // One at a time, as `ReloadDoor` has it.
         if let lastReload {
             Task { [self] in
                 await lastReload.value
                 self.lastReload = nil
-                reload(changes: true)
+                reload(authority: next)
             }
             return
         }
+        if let next { authority = next }
         timeout = timeout == world.plan.timeout ? timeout + .seconds(1) : world.plan.timeout
         let (old, leaving, limit) = (slots, process, timeout * 2 + .seconds(10))
         slots = (0..<world.plan.clients).map { make($0, isHeld: true) }
@@ -123,8 +143,9 @@ final class Replica: @unchecked Sendable {
             await withDiscardingTaskGroup { group in
                 for (former, next) in zip(old, made) {
                     group.addTask {
-                        let unsaved = await former.heimdallr.handOver(within: limit)
+                        var unsaved = await former.heimdallr.handOver(within: limit)
                         former.store.retire()
+                        if former.server !== next.server { unsaved = nil }
                         next.store.open()
                         next.heimdallr.start(inheriting: unsaved)
                     }
@@ -145,6 +166,11 @@ final class Replica: @unchecked Sendable {
 
     func end() {
         process.die()
+        end(slots)
+    }
+
+    private func end(_ slots: [Slot]) {
+        logins.close()
         for slot in slots { slot.heimdallr.shutdown() }
     }
 
@@ -160,56 +186,93 @@ final class Replica: @unchecked Sendable {
                         return
                     }
                     guard process === self.process, !isAway, !isOver else { continue }
-                    let (used, stood, began) = (slots[client].heimdallr, authority, world.now)
-                    let wait = Duration.seconds(15)
-                    if let token = try? await used.accessToken(before: began + wait),
-                        (try? await process.pass()) != nil,
-                        let now = used.currentToken(), now.value == token.value
-                    {
-                        served[client] = world.now
-                        world.served(now.value.revealed, Self.name(client), stood, at: process)
-                    }
-                    if began.duration(to: world.now) > wait + .seconds(1), process.absence(since: began) == .zero {
-                        world.fail("a caller of \(Self.name(client)) waited past its time at \(process)")
-                    }
+                    await request(client, process)
                 }
             }
         }
     }
 
-    private var isOver: Bool { world.failure != nil }
+    private func request(_ client: Int, _ process: Process) async {
+        let (slot, name, began) = (slots[client], Self.name(client), world.now)
+        guard let (used, caller) = holder(client, slot) else { return }
+        let deadline = began + World.tokenWait
+        var token = try? await used.accessToken(before: deadline)
+        if let first = token, let until = refusedUntil[client] {
+            token = await refuse(first, used, deadline, until)
+        } else if let token {
+            used.accepted(token, by: "a resource", isReplay: false)
+        }
+        if let token, (try? await process.pass()) != nil, let now = used.currentToken(), now.value == token.value {
+            served[client] = world.now
+            world.served(
+                now.value.revealed, name, caller, slot.server, at: process,
+                isStored: caller == nil && used.status().storeFault == nil)
+        }
+        judgeWait(since: began, client, process)
+    }
 
-    func signIn(_ client: Int) {
-        guard !isAway, Self.wantsPerson(client) else { return }
-        let (slot, name, stood) = (slots[client], Self.name(client), authority)
-        Task { [world] in
-            do throws(LoginError) {
-                try await slot.heimdallr.login(username: "somebody", password: Secret("p"))
-                let token = try? await slot.heimdallr.accessToken(waiting: .seconds(5))
-                world.log("signed in to \(name): \(token?.refreshToken?.revealed ?? "")")
-                world.signedIn(name, stood, with: token?.refreshToken?.revealed)
-            } catch {
-                world.log("not signed in to \(name): \(error)")
-            }
+    /// The client that has the token, and the token that its caller brings.
+    private func holder(_ client: Int, _ slot: Slot) -> (Heimdallr, String?)? {
+        guard world.plan.kinds[client] == .exchange else { return (slot.heimdallr, nil) }
+        let caller = slot.server.callerToken(Scheduler.shared.chance.below(3), for: Self.name(client))
+        let bytes = Array(caller.utf8)
+        return (try? slot.heimdallr.client(of: bytes.span)).map { ($0, caller) }
+    }
+
+    private func judgeWait(since began: ContinuousClock.Instant, _ client: Int, _ process: Process) {
+        if began.duration(to: world.now) > World.tokenWait + .seconds(1), process.absence(since: began) == .zero {
+            world.fail("a caller of \(Self.name(client)) waited past its time at \(process)")
         }
     }
 
-    func signOut(_ client: Int) {
-        guard !isAway, Self.wantsPerson(client) else { return }
-        let (slot, name) = (slots[client], Self.name(client))
-        world.signedOut(name)
-        // It may take effect late, after another sign-in.
-        Task { [world] in
-            _ = await slot.heimdallr.logOut(locally: true)
-            world.signedOut(name)
+    private var isOver: Bool { world.failure != nil || world.isQuiet }
+
+    /// Callers wait, and go.
+    func leave(_ client: Int) {
+        guard !isAway, let (used, _) = holder(client, slots[client]) else { return }
+        let process = process
+        used.invalidateAccessToken()
+        for _ in 0..<3 {
+            let caller = Task { [world] in try await used.accessToken(before: world.now + World.tokenWait) }
+            Task { [self] in
+                try? await process.sleep(for: .milliseconds(Scheduler.shared.chance.within(0...200)))
+                caller.cancel()
+                let left = world.now
+                _ = await caller.result
+                if world.now > left { world.fail("a caller of \(Self.name(client)) waited on after it had left") }
+            }
         }
     }
 
     func refresh(_ client: Int) { slots[client].heimdallr.refreshNow() }
 
-    func refuse(_ client: Int) {
-        guard let token = slots[client].heimdallr.currentToken() else { return }
-        _ = slots[client].heimdallr.refused(token, by: "a resource", saysInvalid: true, isReplay: false)
+    // MARK: Suspect tokens
+
+    func refuse(_ client: Int, for time: Duration) { refusedUntil[client] = world.now + time }
+
+    /// One request with `token` to a resource that answers 401 until then, and the second one with a newer token (rule 7).
+    private func refuse(
+        _ token: AccessToken, _ used: Heimdallr, _ deadline: ContinuousClock.Instant, _ until: ContinuousClock.Instant
+    ) async -> AccessToken? {
+        let resource = "another resource"
+        guard world.now < until else {
+            used.accepted(token, by: resource, isReplay: false)
+            return token
+        }
+        guard used.refused(token, by: resource, saysInvalid: Scheduler.shared.chance.once(in: 2), isReplay: false)
+        else {
+            return nil
+        }
+        guard let newer = try? await used.accessToken(for: resource, insteadOf: token, before: deadline) else {
+            return nil
+        }
+        if newer.value == token.value { world.fail("a resource that refused a token gets the same again: not good") }
+        if world.now < until {
+            _ = used.refused(newer, by: resource, saysInvalid: true, isReplay: true)
+        } else {
+            used.accepted(newer, by: resource, isReplay: true)
+        }
+        return newer
     }
 
     func lastServed(_ client: Int) -> ContinuousClock.Instant { served[client] ?? Scheduler.shared.start }

@@ -5,9 +5,13 @@ final class World: @unchecked Sendable {
     /// A holder that was away for this long has lost its lease.
     static let longAbsence = Duration.seconds(10)
     /// How long a caller waits for a token (`token_wait`).
-    private static let tokenWait = Duration.seconds(15)
+    static let tokenWait = Duration.seconds(15)
     /// After the last fault every client has its token within this time.
     private static let recovery = 150_000
+    /// Callers are gone after that. Requests under way end in the first half of this time.
+    private static let quiet = 40_000
+    /// A sign-out is seen everywhere within this time.
+    private static let signOutTime = Duration.seconds(40)
 
     let plan: Plan
     private(set) var authorities: [Authority] = []
@@ -15,6 +19,8 @@ final class World: @unchecked Sendable {
     private var replicas: [Replica] = []
     private(set) var failure: String?
     private(set) var requests = 0
+    private(set) var isQuiet = false
+    private var mayAsk = true
     private var history: [String] = []
     private let keepsHistory: Bool
     private var digest: UInt64 = 0xCBF2_9CE4_8422_2325
@@ -53,21 +59,39 @@ final class World: @unchecked Sendable {
     var fingerprint: String { String(digest, radix: 16) }
     var transcript: String { history.joined(separator: "\n") }
 
-    func began(_ client: String, _ process: Process) {
+    /// A token request begins, of one client and, where callers bring tokens, for one of them.
+    func began(_ key: String) {
         requests += 1
-        let key = "\(process) \(client)"
         askers[key, default: 0] += 1
-        if askers[key, default: 0] > 1 { fail("\(process) has two token requests of \(client) at once") }
+        if askers[key, default: 0] > 1 { fail("two token requests at once: \(key)") }
+        if !mayAsk { fail("a token that nobody uses is fetched anew: \(key)") }
     }
 
-    func ended(_ client: String, _ process: Process) { askers["\(process) \(client)", default: 0] -= 1 }
+    func ended(_ key: String) { askers[key, default: 0] -= 1 }
 
-    /// - Parameter token: served to a caller now.
-    func served(_ token: String, _ client: String, _ authority: Int, at process: Process) {
-        guard !authorities[authority].isGood(token, of: client) else { return }
-        fail(
-            "\(process) gave a caller of \(client) a token that is not good at \(authorities[authority].name): \(token)"
-        )
+    /// - Parameters:
+    ///   - token: served to a caller now.
+    ///   - caller: the token that the caller brought.
+    ///   - isStored: the client says that its record is durable.
+    func served(
+        _ token: String, _ client: String, _ caller: String?, _ authority: Authority, at process: Process,
+        isStored: Bool
+    ) {
+        guard let issued = authority.token(token) else {
+            return fail("\(process) gave \(client) a token that is not good: \(authority.name) never gave out \(token)")
+        }
+        if issued.client != client || issued.caller != caller {
+            fail(
+                "\(process) gave \(caller ?? client) a token that is not good: it is \(issued.caller ?? issued.client)'s"
+            )
+        }
+        if issued.endsAt <= now { fail("\(process) gave \(client) a token that is not good any more: \(token)") }
+        if isStored, !issued.isSaved { fail("\(process) gave \(client) \(token) before it was durable") }
+        if let removedAt = issued.family?.removedAt, now - removedAt > Self.signOutTime,
+            process.absence(since: removedAt) == .zero, database?.downtime(since: removedAt) == .zero
+        {
+            fail("\(process) gave \(client) \(token), \(now - removedAt) after its sign-out")
+        }
     }
 
     // MARK: Faults of the token endpoint
@@ -84,7 +108,11 @@ final class World: @unchecked Sendable {
         case 1: return .cut
         case 2: return .status(503, "busy")
         case 3: return .status(429, "{}")
-        case 4: return .status(200, "<html>")
+        case 4:
+            return .status(
+                200,
+                Scheduler.shared.chance.once(in: 2)
+                    ? "<html>" : "{\"access_token\":\"a\\r\\nb\",\"token_type\":\"Bearer\"}")
         default: return nil
         }
     }
@@ -110,7 +138,7 @@ final class World: @unchecked Sendable {
         self.database = database
         replicas = (0..<plan.replicas).map { Replica($0, self) }
         for replica in replicas { replica.start() }
-        for client in 0..<plan.clients where Replica.wantsPerson(client) {
+        for client in 0..<plan.clients where plan.kinds[client].wantsPerson {
             Scheduler.shared.after(.milliseconds(500)) { [self] in perform(.signIn(replica: 0, client: client)) }
         }
         for entry in plan.events {
@@ -135,9 +163,10 @@ final class World: @unchecked Sendable {
     private func perform(_ event: Plan.Event) {
         switch event {
         case .signIn(let replica, let client): replicas[replica].signIn(client)
-        case .signOut(let replica, let client): replicas[replica].signOut(client)
+        case .signOut(let replica, let client, let revokes): replicas[replica].signOut(client, revokes: revokes)
         case .refresh(let replica, let client): replicas[replica].refresh(client)
-        case .refuse(let replica, let client): replicas[replica].refuse(client)
+        case .refuse(let replica, let client, let span): replicas[replica].refuse(client, for: .milliseconds(span))
+        case .leave(let replica, let client): replicas[replica].leave(client)
         case .reload(let replica, let changes): replicas[replica].reload(changes: changes)
         case .restart(let replica): replicas[replica].restart()
         case .kill(let replica, let time): replicas[replica].kill(startingAfter: .milliseconds(time))
@@ -155,7 +184,8 @@ final class World: @unchecked Sendable {
             delayUntil = now + .milliseconds(span)
         case .refuseRequests(let span): refusesUntil = now + .milliseconds(span)
         case .setWallClock(let replica, let seconds): replicas[replica].process.wallOffset += Int64(seconds)
-        case .rollOut(let replica, let authority): replicas[replica].restart(authority: authority)
+        case .rollOut(let replica, let authority, false): replicas[replica].restart(authority: authority)
+        case .rollOut(let replica, let authority, true): replicas[replica].reload(authority: authority)
         }
     }
 
@@ -169,36 +199,48 @@ final class World: @unchecked Sendable {
         }
     }
 
-    func signedIn(_ client: String, _ authority: Int, with refreshToken: String?) {
-        signIns[client]?.isReplaced = true
-        signIns[client] = refreshToken.flatMap { authorities[authority].family(of: $0) }
+    /// Any replica but those that are down: where the load balancer sends a browser.
+    func someReplica() -> Replica? {
+        let running = replicas.filter { !$0.isAway }
+        return running.isEmpty ? nil : running[Scheduler.shared.chance.below(running.count)]
     }
 
-    func signedOut(_ client: String) {
-        signIns[client]?.isReplaced = true
-        signIns[client] = nil
+    func signedIn(_ client: String, _ authority: Authority, _ family: Authority.Family?) {
+        log("signed in to \(client) at \(authority.name)")
+        let key = "\(authority.name) \(client)"
+        if let former = signIns[key], former !== family { former.isReplaced = true }
+        signIns[key] = family
+    }
+
+    func signedOut(_ client: String, _ authority: Authority) {
+        let key = "\(authority.name) \(client)"
+        signIns[key]?.isReplaced = true
+        signIns[key] = nil
     }
 
     /// Every client has had a token at every replica within a moment, unless it was lost for a reason.
     private func judgeTheEnd() {
-        isOver = true
         for replica in replicas where !replica.isAway {
             for client in 0..<plan.clients where replica.lastServed(client) < now - .seconds(30) {
                 let name = Replica.name(client)
-                if Replica.wantsPerson(client) {
-                    guard let family = signIns[name], !family.isRevoked,
-                        authorities[replica.authority].owns(family)
-                    else { continue }
+                if plan.kinds[client].wantsPerson {
+                    guard let family = signIns["\(replica.server.name) \(name)"], !family.isRevoked else { continue }
                 }
                 fail("\(replica.process) has no token of \(name), long after the last fault: \(replica.status(client))")
             }
         }
+        isQuiet = true
+        Scheduler.shared.after(.milliseconds(Self.quiet / 2)) { [self] in mayAsk = false }
+        Scheduler.shared.after(.milliseconds(Self.quiet)) { [self] in isOver = true }
     }
 
     /// Kind of the failure, without names.
     var failureKind: String? {
         failure.map { text in
-            ["presented", "no token of", "not good", "never gave", "at once", "waited", "revision"].first {
+            [
+                "presented", "no token of", "not good", "never gave", "at once", "waited", "revision", "secret", "code",
+                "nobody uses", "durable", "sign-out", "sign-in",
+            ].first {
                 text.contains($0)
             } ?? "else"
         }
