@@ -35,6 +35,15 @@ public struct ResponseHead: Sendable {
 
     public init() {}
 
+    /// Lets go of the memory of an unusually large head.
+    public mutating func shrink() {
+        if bytes.capacity > Self.keptBytes { bytes = [] }
+        if fields.capacity > Self.keptFields { fields = [] }
+    }
+
+    private static let keptBytes = 16 << 10
+    private static let keptFields = 64
+
     /// Prepares for the next head, also between an interim response and the final one; keeps memory.
     public mutating func reset(requestWasHead: Bool) {
         bytes.removeAll(keepingCapacity: true)

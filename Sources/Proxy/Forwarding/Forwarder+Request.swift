@@ -30,6 +30,8 @@ extension Forwarder: UpstreamExchangeDelegate {
         return .changed
     }
 
+    var hasTokenEnded: Bool { current.token?.isExpired(at: .now) ?? false }
+
     func upstreamConnected(isReused: Bool) {
         current.ledger.times.connect(connection.now, isReused: isReused)
         if !current.admitted.entries.isEmpty { current.ledger.gaveCredential = true }

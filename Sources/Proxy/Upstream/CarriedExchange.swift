@@ -102,7 +102,8 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         if goesOn { frame(&head, carrier) }
         // Last of all: a byte that comes behind this look is taken for the answer.
         let isOfUse = !goesOn || carrier.isUntouched()
-        if goesOn, isOfUse { delegate.upstreamConnected(isReused: carrier.isReused) } else { head.removeAll() }
+        let isSent = goesOn && isOfUse && !delegate.hasTokenEnded
+        if isSent { delegate.upstreamConnected(isReused: carrier.isReused) } else { head.removeAll() }
         // The body behind it is not wiped.
         head.isSecret = false
         swap(&head, &output)
@@ -112,7 +113,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
             carrier.close()
             return false
         }
-        if goesOn {
+        if isSent {
             write()
         } else if self.carrier != nil {
             self.carrier = nil
@@ -425,6 +426,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         if output.capacity > 4 * Self.pieceLimit { output.release() }
         input.removeAll()
         if input.capacity > Self.lowWater { input.release() }
+        machine.shrink()
         held = 0
         isBodyPaused = false
         isUploadPaused = false

@@ -57,6 +57,10 @@ struct HTTP1Exchange {
     static let maxHeadBytes = 1 << 20
 
     private(set) var head = ResponseHead()
+
+    /// Between two exchanges: lets go of the memory of an unusually large head.
+    mutating func shrink() { head.shrink() }
+
     private var decoder = ChunkedDecoder()
     private var reading = Reading.done
     private var sending = Sending.finished

@@ -108,6 +108,7 @@ extension TransferredExchange: TransferDelegate {
         guard let delegate else { return false }
         switch delegate.lastLook(over: transfer.pair) {
         case .unchanged:
+            guard !delegate.hasTokenEnded else { return false }
             delegate.upstreamConnected(isReused: transfer.wasReused)
             return true
         case .withhold: return false
@@ -125,6 +126,7 @@ extension TransferredExchange: TransferDelegate {
         } catch {
             return false
         }
+        guard !delegate.hasTokenEnded else { return false }
         delegate.upstreamConnected(isReused: transfer.wasReused)
         return true
     }

@@ -71,6 +71,9 @@ protocol UpstreamExchangeDelegate: AnyObject {
     /// For an exchange whose head was written before its connection was there: now it is.
     /// - Parameter pair: see `HeadForm`.
     func lastLook(over pair: UInt64?) -> LastLook
+    /// Whether the token in the head has ended by a clock that is read now: the process may have been stopped since the
+    /// turn began. Asked directly before the head is sent.
+    var hasTokenEnded: Bool { get }
     /// Whether a client waits for the answer that has not ended its side.
     var isWanted: Bool { get }
     /// Appends the request's head as it goes out, without what frames the body and without the blank line.
