@@ -160,8 +160,9 @@ public final class PrivateDirectory: Sendable {
 
     /// Takes the lock on this file; `nil` when another process, or another owner in this process, holds it. Creates a
     /// missing file and never removes it, because a lock on a removed file locks nothing.
+    /// - Parameter isShared: any number may hold it together, and nobody who does not share it.
     /// - Throws: `CryptographyError`
-    public func tryLock(_ name: String) throws(CryptographyError) -> FileLock? {
+    public func tryLock(_ name: String, isShared: Bool = false) throws(CryptographyError) -> FileLock? {
         let place = self.place(name)
         let descriptor = try place.open(O_RDWR | O_CREAT | O_NONBLOCK)
         guard let descriptor else { throw .system(operation: "open", path: place.path, errno: ENOENT) }
@@ -171,7 +172,7 @@ public final class PrivateDirectory: Sendable {
             close(descriptor)
             throw error
         }
-        return try FileLock.take(descriptor, path: place.path)
+        return try FileLock.take(descriptor, isShared ? LOCK_SH : LOCK_EX, path: place.path)
     }
 
     private func flush() throws(CryptographyError) {
@@ -219,8 +220,8 @@ public final class FileLock: Sendable {
     deinit { close(descriptor) }
 
     /// Takes ownership of the descriptor.
-    static func take(_ descriptor: Int32, path: String) throws(CryptographyError) -> FileLock? {
-        while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
+    static func take(_ descriptor: Int32, _ operation: Int32, path: String) throws(CryptographyError) -> FileLock? {
+        while flock(descriptor, operation | LOCK_NB) != 0 {
             let number = errno
             if number == EINTR { continue }
             close(descriptor)

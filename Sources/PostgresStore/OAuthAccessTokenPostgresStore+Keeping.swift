@@ -1,5 +1,6 @@
 import Cryptography
 import Heimdallr
+import Synchronization
 
 // What an operator does with the store.
 extension OAuthAccessTokenPostgresStore {
@@ -51,12 +52,15 @@ extension OAuthAccessTokenPostgresStore {
         public var rows: [RowReport]
         public var holders: [HolderReport]
         public var pendingLogins: Int64
+        /// Where the records went; `nil`: nowhere. Written by somebody else.
+        public var newPlace: String?
     }
 
     /// Looks at the tables.
     /// - Throws: `TokenStoreError`
     public func report() async throws -> Report {
-        try await prepare()
+        try await open()
+        let newPlace = try await newPlace()
         return try await judging(isStart: true) {
             let (space, limit) = (settings.space, settings.answerTime)
             let about = try await listener.run(
@@ -67,12 +71,12 @@ extension OAuthAccessTokenPostgresStore {
             ).rows
             let rows = try await listener.run(
                 "SELECT client, revision, (extract(epoch FROM clock_timestamp() - saved_at) * 1000000)::bigint,"
-                    + " substring(sealed FROM 10 FOR 8) FROM heimdallr.token WHERE space = $1::text ORDER BY client",
+                    + " substring(sealed FROM 10 FOR 8) FROM heimdallr.token WHERE space = $1::text AND client <> 'moved' ORDER BY client",
                 { [.text(space)] }, within: limit
             ).rows
             let holders = try await listener.run(
                 "SELECT client, holder, (extract(epoch FROM held_until - clock_timestamp()) * 1000000)::bigint"
-                    + " FROM heimdallr.token WHERE space = $1::text AND holder IS NOT NULL ORDER BY client",
+                    + " FROM heimdallr.token WHERE space = $1::text AND holder IS NOT NULL AND client <> 'moved' ORDER BY client",
                 { [.text(space)] }, within: limit
             ).rows
             return Report(
@@ -88,7 +92,42 @@ extension OAuthAccessTokenPostgresStore {
                         client: holders.text(row, 0) ?? "", holder: holders.text(row, 1) ?? "",
                         left: .microseconds(holders.integer(row, 2) ?? 0))
                 },
-                pendingLogins: about.integer(0, 2) ?? 0)
+                pendingLogins: about.integer(0, 2) ?? 0, newPlace: newPlace)
+        }
+    }
+}
+
+extension OAuthAccessTokenPostgresStore: MovableTokenStore {
+    package var place: String { settings.place }
+
+    /// Behind a pooler that gives each transaction another connection, a running proxy is not seen. It gets no lease any
+    /// more once the note is written.
+    package func prepareMove(alone: Bool) async throws {
+        try await open()
+        engine.isMoving.store(true, ordering: .relaxed)
+        guard alone, !listener.isPolling else { return }
+        let isAlone = try await judging {
+            let space = settings.space
+            return try await listener.run(Statements.useAlone, { [.text(space)] }, within: settings.answerTime)
+                .rows.flag(0, 0)
+        }
+        if !isAlone { throw MovedStore.inUse(place) }
+    }
+
+    package func newPlace() async throws -> String? {
+        try await judging {
+            let space = settings.space
+            return try await listener.run(Statements.newPlace, { [.text(space)] }, within: settings.answerTime)
+                .rows.text(0, 0)
+        }
+    }
+
+    package func setNewPlace(_ place: String?) async throws {
+        try await judging {
+            let space = settings.space
+            _ = try await listener.run(
+                Statements.setNewPlace, { [.text(space), place.map { .text($0) } ?? .null] },
+                within: settings.answerTime)
         }
     }
 }

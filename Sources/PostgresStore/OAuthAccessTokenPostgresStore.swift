@@ -14,6 +14,7 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
     let reach: SharedReachability
     let listener: PostgresListener
     private let writer: PostgresWriter
+    let engine: PostgresEngine
     private let records: MarkedTokenStore
 
     /// Reaches for nothing yet, but loads libpq.
@@ -36,8 +37,9 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
         reach = SharedReachability()
         listener = PostgresListener(space: settings.space, names: names, reach: reach)
         writer = try PostgresWriter(target, libpq, reach)
+        engine = PostgresEngine(settings, sealing, names, clock, reach, listener, writer)
         records = MarkedTokenStore(
-            PostgresEngine(settings, sealing, names, clock, reach, listener, writer), leaseTime: settings.leaseTime,
+            engine, leaseTime: settings.leaseTime,
             patience: settings.patience, holder: Self.processName, clock: clock)
     }
 
@@ -68,6 +70,12 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
     /// Begins to listen, and looks whether the tables are there and may be used.
     /// - Throws: `TokenStoreError`; its kind is `.misconfigured` where waiting does not help, `.unreachable` where it may.
     public func prepare() async throws {
+        try await open()
+        if let place = try await newPlace() { throw MovedStore.refusal(settings.place, movedTo: place) }
+    }
+
+    /// The same, also where the records were moved away.
+    func open() async throws {
         try target.checkFiles()
         try listener.start(target, libpq)
         try await judging(isStart: true) {
@@ -170,6 +178,8 @@ public struct PostgresStoreSettings: Sendable {
     public var patience = Duration.seconds(30)
     /// How long the database may take to answer one statement.
     public var answerTime = Duration.seconds(5)
+    /// What people call the store.
+    var place: String { "space \(space) in PostgreSQL" }
 
     /// - Parameters:
     ///   - connection: libpq's connection string; nothing is taken from the environment, or from files that it has not

@@ -16,6 +16,8 @@ final class PostgresEngine: SharedRecordEngine {
     private let writer: PostgresWriter
     /// The database's clock as it was last read.
     private let reading = Mutex<ServerReading?>(nil)
+    /// A note of a move is ignored.
+    let isMoving = Atomic(false)
 
     init(
         _ settings: PostgresStoreSettings, _ sealing: RowSealing, _ names: ChangeNames, _ clock: HeimdallrClock,
@@ -47,6 +49,7 @@ final class PostgresEngine: SharedRecordEngine {
         let values: [PostgresLink.Value] = [
             .text(settings.space), .text(client), revision.map { .integer(Int64(clamping: $0)) } ?? .null,
             .text(holder), .integer(time.microseconds), .integer(reach.isInGrace ? 0 : 1),
+            .integer(isMoving.load(ordering: .relaxed) ? 1 : 0),
         ]
         return try await judging {
             for _ in 0..<2 {
@@ -55,6 +58,7 @@ final class PostgresEngine: SharedRecordEngine {
                     try await make(client)
                     continue
                 }
+                if let place = answer.rows.text(0, 6) { throw MovedStore.late(settings.place, movedTo: place) }
                 let row = row(answer.rows, client, answer.asked, answer.heard)
                 if row.mark == .ours { await FaultPoint.leaseGot.reach(client) }
                 return row

@@ -133,7 +133,11 @@ final class PostgresListener: Sendable {
                 // A pooler says a process of its own.
                 let process = try link.run(Statements.process, by: deadline).integer(0, 0)
                 isPooled = process != Int64(link.announcedProcess)
-                if !isPooled { try link.run(script: "LISTEN \(names.channel)", by: deadline) }
+                if !isPooled {
+                    try link.run(script: "LISTEN \(names.channel)", by: deadline)
+                    // A pooler would keep the lock for others.
+                    _ = try link.run(Statements.use, [.text(space)], by: deadline)
+                }
             }
         } catch {
             link.close()

@@ -13,8 +13,9 @@ enum Statements {
     }
 
     /// Marks the row. $1 space, $2 client, $3 its revision or null, $4 the holder, $5 for how long, in microseconds, $6 whether
-    /// a mark that has ended may be replaced: 1 or 0. A server that was just started waits for the holders before the start.
-    /// - Returns: as `read`.
+    /// a mark that has ended may be replaced: 1 or 0, $7 whether a note of a move is ignored: 1 or 0. A server that was just
+    /// started waits for the holders before the start.
+    /// - Returns: as `read`, and where the records went.
     static let mark = """
         WITH \(durable), marked AS (
             UPDATE heimdallr.token AS row SET holder = $4::text,
@@ -22,6 +23,7 @@ enum Statements {
             FROM durable
             WHERE row.space = $1::text AND row.client = $2::text
                 AND ($3::bigint IS NULL OR row.revision = $3::bigint)
+                AND ($7::bigint = 1 OR (\(newPlace)) IS NULL)
                 AND (row.holder IS NULL OR row.holder = $4::text
                     OR (row.held_until <= clock_timestamp() AND $6::bigint = 1
                         AND clock_timestamp() - pg_postmaster_start_time() > interval '5 seconds'))
@@ -30,7 +32,8 @@ enum Statements {
         SELECT \(now), coalesce(marked.revision, token.revision),
             CASE WHEN marked.revision IS NULL THEN token.sealed ELSE marked.sealed END,
             \(since("coalesce(marked.saved_at, token.saved_at)")), marked.revision IS NOT NULL,
-            CASE WHEN token.holder IS NULL THEN NULL ELSE \(left) END
+            CASE WHEN token.holder IS NULL THEN NULL ELSE \(left) END,
+            CASE WHEN $7::bigint = 1 THEN NULL ELSE (\(newPlace)) END
         FROM heimdallr.token AS token LEFT JOIN marked ON true
         WHERE token.space = $1::text AND token.client = $2::text
         """
@@ -81,6 +84,22 @@ enum Statements {
         SELECT client FROM heimdallr.token
         WHERE space = $1::text AND left(client, -17) = $2::text AND sealed IS NOT NULL LIMIT 100
         """
+
+    // MARK: Moves
+
+    /// The row of a space that says where its records went, in `holder`. No record has this name: it has no digest.
+    static let newPlace = "SELECT holder FROM heimdallr.token WHERE space = $1::text AND client = 'moved'"
+
+    /// $1 space, $2 the new place or null.
+    static let setNewPlace = """
+        WITH \(durable)
+        INSERT INTO heimdallr.token (space, client, holder) SELECT $1::text, 'moved', $2::text FROM durable
+        ON CONFLICT (space, client) DO UPDATE SET holder = excluded.holder
+        """
+
+    /// A lock that each proxy's connection shares, and `store move` does not. $1 space.
+    static let use = "SELECT pg_try_advisory_lock_shared(hashtextextended('heimdallr ' || $1::text, 0))"
+    static let useAlone = "SELECT pg_try_advisory_lock(hashtextextended('heimdallr ' || $1::text, 0))"
 
     static let process = "SELECT pg_backend_pid()"
     static let schema = "SELECT max(version)::bigint FROM heimdallr.version"

@@ -62,7 +62,65 @@ struct SharedStoreTests {
         #expect(status.output.contains("  a???31m?b: revision 0"), "\(status.output)")
     }
 
-    @Test func `records move from files to the database and back, and never over others`() async throws {
+    @Test func `records move from files to the database and back, and no proxy starts on what they left`() async throws
+    {
+        let origin = try RecordingOrigin()
+        let endpoint = try TokenEndpoint { _, number in .token("T\(number + 1)", refreshToken: "R\(number + 1)") }
+        func proxy(_ store: String) async throws -> RunningProxy {
+            try await RunningProxy(
+                ProxyConfiguration(
+                    tokenEndpoint: endpoint.url, admin: "", upstreams: ProxyConfiguration.upstream(url: origin.url),
+                    more: store))
+        }
+        func use(_ store: String) async throws {
+            let proxy = try await proxy(store)
+            #expect(try await proxy.get("http://api.test/").status == 200)
+            let refresh = try await RunningProxy.run(
+                ["refresh", "api", "--socket", proxy.directory.path(of: "admin.sock")])
+            #expect(refresh.ending == .exited(0), "\(refresh.transcript)")
+            #expect(try await proxy.terminate() == .exited(0))
+        }
+        try await use(files)
+        let (old, new) = (try file("files.yaml", files), try file("postgres.yaml", postgres))
+        func move(_ from: String, _ to: String) async throws -> ChildProcess {
+            try await RunningProxy.run(["store", "move", "--config", from, "--to", to])
+        }
+        let (there, back) = ((old, new, files, postgres), (new, old, postgres, files))
+        for (from, to, left, reached) in [there, back, there] {
+            // A proxy that runs would spend what is moved.
+            let running = try await proxy(left)
+            let refused = try await move(from, to)
+            #expect(refused.ending == .exited(1), "\(refused.transcript)")
+            #expect(refused.errors.contains("a proxy runs on ") && refused.errors.contains("stop it first"))
+            #expect(try await running.terminate() == .exited(0))
+
+            let moved = try await move(from, to)
+            #expect(moved.ending == .exited(0), "\(moved.transcript)")
+            #expect(moved.output == "api: moved\n1 moved\n")
+            for command in ["serve", "doctor"] {
+                let stopped = try await RunningProxy.run([command, "--config", from])
+                #expect(stopped.ending != .exited(0), "\(command): \(stopped.transcript)")
+                #expect(stopped.transcript.contains("was moved to "), "\(command): \(stopped.transcript)")
+                #expect(stopped.transcript.contains("store move"), "\(command): \(stopped.transcript)")
+            }
+            try await use(reached)
+            // The same once more, as after an interruption.
+            let again = try await move(from, to)
+            #expect(again.output == "api: is there already\n0 moved\n", "\(again.transcript)")
+        }
+        // One chain: each proxy began with the token that the one before had got.
+        #expect(origin.requests.map { $0.fields.value("Authorization") } == (1...4).map { "Bearer T\($0)" })
+        #expect(endpoint.requests.count == 5)
+        let check = try await RunningProxy.run(["check", "--config", old])
+        #expect(check.ending != .exited(0) && check.transcript.contains("was moved to "), "\(check.transcript)")
+        let status = try await RunningProxy.run(["store", "status", "--config", new])
+        #expect(!status.output.contains("moved to"), "\(status.output)")
+    }
+
+    @Test(arguments: [true, false])
+    func `a move that ended after its note loses nothing, and one over other records moves nothing`(
+        fromFiles: Bool
+    ) async throws {
         let origin = try RecordingOrigin()
         let endpoint = try TokenEndpoint { _, number in .token("T\(number + 1)", refreshToken: "R\(number + 1)") }
         func use(_ store: String) async throws {
@@ -72,19 +130,54 @@ struct SharedStoreTests {
             #expect(try await proxy.get("http://api.test/").status == 200)
             #expect(try await proxy.terminate() == .exited(0))
         }
-        try await use(files)
-        let (old, new) = (try file("files.yaml", files), try file("postgres.yaml", postgres))
-        let moved = try await RunningProxy.run(["store", "move", "--config", old, "--to", new])
-        #expect(moved.ending == .exited(0), "\(moved.transcript)")
-        #expect(moved.output == "api: moved\n1 moved\n")
-        try await use(postgres)
-        #expect(Set(origin.requests.map { $0.fields.value("Authorization") }) == ["Bearer T1"])
-        let again = try await RunningProxy.run(["store", "move", "--config", old, "--to", new])
-        #expect(again.output == "api: is there already\n0 moved\n", "\(again.transcript)")
-        try FileManager.default.removeItem(atPath: folder.path(of: "state"))
-        let back = try await RunningProxy.run(["store", "move", "--config", new, "--to", old])
-        #expect(back.output == "api: moved\n1 moved\n", "\(back.transcript)")
-        try await use(files)
+        let (from, to) = fromFiles ? (files, postgres) : (postgres, files)
+        let (old, new) = (try file("old.yaml", from), try file("new.yaml", to))
+        try await use(from)
+        try await use(to)
+        let other = try await RunningProxy.run(["store", "move", "--config", old, "--to", new])
+        #expect(other.ending == .exited(1), "\(other.transcript)")
+        #expect(other.output == "api: another record is there, and stays\n")
+        #expect(other.errors.contains("nothing was moved"))
+        // No note: proxies start.
+        try await use(from)
+        try await use(to)
+        #expect(endpoint.requests.count == 2)
+
+        if fromFiles {
+            _ = try await server.sql("UPDATE heimdallr.token SET sealed = NULL WHERE space = '\(space)'")
+            try folder.write("space elsewhere\u{1B}[31m", to: "state/moved-to.txt")
+        } else {
+            try FileManager.default.removeItem(atPath: folder.path(of: "state"))
+            _ = try await server.sql(
+                "INSERT INTO heimdallr.token (space, client, holder) VALUES ('\(space)', 'moved', 'files elsewhere')")
+        }
+        let stopped = try await RunningProxy.run(["serve", "--config", old])
+        #expect(stopped.ending == .exited(1), "\(stopped.transcript)")
+        #expect(!stopped.transcript.contains("\u{1B}"))
+        let resumed = try await RunningProxy.run(["store", "move", "--config", old, "--to", new])
+        #expect(resumed.output == "api: moved\n1 moved\n", "\(resumed.transcript)")
+        try await use(to)
+        #expect(endpoint.requests.count == 2)
+    }
+
+    /// A transaction pooler hides a running proxy from the move.
+    @Test func `a proxy that runs on a store that was moved spends nothing of it`() async throws {
+        let origin = try RecordingOrigin()
+        let endpoint = try TokenEndpoint { _, number in
+            .token("T\(number + 1)", refreshToken: "R\(number + 1)")
+        }
+        let proxy = try await RunningProxy(
+            ProxyConfiguration(
+                tokenEndpoint: endpoint.url, admin: "", upstreams: ProxyConfiguration.upstream(url: origin.url),
+                more: postgres))
+        #expect(try await proxy.get("http://api.test/").status == 200)
+        _ = try await server.sql(
+            "INSERT INTO heimdallr.token (space, client, holder) VALUES ('\(space)', 'moved', 'files elsewhere')")
+        let refresh = try await RunningProxy.run(
+            ["refresh", "api", "--socket", proxy.directory.path(of: "admin.sock")])
+        #expect(refresh.transcript.contains("was moved to files elsewhere"), "\(refresh.transcript)")
+        // The token in use still serves.
+        #expect(try await proxy.get("http://api.test/").status == 200)
         #expect(endpoint.requests.count == 1)
     }
 

@@ -16,6 +16,14 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
     private let lockPatience: Duration
     private let diskPatience: Duration
     private let clients = Mutex<[String: FileStoreClient]>([:])
+    private let use = Mutex(Use())
+
+    private struct Use {
+        /// Shared by all processes on the directory, but for `store move`.
+        var lock: FileLock?
+        /// A note of a move is ignored.
+        var isMoving = false
+    }
 
     /// A record of more than this is not written: it would not be read either.
     static let maxRecordBytes = 4 << 20
@@ -46,19 +54,28 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
     }
 
     /// Makes the directory and checks whether it can be used, so that a fault shows at the start and not with the first
-    /// token. Optional.
+    /// token. Keeps `store move` away for as long as this object lives. Optional.
     /// - Throws: `TokenStoreError`; its kind is `.misconfigured` where waiting does not help.
     public func prepare() async throws {
-        try await FileStoreClient("prepare").perform(within: diskPatience) { [directory] in
-            _ = try PrivateDirectory(path: directory)
+        try await FileStoreClient("prepare").perform(within: diskPatience) { [self] in
+            let folder = try PrivateDirectory(path: directory)
+            // On a disk that can only be read there is nothing to move.
+            let lock = try? folder.tryLock(Self.useName, isShared: true)
+            use.withLock { $0.lock = lock }
+            if let place = try Self.newPlace(in: folder) { throw MovedStore.refusal(self.place, movedTo: place) }
         }
     }
 
     /// Finds what `prepare` would throw, and makes nothing.
     package static func check(directory: String) throws(TokenStoreError) {
-        do throws(CryptographyError) { try PrivateDirectory.check(path: directory) } catch {
+        let place: String?
+        do throws(CryptographyError) {
+            try PrivateDirectory.check(path: directory)
+            place = FileSystem.exists(directory) ? try newPlace(in: PrivateDirectory(path: directory)) : nil
+        } catch {
             throw TokenStoreError(error)
         }
+        if let place { throw MovedStore.refusal("the files in \(directory)", movedTo: place) }
     }
 
     // MARK: The store
@@ -122,8 +139,13 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
         let deadline = ContinuousClock.now + lockPatience
         var pause = Duration.milliseconds(4)
         while true {
-            let lock = try await client.perform(within: diskPatience) { [directory] in
-                try PrivateDirectory(path: directory).tryLock(client.lockName)
+            let lock = try await client.perform(within: diskPatience) { [self] in
+                let folder = try PrivateDirectory(path: directory)
+                let lock = try folder.tryLock(client.lockName)
+                if !use.withLock({ $0.isMoving }), let place = try Self.newPlace(in: folder) {
+                    throw MovedStore.late(self.place, movedTo: place)
+                }
+                return lock
             }
             if let lock { return lock }
             guard ContinuousClock.now < deadline else {
@@ -176,6 +198,40 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
         case .format: "run a version that reads it, or remove the file to start afresh"
         case .foreign, .damaged: "restore it, or remove it to start afresh"
         }
+    }
+}
+
+extension OAuthAccessTokenFileStore: MovableTokenStore {
+    /// No client has a file of this name: those have a dash and sixteen digits.
+    private static let noteName = "moved-to.txt"
+    private static let useName = "proxies.lock"
+
+    package var place: String { "the files in \(directory)" }
+
+    package func prepareMove(alone: Bool) async throws {
+        try await FileStoreClient("move").perform(within: diskPatience) { [self] in
+            let lock = try PrivateDirectory(path: directory).tryLock(Self.useName, isShared: !alone)
+            if lock == nil { throw MovedStore.inUse(place) }
+            use.withLock { $0 = Use(lock: lock, isMoving: true) }
+        }
+    }
+
+    package func newPlace() async throws -> String? {
+        try await FileStoreClient("move").perform(within: diskPatience) { [directory] in
+            try Self.newPlace(in: PrivateDirectory(path: directory))
+        }
+    }
+
+    package func setNewPlace(_ place: String?) async throws {
+        try await FileStoreClient("move").perform(within: diskPatience) { [directory] in
+            let folder = try PrivateDirectory(path: directory)
+            guard let place else { return try folder.remove(Self.noteName) }
+            try folder.replace(Self.noteName, with: Array(place.utf8.prefix(MovedStore.longestNote)))
+        }
+    }
+
+    private static func newPlace(in folder: PrivateDirectory) throws(CryptographyError) -> String? {
+        try folder.read(noteName, limit: MovedStore.longestNote).map { String(decoding: $0, as: UTF8.self) }
     }
 }
 

@@ -77,9 +77,10 @@ struct StoreMoveCommand: AsyncParsableCommand {
         commandName: "move",
         abstract: "Take the records of the configured store to that of another configuration.",
         discussion: """
-            For each client of the configuration, its records go to the store of --to, and stay where they were. A record \
-            there that was written by somebody else since is never replaced: nothing is moved then, unless --only names \
-            other clients. Stop the proxies of the old store first: what they refresh afterwards is not moved.
+            For each client of the configuration, its records go to the store of --to. The store they leave keeps a note, and \
+            no proxy starts on it any more; moving the records back takes the note away. Stop the proxies of the store first. \
+            A record at the other end that was written by somebody else is never replaced: nothing is moved then. What a move \
+            that was interrupted has left behind is moved by the same command.
 
               heimdallr-proxy store move --config file.yaml --to postgres.yaml
             """)
@@ -89,33 +90,22 @@ struct StoreMoveCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The configuration whose `store` is to have them.", valueName: "path"))
     var to: String
 
-    @Option(parsing: .upToNextOption, help: ArgumentHelp("These clients only.", valueName: "client"))
-    var only: [String] = []
-
     func run() async throws {
-        let from = try ConfiguredStore(options.config)
-        let (source, target) = (try await from.any(), try await ConfiguredStore(to).any())
-        var moved = 0
-        var refused: [String] = []
-        for client in from.settings.clients.map(\.name) where only.isEmpty || only.contains(client) {
-            let records = try await ConfiguredStore.reporting { try await source.names(of: client) }
-            if records.isEmpty { OutputDescriptor.standardOutput.write("\(client): \(Outcome.none.rawValue)\n") }
-            for record in records {
-                let outcome = try await ConfiguredStore.reporting { try await Self.move(record, source, target) }
-                OutputDescriptor.standardOutput.write("\(client): \(outcome.rawValue)\n")
-                if outcome == .moved { moved += 1 }
-                if outcome == .newer { refused.append(client) }
-            }
+        let (from, other) = (try ConfiguredStore(options.config), try ConfiguredStore(to))
+        guard from.settings.store != other.settings.store else {
+            Complaint.error("both configurations name the same store")
+            throw ExitStatus.badConfiguration.error
         }
-        OutputDescriptor.standardOutput.write("\(moved) moved\n")
-        guard refused.isEmpty else {
-            Complaint.error(
-                "there are records of \(refused.joined(separator: ", ")) at the other end already: log out there "
-                    + "first, if those are not wanted")
-            throw ExitStatus.failure.error
+        let source = try await from.movable(alone: true)
+        let target = try await other.movable(alone: false)
+        try await ConfiguredStore.reporting {
+            try await StoreMove(source, target, clients: from.settings.clients.map(\.name)).run()
         }
     }
+}
 
+/// A move of all records of some clients.
+private struct StoreMove {
     enum Outcome: String {
         case moved
         case none = "no record"
@@ -123,35 +113,78 @@ struct StoreMoveCommand: AsyncParsableCommand {
         case newer = "another record is there, and stays"
     }
 
-    /// Under the leases of both, so that no proxy that still runs spends what is moved.
-    static func move(
-        _ client: String, _ source: any OAuthAccessTokenStore, _ target: any OAuthAccessTokenStore
-    ) async throws -> Outcome {
-        let lease = try await source.lease(client: client)
-        let outcome: Result<Outcome, any Error>
-        do { outcome = .success(try await moveHolding(client, source, target)) } catch { outcome = .failure(error) }
-        await lease?.release()
-        return try outcome.get()
+    let source: any MovableTokenStore
+    let target: any MovableTokenStore
+    let clients: [String]
+
+    init(_ source: any MovableTokenStore, _ target: any MovableTokenStore, clients: [String]) {
+        self.source = source
+        self.target = target
+        self.clients = clients
     }
 
-    private static func moveHolding(
-        _ client: String, _ source: any OAuthAccessTokenStore, _ target: any OAuthAccessTokenStore
+    /// Nothing is moved where one record can't be. The note is written before the first record goes: a move that is
+    /// interrupted leaves no store with a record that another one has, too, and on which proxies start.
+    func run() async throws {
+        let isResumed = try await source.newPlace() != nil
+        // What is in a store that was moved away is old.
+        let isReturn = try await target.newPlace() != nil
+        func outcome(_ record: TokenRecord?, _ there: TokenRecord?) -> Outcome {
+            guard let record, record.holdsAnything else { return .none }
+            guard let there, there.holdsAnything else { return .moved }
+            if there.refreshToken == record.refreshToken, there.revision >= record.revision { return .same }
+            if isReturn { return .moved }
+            return isResumed && there.revision > record.revision ? .same : .newer
+        }
+        var records: [(client: String, name: String)] = []
+        var refused: [String] = []
+        for client in clients {
+            let names = try await source.names(of: client)
+            if names.isEmpty { say(client, .none) }
+            records += names.map { (client, $0) }
+            for name in names {
+                let found = outcome(try await source.load(client: name), try await target.load(client: name))
+                guard found == .newer else { continue }
+                say(client, .newer)
+                refused.append(client)
+            }
+        }
+        guard refused.isEmpty else {
+            throw TokenStoreError(
+                "\(target.place) has other records of \(refused.joined(separator: ", ")), and nothing was moved",
+                advice: "log out there first if those are not wanted", kind: .fault)
+        }
+        try await source.setNewPlace(target.place)
+        var moved = 0
+        for (client, name) in records {
+            let done = try await holding(name) { record, there in
+                let outcome = outcome(record, there)
+                guard outcome == .moved, var record else { return outcome }
+                record.revision = max(record.revision, (there?.revision ?? 0) + 1)
+                try await target.save(record, client: name)
+                return .moved
+            }
+            say(client, done)
+            if done == .moved { moved += 1 }
+        }
+        try await target.setNewPlace(nil)
+        OutputDescriptor.standardOutput.write("\(moved) moved\n")
+    }
+
+    private func say(_ client: String, _ outcome: Outcome) {
+        OutputDescriptor.standardOutput.write("\(client): \(outcome.rawValue)\n")
+    }
+
+    /// Under the leases of both: a proxy of either may be in the middle of a refresh.
+    private func holding(
+        _ name: String, _ body: (TokenRecord?, TokenRecord?) async throws -> Outcome
     ) async throws -> Outcome {
-        guard var record = try await source.load(client: client), record.holdsAnything else { return .none }
-        let lease = try await target.lease(client: client)
+        let leases = [try await source.lease(client: name), try await target.lease(client: name)]
         let outcome: Result<Outcome, any Error>
         do {
-            let there = try await target.load(client: client)
-            if let there, there.holdsAnything {
-                outcome = .success(
-                    there.refreshToken == record.refreshToken && there.revision >= record.revision ? .same : .newer)
-            } else {
-                record.revision = max(record.revision, (there?.revision ?? 0) + 1)
-                try await target.save(record, client: client)
-                outcome = .success(.moved)
-            }
+            outcome = .success(try await body(source.load(client: name), target.load(client: name)))
         } catch { outcome = .failure(error) }
-        await lease?.release()
+        for lease in leases { await lease?.release() }
         return try outcome.get()
     }
 }
@@ -182,21 +215,18 @@ struct ConfiguredStore {
         try await Self.reporting { try await assembly.postgresStore() }
     }
 
-    /// Of any kind that outlives a process, and ready.
-    func any() async throws -> any OAuthAccessTokenStore {
+    /// Of any kind that outlives a process, and ready to be moved from or to.
+    func movable(alone: Bool) async throws -> any MovableTokenStore {
         try await Self.reporting {
+            let store: any MovableTokenStore
             switch settings.store {
             case .memory:
                 throw TokenStoreError("`store` of `kind: memory` is gone with its process: there is nothing in it")
-            case .file:
-                let store = try await assembly.fileStore()
-                try await store.prepare()
-                return store
-            case .postgres:
-                let store = try await assembly.postgresStore()
-                try await store.prepare()
-                return store
+            case .file: store = try await assembly.fileStore()
+            case .postgres: store = try await assembly.postgresStore()
             }
+            try await store.prepareMove(alone: alone)
+            return store
         }
     }
 

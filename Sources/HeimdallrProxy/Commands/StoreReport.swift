@@ -12,6 +12,7 @@ extension OAuthAccessTokenPostgresStore.Report {
             \(rows.filter { !$0.isEmpty }.count) records, \(pendingLogins) logins under way
 
             """
+        if let newPlace { text += "moved to \(ForeignText.printable(newPlace)): no proxy starts on it\n" }
         for row in rows {
             let key = row.isEmpty ? "empty" : row.key.map { "key \($0)" } ?? "sealed with a key that is not configured"
             text += "  \(Self.client(row.client)): revision \(row.revision), \(key), written \(Self.time(row.age)) ago"

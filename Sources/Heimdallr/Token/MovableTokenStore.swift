@@ -1,0 +1,45 @@
+internal import WireText
+
+/// A store whose records can be moved to another one. It keeps a note of where they went; whoever finds the note sends
+/// nothing that is in the records.
+package protocol MovableTokenStore: OAuthAccessTokenStore {
+    /// What people call it, without a secret.
+    var place: String { get }
+
+    /// Makes it ready to be moved from or to: a note of an earlier move is ignored from now on.
+    /// - Parameter alone: keeps proxies out until this object goes.
+    /// - Throws: `TokenStoreError` of the kind `.busy` when a proxy uses it and `alone` is true.
+    func prepareMove(alone: Bool) async throws
+
+    /// Where its records went; `nil`: nowhere.
+    func newPlace() async throws -> String?
+
+    /// Writes the note, durably; `nil` takes it away.
+    func setNewPlace(_ place: String?) async throws
+}
+
+/// The sentences about moves.
+package enum MovedStore {
+    /// The most of a note that is written and read, in bytes.
+    package static let longestNote = 1024
+
+    /// At a start. `place` may come from anybody who can write into the store.
+    package static func refusal(_ own: String, movedTo place: String) -> TokenStoreError {
+        TokenStoreError(
+            "the token store, \(own), was moved to \(ForeignText.printable(place))",
+            advice: "name that one in `store`, or bring the records back with "
+                + "`heimdallr-proxy store move --config THAT --to THIS`", kind: .misconfigured)
+    }
+
+    /// At a refresh of a proxy that was running.
+    package static func late(_ own: String, movedTo place: String) -> TokenStoreError {
+        var error = refusal(own, movedTo: place)
+        error.kind = .busy
+        return error
+    }
+
+    /// To `store move`.
+    package static func inUse(_ own: String) -> TokenStoreError {
+        TokenStoreError("a proxy runs on \(own)", advice: "stop it first, and move then", kind: .busy)
+    }
+}
