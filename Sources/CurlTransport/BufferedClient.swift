@@ -119,6 +119,7 @@ private final class BufferedExchange<Body: Sendable>: TransferDelegate {
     private let keeping: @Sendable (Span<UInt8>) -> Body
     private var transfer: Transfer?
     private var timer: LoopTimer?
+    private var deadline = ContinuousClock.now
     private var sent = 0
     private var status = 0
     private var fields: [(name: String, value: String)] = []
@@ -155,8 +156,12 @@ private final class BufferedExchange<Body: Sendable>: TransferDelegate {
         }
         self.transfer = transfer
         timer?.schedule(after: request.timeout)
+        deadline = .now + request.timeout
         try transfer.start(delegate: self)
     }
+
+    /// A process that was stopped meanwhile sends nothing late: its lease of a shared record may have ended.
+    func transferWillSend(_ transfer: Transfer) -> Bool { .now < deadline }
 
     func wait(_ continuation: CheckedContinuation<Outcome, Never>) {
         if let outcome { continuation.resume(returning: outcome) } else { self.continuation = continuation }
