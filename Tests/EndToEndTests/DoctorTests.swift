@@ -189,7 +189,7 @@ struct DoctorTests {
     }
 
     @Test func `metadata: another issuer, what the server does not list, and a good one`() async throws {
-        let endpoint = try TokenEndpoint([.token("TOKEN-SEKRET")])
+        let endpoint = try TokenEndpoint([.token("TOKEN-SEKRET"), .error("unauthorized_client")])
         func server(_ issuer: String?, _ more: String = "") throws -> RecordingOrigin {
             try RecordingOrigin { exchange in
                 let host = exchange.head.field("Host") ?? ""
@@ -205,12 +205,15 @@ struct DoctorTests {
         expect(other, fails: "metadata", ["belongs to another issuer, https://other.example", "write issuer: https"])
         let strange = try server(
             nil, ", \"grant_types_supported\": [\"password\"], \"token_endpoint_auth_methods_supported\": [\"none\"]")
+        // A token shows that what is not listed works.
+        let works = try await clientFault("issuer: \"\(strange.url)\"")
+        #expect(works.ending == .exited(0) && !works.output.contains("does not list"), "\(works.transcript)")
         let listed = try await clientFault("issuer: \"\(strange.url)\"")
-        #expect(listed.ending == .exited(0), "\(listed.transcript)")
+        expect(listed, fails: "token", ["unauthorized_client"])
         #expect(listed.output.contains("does not list the grant client_credentials; it lists password"))
         #expect(listed.output.contains("does not list the authentication method client_secret_basic"))
         let plain = try server(nil)
-        let good = try await clientFault("issuer: \"\(plain.url)\"")
+        let good = try await clientFault("issuer: \"\(plain.url)\", grant_type: refresh_token, refresh_token: R")
         #expect(good.ending == .exited(0), "\(good.transcript)")
     }
 
@@ -291,6 +294,21 @@ struct DoctorTests {
         #expect(endpoint.output.components(separatedBy: "FAIL").count == 2, "\(endpoint.output)")
         let upstream = try await upstreamFault("url: \"\(url)\"")
         expect(upstream, fails: "TLS", ["tls.ca_file of the upstream"])
+    }
+
+    @Test func `one fault is told once, for a client and for upstreams`() async throws {
+        let closed = "http://127.0.0.1:\(try freePort())"
+        for client in ["issuer: \"\(closed)\"", "token_endpoint: \"\(closed)/token\""] {
+            let run = try await clientFault(client)
+            expect(run, fails: "TCP", ["-     token        none, for what is said above", "One thing is wrong."])
+        }
+        let page = try RecordingOrigin { try $0.respond(body: "<html>") }
+        let run = try await clientFault("issuer: \"\(page.url)\"")
+        expect(run, fails: "metadata", ["-     token", "One thing is wrong."])
+        let others = (0..<7).map { "- {host: a\($0).test, url: \"\(closed)\"}" }
+        let upstreams = try await upstreamFault(
+            "url: \"\(closed)\"}\n  " + others.joined(separator: "\n  ") + "\n  # {")
+        expect(upstreams, fails: "TCP", ["Upstream api.test, a0.test, a1.test", "One thing is wrong."])
     }
 
     @Test func `http to a TLS port is named wherever it stands`() async throws {

@@ -46,7 +46,7 @@ struct DoctorCommand: AsyncParsableCommand {
             diagnoses = try await doctor.diagnoses { progress.show($0, of: $1) }
         } catch Doctor.Fault.unknown(let name, let known) {
             let meant = Suggestion.nearest(to: name, among: known).map { "; did you mean \"\($0)\"?" } ?? ""
-            throw ValidationError("There is no client or upstream \"\(name)\"\(meant)")
+            throw ValidationError("there is no client or upstream \"\(name)\"\(meant)")
         } catch {
             Complaint.error(
                 "nothing can be looked at: \(error)")

@@ -27,16 +27,31 @@ struct ClientCheck: Sendable {
             let found = await group.reduce(into: [Int: Diagnosis.Part]()) { $0[$1.0] = $1.1 }
             return places.indices.compactMap { found[$0] }
         }
-        var rest = metadata + (await token) + [clock()]
+        let findings = (metadata: metadata, token: await token)
         for (index, place) in places.enumerated() where parts[index].findings.allSatisfy({ $0.outcome != .failed }) {
             if await wantsTLS(place) { parts[index].findings.append(PlaceCheck.wantsTLS) }
         }
-        if parts.contains(where: { $0.findings.contains { $0.check == "TLS" && $0.outcome == .failed } }) {
-            rest = rest.map { $0.isOfTLS ? .skipped($0.check, "none, for what is said of TLS above") : $0 }
-        }
+        let said = parts.flatMap(\.findings).filter { $0.outcome == .failed }
+        let rest = Self.unsaid(findings.metadata, findings.token, beside: said) + [clock()]
         parts.append(Diagnosis.Part(place: nil, findings: rest))
         client.shutdown()
         return Diagnosis(kind: .client, name: settings.name, parts: parts)
+    }
+
+    /// Each fault once: what follows from one that is told is not told again, and what a token has refuted not at all.
+    private static func unsaid(_ metadata: [Finding], _ token: [Finding], beside said: [Finding]) -> [Finding] {
+        let hasToken = token.contains { $0.check == "token" && $0.outcome == .good }
+        var metadata = metadata
+        if hasToken { metadata.removeAll { $0.kin == .refutedByToken } }
+        if metadata.isEmpty, hasToken { metadata = [.good("metadata", "names this issuer")] }
+        let isPlain = said.contains(PlaceCheck.wantsTLS)
+        var told = said
+        return (metadata + token).map { finding in
+            let follows = finding.outcome == .failed && (finding.kin == .consequence || isPlain)
+            if follows, !told.isEmpty { return .skipped(finding.check, "none, for what is said above") }
+            if finding.outcome == .failed { told.append(finding) }
+            return finding
+        }
     }
 
     // MARK: Metadata
@@ -49,7 +64,7 @@ struct ClientCheck: Sendable {
             var finding = Finding.failed(
                 "metadata", "\(error)",
                 Advice(client.status()).sentence(for: LoginError.discovery(error)) ?? "check `issuer`")
-            if case .network(.tls) = error { finding.isOfTLS = true }
+            if case .network = error { finding.kin = .consequence }
             return [finding]
         }
         guard let document = tap.document else {
@@ -165,8 +180,11 @@ struct ClientCheck: Sendable {
         switch error {
         case .deadlineExceeded:
             finding.advice = "check that the server answers; `timeout` says how long it may take"
-        case .tokenEndpointUnavailable(.network(.tls), _), .tokenEndpointUnavailable(.discovery(.network(.tls)), _):
-            finding.isOfTLS = true
+            finding.kin = .consequence
+        case .tokenEndpointUnavailable(.network, _), .tokenEndpointUnavailable(.discovery, _):
+            finding.kin = .consequence
+        case .tokenEndpointUnavailable(.status, _):
+            finding.advice = "look at the server's log; a running proxy asks again by itself"
         default: break
         }
         return finding

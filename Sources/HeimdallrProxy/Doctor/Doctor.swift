@@ -80,7 +80,7 @@ struct Doctor {
                 loop: loop)
             checks.append { await check.diagnosis() }
         }
-        return await Self.all(checks, progress)
+        return Diagnosis.joined(await Self.all(checks, progress))
     }
 
     private static func all(

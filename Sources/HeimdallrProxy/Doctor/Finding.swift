@@ -18,8 +18,16 @@ struct Finding: Sendable, Equatable {
     /// What to do; where it is not well, there always is something.
     var advice: String?
     var duration: Duration?
-    /// A handshake that failed, which is told where the server is looked at.
-    var isOfTLS = false
+    var kin = Kin.none
+
+    /// What a finding has to do with others.
+    enum Kin: Sendable {
+        case none
+        /// Follows from what is wrong with a place, or with the metadata, and is not told beside it.
+        case consequence
+        /// Told only where no token came.
+        case refutedByToken
+    }
 
     static func good(_ check: String, _ text: String, after duration: Duration? = nil) -> Finding {
         Finding(check: check, outcome: .good, text: text, duration: duration)
@@ -54,6 +62,23 @@ struct Diagnosis: Sendable, Equatable {
     var parts: [Part]
 
     var findings: [Finding] { parts.flatMap(\.findings) }
+
+    /// Upstreams at one place of which the same is wrong are one, under all their names.
+    static func joined(_ all: [Diagnosis]) -> [Diagnosis] {
+        all.reduce(into: []) { joined, diagnosis in
+            let isWrong = diagnosis.findings.contains { $0.outcome == .failed }
+            let same = joined.firstIndex { $0.kind == diagnosis.kind && $0.words == diagnosis.words }
+            guard diagnosis.kind == .upstream, isWrong, let same else { return joined.append(diagnosis) }
+            joined[same].name += ", " + diagnosis.name
+        }
+    }
+
+    /// What was seen and where, without how long it took.
+    private var words: [String] {
+        parts.flatMap { part in
+            [part.place ?? ""] + part.findings.map { "\($0.check) \($0.outcome) \($0.text) \($0.advice ?? "")" }
+        }
+    }
 
     // MARK: For people
 

@@ -10,24 +10,24 @@ struct MetadataCheck {
 
     var findings: [Finding] {
         var findings: [Finding] = []
+        func add(_ text: String, _ advice: String) {
+            var finding = Finding.warning("metadata", text, advice)
+            finding.kin = .refutedByToken
+            findings.append(finding)
+        }
         if let grants = list("grant_types_supported"), !grants.contains(settings.grantType.wireName) {
-            findings.append(
-                .warning(
-                    "metadata",
-                    "the server does not list the grant \(settings.grantType.wireName); it lists \(Self.shown(grants))",
-                    "check `grant_type`, and whether the server allows it for this client; some leave out what they support"
-                ))
+            add(
+                "the server does not list the grant \(settings.grantType.wireName); it lists \(Self.shown(grants))",
+                "check `grant_type`, and whether the server allows it for this client; some leave out what they support"
+            )
         }
         // Servers that know a client as public don't ask it to authenticate, whatever they list.
         if let methods = list("token_endpoint_auth_methods_supported"), settings.authMethod != .none,
             !methods.contains(settings.authMethod.rawValue)
         {
-            findings.append(
-                .warning(
-                    "metadata",
-                    "the server does not list the authentication method \(settings.authMethod.rawValue); it lists "
-                        + Self.shown(methods),
-                    "write `token_endpoint_auth_method` as the server lists it"))
+            add(
+                "the server does not list the authentication method \(settings.authMethod.rawValue); it lists "
+                    + Self.shown(methods), "write `token_endpoint_auth_method` as the server lists it")
         }
         let plain = endpoints.filter { !$0.url.lowercased().hasPrefix("https://") }
         if !plain.isEmpty {

@@ -47,7 +47,7 @@ struct UpstreamCheck: Sendable {
         let client = BufferedClient(options: options, loop: loop)
         var request = BufferedClient.Request(origin: origin)
         request.method = "HEAD"
-        request.target = path + "/"
+        request.target = path.isEmpty ? "/" : path
         request.fields = [("User-Agent", "heimdallr-proxy doctor")]
         request.timeout = min(settings.responseTimeout ?? PlaceCheck.limit, PlaceCheck.limit)
         let before = WallClock.now()
@@ -57,7 +57,7 @@ struct UpstreamCheck: Sendable {
             let taken = begin.duration(to: .now)
             if answer.status == 400, await place.wantsTLS() { return [PlaceCheck.wantsTLS] }
             func value(_ name: String) -> String? { answer.fields.first { $0.name.lowercased() == name }?.value }
-            let text = "answers \(answer.status) to HEAD \(path)/, without a token"
+            let text = "answers \(answer.status) to HEAD \(request.target), without a token"
             let http: Finding =
                 answer.status >= 500
                 ? .warning("HTTP", text, "look at the upstream, or at what stands in front of it")
