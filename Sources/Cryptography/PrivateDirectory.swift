@@ -160,7 +160,7 @@ public final class PrivateDirectory: Sendable {
 
     /// Takes the lock on this file; `nil` when another process, or another owner in this process, holds it. Creates a
     /// missing file and never removes it, because a lock on a removed file locks nothing.
-    /// - Parameter isShared: any number may hold it together, and nobody who does not share it.
+    /// - Parameter isShared: takes a lock that any number of owners may share (LOCK_SH), instead of one for one owner.
     /// - Throws: `CryptographyError`
     public func tryLock(_ name: String, isShared: Bool = false) throws(CryptographyError) -> FileLock? {
         let place = self.place(name)

@@ -40,7 +40,7 @@ private enum NGHTTP2 {
     }
 }
 
-/// What is read of nghttp2_frame: size_t length, int32_t stream_id, uint8_t type, flags, reserved; a GOAWAY has then
+/// The fields of nghttp2_frame that are read here: size_t length, int32_t stream_id, uint8_t type, flags, reserved; a GOAWAY has then
 /// last_stream_id and error_code.
 @safe private struct Frame {
     let start: UnsafeRawPointer

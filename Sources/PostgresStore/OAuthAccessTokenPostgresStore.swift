@@ -178,7 +178,7 @@ public struct PostgresStoreSettings: Sendable {
     public var patience = Duration.seconds(30)
     /// How long the database may take to answer one statement.
     public var answerTime = Duration.seconds(5)
-    /// What people call the store.
+    /// The store's name for people.
     var place: String { "space \(space) in PostgreSQL" }
 
     /// - Parameters:

@@ -68,7 +68,8 @@ struct PrefixTests {
     }
 
     @Test func `why says so, too`() throws {
-        guard case .refused(400, _, let detail) = try Self.explain("https://far.example/a", "", method: "OPTIONS") else {
+        guard case .refused(400, _, let detail) = try Self.explain("https://far.example/a", "", method: "OPTIONS")
+        else {
             Issue.record("why says otherwise")
             return
         }

@@ -3,7 +3,7 @@ internal import WireText
 /// A store whose records can be moved to another one. It keeps a note of where they went; whoever finds the note sends
 /// nothing that is in the records.
 package protocol MovableTokenStore: OAuthAccessTokenStore {
-    /// What people call it, without a secret.
+    /// A name for people, without secrets: `the files in DIRECTORY`.
     var place: String { get }
 
     /// Makes it ready to be moved from or to: a note of an earlier move is ignored from now on.
@@ -23,7 +23,7 @@ package enum MovedStore {
     /// The most of a note that is written and read, in bytes.
     package static let longestNote = 1024
 
-    /// At a start. `place` may come from anybody who can write into the store.
+    /// Refuses a start. Whoever can write into the store may have written `place`.
     package static func refusal(_ own: String, movedTo place: String) -> TokenStoreError {
         TokenStoreError(
             "the token store, \(own), was moved to \(ForeignText.printable(place))",

@@ -127,7 +127,7 @@ private struct StoreMove {
     /// interrupted leaves no store with a record that another one has, too, and on which proxies start.
     func run() async throws {
         let isResumed = try await source.newPlace() != nil
-        // What is in a store that was moved away is old.
+        // The records of a store that was moved away are old.
         let isReturn = try await target.newPlace() != nil
         func outcome(_ record: TokenRecord?, _ there: TokenRecord?) -> Outcome {
             guard let record, record.holdsAnything else { return .none }

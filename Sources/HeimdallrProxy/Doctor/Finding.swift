@@ -20,12 +20,12 @@ struct Finding: Sendable, Equatable {
     var duration: Duration?
     var kin = Kin.none
 
-    /// What a finding has to do with others.
+    /// How a finding depends on others.
     enum Kin: Sendable {
         case none
-        /// Follows from what is wrong with a place, or with the metadata, and is not told beside it.
+        /// Follows from a fault of a place or of the metadata, and is told only without one.
         case consequence
-        /// Told only where no token came.
+        /// Is told only where no token came.
         case refutedByToken
     }
 
@@ -73,7 +73,7 @@ struct Diagnosis: Sendable, Equatable {
         }
     }
 
-    /// What was seen and where, without how long it took.
+    /// All places and findings, without durations.
     private var words: [String] {
         parts.flatMap { part in
             [part.place ?? ""] + part.findings.map { "\($0.check) \($0.outcome) \($0.text) \($0.advice ?? "")" }
