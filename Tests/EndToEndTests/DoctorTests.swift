@@ -129,7 +129,7 @@ struct DoctorTests {
         let secure = try await upstreamFault("url: \"https://127.0.0.1:\(nginx.httpPort)\"")
         expect(secure, fails: "TLS", ["what answers there is no TLS"])
         let token = try await clientFault("token_endpoint: \"http://127.0.0.1:\(nginx.httpsPort)/token\"")
-        expect(token, fails: "token", ["the port speaks TLS, and the address says http://"])
+        expect(token, fails: "HTTP", ["the port speaks TLS, and the address says http://", "-     token"])
     }
 
     @Test func `a server that wants a client certificate`() async throws {
