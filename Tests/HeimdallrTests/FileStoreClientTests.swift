@@ -146,7 +146,7 @@ import Testing
             guard case .tokenEndpointUnavailable(.store(let fault), _) = client.status().lastError else { return false }
             return fault.kind == .busy
         }
-        let now = FileStoreClock.system.stamp().wall
+        let now = FileStoreMachine.system.stamp().wall
         try await theirs.save(
             TokenRecord(
                 revision: 4, accessToken: Secret("theirs"), issuedAt: now, expiresAt: now + 600,

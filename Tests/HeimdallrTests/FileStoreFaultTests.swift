@@ -174,6 +174,25 @@ import Testing
 
     // MARK: Disks
 
+    @Test func `a process that can't save a refresh token keeps its lock until it has`() async throws {
+        let folder = try await folderWithRecord()
+        let (one, other) = (folder.store(), folder.store(lockPatience: .milliseconds(50)))
+        let lease = try #require(try await one.lease(client: "billing"))
+        let obstacle = folder.path() + ".new"
+        try FileManager.default.createDirectory(atPath: obstacle + "/full", withIntermediateDirectories: true)
+        _ = await storeFault { try await one.save(FileStoreFolder.record(2), client: "billing") }
+        await lease.release()
+        func isBusy(_ error: any Error) -> Bool { (error as? TokenStoreError)?.kind == .busy }
+        await #expect { _ = try await other.lease(client: "billing") } throws: { isBusy($0) }
+        // The process itself goes on.
+        await (try #require(try await one.lease(client: "billing"))).release()
+        await #expect { _ = try await other.lease(client: "billing") } throws: { isBusy($0) }
+        try FileManager.default.removeItem(atPath: obstacle)
+        try await one.save(FileStoreFolder.record(2), client: "billing")
+        await (try #require(try await other.lease(client: "billing"))).release()
+        #expect(try await other.load(client: "billing")?.revision == 2)
+    }
+
     @Test("a write that fails leaves the old record, and no debris that would fail the next one")
     func failingWrite() async throws {
         let folder = try await folderWithRecord()

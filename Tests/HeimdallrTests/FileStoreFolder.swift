@@ -28,11 +28,11 @@ struct FileStoreFolder {
 
     /// As another process would have it: with locks of its own.
     func store(
-        key: TokenStoreKey? = nil, lockPatience: Duration = .seconds(30), clock: FileStoreClock? = nil
+        key: TokenStoreKey? = nil, lockPatience: Duration = .seconds(30), machine: FileStoreMachine? = nil
     ) -> OAuthAccessTokenFileStore {
         OAuthAccessTokenFileStore(
             directory: directory, key: key ?? self.key, lockPatience: lockPatience,
-            clock: clock ?? HeldClock().clock)
+            machine: machine ?? HeldClock().machine)
     }
 
     /// The record's file, named after the client alone or after its `RecordName`.
@@ -69,7 +69,7 @@ final class HeldClock: Sendable {
         now = Mutex(TimeStamp(wall: Self.begin, sinceBoot: 5000, boot: boot, isSynchronized: isSynchronized))
     }
 
-    var clock: FileStoreClock { FileStoreClock { self.now.withLock { $0 } } }
+    var machine: FileStoreMachine { FileStoreMachine { self.now.withLock { $0 } } }
     var wall: Int64 { now.withLock { $0.wall } }
 
     /// Time passes.

@@ -21,11 +21,11 @@ import Testing
         let folder = try FileStoreFolder()
         let clock = HeldClock()
         for record in [Self.full, FileStoreFolder.record(1), FileStoreFolder.record(7, refreshToken: nil)] {
-            try await folder.store(clock: clock.clock).save(record, client: "c\(record.revision)")
+            try await folder.store(machine: clock.machine).save(record, client: "c\(record.revision)")
             var expected = record
             expected.issuedAt -= 1
             expected.expiresAt -= 1
-            let loaded = try await folder.store(clock: clock.clock).load(client: "c\(record.revision)")
+            let loaded = try await folder.store(machine: clock.machine).load(client: "c\(record.revision)")
             #expect(loaded == expected, "a second is taken off for what the clocks round")
         }
         #expect(try await folder.store().load(client: "nobody") == nil)
@@ -111,7 +111,7 @@ import Testing
     func superseded() async throws {
         let folder = try FileStoreFolder()
         let clock = HeldClock()
-        let (ours, theirs) = (folder.store(clock: clock.clock), folder.store(clock: clock.clock))
+        let (ours, theirs) = (folder.store(machine: clock.machine), folder.store(machine: clock.machine))
         try await ours.save(FileStoreFolder.record(5, refreshToken: "R5"), client: "billing")
         var late = FileStoreFolder.record(6, refreshToken: "R6")
         late.issuedAt += 10

@@ -12,9 +12,9 @@ import Testing
         let folder = try FileStoreFolder()
         var record = FileStoreFolder.record()
         record.expiresAt = record.issuedAt + life
-        try await folder.store(clock: clock.clock).save(record, client: "billing")
+        try await folder.store(machine: clock.machine).save(record, client: "billing")
         happening(clock)
-        let loaded = try #require(try await folder.store(clock: clock.clock).load(client: "billing"))
+        let loaded = try #require(try await folder.store(machine: clock.machine).load(client: "billing"))
         #expect(loaded.refreshToken == Secret("R1"))
         guard loaded.accessToken != nil else { return nil }
         #expect(loaded.issuedAt <= clock.wall)
@@ -78,14 +78,14 @@ import Testing
     func lateSave() async throws {
         let folder = try FileStoreFolder()
         let clock = HeldClock()
-        let store = folder.store(lockPatience: .milliseconds(300), clock: clock.clock)
+        let store = folder.store(lockPatience: .milliseconds(300), machine: clock.machine)
         let lease = try await folder.store().lease(client: "billing")
         #expect(await storeFault { try await store.save(FileStoreFolder.record(), client: "billing") }?.kind == .busy)
         await lease?.release()
         clock.pass(1800)
         clock.jumpWallClock(by: -1200)
         try await store.save(FileStoreFolder.record(), client: "billing")
-        let loaded = try #require(try await folder.store(clock: clock.clock).load(client: "billing"))
+        let loaded = try #require(try await folder.store(machine: clock.machine).load(client: "billing"))
         #expect(loaded.expiresAt - clock.wall == 3600 - 1801)
     }
 
@@ -99,8 +99,8 @@ import Testing
             record.issuedAt = issued
             record.expiresAt = expires
             let clock = HeldClock()
-            try await folder.store(clock: clock.clock).save(record, client: "billing")
-            let loaded = try await folder.store(clock: clock.clock).load(client: "billing")
+            try await folder.store(machine: clock.machine).save(record, client: "billing")
+            let loaded = try await folder.store(machine: clock.machine).load(client: "billing")
             #expect(loaded?.refreshToken == record.refreshToken)
             if let token = loaded?.accessToken(now: .now, wallClock: clock.wall) {
                 #expect(ContinuousClock.now.duration(to: token.expiresAt) <= TokenPolicy.maxLifetime)
@@ -110,7 +110,7 @@ import Testing
 
     @Test("the real clocks know this start of the machine")
     func realClocks() {
-        let (one, other) = (FileStoreClock.system.stamp(), FileStoreClock.system.stamp())
+        let (one, other) = (FileStoreMachine.system.stamp(), FileStoreMachine.system.stamp())
         #expect(one.boot?.count == 36)
         #expect(one.boot == other.boot)
         #expect((1...30).contains(one.seconds(until: other) ?? 0))

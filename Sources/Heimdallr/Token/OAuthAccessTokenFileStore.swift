@@ -12,7 +12,7 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
     /// Where the files are.
     public let directory: String
     let key: SealingKey
-    let clock: FileStoreClock
+    let machine: FileStoreMachine
     private let lockPatience: Duration
     private let diskPatience: Duration
     private let clients = Mutex<[String: FileStoreClient]>([:])
@@ -39,25 +39,25 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
         diskPatience: Duration = .seconds(10)
     ) {
         self.init(
-            directory: directory, key: key, lockPatience: lockPatience, diskPatience: diskPatience, clock: .system)
+            directory: directory, key: key, lockPatience: lockPatience, diskPatience: diskPatience, machine: .system)
     }
 
-    init(
+    package init(
         directory: String, key: TokenStoreKey, lockPatience: Duration = .seconds(30),
-        diskPatience: Duration = .seconds(10), clock: FileStoreClock
+        diskPatience: Duration = .seconds(10), machine: FileStoreMachine
     ) {
         self.directory = directory
         self.key = key.sealing
         self.lockPatience = lockPatience
         self.diskPatience = diskPatience
-        self.clock = clock
+        self.machine = machine
     }
 
     /// Makes the directory and checks whether it can be used, so that a fault shows at the start and not with the first
     /// token. Keeps `store move` away for as long as this object lives. Optional.
     /// - Throws: `TokenStoreError`; its kind is `.misconfigured` where waiting does not help.
     public func prepare() async throws {
-        try await FileStoreClient("prepare").perform(within: diskPatience) { [self] in
+        try await FileStoreClient("prepare", on: machine).perform(within: diskPatience) { [self] in
             let folder = try PrivateDirectory(path: directory)
             // On a disk that can only be read there is nothing to move.
             let lock = try? folder.tryLock(Self.useName, isShared: true)
@@ -83,16 +83,20 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
     public func load(client name: String) async throws -> TokenRecord? {
         let client = try client(name)
         return try await client.perform(within: diskPatience) { [self] in
-            try read(client, in: PrivateDirectory(path: directory))?.record(clock: clock)
+            try read(client, in: PrivateDirectory(path: directory))?.record(machine: machine)
         }
     }
 
     public func save(_ record: TokenRecord, client name: String) async throws {
         let client = try client(name)
         // When the record is younger than a moment: a retry must not make it look younger.
-        let stamp = client.stamp(for: record, clock: clock)
-        if let lock = client.lease {
-            try await write(StoredRecord(record, stamp), client, lock, underLease: true)
+        let stamp = client.stamp(for: record)
+        if let lock = client.lock {
+            do { try await write(StoredRecord(record, stamp), client, lock, underLease: true) } catch {
+                if record.refreshToken != nil { client.owes(under: lock) }
+                throw error
+            }
+            client.owes(under: nil)
         } else {
             let lock = try await lock(client)
             try await write(StoredRecord(record, stamp), client, lock, underLease: false)
@@ -102,16 +106,18 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
     public func remove(client name: String) async throws {
         let client = try client(name)
         let lock: FileLock
-        if let lease = client.lease { lock = lease } else { lock = try await self.lock(client) }
+        if let held = client.lock { lock = held } else { lock = try await self.lock(client) }
         try await client.perform(within: diskPatience) { [directory] in
             let folder = try PrivateDirectory(path: directory)
             try folder.remove(client.recordName)
             withExtendedLifetime(lock) {}
         }
+        client.owes(under: nil)
     }
 
     public func lease(client name: String) async throws -> (any TokenStoreLease)? {
         let client = try client(name)
+        if let owed = client.owed { return FileStoreLease(client, owed) }
         return FileStoreLease(client, try await lock(client))
     }
 
@@ -128,7 +134,7 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
     private func client(_ name: String) throws(TokenStoreError) -> FileStoreClient {
         try clients.withLock { clients throws(TokenStoreError) in
             if let client = clients[name] { return client }
-            let client = try FileStoreClient(name)
+            let client = try FileStoreClient(name, on: machine)
             clients[name] = client
             return client
         }
@@ -136,7 +142,8 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
 
     /// Asks again and again, so that no thread waits inside the kernel and a task that is cancelled leaves.
     private func lock(_ client: FileStoreClient) async throws -> FileLock {
-        let deadline = ContinuousClock.now + lockPatience
+        let clock = machine.clock
+        let deadline = clock.now() + lockPatience
         var pause = Duration.milliseconds(4)
         while true {
             let lock = try await client.perform(within: diskPatience) { [self] in
@@ -148,14 +155,14 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
                 return lock
             }
             if let lock { return lock }
-            guard ContinuousClock.now < deadline else {
+            guard clock.now() < deadline else {
                 throw TokenStoreError(
                     "another process holds \(directory)/\(client.lockName) for more than \(lockPatience): "
                         + "`lslocks` shows which",
                     kind: .busy)
             }
             // Two that wait for each other's end must not step in time.
-            try await Task.sleep(for: pause * Double.random(in: 0.5...1))
+            try await clock.sleep(clock.now() + pause * (0.5 + clock.random() / 2))
             pause = min(pause * 2, .milliseconds(100))
         }
     }
@@ -209,7 +216,7 @@ extension OAuthAccessTokenFileStore: MovableTokenStore {
     package var place: String { "the files in \(directory)" }
 
     package func prepareMove(alone: Bool) async throws {
-        try await FileStoreClient("move").perform(within: diskPatience) { [self] in
+        try await FileStoreClient("move", on: machine).perform(within: diskPatience) { [self] in
             let lock = try PrivateDirectory(path: directory).tryLock(Self.useName, isShared: !alone)
             if lock == nil { throw MovedStore.inUse(place) }
             use.withLock { $0 = Use(lock: lock, isMoving: true) }
@@ -217,13 +224,13 @@ extension OAuthAccessTokenFileStore: MovableTokenStore {
     }
 
     package func newPlace() async throws -> String? {
-        try await FileStoreClient("move").perform(within: diskPatience) { [directory] in
+        try await FileStoreClient("move", on: machine).perform(within: diskPatience) { [directory] in
             try Self.newPlace(in: PrivateDirectory(path: directory))
         }
     }
 
     package func setNewPlace(_ place: String?) async throws {
-        try await FileStoreClient("move").perform(within: diskPatience) { [directory] in
+        try await FileStoreClient("move", on: machine).perform(within: diskPatience) { [directory] in
             let folder = try PrivateDirectory(path: directory)
             guard let place else { return try folder.remove(Self.noteName) }
             try folder.replace(Self.noteName, with: Array(place.utf8.prefix(MovedStore.longestNote)))

@@ -9,32 +9,42 @@ final class FileStoreClient: Sendable {
     let lockName: String
     /// One piece of work at a time; a pool of threads that may block is behind it.
     private let queue: DispatchQueue
+    private let machine: FileStoreMachine
     private let state = Mutex(State())
 
     private struct State {
         weak var lease: FileStoreLease?
+        /// Lock under which a record could not be saved. It keeps other processes from the refresh token that the record
+        /// replaces, until it is saved or this process ends.
+        var owed: FileLock?
         /// When which record was first to be saved.
         var stamp: (revision: UInt64, stamp: TimeStamp)?
     }
 
     /// - Throws: `TokenStoreError` when no file can be named after it.
-    init(_ name: String) throws(TokenStoreError) {
+    init(_ name: String, on machine: FileStoreMachine = .system) throws(TokenStoreError) {
         guard let file = FileStoreName.file(for: name) else {
             throw TokenStoreError("the token store needs client names of 1 to 80 characters", kind: .misconfigured)
         }
         self.name = name
+        self.machine = machine
         recordName = file + ".token"
         lockName = file + ".lock"
         queue = DispatchQueue(label: "token store", target: .global())
     }
 
-    /// The lock, while somebody has leased the record.
-    var lease: FileLock? { state.withLock { $0.lease?.lock } }
+    /// Lock of the lease, or of a record that is owed.
+    var lock: FileLock? { state.withLock { $0.lease?.lock ?? $0.owed } }
+
+    var owed: FileLock? { state.withLock { $0.owed } }
+
+    /// - Parameter lock: `nil`: nothing is owed any more.
+    func owes(under lock: FileLock?) { state.withLock { $0.owed = lock } }
 
     func began(_ lease: FileStoreLease) { state.withLock { $0.lease = lease } }
 
-    func stamp(for record: TokenRecord, clock: FileStoreClock) -> TimeStamp {
-        let now = clock.stamp()
+    func stamp(for record: TokenRecord) -> TimeStamp {
+        let now = machine.stamp()
         return state.withLock { state in
             if let known = state.stamp, known.revision == record.revision { return known.stamp }
             state.stamp = (record.revision, now)
@@ -49,15 +59,19 @@ final class FileStoreClient: Sendable {
         within limit: Duration, _ work: @escaping @Sendable () throws -> Value
     ) async throws -> Value {
         let outcome = FirstOutcome<Value>()
-        let alarm = Task.detached {
-            do { try await Task.sleep(for: limit) } catch { return }
+        let alarm = Task.detached { [clock = machine.clock] in
+            do { try await clock.sleep(clock.now() + limit) } catch {
+                outcome.end(.failure(error))
+                return
+            }
             outcome.end(
                 .failure(TokenStoreError("the disk of the token store does not answer: it was given \(limit)")))
         }
         defer { alarm.cancel() }
         return try await withCheckedThrowingContinuation { continuation in
             outcome.await(continuation)
-            queue.async {
+            let carryOut = machine.carryOut ?? { [queue] work in queue.async(execute: work) }
+            carryOut {
                 // Nobody waits for it any more, and it has not begun.
                 guard !outcome.hasEnded else { return }
                 outcome.end(Result { try work() }.mapError(Self.sentence))

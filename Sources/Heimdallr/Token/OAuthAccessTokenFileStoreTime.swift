@@ -14,7 +14,7 @@ package struct TimeStamp: Sendable, Equatable {
     /// By a wall clock alone, which another machine may not believe.
     package init(wall: Int64) { self.init(wall: wall, sinceBoot: 0, boot: nil, isSynchronized: false) }
 
-    init(wall: Int64, sinceBoot: Int64, boot: [UInt8]?, isSynchronized: Bool) {
+    package init(wall: Int64, sinceBoot: Int64, boot: [UInt8]?, isSynchronized: Bool) {
         self.wall = wall
         self.sinceBoot = sinceBoot
         self.boot = boot
@@ -42,11 +42,16 @@ package struct TimeStamp: Sendable, Equatable {
     }
 }
 
-/// The clocks of a file store, so that tests can hold them.
-struct FileStoreClock: Sendable {
-    var stamp: @Sendable () -> TimeStamp
+/// The clocks and the disk of a file store, so that tests can hold them.
+package struct FileStoreMachine: Sendable {
+    package var stamp: @Sendable () -> TimeStamp
+    package var clock = HeimdallrClock.system
+    /// Does work on the disk. `nil`: a queue of threads that may block.
+    package var carryOut: (@Sendable (@escaping @Sendable () -> Void) -> Void)?
 
-    static let system = FileStoreClock {
+    package init(stamp: @escaping @Sendable () -> TimeStamp) { self.stamp = stamp }
+
+    static let system = FileStoreMachine {
         TimeStamp(
             wall: WallClock.now(), sinceBoot: BootClock.now(), boot: BootClock.identifier(),
             isSynchronized: WallClock.isSynchronized())
@@ -56,8 +61,8 @@ struct FileStoreClock: Sendable {
 extension StoredRecord {
     /// The record with its times by today's wall clock, for code that compares them with it. The access token is left out
     /// when it has expired, or when nobody can tell; then its refresh token is what there is.
-    func record(clock: FileStoreClock) -> TokenRecord {
-        let now = clock.stamp()
+    func record(machine: FileStoreMachine) -> TokenRecord {
+        let now = machine.stamp()
         var current = record
         // The life that it was given, and how much of it had gone when it was written down.
         let (life, overflow) = record.expiresAt.subtractingReportingOverflow(record.issuedAt)
