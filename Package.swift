@@ -114,7 +114,8 @@ let package = Package(
             swiftSettings: strict),
         // Runs the library's tasks on its scheduler, through hooks of Swift's run-time library. They need unsafe code.
         .executableTarget(
-            name: "Simulation", dependencies: ["Administration", "Heimdallr"], path: "Tests/Simulation",
+            name: "Simulation", dependencies: ["Administration", "FileSystem", "Heimdallr"],
+            path: "Tests/Simulation",
             swiftSettings: [
                 .swiftLanguageMode(.v6), .treatAllWarnings(as: .error), .enableUpcomingFeature("ExistentialAny"),
                 .enableUpcomingFeature("MemberImportVisibility"),

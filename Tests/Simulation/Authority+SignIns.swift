@@ -1,13 +1,13 @@
 import Heimdallr
 
-// What people at browsers and devices, and callers with tokens of their own, get here.
+// Grants of people at browsers and devices, and of callers that bring tokens.
 extension Authority {
     /// A code that stands for one person's consent (RFC 6749 section 4.1.2, RFC 8628 section 3.2).
     struct Code {
         var client: String
         var redirectURI: String?
         var isAllowed = false
-        /// What came of it.
+        /// The sign-in that used it.
         var family: Family?
     }
 

@@ -6,6 +6,8 @@ final class Authority: @unchecked Sendable {
     /// One sign-in and all tokens that came of it.
     final class Family: @unchecked Sendable {
         let client: String
+        /// A later sign-in has a higher one.
+        let number: Int
         var isRevoked = false
         /// Documented reason of its end; `nil` while it lives, and when there is none.
         var excuse: String?
@@ -14,7 +16,10 @@ final class Authority: @unchecked Sendable {
         /// Time at which a sign-out removed its record.
         var removedAt: ContinuousClock.Instant?
 
-        init(_ client: String) { self.client = client }
+        init(_ client: String, _ number: Int) {
+            self.client = client
+            self.number = number
+        }
     }
 
     /// One use of a refresh token that had an effect.
@@ -76,7 +81,10 @@ final class Authority: @unchecked Sendable {
     func family(of refreshToken: String) -> Family? { refreshTokens[refreshToken]?.family }
 
     func wasSaved(_ record: TokenRecord) {
-        if let token = record.refreshToken?.revealed { uses[token]?.isSaved = true }
+        if let token = record.refreshToken?.revealed {
+            uses[token]?.isSaved = true
+            if let family = refreshTokens[token]?.family { world.stored(family, self) }
+        }
         if let token = record.accessToken?.revealed { accessTokens[token]?.isSaved = true }
     }
 
@@ -148,6 +156,11 @@ final class Authority: @unchecked Sendable {
     /// Documented reason of a second use; `nil`: there is none.
     private func excuse(for use: Presentation, by process: Process, _ family: Family) -> String? {
         if family.isReplaced { return "it was replaced by a person" }
+        if world.plan.usesFiles {
+            // The lock of a process that is stopped stands.
+            if use.isSaved { return nil }
+            return use.isDelivered ? use.process.isDead ? "its holder died" : nil : "its answer was lost"
+        }
         if process.absence(since: use.at - world.plan.timeout) >= World.longAbsence { return "its holder was stopped" }
         guard !use.isSaved else { return nil }
         if !use.isDelivered { return "its answer was lost" }
@@ -176,7 +189,8 @@ final class Authority: @unchecked Sendable {
     // MARK: Tokens
 
     func signIn(_ client: String) -> (body: String, family: Family) {
-        let family = Family(client)
+        lastNumber += 1
+        let family = Family(client, lastNumber)
         return (pair(client, family).0, family)
     }
 

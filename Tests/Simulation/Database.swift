@@ -47,6 +47,8 @@ final class Database: @unchecked Sendable {
 
     func slow(for duration: Duration) { slowUntil = world.now + duration }
 
+    var isSlow: Bool { slowUntil.map { world.now < $0 } ?? false }
+
     /// Ends all connections of a process, with the statements under way.
     func drop(_ process: Process) { process.reset(for: .milliseconds(5)) }
 
@@ -58,7 +60,6 @@ final class Database: @unchecked Sendable {
     ) async throws -> Value {
         try await process.pass()
         let chance = { (count: Int) in Scheduler.shared.chance.within(0...count) }
-        let isSlow = slowUntil.map { world.now < $0 } ?? false
         try await process.sleep(for: .milliseconds(1 + chance(isSlow ? 2000 : 8)))
         if process.isCut {
             // Nothing answers, and nothing says so.

@@ -4,7 +4,7 @@ struct Plan: Sendable {
     enum Kind: Sendable {
         case password, browser, device
         case credentials
-        /// Callers bring tokens of their own.
+        /// Each caller brings a token.
         case exchange
 
         var wantsPerson: Bool { [.password, .browser, .device].contains(self) }
@@ -29,6 +29,8 @@ struct Plan: Sendable {
         case cutOff(replica: Int, milliseconds: Int)
         case crash(milliseconds: Int)
         case slow(milliseconds: Int)
+        /// Nothing can be written to a file.
+        case fullDisk(milliseconds: Int)
         case loseAnswers(Int)
         case delayAnswers(milliseconds: Int, for: Int)
         case refuseRequests(for: Int)
@@ -54,7 +56,8 @@ struct Plan: Sendable {
             case .resets(let replica, let time): "r\(replica) gets resets from the database for \(time) ms"
             case .cutOff(let replica, let time): "r\(replica) is cut off from the database for \(time) ms"
             case .crash(let time): "the database is killed, and back after \(time) ms"
-            case .slow(let time): "the database is slow for \(time) ms"
+            case .slow(let time): "the database or the disk is slow for \(time) ms"
+            case .fullDisk(let time): "the disk is full for \(time) ms"
             case .loseAnswers(let count): "the next \(count) answers of the token endpoint are lost"
             case .delayAnswers(let time, let span): "for \(span) ms answers take up to \(time) ms"
             case .refuseRequests(let span): "for \(span) ms the token endpoint answers 5xx, 429, nonsense or nothing"
@@ -72,6 +75,8 @@ struct Plan: Sendable {
     var timeout: Duration
     /// For how long the authorization server gives the same answer again.
     var grace: Duration
+    /// The replicas are processes of one machine, with one directory of files.
+    var usesFiles: Bool
     /// Connections break between any two steps.
     var breaks: Bool
     /// Processes stop at the worst moment.
@@ -97,6 +102,7 @@ struct Plan: Sendable {
         tokenLife = chance.within(3...12)
         timeout = .seconds([5, 10, 10, 40][chance.below(4)])
         grace = chance.once(in: 3) ? .seconds(30) : .zero
+        usesFiles = chance.once(in: 5)
         breaks = chance.once(in: 3)
         stops = chance.once(in: 6)
         // A run with few kinds of faults tells more than one with all.
@@ -114,7 +120,7 @@ struct Plan: Sendable {
         events.sort { $0.at < $1.at }
     }
 
-    private static let kindsOfEvents = 20
+    private static let kindsOfEvents = 21
 
     private static func event(_ kind: Int, _ replicas: Int, _ clients: Int, _ chance: inout Chance) -> Event {
         let (replica, client) = (chance.below(replicas), chance.below(clients))
@@ -140,6 +146,7 @@ struct Plan: Sendable {
         case 16: return .refuseRequests(for: chance.within(500...9000))
         case 17: return .setWallClock(replica: replica, seconds: chance.within(-4000...4000))
         case 18: return .rollOut(replica: replica, authority: chance.below(2), reloads: chance.once(in: 2))
+        case 19: return .fullDisk(milliseconds: time)
         default: return .leave(replica: replica, client: client)
         }
     }
@@ -148,7 +155,7 @@ struct Plan: Sendable {
     var text: String {
         """
         seed \(seed): \(replicas) replicas, clients \(kinds.map { "\($0)" }.joined(separator: " ")), tokens of \(tokenLife) s, timeout \(timeout), \
-        grace of the server \(grace)\(breaks ? ", connections break" : "")\(stops ? ", processes stop" : "")
+        grace of the server \(grace)\(usesFiles ? ", files" : "")\(breaks ? ", connections break" : "")\(stops ? ", processes stop" : "")
         """ + events.map { "\n  \($0.at) ms: \($0.event)" }.joined()
     }
 }

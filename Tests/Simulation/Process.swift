@@ -14,6 +14,8 @@ final class Process: CustomStringConvertible, @unchecked Sendable {
     private(set) var cutUntil: ContinuousClock.Instant?
     private(set) var resetsUntil: ContinuousClock.Instant?
     private var waiting: [CheckedContinuation<Void, Never>] = []
+    private var sleepers: [Int: FirstOutcome<Void>] = [:]
+    private var lastNumber = 0
     var wallOffset: Int64 = 0
 
     init(_ replica: Int, _ incarnation: Int, _ world: World) {
@@ -24,11 +26,20 @@ final class Process: CustomStringConvertible, @unchecked Sendable {
 
     var description: String { "r\(replica).\(incarnation)" }
 
+    /// A number for each object of the process that wants one.
+    func number() -> Int {
+        lastNumber += 1
+        return lastNumber
+    }
+
     // MARK: Faults
 
     func die() {
         isDead = true
         wake()
+        // Its locks are free at once.
+        for number in sleepers.keys.sorted() { sleepers[number]?.end(.failure(Dead())) }
+        sleepers = [:]
     }
 
     func stop(for duration: Duration) {
@@ -85,6 +96,9 @@ final class Process: CustomStringConvertible, @unchecked Sendable {
 
     func sleep(until instant: ContinuousClock.Instant) async throws {
         let outcome = FirstOutcome<Void>()
+        let number = number()
+        sleepers[number] = outcome
+        defer { sleepers[number] = nil }
         Scheduler.shared.at(instant) { outcome.end(.success(())) }
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { outcome.await($0) }
@@ -93,6 +107,32 @@ final class Process: CustomStringConvertible, @unchecked Sendable {
         }
         try await pass()
         try Task.checkCancellation()
+    }
+
+    /// Clocks of the machine that all processes of a file store share, and its disk.
+    func machine(
+        isSlow: @escaping @Sendable () -> Bool, carryOut: @escaping @Sendable (() -> Void) -> Void
+    ) -> FileStoreMachine {
+        var machine = FileStoreMachine { [self] in
+            let seconds = Int64(Scheduler.shared.milliseconds / 1000)
+            return TimeStamp(
+                wall: clock.wallClock(), sinceBoot: seconds, boot: [1], isSynchronized: wallOffset == 0)
+        }
+        machine.clock = clock
+        machine.carryOut = { [self] work in
+            let time = Scheduler.shared.chance.within(0...(isSlow() ? 2000 : 8))
+            Scheduler.shared.after(.milliseconds(time)) { [self] in onceRunning { carryOut(work) } }
+        }
+        return machine
+    }
+
+    private func onceRunning(_ work: @escaping () -> Void) {
+        guard !isDead else { return }
+        if let stoppedUntil {
+            Scheduler.shared.at(stoppedUntil) { [self] in onceRunning(work) }
+        } else {
+            work()
+        }
     }
 
     func sleep(for duration: Duration) async throws { try await sleep(until: world.now + duration) }

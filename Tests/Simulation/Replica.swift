@@ -45,12 +45,16 @@ final class Replica: @unchecked Sendable {
         isAway = false
         lastReload = nil
         process = Process(number, incarnation, world)
-        shared = MarkedTokenStore(
-            ModelEngine(database: database, process: process), leaseTime: world.plan.leaseTime, patience: .seconds(30),
-            holder: "\(process)", clock: process.clock)
+        if let files = world.files {
+            shared = files.store(of: process, database)
+        } else {
+            shared = MarkedTokenStore(
+                ModelEngine(database: database, process: process), leaseTime: world.plan.leaseTime,
+                patience: .seconds(30), holder: "\(process)", clock: process.clock)
+        }
         logins = PendingLogins(
-            shared: ModelPendingLogins(database: database, process: process),
-            clients: { [self] in slots.map(\.heimdallr) }, clock: process.clock)
+            shared: world.plan.usesFiles ? nil : ModelPendingLogins(database: database, process: process),
+            clients: { [weak self] in self?.slots.map(\.heimdallr) ?? [] }, clock: process.clock)
         slots = (0..<world.plan.clients).map { make($0, isHeld: false) }
         for slot in slots { slot.heimdallr.start() }
         call(process)
@@ -276,6 +280,10 @@ final class Replica: @unchecked Sendable {
     }
 
     func lastServed(_ client: Int) -> ContinuousClock.Instant { served[client] ?? Scheduler.shared.start }
+
+    func wasRefused(_ client: Int) -> Bool {
+        if case .clientRefused = slots[client].heimdallr.status().lastError { true } else { false }
+    }
 
     func status(_ client: Int) -> String { "\(slots[client].heimdallr.status())" }
 }

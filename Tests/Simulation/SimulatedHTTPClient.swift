@@ -4,6 +4,7 @@ import Heimdallr
 final class SimulatedHTTPClient: HeimdallrHTTPClient, @unchecked Sendable {
     private let process: Process
     private let client: String
+    private let number: Int
     /// Time of the last token request, for the second between two.
     private var lastBegan: ContinuousClock.Instant?
     /// The last answer did not come, so that the client may ask again at once.
@@ -12,10 +13,11 @@ final class SimulatedHTTPClient: HeimdallrHTTPClient, @unchecked Sendable {
     init(_ process: Process, _ client: String) {
         self.process = process
         self.client = client
+        number = process.number()
     }
 
     func send(_ request: HeimdallrHTTPRequest) async throws -> HeimdallrHTTPResponse {
-        let world = process.world
+        let (world, began) = (process.world, process.world.now)
         if world.plan.stops, world.isFaulty, Scheduler.shared.chance.once(in: 400) {
             process.stop(for: .seconds(34))
         }
@@ -30,10 +32,11 @@ final class SimulatedHTTPClient: HeimdallrHTTPClient, @unchecked Sendable {
             world.fail(
                 "\(authority.name) got another secret than that of \(client): \(form["client_secret"] ?? "none")")
         }
-        let key = "\(process) \(client) \(form["subject_token"] ?? "")"
+        // After a reload the callers of the former object may still wait for its exchanges.
+        let key = "\(process) \(client)" + (form["subject_token"].map { " \(number) \($0)" } ?? "")
         let path = request.url.dropFirst(authority.address.count)
         if path == "/token" {
-            if form["subject_token"] == nil { keepPace(form["grant_type"] ?? "") }
+            if form["subject_token"] == nil { keepPace(form["grant_type"] ?? "", began) }
             world.began(key)
         }
         defer { if path == "/token" { world.ended(key) } }
@@ -76,14 +79,13 @@ final class SimulatedHTTPClient: HeimdallrHTTPClient, @unchecked Sendable {
     }
 
     /// Rule 5: token requests of a client begin at least a second apart. A lost answer is asked for again at once.
-    private func keepPace(_ grantType: String) {
-        let world = process.world
+    private func keepPace(_ grantType: String, _ began: ContinuousClock.Instant) {
         // Those of a sign-in come when a person does.
         guard ["refresh_token", "client_credentials"].contains(grantType) else { return }
-        if let lastBegan, !wasLost, world.now - lastBegan < .milliseconds(990) {
-            world.fail("\(process) asks for \(client) at once again, after \(world.now - lastBegan)")
+        if let lastBegan, !wasLost, began - lastBegan < .milliseconds(990) {
+            process.world.fail("\(process) asks for \(client) at once again, after \(began - lastBegan)")
         }
-        lastBegan = world.now
+        lastBegan = began
     }
 
     static func form(_ text: String) -> [String: String] {

@@ -16,6 +16,7 @@ final class World: @unchecked Sendable {
     let plan: Plan
     private(set) var authorities: [Authority] = []
     private(set) var database: Database?
+    private(set) var files: Files?
     private var replicas: [Replica] = []
     private(set) var failure: String?
     private(set) var requests = 0
@@ -136,6 +137,7 @@ final class World: @unchecked Sendable {
         authorities = [Authority("one", self), Authority("two", self)]
         let database = Database(self)
         self.database = database
+        if plan.usesFiles { files = Files(self) }
         replicas = (0..<plan.replicas).map { Replica($0, self) }
         for replica in replicas { replica.start() }
         for client in 0..<plan.clients where plan.kinds[client].wantsPerson {
@@ -157,6 +159,7 @@ final class World: @unchecked Sendable {
         let result = failure
         for replica in replicas { replica.end() }
         Scheduler.shared.run(until: { false }) {}
+        files?.remove()
         return result
     }
 
@@ -178,6 +181,7 @@ final class World: @unchecked Sendable {
         case .cutOff(let replica, let time): replicas[replica].process.cutOff(for: .milliseconds(time))
         case .crash(let time): database?.crash(for: .milliseconds(time))
         case .slow(let time): database?.slow(for: .milliseconds(time))
+        case .fullDisk(let time): files?.fill(for: .milliseconds(time))
         case .loseAnswers(let count): lostAnswers = count
         case .delayAnswers(let time, let span):
             delay = time
@@ -207,8 +211,18 @@ final class World: @unchecked Sendable {
 
     func signedIn(_ client: String, _ authority: Authority, _ family: Authority.Family?) {
         log("signed in to \(client) at \(authority.name)")
-        let key = "\(authority.name) \(client)"
-        if let former = signIns[key], former !== family { former.isReplaced = true }
+        if let family { stored(family, authority) }
+    }
+
+    /// A sign-in is durable, or the person has been told that it is.
+    func stored(_ family: Authority.Family, _ authority: Authority) {
+        let key = "\(authority.name) \(family.client)"
+        guard family.removedAt == nil, !family.isReplaced else { return }
+        if let former = signIns[key], former !== family {
+            // The person may hear late of a sign-in that another one has replaced.
+            guard former.number < family.number else { return }
+            former.isReplaced = true
+        }
         signIns[key] = family
     }
 
@@ -222,6 +236,8 @@ final class World: @unchecked Sendable {
     private func judgeTheEnd() {
         for replica in replicas where !replica.isAway {
             for client in 0..<plan.clients where replica.lastServed(client) < now - .seconds(30) {
+                // Rule 4: after an answer that looks permanent the server is asked less often.
+                if replica.wasRefused(client) { continue }
                 let name = Replica.name(client)
                 if plan.kinds[client].wantsPerson {
                     guard let family = signIns["\(replica.server.name) \(name)"], !family.isRevoked else { continue }

@@ -8,7 +8,7 @@ extension Heimdallr {
         var kind = planned
         var lease: (any TokenStoreLease)?
         do {
-            // What others have saved meanwhile has ended this fetch.
+            // A later record of another process ends this fetch.
             if isShared, try await !settleUnsaved() { return }
             lease = try await store.lease(client: recordName, unlessLaterThan: look { $0.revision })
             if look({ $0.storeFault != nil }) { apply { life, _ in life.storeIsBack() } }
