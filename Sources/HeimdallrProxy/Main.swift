@@ -12,7 +12,7 @@ enum Main {
         // Without any, `check` would be taken for `serve`.
         guard let arguments = ProcessArguments.all else {
             Complaint.error("the command line can't be read, for /proc is not mounted here: mount -t proc proc /proc")
-            HeimdallrProxyCommand.exit(withError: ExitStatus.failure.error)
+            ProcessHygiene.end(ExitStatus.failure.rawValue)
         }
         let words = Array(arguments.dropFirst())
         do {
@@ -24,11 +24,12 @@ enum Main {
                 try command.run()
             }
         } catch {
-            exit(with: error, words)
+            end(with: error, words)
         }
+        ProcessHygiene.end(ExitStatus.success.rawValue)
     }
 
-    private static func exit(with error: any Error, _ words: [String]) -> Never {
+    private static func end(with error: any Error, _ words: [String]) -> Never {
         let code = ExitStatus(for: error)
         let message =
             code == .usage
@@ -39,7 +40,7 @@ enum Main {
             let output = code == .success ? OutputDescriptor.standardOutput : .standardError
             output.write(message.hasSuffix("\n") ? message : message + "\n")
         }
-        HeimdallrProxyCommand.exit(withError: ExitCode(code.rawValue))
+        ProcessHygiene.end(code.rawValue)
     }
 }
 

@@ -53,7 +53,7 @@ struct SurroundingsTests {
 
     @Test func `a preloaded library that sets variables before main moves no argument`() async throws {
         let directory = try TemporaryDirectory()
-        let source = try directory.write(
+        let environment = try await Self.preloading(
             """
             #include <stdlib.h>
             static char names[200][8];
@@ -63,10 +63,7 @@ struct SurroundingsTests {
                     setenv(names[i], "1", 1);
                 }
             }
-            """, to: "early.c")
-        let library = directory.path(of: "early.so")
-        try await ChildProcess.output(of: ["cc", "-shared", "-fPIC", "-o", library, source])
-        let environment: [String: String?] = ["LD_PRELOAD": library]
+            """, in: directory)
         let version = try await RunningProxy.run(["--version"], environment: environment)
         #expect(version.ending == .exited(0) && version.output.hasPrefix("heimdallr-proxy "), "\(version.transcript)")
         let file = try directory.write("upstreams: [{host: a.test}]", to: "config.yaml")
@@ -81,6 +78,39 @@ struct SurroundingsTests {
             environment: environment)
         #expect(try await proxy.get("http://api.test/").status == 200)
         #expect(origin.requests.first?.fields.value("X-Key") == "the-key")
+    }
+
+    /// A proxy was killed by "double free" at its end: OpenSSL's exit handler freed what a loop's thread was freeing.
+    @Test func `no exit handler of a library runs while threads use what it frees`() async throws {
+        let directory = try TemporaryDirectory()
+        let environment = try await Self.preloading(
+            """
+            #include <stdlib.h>
+            #include <unistd.h>
+            static void late(void) { _exit(99); }
+            __attribute__((constructor)) static void start(void) { atexit(late); }
+            """, in: directory)
+        let version = try await RunningProxy.run(["--version"], environment: environment)
+        #expect(version.ending == .exited(0) && version.output.hasPrefix("heimdallr-proxy "), "\(version.transcript)")
+        let file = try directory.write("upstreams: [{host: a.test}]", to: "config.yaml")
+        let check = try await RunningProxy.run(["check", "--config", file], environment: environment)
+        #expect(check.ending == .exited(0) && check.output.contains("a.test"), "\(check.transcript)")
+        let wrong = try await RunningProxy.run(["nosuch"], environment: environment)
+        #expect(wrong.ending == .exited(2), "\(wrong.transcript)")
+        let origin = try RecordingOrigin()
+        let proxy = try await RunningProxy(to: origin, environment: environment)
+        #expect(try await proxy.get("http://api.test/").status == 200)
+        #expect(try await proxy.terminate() == .exited(0))
+    }
+
+    /// Variables that have the program of `source` preloaded.
+    private static func preloading(
+        _ source: String, in directory: TemporaryDirectory
+    ) async throws -> [String: String?] {
+        let file = try directory.write(source, to: "preloaded.c")
+        let library = directory.path(of: "preloaded.so")
+        try await ChildProcess.output(of: ["cc", "-shared", "-fPIC", "-o", library, file])
+        return ["LD_PRELOAD": library]
     }
 
     // MARK: The journal

@@ -34,6 +34,13 @@ enum ProcessHygiene {
         return unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 ? limit : nil
     }()
 
+    /// Ends the process without the exit handlers of libraries: threads that are still ending use what these free, in
+    /// OpenSSL above all. exit(3), _exit(2).
+    static func end(_ status: Int32) -> Never {
+        _ = fflush(nil)
+        _exit(status)
+    }
+
     /// No core file and no debugger of the same user may read the tokens. PR_SET_DUMPABLE of prctl(2).
     static func forbidDumps() { control(4, 0) }
 
