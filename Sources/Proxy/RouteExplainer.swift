@@ -54,7 +54,7 @@ struct RouteExplainer {
         } catch {
             // The phrase says what the detail says, with the host.
             let asked = "For an https:// URL, programs send CONNECT \(authority)."
-            return RouteExplanation(error, detail: "\(asked) \(error.phrase).")
+            return RouteExplanation(error, detail: "\(asked) \(error.phrase)\(error.phrase.hasSuffix("?") ? "" : ".")")
         }
     }
 

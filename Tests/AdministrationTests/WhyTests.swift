@@ -149,7 +149,7 @@ struct WhyTests {
         let secure = try await admin.run("why", "--json", "GET", "https://api.tset/")
         #expect(
             secure.output.contains("No upstream for api.tset:443: did you mean http://api.test?"), "\(secure.output)")
-        #expect(secure.output.contains(#""type":"connect-refused""#), "\(secure.output)")
+        #expect(secure.output.contains(#""type": "connect-refused""#), "\(secure.output)")
     }
 
     @Test func `what leads back here, or to where only named hosts may be, is refused beforehand`() async throws {

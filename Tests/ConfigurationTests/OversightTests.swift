@@ -44,7 +44,7 @@ struct OversightTests {
                 + "upstreams: [{host: a.example, client: a}]\n")
     }
 
-    @Test(arguments: ["users:\n    ann {file: /a}\n", "users: {ann [x}\n"])
+    @Test(arguments: ["users:\n    ann {file: /a}\n", "users:\n    ann [x]: y\n"])
     func `a key without its colon is no name`(text: String) {
         let found = problems("proxy:\n  \(text)" + Self.rest)
         #expect(found.contains { $0.contains("a colon is missing behind \"ann\": write `key: value`") }, "\(found)")
