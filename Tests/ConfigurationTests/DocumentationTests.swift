@@ -43,7 +43,7 @@ struct DocumentationTests {
             }
             let unexpected = problems(block, environment: [:]).filter { !$0.contains("there is no such file") }
             #expect(unexpected == [], "\(name)")
-            #expect(section.contains("| What you see | Why |"), "\(name) says what goes wrong")
+            #expect(section.contains("| Symptom | Cause |"), "\(name) says what goes wrong")
         }
     }
 
