@@ -1,8 +1,8 @@
 import HTTPServer
 import WireText
 
-/// Why the administration answers otherwise than it was asked to: the last part of the `type`, and the name of the section
-/// in docs/errors.md. A word that was once published keeps its meaning.
+/// Reason of a refusal by the administration: the last part of the `type`, and the name of the section in
+/// docs/errors.md. A word that was once published keeps its meaning.
 enum AdminProblem: String, Sendable, CaseIterable {
     case foreignHost = "admin-foreign-host"
     case foreignPage = "admin-foreign-page"
@@ -38,14 +38,14 @@ enum AdminProblem: String, Sendable, CaseIterable {
         switch self {
         case .foreignHost: "The administration does not answer to that host"
         case .foreignPage: "Another site's page may not use the administration"
-        case .tokenNeeded: "The administration wants its token"
+        case .tokenNeeded: "The administration requires its token"
         case .tooManyGuesses: "Too many wrong tokens"
         case .tokenUnreadable: "admin.token can't be read"
         case .staleForm: "The form is too old"
         case .busy: "Too many requests at once"
         case .nothingHere: "There is nothing here"
         case .noClient: "No client of that name"
-        case .noToken: "No token to be had"
+        case .noToken: "No valid token"
         case .signInOver: "The sign-in is over"
         case .signInFailed: "The sign-in failed"
         }

@@ -16,7 +16,7 @@ struct AdminProblemTests {
             let status = try #require(AdminProblem(rawValue: word)).status
             #expect(part.contains("HTTP/1.1 \(status) "), "\(word)")
             #expect(part.contains("Heimdallr-Problem: urn:heimdallr-proxy:problem:\(word)\n"))
-            for text in ["**What happened.** ", "**Whose fault.** ", "**What to do.** "] {
+            for text in ["**Cause.** ", "**At fault.** ", "**Remedy.** "] {
                 #expect(part.contains(text), "\(word): \(text)")
             }
         }

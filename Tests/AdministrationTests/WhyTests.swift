@@ -19,7 +19,7 @@ struct WhyTests {
         #expect(answer.status == 503 && why.ending == .exited(3))
         let login = "http://127.0.0.1:\(admin.adminPort)/login/api"
         #expect(answer.text.contains(login))
-        #expect(why.output.contains("answer       503 Somebody has to sign in\n"), "\(why.output)")
+        #expect(why.output.contains("answer       503 A sign-in is needed\n"), "\(why.output)")
         #expect(why.output.contains("login_url    \(login)\n"), "\(why.output)")
         #expect(why.output.contains("what to do   sign in at \(login), or by heimdallr-proxy login api\n"))
         #expect(!why.output.contains("for want of"))
@@ -27,7 +27,7 @@ struct WhyTests {
 
     @Test(arguments: [
         (TokenEndpointAnswer.error("invalid_scope"), 502, "The authorization server refuses the client"),
-        (.status(500), 503, "No token to be had"),
+        (.status(500), 503, "No valid token"),
     ])
     func `no token from the server: the answer that a request would get`(
         answer: TokenEndpointAnswer, status: Int, title: String

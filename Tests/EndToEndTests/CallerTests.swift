@@ -96,7 +96,7 @@ struct CallerTests {
             "client       reports (client_credentials)",
             "\n\nrule         upstreams[1] shared.test callers users bob, carol\n",
             "client       imports (client_credentials)",
-            "\n\nEverybody else:\n\nThe proxy itself would answer 403: The configuration names this host, but not for who asks",
+            "\n\nEverybody else:\n\nThe proxy itself would answer 403: The configuration names this host, but no rule for it allows this caller",
         ] { #expect(shared.contains(words), "\(shared)") }
         let open = try await why("http://shared.test/open")
         #expect(open.hasPrefix("rule         upstreams[2] shared.test paths /open methods GET\n"), "\(open)")

@@ -94,7 +94,7 @@ struct EndedClientTests {
         _ = try await Self.gone(1, proxy)
         try await eventually("a record", within: .seconds(8)) { log.all.count == 1 }
         #expect(log.all[0].status == 499)
-        #expect(log.all[0].cause == "The client ended its side, and nothing came for it in three seconds.")
+        #expect(log.all[0].cause == "The client ended its side, and its request made no progress for three seconds.")
         #expect(log.all[0].duration >= .seconds(3) && log.all[0].duration < .seconds(8))
         let origin = proxy.origin
         gate.open()
@@ -134,7 +134,7 @@ struct EndedClientTests {
         #expect(try await proxy.request().text == "ok")
         try await eventually("two records") { log.all.count == 2 }
         // It did not give way: the client had a part of its answer.
-        #expect(log.all[0].cause == "The client ended its side, and nothing came for it in three seconds.")
+        #expect(log.all[0].cause == "The client ended its side, and its request made no progress for three seconds.")
         #expect(log.all[0].status == 0)
         gate.open()
     }

@@ -77,7 +77,7 @@ struct ProblemWordTests {
         #expect(Set(sections.keys) == Set(ProblemWord.allCases.map(\.rawValue)))
         #expect(Set(Self.all.map(\.word)) == Set(ProblemWord.allCases))
         for (word, text) in sections {
-            for part in ["**What happened.** ", "**Whose fault.** ", "**What to do.** "] {
+            for part in ["**Cause.** ", "**At fault.** ", "**Remedy.** "] {
                 #expect(text.contains(part), "\(word): \(part)")
             }
         }

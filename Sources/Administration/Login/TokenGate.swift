@@ -98,13 +98,13 @@ struct TokenGate: Sendable {
     private func secret(_ token: any SecretProvider) async -> Secret? {
         do { return try await token.secret() } catch {
             let reason = (error as? SecretProviderError)?.description ?? "it can't be read"
-            logger.error("admin.token can't be had", metadata: ["reason": "\(reason)"])
+            logger.error("admin.token can't be read", metadata: ["reason": "\(reason)"])
             return nil
         }
     }
 
     private static var unavailable: ServerResponse {
-        .problem(.tokenUnreadable, "admin.token can't be had; the log says why.\n")
+        .problem(.tokenUnreadable, "admin.token can't be read; the log says why.\n")
     }
 
     /// Never to another host: `//host` and `/\host` are such.

@@ -86,7 +86,7 @@ struct ExecCommand: ParsableCommand {
         let users = settings.proxy.users
         guard let user else {
             guard !users.isEmpty else { return "" }
-            throw Self.failure("proxy.users wants to know who asks: add --user NAME, with one of \(Self.list(users))")
+            throw Self.failure("proxy.users requires a user: add --user NAME, with one of \(Self.list(users))")
         }
         guard let source = users[user] else {
             throw Self.failure(

@@ -13,7 +13,7 @@ extension Problem {
         case .needsAuthentication:
             let hint = signIn(client)
             self.init(
-                503, "proxy_internal_response", .loginNeeded, "Somebody has to sign in",
+                503, "proxy_internal_response", .loginNeeded, "A sign-in is needed",
                 phrase: Self.phrase([
                     "Sign in: heimdallr-proxy login \(client)", "Sign in by heimdallr-proxy login or at the admin page",
                 ]),
@@ -23,8 +23,8 @@ extension Problem {
             self.init(
                 502, "proxy_configuration_error", .tokensRefused, "The API refuses the client's tokens",
                 phrase: "Check the client's audience, resource and scope: the API refuses its tokens",
-                "The authorization server issues tokens to the OAuth client \(client), and the API has refused the last "
-                    + "ones: compare the client's audience, resource and scope with what the API wants.",
+                "The authorization server issues tokens to the OAuth client \(client), but the API refused the last ones. "
+                    + "Compare the client's audience, resource and scope with those that the API requires.",
                 retryAfter: error.retryAfter)
         case .clientRefused:
             self.init(
@@ -34,7 +34,7 @@ extension Problem {
                     + "the server answered.", retryAfter: error.retryAfter)
         default:
             self.init(
-                503, "proxy_internal_response", .noToken, "No token to be had",
+                503, "proxy_internal_response", .noToken, "No valid token",
                 phrase: "Try again later: the token endpoint gave no usable token",
                 "The token endpoint gave no usable token, and there is no valid one left. The proxy tries again by "
                     + "itself.", retryAfter: error.retryAfter ?? .seconds(1))
@@ -61,17 +61,17 @@ extension Problem {
             self.init(
                 502, "destination_ip_unroutable", .unreachable, "The upstream can't be reached",
                 phrase: "Check the network between the proxy and the upstream",
-                "Check the network between here and the upstream.")
+                "Check the network between the proxy and the upstream.")
         case .connectionTimedOut, .withheld:
             self.init(
                 504, "connection_timeout", .connectionTimeout, "The upstream did not accept the connection in time",
                 phrase: "Check the network to the upstream, or raise its connect_timeout",
-                "The connection was not there within the upstream's connect_timeout.")
+                "The connection was not ready within the upstream's connect_timeout.")
         case .connectionLimit:
             self.init(
                 503, "connection_limit_reached", .connectionLimit, "Too many requests for this upstream",
                 phrase: "Try again later, or raise the upstream's max_connections",
-                "As many connections as the upstream's max_connections are busy.", retryAfter: .seconds(1))
+                "All of the upstream's max_connections are in use.", retryAfter: .seconds(1))
         case .addressDenied:
             self.init(
                 403, "destination_ip_prohibited", .addressDenied, "The address is not allowed",
@@ -103,7 +103,7 @@ extension Problem {
             self.init(
                 502, "connection_terminated", .connectionLost, "The upstream closed the connection",
                 phrase: "Try again if that does no harm: the upstream closed the connection",
-                "It ended before an answer came. The request may have been carried out.")
+                "The connection ended before an answer came. The upstream may have carried out the request.")
         case .responseTruncated:
             self.init(
                 502, "http_response_incomplete", .responseCut, "The upstream's answer was cut short",
@@ -140,7 +140,7 @@ extension Problem {
             self.init(
                 502, "destination_ip_unroutable", .unreachable, "The other end can't be reached",
                 phrase: "Check the network to the host that CONNECT names",
-                "Check the network between here and the host that CONNECT names.", closes: true)
+                "Check the network between the proxy and the host that CONNECT names.", closes: true)
         case .connectionTimedOut: self = .tunnelTimeout
         default:
             self.init(error)
@@ -150,19 +150,19 @@ extension Problem {
     static let malformedResponse = Problem(
         502, "http_protocol_error", .malformedResponse, "The upstream's answer can't be understood",
         phrase: "Check the upstream: its answer is no valid HTTP",
-        "It is not a valid HTTP answer, or one that two readers could understand differently.")
+        "The answer is not valid HTTP, or two parsers could read it differently.")
     static let unaskedUpgrade = Problem(
         502, "http_upgrade_failed", .unaskedUpgrade, "The upstream switched protocols unasked",
         phrase: "Check the upstream: it switched protocols unasked",
-        "It answered 101 to a request that did not ask for an upgrade.")
+        "The upstream answered 101 to a request that did not ask for an upgrade.")
     static let responseTimeout = Problem(
         504, "http_response_timeout", .responseTimeout, "The upstream did not answer in time",
         phrase: "Check why the upstream is slow, or raise its response_timeout",
-        "No answer within the upstream's response_timeout.")
+        "No answer came within the upstream's response_timeout.")
     static let tunnelTimeout = Problem(
         504, "connection_timeout", .connectionTimeout, "The other end did not accept the connection in time",
         phrase: "Check the network to the host that CONNECT names",
-        "The connection was not there within five seconds.", closes: true)
+        "The connection was not ready within five seconds.", closes: true)
     static let expectationFailed = Problem(
         417, "http_request_error", .expectationFailed, "The upstream refuses the expectation",
         phrase: "Send the request again without Expect",

@@ -18,7 +18,7 @@ struct Problem: Error, Equatable, Sendable {
     var retryAfter: Duration?
     /// Where a browser begins the login that is wanted.
     var loginURL: String?
-    /// What WWW-Authenticate says (RFC 6750, section 3).
+    /// Value of WWW-Authenticate (RFC 6750, section 3).
     var challenge: String?
     /// What is wrong with a request that can't be understood.
     var cause: String?
@@ -83,7 +83,7 @@ extension Problem {
         403, "http_request_denied", .connectRefused, "CONNECT is not allowed",
         phrase: "Use http:// URLs of upstreams, or set proxy.connect: tunnel",
         "A token can't be put on a request inside a CONNECT tunnel. Use an http:// URL for hosts that the "
-            + "configuration names: the proxy goes on by https. For tunnels without a token, set "
+            + "configuration names: the proxy connects to them over https. For tunnels without a token, set "
             + "`proxy.connect: tunnel` and list HOST:PORT under `proxy.tunnels`.", closes: true)
     static let tunnelNotListed = Problem(
         403, "http_request_denied", .tunnelNotListed, "No tunnel to this host and port",
@@ -92,8 +92,8 @@ extension Problem {
             + "no token can be put on a request.", closes: true)
     static let schemeNotSupported = Problem(
         400, "http_request_error", .schemeNotSupported, "The target's scheme is not supported",
-        phrase: "Use an http:// URL: the proxy itself goes on by https",
-        "Ask for http://HOST/PATH: the proxy goes on by https where the upstream's url says so.", closes: true)
+        phrase: "Use an http:// URL: the proxy connects to the API over https",
+        "Ask for http://HOST/PATH: the proxy connects over https where the upstream's url says so.", closes: true)
     static let traceWithBody = Problem(
         400, "http_request_error", .malformedRequest, "The request can't be understood",
         phrase: "Send TRACE without a body",
@@ -113,22 +113,22 @@ extension Problem {
     static let notForCaller = Problem(
         403, "http_request_denied", .notForCaller, "No rule for this caller",
         phrase: "Add this caller to the upstream's callers",
-        "The configuration names this host, but not for who asks. Add the user, the uid or the listener to the "
-            + "upstream's `callers`.")
+        "The configuration names this host, but no rule for it allows this caller. Add the user, the uid or the listener "
+            + "to the upstream's `callers`.")
     static let userRequired = Problem(
-        407, "http_request_denied", .userRequired, "The proxy wants to know who asks",
+        407, "http_request_denied", .userRequired, "The proxy requires a name and password",
         phrase: "Set the proxy as http://NAME:PASSWORD@HOST:PORT, with one of proxy.users",
-        "Send Proxy-Authorization: Basic with a name and password of `proxy.users`, in most programs by "
-            + "http://NAME:PASSWORD@HOST:PORT as the proxy's address.")
+        "Send Proxy-Authorization: Basic with a name and password of `proxy.users`. In most programs, set the proxy's "
+            + "address to http://NAME:PASSWORD@HOST:PORT.")
     static let ambiguousPath = Problem(
         400, "http_request_error", .ambiguousPath, "The path can be read in more than one way",
         phrase: "Send the path in its plain form, without .. // ; or a backslash",
-        "Upstreams of this host are chosen by path, and this one holds `..`, `//`, `;`, a backslash or an escape of "
+        "Upstreams of this host are chosen by path, and this path contains `..`, `//`, `;`, a backslash or an escape of "
             + "one of them. Send the path in its plain form.")
     static let climbingPath = Problem(
         400, "http_request_error", .ambiguousPath, "The path can be read in more than one way",
         phrase: "Send the path in its plain form, without .. or a backslash",
-        "The upstream's url has a path, and this one could lead out of it: it holds `..`, a backslash or an escape of "
+        "The upstream's url has a path, and this one could lead out of it: it contains `..`, a backslash or an escape of "
             + "one of them. Send the path in its plain form.")
     static let wholeServer = Problem(
         400, "http_request_error", .wholeServer, "The request is for the whole server",
@@ -160,7 +160,7 @@ extension Problem {
         "The upstream is limited to some paths, and a server may take the path from a field such as X-Original-URL "
             + "instead. Ask for the path itself.")
     static let destinationNotCovered = Problem(
-        403, "http_request_denied", .destinationNotCovered, "No rule for what Destination names",
+        403, "http_request_denied", .destinationNotCovered, "No rule for the path in Destination",
         phrase: "Send a plain Destination below the upstream's paths",
         "The upstream is limited to some paths, and the path in the Destination field is not below them, or can be read "
             + "in more than one way. Send a plain http:// or https:// URL, or a path from the root.")
@@ -172,17 +172,17 @@ extension Problem {
     static let bodyNotSignable = Problem(
         413, "http_request_error", .bodyNotSignable, "The request's body is too long to be signed",
         phrase: "Raise the upstream's max_replay_bytes, or send X-Amz-Content-Sha256",
-        "The service wants a digest of the body in front of it, and the body is longer than the upstream's "
+        "The service requires a digest before the body, and the body is longer than the upstream's "
             + "max_replay_bytes. Raise that, or send the body's SHA-256 in X-Amz-Content-Sha256.", closes: true)
     static let signedChunks = Problem(
         400, "http_request_error", .signedChunks, "The body is signed with other keys",
         phrase: "Turn chunked signing off in the program",
-        "Its chunks carry signatures of their own (STREAMING-AWS4-HMAC-SHA256-PAYLOAD), which the proxy can't make anew. "
-            + "Turn chunked signing off in the program.", closes: true)
+        "Each chunk carries its own signature (STREAMING-AWS4-HMAC-SHA256-PAYLOAD), which the proxy can't replace. Turn "
+            + "chunked signing off in the program.", closes: true)
     static let bytesBeforeUpgrade = Problem(
         400, "http_request_error", .bytesBeforeUpgrade, "Bytes came before the upgrade was agreed",
-        phrase: "Send nothing behind an offer to upgrade before its answer",
-        "Send nothing behind a request with `Connection: Upgrade` before its answer: it may not be what you take it for.",
+        phrase: "Send more only after the answer to the upgrade request",
+        "After a request with `Connection: Upgrade`, wait for the answer before you send more: the upstream may refuse it.",
         closes: true)
 }
 
@@ -190,15 +190,16 @@ extension Problem {
 
 extension Problem {
     static let callerTokenNeeded = Problem(
-        status: 401, .callerTokenNeeded, "The request brings no token of its own",
+        status: 401, .callerTokenNeeded, "The request has no caller's token",
         phrase: "Send Authorization: Bearer TOKEN, of at most 16 KiB",
-        "This upstream's client exchanges the token of whoever calls (`subject_token: caller`): send one "
-            + "`Authorization: Bearer TOKEN`, of at most 16 KiB.", challenge: "Bearer")
+        "This upstream's client exchanges the caller's own token (`subject_token: caller`). Send one "
+            + "`Authorization: Bearer TOKEN` of at most 16 KiB.", challenge: "Bearer")
     static let callerTokenRefused = Problem(
-        status: 401, .callerTokenRefused, "The token that the request brings is not taken",
-        phrase: "Send another Bearer token: this one is not exchanged",
-        "It has expired, or the authorization server does not exchange it for one that the API takes. Send another one; "
-            + "`heimdallr-proxy status` says how the server is asked.", challenge: "Bearer error=\"invalid_token\"")
+        status: 401, .callerTokenRefused, "The caller's token is refused",
+        phrase: "Send a fresh Bearer token: this one can't be exchanged",
+        "The token has expired, or the authorization server does not exchange it for one that the API accepts. Send a fresh "
+            + "one; `heimdallr-proxy status` shows how the proxy asks the server.",
+        challenge: "Bearer error=\"invalid_token\"")
 
     private init(
         status: Int, _ word: ProblemWord, _ title: String, phrase: String, _ detail: String, challenge: String
@@ -214,9 +215,9 @@ extension Problem {
         case .tooManyNew(let retryAfter):
             self.init(
                 503, "proxy_internal_response", .tooManyCallers, "Too many new callers at once",
-                phrase: "Try again later: many tokens of new callers came at once",
-                "Many tokens that the proxy has not seen before came in a short time, and were not exchanged. Callers who "
-                    + "are known already are served.", retryAfter: retryAfter)
+                phrase: "Try again later: too many new callers' tokens came at once",
+                "Many tokens that the proxy had not seen before came in a short time and could not be exchanged. Known "
+                    + "callers are still served.", retryAfter: retryAfter)
         case .stopped: self = .draining
         }
     }
@@ -231,11 +232,11 @@ extension Problem {
         "The upstream's address is one of this proxy's own listeners.")
     static let circle = Problem(
         508, "proxy_loop_detected", .circle, "The request goes in a circle",
-        phrase: "Exempt the proxy's own user from redirection: the request goes in a circle",
-        "It has passed heimdallr-proxy many times: something leads what the proxy sends back to it. Where ports are "
-            + "redirected, exempt the user that the proxy runs as.")
+        phrase: "Exempt the proxy's own user from port redirection: its requests come back",
+        "The request has passed heimdallr-proxy many times: something sends the proxy's own requests back to it. Where "
+            + "ports are redirected, exempt the user that runs the proxy.")
     static let noCredential = Problem(
-        503, "proxy_internal_response", .noCredential, "A credential of this upstream is not to be had",
+        503, "proxy_internal_response", .noCredential, "A credential for this upstream is unavailable",
         phrase: "Check the secrets under the upstream's inject: the log says which fails",
         "A secret under the upstream's `inject` can't be read, or does not fit into a field. The log says which and why; "
             + "the proxy tries again by itself.", retryAfter: .seconds(1))

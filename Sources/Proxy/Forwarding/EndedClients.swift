@@ -2,15 +2,15 @@ import HTTPServer
 import Reactor
 
 /// Requests of one loop whose clients have ended their side. TCP does not say whether such a client only finished sending or
-/// is gone, so its request gives way to others, and is given up when nothing happens for it (decision 0004). Loop's
-/// thread only.
+/// is gone. Its request therefore gives way to others, and ends when it makes no progress (decision 0004). Loop's thread
+/// only.
 final class EndedClients {
-    /// A request is ended when nothing happened for it in this time.
+    /// Longest time without progress. Then the request ends.
     static let patience = Duration.seconds(3)
-    /// Time between two looks. A request that is younger here does not give way: its answer may come at once.
+    /// Time between two checks. A request gives way only after one interval without progress: its answer may come at once.
     static let interval = Duration.milliseconds(250)
 
-    /// Sizes that grow while something happens for a request.
+    /// Byte counts that grow while a request makes progress.
     struct Progress: Equatable {
         var taken: UInt64
         var sent: UInt64
@@ -41,8 +41,8 @@ final class EndedClients {
 
     func remove(_ request: Forwarder) { entries[ObjectIdentifier(request)] = nil }
 
-    /// Ends requests, those first for which nothing has happened for the longest time. Each end changes what the next one
-    /// finds: no more requests give way than connections are missing.
+    /// Ends requests, the one longest without progress first. Each end frees a connection, so only as many requests give
+    /// way as connections are missing.
     private func look() {
         let now = loop.now
         for (key, entry) in entries where !entry.request.awaitsOthers || entry.request.progress != entry.progress {
@@ -50,12 +50,12 @@ final class EndedClients {
             entries[key]?.quietSince = now
         }
         for (key, entry) in entries.sorted(by: { $0.value.quietSince < $1.value.quietSince }) {
-            // The end of another request may have begun a next one here.
+            // Ending another request may have started a new request on this connection.
             guard let current = entries[key], current.quietSince == entry.quietSince else { continue }
             let quiet = now.since(entry.quietSince)
             guard quiet >= Self.interval else { break }
             if quiet >= Self.patience {
-                entry.request.giveUp("The client ended its side, and nothing came for it in three seconds.")
+                entry.request.giveUp("The client ended its side, and its request made no progress for three seconds.")
             } else if entry.request.canGiveWay {
                 entry.request.giveUp("The client ended its side, and others waited for the connection.")
             }
@@ -69,10 +69,10 @@ extension Forwarder {
         EndedClients.Progress(taken: connection.bodyTaken, sent: current.ledger.bytesSent)
     }
 
-    /// The upstream or the token endpoint has to act, not the client. Other protocols and tunnels keep their own rules.
+    /// Whether the upstream or the token endpoint has to act, not the client. Other protocols and tunnels keep their own rules.
     var awaitsOthers: Bool { current.exchange.isForAnswer && connection.outputCount == 0 && !current.isPaused }
 
-    /// It occupies a connection that other clients wait for, and no part of an answer has gone to the client.
+    /// Whether it occupies a connection that other clients wait for, and no part of an answer has gone to the client.
     var canGiveWay: Bool {
         guard let outbound = current.outbound, !outbound.isQueued, !current.exchange.isAnswered else { return false }
         return (current.upstream?.shortage(http2: outbound.isHTTP2) ?? 0) > 0

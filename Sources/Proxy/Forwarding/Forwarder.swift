@@ -10,25 +10,25 @@ import Tracing
 /// Answers the requests of one client's connection by asking upstreams: does what `Gate` and `Exchange` decide, and has
 /// no rules of its own. One for each connection, used for all of its requests. Loop's thread only.
 final class Forwarder: ConnectionHandler, NextTurnHandler {
-    /// Everything that is of one request; a new one is a new value.
+    /// State of one request. Each request gets a new value.
     struct Current {
         var admitted: Admitted
         var exchange = Exchange()
         var ledger: Ledger
         var upstream: Upstream?
-        /// Keeps the token: the upstream's, or that of one caller.
+        /// The OAuth client whose token the request carries: the upstream's, or that of one caller.
         var client: Heimdallr?
         var token: AccessToken?
-        /// `nil`: it is not signed.
+        /// `nil`: the request is not signed.
         var signing: Signing?
-        /// What goes on with the upstream.
+        /// The exchange with the upstream.
         var outbound: (any UpstreamExchange)?
         /// The upstream waits for our next turn.
         var isYielding = false
         /// The upstream waits until the client has taken what it was sent.
         var isPaused = false
         var dialAttempt: DialAttempt?
-        /// Its span; `nil`: it is not recorded.
+        /// Trace mark of the request; `nil`: no span is recorded.
         var mark: TraceMark?
         var tunnel: Tunnel?
 
@@ -39,22 +39,22 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
     }
 
     let shard: ProxyShard
-    /// Those that the current request began with.
+    /// The rules that the current request began with.
     private(set) var rules: RuleSet
-    /// `nil`: where it came in nobody listens any more.
+    /// Role of the connection's listener; `nil` after the listener closed.
     private var role: ListenerRole?
-    /// Holds us, until it is closed.
+    /// Owns this object until it is closed.
     let connection: ServerConnection
-    /// Who calls, as far as the connection says.
+    /// Caller, as far as the connection shows it.
     private var caller = Caller()
-    /// Who calls by TCP, for the access log and the audit stream.
+    /// Address of a TCP client, for the access log and the audit stream.
     let address: SocketAddress?
     var current: Current
     /// Tells the end of an earlier wait from that of the current one.
     var waitNumber = 0
     /// The current wait for a token.
     var tokenWait: Task<Void, Never>?
-    /// Where a wrong password came from whose refusal waits.
+    /// Source address of the failed login whose 407 is delayed.
     var heldGuess: String?
     private var share = TurnShare()
     private var isTurnScheduled = false
@@ -71,7 +71,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         takeRole()
     }
 
-    /// From the rules.
+    /// Sets the role and the caller's listener from the rules.
     private func takeRole() {
         role = rules.role(of: connection.listener)
         caller.listener = if case .forward(let listener) = role { listener } else { nil }
@@ -102,7 +102,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         if connection.hasClientEnded { shard.endedClients.insert(self) }
     }
 
-    /// - Parameter isIdentified: it is settled who asks.
+    /// - Parameter isIdentified: whether the caller has been checked.
     func admit(isIdentified: Bool = false) {
         guard let role else { return fail(.draining) }
         let situation = Gate.Situation(
@@ -125,7 +125,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         }
     }
 
-    /// With a token where its upstream has a client; waits for one when there is none.
+    /// Sends the request on, with a token if its upstream has a client. Waits for a token when there is none.
     private func forward() {
         guard let upstream = current.admitted.rules.flatMap({ [rules] in rules.upstream(for: $0) }) else {
             return fail(.internalError)
@@ -143,7 +143,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         goOn()
     }
 
-    /// All that goes onto it is known, but for the token.
+    /// Continues once everything but the token is known.
     func goOn() {
         guard let upstream = current.upstream else { return fail(.internalError) }
         let rules = upstream.rules
@@ -156,7 +156,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
                 return fail(.noCredential)
             }
             guard !entries.isDisjoint(with: rules.injection.tokens) else {
-                // Where there is a token, the program's own stays in its place.
+                // The upstream adds a token, so only the program's own token was kept.
                 current.ledger.injection = rules.injection.tokens.isEmpty ? .injected : .kept
                 break
             }
@@ -175,9 +175,9 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
 
     // MARK: Sending
 
-    /// Begins the exchange with the upstream; also for the second try.
+    /// Begins the exchange with the upstream, for the first or the second attempt.
     ///
-    /// - Parameter fresh: on a connection of its own.
+    /// - Parameter fresh: whether to use a new connection.
     func send(fresh: Bool = false) {
         guard let upstream = current.upstream, let destination = current.admitted.destination else {
             return fail(.internalError)
@@ -203,7 +203,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         }
     }
 
-    /// What became of the exchange with the upstream.
+    /// Handles the end of the exchange with the upstream.
     func ended(_ error: TransportError?, wasReused: Bool) {
         switch current.exchange.ended(error, canSendAgain: wasReused && connection.canRewindBody) {
         case .complete: finish()
@@ -219,8 +219,8 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         }
     }
 
-    /// - Parameter fresh: on a connection of its own. The first try took its time: a token that has expired or been rejected meanwhile is not
-    /// sent again (rule 1).
+    /// Sends the request again. A token that expired or was rejected during the first attempt is not sent again (rule 1).
+    /// - Parameter fresh: whether to use a new connection.
     private func sendAgain(fresh: Bool) {
         if current.token != nil, let upstream = current.upstream {
             guard let token = upstream.currentToken(of: current.client) else { return waitForToken() }
@@ -231,8 +231,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
 
     // MARK: The end
 
-    /// Answers with a problem; where another answer is under way, cuts it: nothing may come within an answer but its own
-    /// bytes.
+    /// Answers with a problem. An answer that has begun is cut instead: no other bytes may follow its beginning.
     func fail(_ problem: Problem) {
         if current.exchange.isAnswered { return cut(because: problem.error) }
         current.outbound?.cancel()
@@ -258,19 +257,19 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         finish(keeping: keeps)
     }
 
-    /// The answer stands in the output, to its end.
+    /// Finishes the request; the output holds the whole answer.
     func finish() {
         finish(keeping: current.exchange.keepsConnection(isRequestComplete: connection.isRequestComplete))
     }
 
-    /// Counts, lets go of what is secret, and goes on with the next request or ends behind this one.
+    /// Counts the request, drops its secrets, and then takes the next request or closes the connection.
     func finish(keeping: Bool) {
         settle()
         connection.finish(keepsOpen: keeping)
     }
 
-    /// The client has a part of an answer that will never be whole.
-    /// - Parameter error: a Proxy Error Type (RFC 9209, section 2.3); `nil`: it is nobody's but the client's doing.
+    /// Cuts the connection of a client that has received part of an answer.
+    /// - Parameter error: a Proxy Error Type (RFC 9209, section 2.3); `nil`: the client is the cause.
     func cut(because error: String?) {
         current.ledger.wasCut = true
         current.ledger.error = error
@@ -283,7 +282,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         leave()
     }
 
-    /// Ends what goes on for a client that gets nothing more.
+    /// Ends all work for a client that gets no further bytes.
     func leave() {
         waitNumber += 1
         tokenWait?.cancel()
@@ -294,7 +293,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         settle()
     }
 
-    /// The request is over, whatever became of it.
+    /// Counts the request and drops its state, after any outcome.
     func settle() {
         if connection.hasClientEnded { shard.endedClients.remove(self) }
         shard.requestEnded(self)
@@ -302,14 +301,14 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         current.token = nil
         current.signing = nil
         current.client = nil
-        // The next request is somebody else's, most likely.
+        // The next request probably comes from another caller.
         if let upstream = current.upstream, upstream.exchangesCallers { upstream.forgetCredential() }
         current.upstream = nil
     }
 
     // MARK: Time
 
-    /// Waits for whom the exchange waits for, from now on.
+    /// Sets the connection's deadline for the party that the exchange now waits for.
     func keepTime() {
         switch current.exchange.patience {
         case .none: connection.clearDeadline()
@@ -321,9 +320,9 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         }
     }
 
-    /// How long the upstream may be silent once the client has ended its side, where that end can't be passed on.
+    /// Idle timeout of the upstream after the client ended its side, if that end can't be passed on.
     private static let farewell = Timeout(.milliseconds(500))
-    /// What RFC 9209, section 2.3.8, calls an upstream that does not go on.
+    /// Error type of an upstream that stalls (RFC 9209, section 2.3.8).
     private static let silent = "connection_read_timeout"
 
     func deadlinePassed(_ connection: ServerConnection) {
@@ -348,7 +347,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         return share.takesMore(turn: turn, now: now)
     }
 
-    /// Goes on with the answer when others have had their turn.
+    /// Pauses the answer until other connections have had their turn.
     func waitForTurn() -> BodyTaking {
         current.isYielding = true
         if !isTurnScheduled {
@@ -366,8 +365,8 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         current.outbound?.resumeBody()
     }
 
-    /// Goes on with the answer when the client has taken some of it.
-    /// - Parameter count: so much of a piece was taken.
+    /// Pauses the answer until the client has taken some of it.
+    /// - Parameter count: number of bytes of the piece that were taken.
     func waitForRoom(after count: Int) -> BodyTaking {
         current.isPaused = true
         connection.waitForRoom()
