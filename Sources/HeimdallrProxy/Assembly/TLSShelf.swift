@@ -44,6 +44,7 @@ final class TLSShelf: Sendable {
                 read(material, isFirst: true, &reading)
                 materials.withLock { $0[files] = material }
             }
+            reading.replaceAll()
         }
     }
 
@@ -77,6 +78,7 @@ final class TLSShelf: Sendable {
         let touched = materials.withLock { $0.values.filter { !paths.isDisjoint(with: $0.files.all) } }
         var reading = Reading()
         for material in touched { read(material, isFirst: false, &reading) }
+        reading.replaceAll()
     }
 
     private static func files(of configuration: Configuration) -> Set<TLSMaterial.Files> {
@@ -94,6 +96,10 @@ final class TLSShelf: Sendable {
     /// The files as one look at them found them: a pair of files that several peers are shown changes for all at once.
     private struct Reading {
         private var files: [String: Result<SecretBytes, Unusable>] = [:]
+        /// Carried out together: a token is asked for with one of them and sent with another.
+        var replacements: [() -> Void] = []
+
+        func replaceAll() { for replace in replacements { replace() } }
 
         mutating func bytes(_ path: String?) throws(Unusable) -> SecretBytes? {
             guard let path else { return nil }
@@ -130,7 +136,7 @@ final class TLSShelf: Sendable {
             note(certificate, .clientCertificate, files.certificate)
             note(anchors, .trustAnchors, files.anchors)
             guard !isSame(next, as: files) else { return recovered(files) }
-            try Self.fill(material, [certificate, key, anchors])
+            reading.replacements.append(try Self.replacement(of: material, by: [certificate, key, anchors]))
             last.withLock { $0[files] = next }
             if !isFirst {
                 for file in files.all { counts.record(.file(file), isGood: true) }
@@ -175,12 +181,13 @@ final class TLSShelf: Sendable {
         }
     }
 
-    private static func fill(_ material: TLSMaterial, _ parts: [SecretBytes?]) throws(Unusable) {
+    private static func replacement(
+        of material: TLSMaterial, by parts: [SecretBytes?]
+    ) throws(Unusable) -> () -> Void {
         do {
             let files = try parts.map { part in try part.map { try $0.withSpan { try MemoryFile($0) } } }
-            material.replace(
-                certificate: files[0], key: files[1], anchors: files[2],
-                pair: try parts[0]?.withSpan { try Fingerprint($0) }.number ?? 0)
+            let pair = try parts[0]?.withSpan { try Fingerprint($0) }.number ?? 0
+            return { material.replace(certificate: files[0], key: files[1], anchors: files[2], pair: pair) }
         } catch {
             throw Unusable(file: material.files.all.first ?? "", reason: "\(error)")
         }
