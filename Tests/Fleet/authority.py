@@ -16,8 +16,7 @@ import urllib.parse
 class Family:
     """One sign-in: a chain of refresh tokens, of which the last is good."""
 
-    def __init__(self, seed, number):
-        self.number = number
+    def __init__(self, seed):
         self.current = seed
         self.spent = {}  # refresh token -> (replica, successor's refresh token, access token, when, answer lost)
         self.dead = False
@@ -30,9 +29,11 @@ class Authority:
         self.grace = grace
         self.lock = threading.Lock()
         self.life = life
+        self.lives = {}  # client -> life of its access tokens, where it differs
         self.log = []  # (time, kind, client, replica, detail)
         self.families = {}
-        self.tokens = {}  # access token -> (client, asked for at, family)
+        self.issued = {}  # refresh token -> client
+        self.tokens = {}  # access token -> (client, asked for at, life)
         self.lose = 0.0  # how often an answer is lost on purpose
         self.on_dead = on_dead
         self.begin = time.monotonic()
@@ -47,15 +48,18 @@ class Authority:
 
     def seed(self, client):
         """Somebody signs in: a new family. Returns its first refresh token."""
-        old = self.families.get(client)
         token = f"seed-{client}-{secrets.token_urlsafe(12)}"
-        self.families[client] = Family(token, old.number + 1 if old else 0)
+        self.families[client] = Family(token)
+        self.issued[token] = client
         return token
 
     def refresh(self, client, replica, token):
         """Returns (status, answer, whether the answer is to be lost)."""
         with self.lock:
             family = self.families[client]
+            if self.issued.get(token, client) != client:
+                self.note("foreign", client, replica, f"{token} of {self.issued[token]}")
+                return 400, {"error": "invalid_grant"}, False
             if family.dead:
                 self.note("dead", client, replica, token)
                 return 400, {"error": "invalid_grant"}, False
@@ -63,18 +67,19 @@ class Authority:
                 successor = f"r-{client}-{secrets.token_urlsafe(12)}"
                 access = f"a-{client}-{secrets.token_urlsafe(12)}"
                 family.current = successor
-                self.tokens[access] = (client, self.now(), family.number)
+                self.issued[successor] = client
+                self.tokens[access] = (client, self.now(), self.lives.get(client, self.life))
                 lost = random.random() < self.lose
                 family.spent[token] = (replica, successor, access, self.now(), lost)
                 self.note("lost" if lost else "rotated", client, replica, token)
-                return 200, self.answer(access, successor), lost
+                return 200, self.answer(access, successor, self.tokens[access][2]), lost
             if token in family.spent:
                 by, successor, access, when, lost = family.spent[token]
                 # The successor has not been used, and it is the same one who asks.
                 if by == replica and successor == family.current and self.now() - when < self.grace:
                     self.note("again", client, replica, token)
-                    age = self.now() - self.tokens[access][1]
-                    return 200, self.answer(access, successor, max(0, int(self.life - age))), False
+                    _, asked, life = self.tokens[access]
+                    return 200, self.answer(access, successor, max(0, int(life - (self.now() - asked)))), False
                 family.dead = True
                 self.note("reuse", client, replica, f"{token} spent by {by} at {when:.2f}" + (" lost" if lost else ""))
                 self.on_dead(client)
@@ -82,11 +87,8 @@ class Authority:
             self.note("unknown", client, replica, token)
             return 400, {"error": "invalid_grant"}, False
 
-    def answer(self, access, successor, life=None):
-        return {
-            "access_token": access, "token_type": "Bearer", "expires_in": self.life if life is None else life,
-            "refresh_token": successor,
-        }
+    def answer(self, access, successor, life):
+        return {"access_token": access, "token_type": "Bearer", "expires_in": life, "refresh_token": successor}
 
     def use(self, client, token):
         """What the upstream thinks of a token: nothing, or what is wrong."""
@@ -94,10 +96,10 @@ class Authority:
             known = self.tokens.get(token)
             if known is None:
                 wrong = "nobody's token"
-            elif known[0] != client:
+            elif known[0].partition(".")[0] != client:
                 wrong = f"the token of {known[0]}"
-            elif self.now() > known[1] + self.life + 0.25:
-                wrong = f"{self.now() - known[1] - self.life:.2f} s past its life"
+            elif self.now() > known[1] + known[2] + 0.25:
+                wrong = f"{self.now() - known[1] - known[2]:.2f} s past its life"
             else:
                 self.note("used", client, "", token)
                 return None
@@ -119,8 +121,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
         form = dict(urllib.parse.parse_qsl(body))
+        # Each path is a separate endpoint with separate sign-ins.
+        endpoint = self.path.removeprefix("/token").replace("/", ".")
         status, answer, lost = self.authority.refresh(
-            form.get("client_id", ""), self.headers.get("X-Replica", "?"), form.get("refresh_token", ""))
+            form.get("client_id", "") + endpoint, self.headers.get("X-Replica", "?"), form.get("refresh_token", ""))
         if lost:
             self.close_connection = True
             self.connection.shutdown(socket.SHUT_RDWR)

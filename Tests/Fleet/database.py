@@ -16,8 +16,9 @@ def user(*words):
 
 
 class Database:
-    def __init__(self, folder, host, with_pooler):
-        self.host, self.with_pooler = host, with_pooler
+    def __init__(self, folder, host, pooler=None, max_connections=200, more=""):
+        """`pooler`: pgbouncer's mode; `more`: lines of postgresql.conf."""
+        self.host, self.mode, self.max_connections, self.more = host, pooler, max_connections, more
         self.ports = [5432, 5433]
         self.pooler_port = 6432
         self.folder = folder / "database"
@@ -34,7 +35,7 @@ class Database:
 
     @property
     def port(self):
-        return self.pooler_port if self.with_pooler else self.ports[0]
+        return self.pooler_port if self.mode else self.ports[0]
 
     @property
     def all_ports(self):
@@ -43,7 +44,7 @@ class Database:
 
     @property
     def connection(self):
-        if self.with_pooler:
+        if self.mode:
             return f"host={self.host} port={self.pooler_port} dbname=postgres user=proxy password=s3cret sslmode=disable"
         return (f"host={self.host},{self.host} port={self.ports[0]},{self.ports[1]} dbname=postgres user=proxy "
                 "password=s3cret sslmode=disable target_session_attrs=read-write")
@@ -58,7 +59,7 @@ class Database:
             file.write(f"""
 listen_addresses = '{self.host}'
 unix_socket_directories = '{self.folder}'
-max_connections = 200
+max_connections = {self.max_connections}
 shared_buffers = 16MB
 max_wal_size = 96MB
 min_wal_size = 32MB
@@ -73,6 +74,7 @@ tcp_user_timeout = 4000
 wal_receiver_status_interval = 1
 wal_retrieve_retry_interval = 200ms
 restart_after_crash = on
+{self.more}
 """)
         (root / "pg_hba.conf").write_text(
             "local all all trust\nlocal replication all trust\nhost all all all scram-sha-256\n")
@@ -81,7 +83,7 @@ restart_after_crash = on
         self.sql(0, "CREATE ROLE proxy LOGIN PASSWORD 's3cret'")
         self.follow(1)
         self.synchronous(0)
-        if self.with_pooler:
+        if self.mode:
             self.start_pooler()
 
     def launch(self, index):
@@ -187,7 +189,7 @@ restart_after_crash = on
     def promote(self):
         """The primary dies, its synchronous standby takes over, and what was the primary follows that."""
         with self.lock:
-            if self.with_pooler or time.monotonic() - self.last_promotion < 60:
+            if self.mode or time.monotonic() - self.last_promotion < 60:
                 return
             old, new = self.primary, 1 - self.primary
             if self.sql(old, "SELECT sync_state FROM pg_stat_replication", check=False) != "sync":
@@ -242,7 +244,7 @@ listen_port = {self.pooler_port}
 unix_socket_dir =
 auth_type = scram-sha-256
 auth_file = {folder}/users
-pool_mode = transaction
+pool_mode = {self.mode}
 default_pool_size = 60
 server_login_retry = 1
 logfile = {folder}/log
