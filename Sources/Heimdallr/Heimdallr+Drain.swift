@@ -1,13 +1,15 @@
 extension Heimdallr {
-    /// To be called before `shutdown()`. When a refresh token has been sent, waits for the answer until it is saved;
-    /// tries once more to save what could not be saved. A server that rotates refresh tokens forgets the old one when
-    /// it answers, so ending before the new one is saved would lose the login. Returns at once when there is nothing to
-    /// lose, and after `limit` in any case.
+    /// To be called before `shutdown()`. No token request begins after this call, and an unsent one is given up. When a
+    /// refresh token has been sent, waits for the answer until it is saved; tries once more to save what could not be saved.
+    /// A server that rotates refresh tokens forgets the old one when it answers, so ending before the new one is saved would
+    /// lose the login. Returns at once when there is nothing to lose, and after `limit` in any case.
     public func drain(within limit: Duration) async {
         await drain(within: limit, until: { !self.isSpending })
     }
 
     private func drain(within limit: Duration, until isOver: () -> Bool) async {
+        // A request that begins during the wait for another one would be cut by `shutdown()`.
+        apply { life, _ in life.yield() }
         let deadline = clock.now() + limit
         while !isOver(), clock.now() < deadline {
             guard (try? await clock.sleep(clock.now() + .milliseconds(5))) != nil else { return }
@@ -37,7 +39,6 @@ extension Heimdallr {
     /// way ends first, within `limit`. The token in memory serves on.
     /// - Returns: what could not be saved, for `start(inheriting:)` of the other one.
     package func handOver(within limit: Duration) async -> TokenRecord? {
-        apply { life, _ in life.yield() }
         endStoreWatch()
         await drain(within: limit, until: { !self.isAsking })
         return unsavedRecord

@@ -3,8 +3,8 @@ import Synchronization
 
 /// The one connection that stays: hears when others have changed a record, and reads.
 ///
-/// Behind a pooler that gives each transaction another connection nothing can be heard; then it looks at the revisions of
-/// the clients that somebody wants to hear of, several times in two seconds.
+/// Behind a pooler nothing can be heard: it may give each transaction another connection. Then this connection looks at the
+/// revisions of all watched clients, in one statement, about once a second.
 final class PostgresListener: Sendable {
     typealias Instant = ContinuousClock.Instant
 
@@ -25,8 +25,8 @@ final class PostgresListener: Sendable {
     private let names: ChangeNames
     private let worker = Mutex<PostgresWorker?>(nil)
 
-    /// How often revisions are looked at, where nothing can be heard, at most.
-    static let pollInterval = Duration.milliseconds(900)
+    /// Longest time between two looks at the revisions, where nothing can be heard.
+    static let pollInterval = Duration.milliseconds(950)
     /// The same where it can: shows that the connection still stands.
     static let heartbeat = Duration.seconds(15)
 
@@ -155,7 +155,7 @@ final class PostgresListener: Sendable {
 
     private func look(_ link: PostgresLink, _ clients: Set<String>) {
         let isPolling = isPolling
-        let interval = isPolling ? Self.pollInterval * Double.random(in: 0.5...1) : Self.heartbeat
+        let interval = isPolling ? Self.pollInterval * Double.random(in: 0.85...1) : Self.heartbeat
         state.withLock { $0.pollAt = .now + interval }
         guard !isPolling || !clients.isEmpty else { return }
         let values: [PostgresLink.Value] = [.text(space), .text(PostgresArray.text(clients.sorted()))]

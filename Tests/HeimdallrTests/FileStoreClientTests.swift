@@ -171,7 +171,6 @@ import Testing
         let client = try makeClient(endpoint, store: store(folder))
         client.start()
         _ = try await client.accessToken(waiting: .seconds(20))
-        await client.drain(within: .seconds(60))
         client.invalidateAccessToken()
         let waiter = Task { try await client.accessToken(waiting: .seconds(60)) }
         try await offPool { asked.wait() }

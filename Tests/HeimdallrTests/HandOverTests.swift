@@ -80,6 +80,26 @@ import Testing
         #expect(endpoint.requests.isEmpty)
     }
 
+    @Test("a client that ends begins no token request: other clients of the process may still wait for theirs")
+    func ending() async throws {
+        let endpoint = try TokenEndpoint([.token("T2", refreshToken: "R2")])
+        let store = SharedMemoryStore()
+        store.put(Self.record())
+        let client = try makeClient(endpoint, grant: InteractiveGrant(.browser), store: store) {
+            $0.authorizationEndpoint = "http://127.0.0.1:9/authorize"
+        }
+        client.start()
+        try await eventually("the stored token") { client.hasAccessToken }
+        await client.drain(within: .seconds(60))
+        client.refreshNow()
+        client.invalidateAccessToken()
+        let error = try await client.refusal()
+        #expect("\(error)".contains("the process ends"), "\(error)")
+        #expect(endpoint.requests.isEmpty)
+        #expect(store.record()?.refreshToken == Secret("R1"))
+        client.shutdown()
+    }
+
     @Test("a retired store throws: it never says that there is nothing")
     func retired() async throws {
         let shared = SharedMemoryStore()

@@ -207,7 +207,8 @@ struct TokenLifeCycle: Sendable {
         tick(now: now, random: random)
     }
 
-    /// The record is about to be another object's. A request that is under way goes on, and its record is saved; none begins.
+    /// The record is about to be another object's, or the process ends. A request that is under way goes on, and its record
+    /// is saved; none begins.
     mutating func yield() {
         isYielding = true
         if fetch?.askedAt == nil { cancelFetch() }
@@ -215,7 +216,8 @@ struct TokenLifeCycle: Sendable {
     }
 
     static let hasYielded = HeimdallrError.tokenEndpointUnavailable(
-        .store(TokenStoreError("the client's settings have changed", kind: .busy)), retryAfter: .seconds(1))
+        .store(TokenStoreError("the client's settings have changed, or the process ends", kind: .busy)),
+        retryAfter: .seconds(1))
 
     /// To be called before `start`. What an object before this one could not save becomes this one's to save.
     mutating func inherit(_ record: TokenRecord?) { inherited = record }

@@ -77,11 +77,10 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
     private func lease(_ client: String, _ holder: String, knowing known: UInt64?) async throws -> MarkedLease {
         let deadline = clock.now() + patience
         var known = known
-        var isWaiting = false
         while true {
             try Task.checkCancellation()
-            // One for each look: a stream ends with the task that waited for it. What changes after the look is heard.
-            let changes = isWaiting ? engine.changes(client: client) : nil
+            // Changes after the look are heard. One stream for each look: a stream ends with the task that waited for it.
+            let changes = engine.changes(client: client)
             var left = Self.longestPause
             if clients.withLock({ $0[client]?.lease?.isOpen ?? false }) == false {
                 let asked = clock.now()
@@ -112,10 +111,6 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
                 throw TokenStoreError(
                     "another process holds the lease of \(client) in the token store for more than \(patience): "
                         + "`heimdallr-proxy store status` shows which", kind: .busy)
-            }
-            guard isWaiting else {
-                isWaiting = true
-                continue
             }
             // A jitter, so that waiting processes do not step in time.
             let pause = min(left, Self.longestPause) + .milliseconds(Int64(clock.random() * 50))
