@@ -7,9 +7,9 @@ import Reactor
 public protocol CarrierOwner: AnyObject {
     /// The connection asked for: a fresh one, or one that was given back.
     func carrierArrived(_ carrier: Carrier)
-    /// There will be none.
+    /// Called when no connection is available.
     func carrierFailed(_ error: TransportError)
-    /// It may be worth to read or write again; the end of the connection shows in what `receive` or `send` answer.
+    /// Reading or writing may work again. The results of `receive` and `send` show the end of the connection.
     func carrierReady(_ carrier: Carrier)
     /// Whether a client still waits for the answer. In the queue, such owners come before others.
     var isWanted: Bool { get }
@@ -20,29 +20,29 @@ extension CarrierOwner {
 }
 
 public enum CarrierSent: Sendable, Equatable {
-    /// So many of the bytes went out; not zero.
+    /// Number of bytes sent, never zero.
     case bytes(Int)
-    /// Nothing now; `carrierReady` says when to try again. Over TLS the bytes must then begin the next try, too, and
-    /// none may be missing: a part of them is encrypted already.
+    /// No room now; `carrierReady` says when to try again. Over TLS the next call must begin with all of the same bytes:
+    /// some are already encrypted.
     case wouldBlock
     case failed(TransportError)
 }
 
 public enum CarrierReceived: Sendable, Equatable {
     case bytes(Int)
-    /// Nothing now; `carrierReady` says when to try again.
+    /// No bytes now; `carrierReady` says when to try again.
     case wouldBlock
-    /// The other side has ended. Only then is a body whole that ends with its connection: the end of TCP without
-    /// encryption, close_notify with it (RFC 9112, section 9.8).
+    /// The peer ended its side. `isClean`: by the end of plain TCP, or by close_notify over TLS. A body that ends with its
+    /// connection is whole only after a clean end (RFC 9112, section 9.8).
     case end(isClean: Bool)
     case failed(TransportError)
 }
 
-/// One connection that libcurl has dialled, secured and carries, and that its user speaks on (CURLOPT_CONNECT_ONLY(3)).
-/// Got from a `CarrierPool`; closed, or given back with `release`. Loop's thread only.
+/// One connection that libcurl dials, secures and carries, and whose user speaks HTTP on it (CURLOPT_CONNECT_ONLY(3)).
+/// It comes from a `CarrierPool`, and is closed or given back with `release`. Loop's thread only.
 ///
-/// Readiness is edge-triggered: a user that reads less than there is, or stops writing before `wouldBlock`, is not told
-/// again.
+/// Readiness is edge-triggered: a user that leaves bytes unread, or stops writing before `wouldBlock`, gets no further
+/// `carrierReady`.
 @safe public final class Carrier {
     enum Phase {
         case dialling, inUse, idle, closed
@@ -55,54 +55,55 @@ public enum CarrierReceived: Sendable, Equatable {
     let shelf: CarrierShelf
     let opened: LoopTime
     var phase = Phase.dialling
-    /// What it is dialled for.
+    /// Request that the connection is dialled for.
     var request: CarrierRequest?
     private var owner: (any CarrierOwner)?
     private var socket: CurlSocket?
     var idleSince = LoopTime(nanoseconds: 0)
-    /// Of the pool's material, what it was made with.
+    /// Version of the pool's TLS material at the time of dialling.
     let content: TLSMaterial.Content?
     let generation: UInt64
-    /// Number of the client certificate that it showed: `TLSMaterial.pair`.
+    /// Number of the client certificate in its handshake: `TLSMaterial.pair`.
     public var pair: UInt64 { content?.pair ?? 0 }
-    /// Where it stands among the pool's.
+    /// Index in the pool's list.
     var place = 0
 
-    /// By TLS: libcurl's bytes are not those on the wire.
+    /// Whether TLS is used: the wire then carries other bytes than libcurl's user sees.
     public let isSecured: Bool
     private var canRead = true
     private var canWrite = true
     private var isPeerClosed = false
     private var hasFailed = false
-    /// It was reset: behind the other side's end, no read tells.
+    /// Whether the connection was reset. After the peer's end no read shows that.
     public var isBroken: Bool { hasFailed }
     private var isSpent = false
-    /// Our side of TLS has been ended, and what says so waits for room here.
+    /// Whether our side of TLS has ended.
     private var hasSaidEnd = false
+    /// Part of our close_notify that waits for room in the socket.
     private var lastWords = ByteBuffer()
-    /// One record with an alert has less.
+    /// Upper bound for the size of one record with an alert.
     private static let maxLastWords = 512
-    /// What TLS counts while nothing of use comes.
+    /// Counts TLS records without content, to bound them.
     let silence: UnsafeMutablePointer<heimdallr_tls_silence>
     var hasServed = false
-    /// It has served another exchange before.
+    /// Whether it has served another exchange before.
     public var isReused: Bool { hasServed }
 
-    // While it is dialled.
+    // State during dialling.
     var errorText: UnsafeMutablePointer<CChar>?
     var connectTo: UnsafeMutablePointer<curl_slist>?
     var resolve: UnsafeMutablePointer<curl_slist>?
-    /// The look-ups that it waits for.
+    /// The name look-ups that dialling waits for.
     var names: NameRound?
-    /// The connection has to stand by then.
+    /// Latest time for the connection to be ready.
     let deadline: LoopTime
-    /// libcurl knows of it.
+    /// Whether libcurl's multi handle has it.
     var isAdded = false
     var verdict = AddressPolicy.Verdict.allowed
-    /// Where a next proxy is talked to.
+    /// Counts libcurl's steps in the handshake with a next proxy.
     var steps: ProxySteps?
 
-    /// What fits into the caller's buffer at once is up to the caller.
+    /// Upper bound for one read. The caller may ask for less.
     static let maxReceive = 256 * 1024
 
     init(
@@ -141,9 +142,9 @@ public enum CarrierReceived: Sendable, Equatable {
         unsafe pointer.map { unsafe Unmanaged<Carrier>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    // MARK: What it is
+    // MARK: Properties
 
-    /// Requests on it name their target in absolute form, since a proxy reads them.
+    /// Whether requests name their target in absolute form, because a proxy reads them.
     public var needsAbsoluteForm: Bool { hop.needsAbsoluteForm }
     /// The value of Proxy-Authorization for such requests; empty: none.
     public var proxyAuthorization: [UInt8] { hop.authorization }
@@ -159,7 +160,7 @@ public enum CarrierReceived: Sendable, Equatable {
             unsafe curl_easy_send(easy.pointer, $0.baseAddress, $0.count, &count)
         }
         if code == CURLE_OK {
-            // Plain: what did not fit finds room at the next edge.
+            // Without TLS a partial write means a full socket: the next edge reports room.
             if count < bytes.count, !isSecured { canWrite = false }
             return count > 0 ? .bytes(count) : .wouldBlock
         }
@@ -167,7 +168,7 @@ public enum CarrierReceived: Sendable, Equatable {
             canWrite = false
             return .wouldBlock
         }
-        // What the other side said before it left may still be there.
+        // Bytes that the peer sent before it left may still be readable.
         canRead = true
         return .failed(broken(code, "curl_easy_send"))
     }
@@ -201,14 +202,14 @@ public enum CarrierReceived: Sendable, Equatable {
             isSpent = true
             return .end(isClean: !isSecured || sawCloseNotify)
         }
-        // Less than there was room for: the kernel's buffer is empty, and its next byte is a new edge (epoll(7)). TLS
-        // gives one record at a time.
+        // A short read means an empty kernel buffer: the next byte is a new edge (epoll(7)). TLS returns one record at a
+        // time, so this does not hold there.
         if count < limit, !isSecured, !isPeerClosed { canRead = false }
         return .bytes(count)
     }
 
-    /// Ends our side alone: by the end of TCP, or by close_notify. All that was to be sent must be out, and nothing may be
-    /// sent any more. To be called again when there is room, until it is done.
+    /// Ends only our side, by the end of TCP or by close_notify. All bytes must have been sent, and none may follow. The
+    /// caller repeats the call at each `carrierReady`, until close_notify is out.
     public func shutdownWriting() {
         guard canShutDownWriting, let socket else { return }
         guard isSecured else {
@@ -232,16 +233,16 @@ public enum CarrierReceived: Sendable, Equatable {
         swap(&words, &lastWords)
     }
 
-    /// Not where the proxy in between is spoken to by TLS: that is another connection's end.
+    /// False behind a next proxy over TLS: its close_notify would end the connection to the proxy, not to the server.
     public var canShutDownWriting: Bool { phase == .inUse && socket != nil && !hop.isSecure }
 
-    /// Not to be used for another message: `release` closes it.
+    /// Forbids another exchange: `release` then closes the connection.
     public func forbidReuse() { isSpent = true }
 
-    /// Ends it; the owner is told nothing more.
+    /// Closes the connection; the owner gets no further call.
     public func close() { pool.close(self) }
 
-    /// The owner is done with it, after a whole answer to a whole request: it may serve another, or is closed.
+    /// Gives the connection back after a whole answer to a whole request. The pool keeps it, or closes it.
     public func release() {
         guard phase == .inUse else { return }
         owner = nil
@@ -251,8 +252,8 @@ public enum CarrierReceived: Sendable, Equatable {
 
     // MARK: For the pool
 
-    /// libcurl has made it.
-    /// - Returns: whether it can be spoken on.
+    /// Takes over the connected socket from libcurl.
+    /// - Returns: `nil` if the connection can be used.
     func connect(_ socket: CurlSocket) -> TransportError? {
         self.socket = socket
         socket.carrier = self
@@ -266,12 +267,12 @@ public enum CarrierReceived: Sendable, Equatable {
             unsafe errorText = nil
         }
         guard
-            // The handle would go on to write into what is gone.
+            // Otherwise the handle would write into freed memory.
             unsafe isSecured || heimdallr_easy_set_pointer(easy.pointer, CURLOPT_ERRORBUFFER, nil) == CURLE_OK,
-            // It bounds what one read gives; libcurl's own buffer of that size is not made any more.
+            // This bounds one read; libcurl allocates no buffer of that size at this point.
             unsafe heimdallr_easy_set_long(easy.pointer, CURLOPT_BUFFERSIZE, Self.maxReceive) == CURLE_OK
         else { return TransportError(.internal, message: "CURLOPT_BUFFERSIZE") }
-        // libcurl takes a connection that was never used for one that it may close.
+        // libcurl may close a connection that was never used.
         var nothing = ByteBuffer()
         switch take(into: &nothing, limit: 64) {
         case .wouldBlock: return nil
@@ -287,14 +288,14 @@ public enum CarrierReceived: Sendable, Equatable {
     }
 
     func ready(_ readiness: Readiness) {
-        // Whatever TLS waited for may be there now.
+        // Any readiness may be the one that TLS waited for.
         if isSecured || !readiness.isDisjoint(with: [.writable, .failed]) { canWrite = true }
         if isSecured || !readiness.isDisjoint(with: [.readable, .peerClosed, .failed]) { canRead = true }
         if !readiness.isDisjoint(with: [.peerClosed, .failed]) { isPeerClosed = true }
         if readiness.contains(.error) { hasFailed = true }
         switch phase {
         case .inUse: owner?.carrierReady(self)
-        // Nobody is to speak here: bytes would be taken for the next answer.
+        // An idle connection must be silent: bytes would be taken for the next answer.
         case .idle: if isPeerClosed || !isQuiet { pool.close(self) }
         case .dialling, .closed: break
         }
@@ -315,15 +316,15 @@ public enum CarrierReceived: Sendable, Equatable {
         return count < 0 && errno == EAGAIN
     }
 
-    /// Whether there is nothing to read, neither bytes nor an end. Session tickets and the like, which TLS connections
-    /// send when they please, are taken in by the way.
+    /// Whether there is nothing to read, neither bytes nor an end. Also processes TLS messages without content, such as
+    /// session tickets, which may come at any time.
     private var isQuiet: Bool {
         guard canRead else { return true }
         var unasked = ByteBuffer()
         return take(into: &unasked, limit: 64) == .wouldBlock
     }
 
-    /// Forgets everything that could call it.
+    /// Drops all references through which it could be called.
     func end() {
         phase = .closed
         names = nil

@@ -89,7 +89,7 @@ struct RequestQueue: Sendable {
 
     private func isSlow(_ since: Instant, _ now: Instant) -> Bool { since + limits.slowAfter <= now }
 
-    /// The requester whose oldest request gets the next slot; `nil`: all that wait have used up their shares.
+    /// The requester whose oldest request gets the next slot; `nil`: no waiting requester has a share left.
     private var next: Requester? {
         var best: (requester: Requester, rank: (Int, Int, ID))?
         for (requester, line) in lines {

@@ -10,8 +10,8 @@ struct WhyCommand: ParsableCommand {
             Sends nothing. Says which upstream of the configuration the request is for, where it would go, whose token \
             it would carry, how old that is, and the client's last error.
 
-            The exit code is 0 when the request would be forwarded, 3 when the proxy would refuse it (no rule is for \
-            it, or its client has no token and can't get one now), and 1 when there is no proxy to ask. With \
+            The exit code is 0 when the request would be forwarded, 3 when the proxy would refuse it (no rule \
+            covers it, or its client has no token and can't get one now), and 1 when no proxy is running. With \
             --exit-zero it is 0 instead of 3, for scripts that only read.
             """)
 
@@ -32,8 +32,8 @@ struct WhyCommand: ParsableCommand {
     func validate() throws {
         if method == "CONNECT" {
             throw ValidationError(
-                "why answers for requests that can carry a token, and a tunnel carries none: "
-                    + "`heimdallr-proxy check` lists where CONNECT may lead")
+                "a CONNECT tunnel carries no token, so `why` does not explain it: "
+                    + "`heimdallr-proxy check` lists the allowed tunnels")
         }
         guard url.lowercased().hasPrefix("http://") || url.lowercased().hasPrefix("https://") else {
             if url.contains("://") {

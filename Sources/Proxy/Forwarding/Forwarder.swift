@@ -156,7 +156,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
                 return fail(.noCredential)
             }
             guard !entries.isDisjoint(with: rules.injection.tokens) else {
-                // The upstream adds a token, so only the program's own token was kept.
+                // The upstream has a token, but the program's own one was kept.
                 current.ledger.injection = rules.injection.tokens.isEmpty ? .injected : .kept
                 break
             }
