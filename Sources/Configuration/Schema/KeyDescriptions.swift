@@ -31,13 +31,13 @@ enum KeyDescriptions {
         proxy.max_header_bytes	Larger request heads get 431. 1 KiB to 16 MiB.
         proxy.max_body_bytes	Larger request bodies get 413.
         proxy.max_connections	Connections of programs at once.
-        proxy.drain_timeout	After SIGTERM, time for what is in flight.
+        proxy.drain_timeout	Time after SIGTERM for requests in flight.
         proxy.drain_delay	After SIGTERM, before that: not ready any more, and serving on, so that load balancers notice.
         admin.listen	Listener, a host and port.
         admin.socket	Path of the admin socket, at most 107 bytes.
         admin.hosts	Further names, without ports, that the page, `/status` and `/events` answer to, beside `localhost` and addresses.
         admin.token	Secret of at least 16 octets; a shorter one is an error at start.
-        admin.quitquitquit	Whether `POST /quitquitquit` ends the proxy, as SIGTERM does; whoever may ask for `/status` may do that.
+        admin.quitquitquit	Whether `POST /quitquitquit` ends the proxy, as SIGTERM does; every client with access to `/status` may do that.
         log.level	`trace`, `debug`, `info`, `notice`, `warning`, `error`: lines below it are not written.
         log.format	`text` or `json`.
         log.access	One line per request, at every `level`.
@@ -79,7 +79,7 @@ enum KeyDescriptions {
         clients.*.client_certificate	`{file: PATH}`: the key's certificate in PEM, for servers that know the key by its digest (`x5t#S256`).
         clients.*.client_certificate.file	Path of the certificate.
         clients.*.client_assertion_audience	The assertion's audience (`aud`), the same at every endpoint of the server: `token_endpoint` (the URL of that endpoint), `issuer` (as configured), or any text of printable ASCII.
-        clients.*.client_assertion	A secret: an assertion that somebody else signs and keeps fresh.
+        clients.*.client_assertion	A secret: an assertion that another program signs and renews.
         clients.*.certificate_bound	The tokens are bound to the certificate of `tls` (RFC 8705, section 3): the upstreams of this client are shown it, too.
         clients.*.basic_encoding	How identifier and secret are encoded for Basic: `form` (RFC 6749, section 2.3.1), `percent` or `raw`.
         clients.*.scope	List, or a string with spaces.
@@ -87,11 +87,11 @@ enum KeyDescriptions {
         clients.*.audience	Whom the token shall be for: one `audience` parameter, as some servers want it.
         clients.*.authorization_details	List of mappings, each with a `type` (RFC 9396), sent as JSON with token requests, refreshes and sign-ins.
         clients.*.authorization_details.type	What kind of details they are.
-        clients.*.assertion	For `jwt-bearer` and `saml2-bearer`: a secret that somebody keeps fresh, read for each token request; for `jwt-bearer` also one that is signed here.
+        clients.*.assertion	For `jwt-bearer` and `saml2-bearer`: a secret that another program renews, read for each token request; for `jwt-bearer` also one that is signed here.
         clients.*.subject_token	For `token-exchange`: on whose behalf; a secret, read for each token request, or `caller`.
         clients.*.subject_token_type	For `token-exchange`: on whose behalf; a secret, read for each token request, or `caller`.
-        clients.*.actor_token	For `token-exchange`: who acts, where it is somebody else.
-        clients.*.actor_token_type	For `token-exchange`: who acts, where it is somebody else.
+        clients.*.actor_token	For `token-exchange`: the acting party, if it differs from the subject.
+        clients.*.actor_token_type	For `token-exchange`: the acting party, if it differs from the subject.
         clients.*.requested_token_type	For `token-exchange`: what the new token shall be.
         clients.*.key	For `github_app`: the app's private key, a secret in PEM; the installation's number.
         clients.*.installation	For `github_app`: the app's private key, a secret in PEM; the installation's number.
@@ -147,7 +147,7 @@ enum KeyDescriptions {
         upstreams.token_wait	How long a request waits for a token; then 503.
         upstreams.allow_plaintext	A token or secret over `http://` needs `true`.
         upstreams.allow_deprecated	A token in the query needs `true`.
-        upstreams.listen	A listener of its own, where every request is for this upstream: a base URL for programs that know no proxies.
+        upstreams.listen	A separate listener, where every request is for this upstream: a base URL for programs that know no proxies.
         upstreams.hosts	With `listen`: further `Host` values that it answers to, beside loopback and its own address.
         upstreams.browsers	Whether requests that a browser sent get through at `listen`, and where the program's port is redirected to the proxy.
         upstreams.connect_timeout	To the upstream, TLS included.
@@ -176,8 +176,8 @@ enum KeyDescriptions {
         upstreams.inject.sigv4.secret_access_key	The key; the first may be a text or a secret, the second is a secret.
         upstreams.inject.sigv4.session_token	Secret, for credentials that don't last.
         upstreams.inject.sigv4.credentials	`container`: those that ECS or EKS Pod Identity hand out, at `AWS_CONTAINER_CREDENTIALS_RELATIVE_URI` or `…_FULL_URI` with `AWS_CONTAINER_AUTHORIZATION_TOKEN` or `…_TOKEN_FILE`.
-        upstreams.inject.sigv4.credentials.access_key_id	The same keys, in a mapping of their own.
-        upstreams.inject.sigv4.credentials.secret_access_key	The same keys, in a mapping of their own.
-        upstreams.inject.sigv4.credentials.session_token	The same keys, in a mapping of their own.
+        upstreams.inject.sigv4.credentials.access_key_id	The same keys, in a separate mapping.
+        upstreams.inject.sigv4.credentials.secret_access_key	The same keys, in a separate mapping.
+        upstreams.inject.sigv4.credentials.session_token	The same keys, in a separate mapping.
         """#
 }
