@@ -83,7 +83,7 @@ final class CallerClients: Sendable {
         _ caller: Fingerprint, _ token: Secret, _ endsAt: ContinuousClock.Instant?
     ) -> Heimdallr {
         Heimdallr(
-            of: blueprint, grant.exchanging(token),
+            of: blueprint, grant.exchanging(CallerToken(token: token, endsAt: endsAt, clock: blueprint.clock)),
             CallerTokenParser(parser: blueprint.exchange.parser, endsAt: endsAt, blueprint)
         ) { [weak self] report in
             if report.result == .success { self?.succeeded(caller) }
@@ -171,6 +171,18 @@ final class CallerClients: Sendable {
             else { return nil }
             return end - Double(wallClock)
         }
+    }
+}
+
+/// A caller's token until its end. A request may begin just before it.
+private struct CallerToken: SecretProvider {
+    let token: Secret
+    let endsAt: ContinuousClock.Instant?
+    let clock: HeimdallrClock
+
+    func secret() async throws -> Secret {
+        if let endsAt, endsAt <= clock.now() { throw SecretProviderError("the caller's token has ended") }
+        return token
     }
 }
 

@@ -77,7 +77,7 @@ public struct TokenExchangeGrant: OAuthAuthorizationGrant {
     var isOfCallers: Bool { subject.source == nil }
 
     /// The same for one caller's token.
-    func exchanging(_ token: Secret) -> TokenExchangeGrant {
+    func exchanging(_ token: any SecretProvider) -> TokenExchangeGrant {
         TokenExchangeGrant(
             subject: Token(token, type: subject.type), actor: actor, requestedTokenType: requestedTokenType)
     }

@@ -15,7 +15,11 @@ extension Forwarder {
 
     /// Why there is no token.
     func problem(_ error: HeimdallrError, at upstream: Upstream) -> Problem {
-        if upstream.exchangesCallers, error.refusesWhatWasShown { return .callerTokenRefused }
+        if upstream.exchangesCallers {
+            if error.refusesWhatWasShown { return .callerTokenRefused }
+            // The caller's token may have ended meanwhile.
+            do throws(Problem) { _ = try client(at: upstream) } catch { return error }
+        }
         return Problem(error, client: upstream.rules.settings.client ?? "", signIn: shard.observer.signIn)
     }
 }
