@@ -149,6 +149,17 @@ import Testing
         #expect(cycle.life.revision == 8)
     }
 
+    @Test func `a token that a later record does not hold is gone, though the one in the record has ended`() {
+        var cycle = DrivenLifeCycle(needs: .person)
+        cycle.start(stored: cycle.record("T1", refreshToken: "R1", revision: 5))
+        cycle.life.noticed(
+            cycle.record("T2", expiresIn: -1, refreshToken: "R2", revision: 6), now: cycle.now, wallClock: cycle.wall,
+            random: { 0.5 })
+        cycle.collect()
+        #expect(cycle.life.token == nil)
+        #expect(cycle.life.refreshToken == Secret("R2"))
+    }
+
     @Test func `a later record with the same access token brings no newer token`() {
         var cycle = DrivenLifeCycle(needs: .person)
         cycle.start(stored: cycle.record("T1", refreshToken: "R1", revision: 5))

@@ -120,7 +120,7 @@ extension TokenLifeCycle {
         saving.giveUp()
         saving.noteReading(fault: nil)
         takeUp(record, now: now, wallClock: wallClock, random: random)
-        if token != nil, record.accessToken == nil { drop(.discarded) }
+        if let token, token.value != record.accessToken { drop(.discarded) }
         if token == nil {
             if nextKind == nil { needAuthentication() } else if !waiters.isEmpty { wantToken(now: now) }
         }
