@@ -107,4 +107,27 @@ struct MemoryTests {
             withExtendedLifetime(clients) {}
         }
     }
+
+    @Test func `token endpoints that answer without end cost less than 32 MiB together`() async throws {
+        let upstream = try await EndlessUpstream()
+        let names = EndlessUpstream.plain
+        let configuration = ProxyConfiguration(
+            clients: names.map {
+                ProxyConfiguration.client(
+                    $0, tokenEndpoint: "http://127.0.0.1:\(upstream.port)/\($0)", "timeout: 2s")
+            },
+            upstreams: names.map {
+                ProxyConfiguration.upstream("\($0).test", url: "http://127.0.0.1:1").replacing(
+                    "client: api", with: "client: \($0)")
+            })
+        let proxy = try await RunningProxy(configuration)
+        #expect(try await proxy.get("http://nobody.test/").status == 403)
+        let before = try proxy.process.residentMemory()
+        try await withThrowingTaskGroup(of: Int.self) { group in
+            for name in names { group.addTask { try await proxy.get("http://\(name).test/").status } }
+            for try await status in group { #expect(status == 503) }
+        }
+        #expect(try proxy.process.peakResidentMemory() - before < 32 * Self.mebibyte)
+        try await upstream.stop()
+    }
 }
