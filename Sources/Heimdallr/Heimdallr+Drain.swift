@@ -43,4 +43,10 @@ extension Heimdallr {
         await drain(within: limit, until: { !self.isAsking })
         return unsavedRecord
     }
+
+    /// Goes on with the callers of `former`, the object of this client before a reload, and their tokens. To be called when
+    /// both ask the same server for the same tokens.
+    package func takeOverCallers(of former: Heimdallr) {
+        if let callers, let others = former.callers { callers.takeOver(others) }
+    }
 }

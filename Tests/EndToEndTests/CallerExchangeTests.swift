@@ -155,6 +155,25 @@ struct CallerExchangeTests {
         #expect(asked == ["short-bob", ending, "short-bob"])
     }
 
+    @Test func `a reload keeps the callers' tokens, unless they are for another audience`() async throws {
+        let server = try await GrantServer()
+        let proxy = try await proxy(server)
+        let alice = try Report(try await get(proxy, as: "alice"))
+        let file = proxy.directory.path + "/config.yaml"
+        let text = try String(contentsOfFile: file, encoding: .utf8)
+        func reload(_ text: String) async throws {
+            try proxy.directory.write(text, to: "config.yaml")
+            let command = try await RunningProxy.run(["reload", "--config", file])
+            #expect(command.ending == .exited(0), "\(command.transcript)")
+        }
+        try await reload(text.replacing("audience: api", with: "audience: api\n    timeout: 7s"))
+        #expect(try Report(try await get(proxy, as: "alice")).token == alice.token)
+        #expect(try await server.asked().count == 1)
+        try await reload(text.replacing("audience: api", with: "audience: other"))
+        #expect(try Report(try await get(proxy, as: "alice")).token != alice.token)
+        #expect(try await server.asked().map { $0["audience"] as? String } == ["api", "other"])
+    }
+
     @Test func `an upstream that refuses one caller's token gets another, and nobody else's changes`() async throws {
         let server = try await GrantServer()
         let proxy = try await proxy(server)

@@ -132,4 +132,40 @@ import Testing
         try await eventually("the record") { shared.record()?.refreshToken == Secret("R1") }
         #expect(endpoint.requests.count == 1)
     }
+
+    @Test("callers keep their tokens and their requests under way; a new token is asked for with the new settings")
+    func callers() async throws {
+        let gate = Gate()
+        let endpoint = try TokenEndpoint { request, _ in
+            if request["subject_token"] == "bob" { gate.wait() }
+            return .token("T-\(request["subject_token"] ?? "")", expiresIn: "100")
+        }
+        defer { gate.open() }
+        let clock = ManualClock()
+        func make(_ headers: [HeimdallrHTTPField]) throws -> Heimdallr {
+            try makeClient(endpoint, grant: TokenExchangeGrant(subject: .caller()), clock: clock.clock) {
+                $0.headers = headers
+            }
+        }
+        let (former, next) = (try make([]), try make([HeimdallrHTTPField(name: "X-Settings", value: "new")]))
+        func client(_ caller: String, of parent: Heimdallr) throws -> Heimdallr {
+            try parent.client(of: Array(caller.utf8).span)
+        }
+        let alice = try await client("alice", of: former).accessToken()
+        let bob = try client("bob", of: former)
+        let waiting = Task { try await bob.accessToken() }
+        _ = try await endpoint.requests(2)
+        next.takeOverCallers(of: former)
+        former.shutdown()
+        #expect(try client("alice", of: next).currentToken()?.value == alice.value)
+        let second = Task { try await client("bob", of: next).accessToken() }
+        gate.open()
+        #expect(try await waiting.value.value == second.value.value)
+        #expect(endpoint.requests.count == 2)
+
+        clock.advance(by: .seconds(101))
+        _ = try await client("alice", of: next).accessToken()
+        #expect(endpoint.requests.count == 3)
+        #expect(endpoint.requests.map { $0.fields.value("X-Settings") } == [nil, nil, "new"])
+    }
 }

@@ -41,16 +41,21 @@ final class CallerClients: Sendable {
     func client(of token: Span<UInt8>) throws(CallerRefusal) -> Heimdallr {
         guard Self.isToken(token), let caller = try? Fingerprint(token) else { throw .malformed }
         let now = blueprint.clock.now()
-        let known = state.withLock { state -> Result<Heimdallr?, CallerRefusal> in
+        let known = state.withLock { state -> Result<CallerTable<Heimdallr>.Entry?, CallerRefusal> in
             guard !state.isStopped else { return .failure(.stopped) }
             do throws(CallerRefusal) {
-                return .success(try state.table.client(of: caller, now: now))
+                return .success(try state.table.entry(of: caller, now: now))
             } catch {
                 return .failure(error)
             }
         }
-        if let client = try known.get() { return client }
-        return try add(caller, Secret(token), now)
+        guard let entry = try known.get() else { return try add(caller, Secret(token), now) }
+        guard entry.isInherited, entry.client.look({ $0.fetch == nil && $0.token?.isExpired(at: now) ?? true }) else {
+            return entry.client
+        }
+        let client = client(caller, Secret(token), entry.endsAt)
+        state.withLock { $0.table.replace(caller, with: client) }
+        return client
     }
 
     private func add(
@@ -66,7 +71,7 @@ final class CallerClients: Sendable {
             guard !state.isStopped else { return .failure(.stopped) }
             do throws(CallerRefusal) {
                 // Another loop may have been faster.
-                if let client = try state.table.client(of: caller, now: now) { return .success(client) }
+                if let entry = try state.table.entry(of: caller, now: now) { return .success(entry.client) }
                 try state.table.beginTrial(now: now)
             } catch {
                 return .failure(error)
@@ -84,7 +89,7 @@ final class CallerClients: Sendable {
     ) -> Heimdallr {
         Heimdallr(
             of: blueprint, grant.exchanging(CallerToken(token: token, endsAt: endsAt, clock: blueprint.clock)),
-            CallerTokenParser(parser: blueprint.exchange.parser, endsAt: endsAt, blueprint)
+            CallerTokenParser(parser: blueprint.exchange.parser, endsAt: endsAt)
         ) { [weak self] report in
             if report.result == .success { self?.succeeded(caller) }
         }
@@ -111,6 +116,20 @@ final class CallerClients: Sendable {
             state.table.sweep(now: now) { $0.hasAccessToken }
             if state.table.count == 0 { state.sweeper = nil }
             return state.table.count > 0
+        }
+    }
+
+    /// Takes the callers of `former`, the same client before a reload: each one's token, its request under way and all who
+    /// wait for it. A caller gets a client with the new settings when its token has ended.
+    func takeOver(_ former: CallerClients) {
+        let table = former.state.withLock { state in
+            defer { state.table = CallerTable() }
+            return state.table
+        }
+        state.withLock { state in
+            guard !state.isStopped else { return }
+            state.table.takeOver(table)
+            if state.sweeper == nil, state.table.count > 0 { state.sweeper = sweeper() }
         }
     }
 
@@ -186,21 +205,10 @@ private struct CallerToken: SecretProvider {
     }
 }
 
-/// Of an answer only what a caller needs: a token that does not outlive the caller's own, and nothing else.
+/// Reduces an answer to a token that does not outlive the caller's own.
 private struct CallerTokenParser: OAuthAccessTokenParser {
     let parser: any OAuthAccessTokenParser
     let endsAt: ContinuousClock.Instant?
-    let clock: HeimdallrClock
-    let defaultExpiresIn: Duration
-
-    init(
-        parser: any OAuthAccessTokenParser, endsAt: ContinuousClock.Instant?, _ blueprint: CallerClients.Blueprint
-    ) {
-        self.parser = parser
-        self.endsAt = endsAt
-        clock = blueprint.clock
-        defaultExpiresIn = blueprint.settings.policy.defaultExpiresIn
-    }
 
     func parse(_ body: [UInt8]) throws(TokenResponseError) -> TokenResponse { reduced(try parser.parse(body)) }
 
@@ -212,11 +220,9 @@ private struct CallerTokenParser: OAuthAccessTokenParser {
     }
 
     private func reduced(_ whole: TokenResponse) -> TokenResponse {
-        var expiresIn = whole.expiresIn
-        if let endsAt {
-            expiresIn = min(expiresIn ?? defaultExpiresIn / .seconds(1), clock.now().duration(to: endsAt) / .seconds(1))
-        }
-        return TokenResponse(
-            accessToken: whole.accessToken, tokenType: whole.tokenType, expiresIn: expiresIn, scope: whole.scope)
+        var response = TokenResponse(
+            accessToken: whole.accessToken, tokenType: whole.tokenType, expiresIn: whole.expiresIn, scope: whole.scope)
+        response.endsAt = endsAt
+        return response
     }
 }

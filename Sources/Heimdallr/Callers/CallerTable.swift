@@ -2,7 +2,7 @@ internal import Cryptography
 
 /// Which callers there are, and who of them has to go: decided purely. Bounded in number and in bytes; new ones are
 /// bounded in time until they have proved that their token is good for something.
-struct CallerTable<Client> {
+struct CallerTable<Client: Sendable>: Sendable {
     typealias Instant = ContinuousClock.Instant
 
     /// Callers at once.
@@ -15,13 +15,15 @@ struct CallerTable<Client> {
     /// Who has no token any more stays for so long after the last request, and with them the memory of a refusal.
     static var patience: Duration { .seconds(300) }
 
-    private struct Entry {
-        let client: Client
-        let size: Int
-        /// The caller's token ends then, by its own word.
+    struct Entry: Sendable {
+        fileprivate(set) var client: Client
+        fileprivate let size: Int
+        /// End of the caller's token, by its own `exp`.
         let endsAt: Instant?
-        var usedAt: Instant
-        var isProven = false
+        fileprivate var usedAt: Instant
+        fileprivate var isProven = false
+        /// Whether the client was made before a reload, with settings that have changed since.
+        fileprivate(set) var isInherited = false
     }
 
     private var entries: [Fingerprint: Entry] = [:]
@@ -35,14 +37,31 @@ struct CallerTable<Client> {
     var clients: [Client] { entries.values.map(\.client) }
 
     /// A caller who is known; their token may have ended.
-    mutating func client(of caller: Fingerprint, now: Instant) throws(CallerRefusal) -> Client? {
+    mutating func entry(of caller: Fingerprint, now: Instant) throws(CallerRefusal) -> Entry? {
         guard let entry = entries[caller] else { return nil }
         if let endsAt = entry.endsAt, endsAt <= now {
             remove(caller)
             throw .expired
         }
         entries[caller]?.usedAt = now
-        return entry.client
+        return entry
+    }
+
+    /// Gives a known caller another client, with the current settings.
+    mutating func replace(_ caller: Fingerprint, with client: Client) {
+        entries[caller]?.client = client
+        entries[caller]?.isInherited = false
+    }
+
+    /// Takes the callers of `other` that are not here, as far as there is room.
+    mutating func takeOver(_ other: CallerTable) {
+        for (caller, var entry) in other.entries
+        where entries[caller] == nil && entries.count < Self.capacity && bytes + entry.size <= Self.maxBytes {
+            entry.isInherited = true
+            entries[caller] = entry
+            bytes += entry.size
+        }
+        lastSuccessAt = [lastSuccessAt, other.lastSuccessAt].compactMap(\.self).max()
     }
 
     /// Whether one more may be tried.

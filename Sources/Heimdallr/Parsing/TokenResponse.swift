@@ -27,6 +27,8 @@ public struct TokenResponse: Sendable, Redacted {
     var binding: DPoPKey?
     /// Number of the client certificate of the request's connection, where tokens are bound to it.
     var certificate: UInt64?
+    /// The token is not used from this instant on, whatever `expiresIn` says.
+    var endsAt: ContinuousClock.Instant?
     /// What was sent to get it, and what the client held then.
     var requestSecrets: [Secret] = []
 

@@ -29,9 +29,11 @@ struct TokenPolicy: Sendable {
             if isBound { throw .notBound }
             throw .unknownTokenType(ServerText.sanitize(type, hiding: Self.secrets(of: response)))
         }
+        let expiresAt = askedAt + lifetime(response.expiresIn)
         return AccessToken(
             value: response.accessToken, type: isBound ? "DPoP" : "Bearer", issuedAt: askedAt,
-            expiresAt: askedAt + lifetime(response.expiresIn), refreshToken: response.refreshToken ?? refreshToken,
+            expiresAt: response.endsAt.map { min($0, expiresAt) } ?? expiresAt,
+            refreshToken: response.refreshToken ?? refreshToken,
             scope: response.scope.map {
                 GrantedScope.keep($0, askedFor: requestedScope, hiding: Self.secrets(of: response))
             } ?? requestedScope,

@@ -211,6 +211,11 @@ extension RunningApp {
     ) async {
         var unsaved: TokenRecord?
         for former in former {
+            if former.heimdallr.recordName == client.heimdallr.recordName,
+                !former.settings.losesTokens(to: client.settings)
+            {
+                client.heimdallr.takeOverCallers(of: former.heimdallr)
+            }
             // A request that is under way may take its whole time, and once more where its answer is lost.
             unsaved = await former.heimdallr.handOver(within: former.settings.timeout * 2 + handOver) ?? unsaved
             former.store.retire()

@@ -18,14 +18,14 @@ import Testing
             )
         }
         // The first one comes again.
-        _ = try table.client(of: try caller(0), now: start + .seconds(5000))
+        _ = try table.entry(of: try caller(0), now: start + .seconds(5000))
         table.add(9000, try caller(9000), size: 1, endsAt: nil, now: start + .seconds(5001)) { $0 != 700 }
         #expect(table.count == Table.capacity)
-        #expect(try table.client(of: try caller(700), now: start) == nil)
+        #expect(try table.entry(of: try caller(700), now: start) == nil)
         table.add(9001, try caller(9001), size: 1, endsAt: nil, now: start + .seconds(5002)) { _ in true }
-        #expect(try table.client(of: try caller(1), now: start) == nil)
-        #expect(try table.client(of: try caller(0), now: start) == 0)
-        #expect(try table.client(of: try caller(9000), now: start) == 9000)
+        #expect(try table.entry(of: try caller(1), now: start) == nil)
+        #expect(try table.entry(of: try caller(0), now: start)?.client == 0)
+        #expect(try table.entry(of: try caller(9000), now: start)?.client == 9000)
     }
 
     @Test("their tokens together stay within a bound")
@@ -54,7 +54,7 @@ import Testing
         #expect(table.clients == [1])
         table.add(4, try caller(4), size: 1, endsAt: start + .seconds(400), now: start) { _ in true }
         #expect(throws: CallerRefusal.expired) {
-            try table.client(of: try caller(4), now: start + .seconds(400))
+            try table.entry(of: try caller(4), now: start + .seconds(400))
         }
         #expect(table.count == 1 && table.bytes == 1)
     }
