@@ -95,7 +95,7 @@ struct ProblemWordTests {
         for problem in all {
             let word = problem.word.rawValue
             let heading = try #require(page.firstRange(of: "\n### \(word)\n"), "\(word)")
-            let example = try #require(page[heading.upperBound...].firstMatch(of: /```\n[^`]*```/), "\(word)")
+            let example = try #require(page[heading.upperBound...].firstMatch(of: /```\n[\s\S]*?```/), "\(word)")
             page.replaceSubrange(example.range, with: "```\n\(self.example(problem))```")
         }
         return page
