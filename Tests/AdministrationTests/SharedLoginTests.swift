@@ -159,6 +159,21 @@ struct SharedLoginTests {
         #expect(endpoint.requests.count == 1)
     }
 
+    @Test func `a copy that was written although the store failed can't spend the code a second time`() async throws {
+        let endpoint = try TokenEndpoint([.token("T1")])
+        let store = FailingPendingStore(shared)
+        let (one, other) = (PendingLogins(shared: store), PendingLogins(shared: shared))
+        let client = try client(endpoint)
+        store.isAway.store(true, ordering: .relaxed)
+        let (url, cookie) = try await one.beginAtBrowser(client, redirectURI: redirectURI, ticket: nil)
+        store.isAway.store(false, ordering: .relaxed)
+        let (state, cookies) = (try state(url), [cookie.name: cookie.value.revealed])
+        #expect(await other.takeShared(state: state, cookies: cookies, clients: [client]) == nil)
+        try await one.finish(
+            try one.take(state: state, cookies: cookies), redirectedTo: "\(redirectURI)?code=x&state=\(state)")
+        #expect(client.hasAccessToken)
+    }
+
     @Test func `the code for another device is shown and asked about by another proxy when the first is gone`()
         async throws
     {
@@ -187,7 +202,11 @@ private final class FailingPendingStore: PendingLoginStore {
 
     init(_ inner: PendingLoginMemoryStore) { self.inner = inner }
 
-    func putPending(_ content: Secret, key: String, life: Duration) { inner.putPending(content, key: key, life: life) }
+    /// Writes even while it is away: the answer alone is lost.
+    func putPending(_ content: Secret, key: String, life: Duration) throws {
+        inner.putPending(content, key: key, life: life)
+        if isAway.load(ordering: .relaxed) { throw TokenStoreError("away", kind: .unreachable) }
+    }
 
     func takePending(key: String) throws -> Secret? {
         if isAway.load(ordering: .relaxed) { throw TokenStoreError("away", kind: .unreachable) }

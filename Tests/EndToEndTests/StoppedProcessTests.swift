@@ -4,34 +4,63 @@ import Testing
 
 @Suite("a process that was stopped looks at the clock before it sends", .timeLimit(.minutes(1)))
 struct StoppedProcessTests {
-    /// Sleeps, once, in the proxy's last system call before a head goes out on a kept connection: the look at it (recv(2)
-    /// with MSG_PEEK). As if the process had been stopped there.
+    /// Sleeps, once, in the proxy's last system call before a head goes out, as if the process had been stopped there: the
+    /// look at a kept connection, ours (recv(2) with MSG_PEEK) or libcurl's (poll(2)).
     private static let shim = """
         #define _GNU_SOURCE
         #include <dlfcn.h>
+        #include <poll.h>
         #include <stdlib.h>
         #include <sys/socket.h>
         #include <unistd.h>
+        int poll(struct pollfd *sockets, nfds_t count, int timeout) {
+            int (*real)(struct pollfd *, nfds_t, int) = dlsym(RTLD_NEXT, "poll");
+            char *file = getenv("STOP_TOKEN_REQUEST");
+            if (file && count == 1 && timeout == 0 && unlink(file) == 0) sleep(4);
+            return real(sockets, count, timeout);
+        }
         ssize_t recv(int socket, void *bytes, size_t size, int flags) {
             ssize_t (*real)(int, void *, size_t, int) = dlsym(RTLD_NEXT, "recv");
-            if ((flags & MSG_PEEK) && unlink(getenv("STOP_FILE")) == 0) sleep(4);
+            char *file = getenv("STOP_KEPT");
+            if (file && (flags & MSG_PEEK) && unlink(file) == 0) sleep(4);
             return real(socket, bytes, size, flags);
         }
         """
 
-    @Test func `a token that ended meanwhile does not leave in a head that was already made`() async throws {
-        let folder = try TemporaryDirectory()
+    private func shim(_ folder: TemporaryDirectory) async throws -> String {
         let source = try folder.write(Self.shim, to: "stop.c")
         let library = folder.path(of: "stop.so")
         try await ChildProcess.output(of: ["cc", "-shared", "-fPIC", "-o", library, source])
-        let stop = folder.path(of: "stop")
+        return library
+    }
 
+    @Test func `a token request whose timeout has passed meanwhile is not sent: its lease may have ended`() async throws
+    {
+        let folder = try TemporaryDirectory()
+        let stop = folder.path(of: "stop")
+        let endpoint = try TokenEndpoint { _, number in .token("T\(number + 1)") }
+        let origin = try RecordingOrigin { exchange in
+            let isFirst = exchange.head.fields.value("Authorization") == "Bearer T1"
+            if isFirst { try folder.write("", to: "stop") }
+            try exchange.respond(isFirst ? 401 : 200)
+        }
+        let proxy = try await RunningProxy(
+            to: origin, client: "timeout: 2s", tokenEndpoint: endpoint,
+            environment: ["LD_PRELOAD": try await shim(folder), "STOP_TOKEN_REQUEST": stop])
+        #expect(try await proxy.get("http://api.test/").status == 200)
+        #expect(!FileManager.default.fileExists(atPath: stop), "the proxy did not look at the connection")
+        #expect(endpoint.requests.count == 2)
+    }
+
+    @Test func `a token that ended meanwhile does not leave in a head that was already made`() async throws {
+        let folder = try TemporaryDirectory()
+        let stop = folder.path(of: "stop")
         let origin = try RecordingOrigin()
         let endpoint = try TokenEndpoint { _, number in
             .token("T\(number + 1)", expiresIn: number == 0 ? "3" : "3600")
         }
         let proxy = try await RunningProxy(
-            to: origin, tokenEndpoint: endpoint, environment: ["LD_PRELOAD": library, "STOP_FILE": stop])
+            to: origin, tokenEndpoint: endpoint, environment: ["LD_PRELOAD": try await shim(folder), "STOP_KEPT": stop])
         #expect(try await proxy.get("http://api.test/1").status == 200)
         try folder.write("", to: "stop")
         #expect(try await proxy.get("http://api.test/2").status == 200)

@@ -147,6 +147,7 @@ final class Replica: @unchecked Sendable {
             await withDiscardingTaskGroup { group in
                 for (former, next) in zip(old, made) {
                     group.addTask {
+                        if former.server === next.server { next.heimdallr.takeOverCallers(of: former.heimdallr) }
                         var unsaved = await former.heimdallr.handOver(within: limit)
                         former.store.retire()
                         if former.server !== next.server { unsaved = nil }

@@ -122,11 +122,14 @@ package final class PendingLogins: Sendable {
             cookie = Cookie(
                 name: Self.cookiePrefix + (try RandomBytes.identifier()), value: Secret(try RandomBytes.identifier()))
         } catch { throw .noRandomness }
-        let attempt = try await client.beginLogin(redirectURI: redirectURI)
-        keep(attempt, client, .browser(cookie), ticket: ticket)
+        var attempt = try await client.beginLogin(redirectURI: redirectURI)
         let isShared = await share(
             PortableLogin(attempt), key: PortableLogin.key(state: attempt.state, cookie: cookie.value),
             life: Self.lifetime)
+        // A failed write may have left a copy, with which another proxy would spend the same code. Nobody knows this state
+        // yet, so another one takes its place.
+        if shared != nil, !isShared { attempt = try await client.beginLogin(redirectURI: redirectURI) }
+        keep(attempt, client, .browser(cookie), ticket: ticket)
         if isShared { state.withLock { $0.attempts[attempt.state]?.isShared = true } }
         return (attempt.url, cookie)
     }
