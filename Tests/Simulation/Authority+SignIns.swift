@@ -33,7 +33,7 @@ extension Authority {
             family.isRevoked = true
             return Self.refusal("invalid_grant")
         }
-        let (body, family) = signIn(client)
+        let (body, family) = signIn(client, process)
         codes[text]?.family = family
         return (200, body, nil)
     }
@@ -60,7 +60,7 @@ extension Authority {
         guard code.isAllowed else { return Self.refusal("authorization_pending") }
         // Another replica asks, too, or the first answer was lost.
         guard code.family == nil else { return Self.refusal("invalid_grant") }
-        let (body, family) = signIn(client)
+        let (body, family) = signIn(client, process)
         codes[text]?.family = family
         return (200, body, nil)
     }

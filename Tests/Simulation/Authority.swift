@@ -6,8 +6,12 @@ final class Authority: @unchecked Sendable {
     /// One sign-in and all tokens that came of it.
     final class Family: @unchecked Sendable {
         let client: String
+        /// The process that signed in.
+        let process: Process
         /// A later sign-in has a higher one.
         let number: Int
+        /// A store has had it.
+        var isDurable = false
         var isRevoked = false
         /// Documented reason of its end; `nil` while it lives, and when there is none.
         var excuse: String?
@@ -16,8 +20,9 @@ final class Authority: @unchecked Sendable {
         /// Time at which a sign-out removed its record.
         var removedAt: ContinuousClock.Instant?
 
-        init(_ client: String, _ number: Int) {
+        init(_ client: String, _ process: Process, _ number: Int) {
             self.client = client
+            self.process = process
             self.number = number
         }
     }
@@ -83,7 +88,10 @@ final class Authority: @unchecked Sendable {
     func wasSaved(_ record: TokenRecord) {
         if let token = record.refreshToken?.revealed {
             uses[token]?.isSaved = true
-            if let family = refreshTokens[token]?.family { world.stored(family, self) }
+            if let family = refreshTokens[token]?.family {
+                family.isDurable = true
+                world.stored(family, self)
+            }
         }
         if let token = record.accessToken?.revealed { accessTokens[token]?.isSaved = true }
     }
@@ -107,7 +115,7 @@ final class Authority: @unchecked Sendable {
     func answer(_ form: [String: String], from client: String, _ process: Process) -> Answer {
         switch form["grant_type"] {
         case "client_credentials": return (200, body(client), nil)
-        case "password": return (200, signIn(client).body, nil)
+        case "password": return (200, signIn(client, process).body, nil)
         case "refresh_token": return refresh(form["refresh_token"] ?? "", client, process)
         case "authorization_code": return redeem(form["code"] ?? "", client, process)
         case "urn:ietf:params:oauth:grant-type:device_code":
@@ -128,6 +136,9 @@ final class Authority: @unchecked Sendable {
         guard known.family.client == client else {
             world.fail("the refresh token of \(known.family.client) came for \(client) from \(process)")
             return Self.refusal("invalid_grant")
+        }
+        if process.usesFiles != world.usesFiles {
+            world.fail("\(token) was presented by \(process), whose store was left by a move")
         }
         guard !known.family.isRevoked else { return Self.refusal("invalid_grant") }
         if let use = known.use {
@@ -156,7 +167,7 @@ final class Authority: @unchecked Sendable {
     /// Documented reason of a second use; `nil`: there is none.
     private func excuse(for use: Presentation, by process: Process, _ family: Family) -> String? {
         if family.isReplaced { return "it was replaced by a person" }
-        if world.plan.usesFiles {
+        if use.process.usesFiles {
             // The lock of a process that is stopped stands.
             if use.isSaved { return nil }
             return use.isDelivered ? use.process.isDead ? "its holder died" : nil : "its answer was lost"
@@ -167,7 +178,7 @@ final class Authority: @unchecked Sendable {
         if use.process === process { return nil }
         if use.process.isDead { return "its holder died" }
         let absence = use.process.absence(since: use.at)
-        let downtime = absence > .seconds(3) ? world.database?.downtime(since: use.at) ?? .zero : .zero
+        let downtime = absence > .seconds(3) ? world.database.downtime(since: use.at) : .zero
         if absence + downtime >= World.longAbsence { return "its holder was cut off" }
         return nil
     }
@@ -188,9 +199,9 @@ final class Authority: @unchecked Sendable {
 
     // MARK: Tokens
 
-    func signIn(_ client: String) -> (body: String, family: Family) {
+    func signIn(_ client: String, _ process: Process) -> (body: String, family: Family) {
         lastNumber += 1
-        let family = Family(client, lastNumber)
+        let family = Family(client, process, lastNumber)
         return (pair(client, family).0, family)
     }
 

@@ -12,6 +12,8 @@ final class Database: @unchecked Sendable {
 
     unowned let world: World
     private var rows: [String: Row] = [:]
+    /// The store that the records were moved to.
+    var newPlace: String?
     private(set) var isUp = true
     private(set) var backAt: ContinuousClock.Instant?
     private var downtimes: [(from: ContinuousClock.Instant, to: ContinuousClock.Instant)] = []
@@ -101,29 +103,6 @@ final class Database: @unchecked Sendable {
         listeners.append((number, process, client, continuation))
         continuation.onTermination = { [self] _ in listeners.removeAll { $0.number == number } }
         return stream
-    }
-
-    /// A record in the place of another one, durable.
-    func wrote(_ record: TokenRecord?, _ client: String, over row: Row, _ revision: UInt64, by process: Process) {
-        guard revision > row.revision else {
-            return world.fail("\(client): revision \(revision) over \(row.revision)")
-        }
-        let (old, new) = (row.record?.refreshToken?.revealed, record?.refreshToken?.revealed)
-        for authority in world.authorities {
-            if let record {
-                authority.wasSaved(record)
-            } else if let family = old.flatMap({ authority.family(of: $0) }) {
-                family.removedAt = world.now
-            }
-            guard let new else { continue }
-            if let old, !authority.follows(new, old) {
-                world.fail(
-                    "\(process) wrote \(new) over \(old), of which it did not come: no revision is its predecessor")
-            }
-            if authority.family(of: new)?.removedAt != nil {
-                world.fail("\(process) wrote \(new), which came back after its sign-out")
-            }
-        }
     }
 
     // MARK: Sign-ins under way

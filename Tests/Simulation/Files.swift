@@ -6,6 +6,7 @@ import Heimdallr
 final class Files: @unchecked Sendable {
     private let directory: String
     private var fullUntil: ContinuousClock.Instant?
+    private var records: [String: TokenRecord] = [:]
     unowned let world: World
 
     init(_ world: World) {
@@ -33,33 +34,25 @@ final class Files: @unchecked Sendable {
         setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
     }
 
-    func store(of process: Process, _ database: Database) -> any OAuthAccessTokenStore {
+    func store(of process: Process) -> OAuthAccessTokenFileStore {
         do {
             let key = try TokenStoreKey(Secret("0123456789abcdef0123456789abcdef"))
-            return Judged(
-                store: OAuthAccessTokenFileStore(
-                    directory: directory, key: key,
-                    machine: process.machine(
-                        isSlow: { database.isSlow }, carryOut: { [self] work in carryOut(work) })), world: world)
+            return OAuthAccessTokenFileStore(
+                directory: directory, key: key,
+                machine: process.machine(
+                    isSlow: { [world] in world.database.isSlow }, carryOut: { [self] work in carryOut(work) }))
         } catch { fatalError("\(error)") }
     }
 
-    /// Reports durable records to the judge.
-    private struct Judged: OAuthAccessTokenStore {
-        let store: OAuthAccessTokenFileStore
-        unowned let world: World
-
-        func load(client: String) async throws -> TokenRecord? { try await store.load(client: client) }
-
-        func save(_ record: TokenRecord, client: String) async throws {
-            try await store.save(record, client: client)
+    /// A save or a removal has returned.
+    func wrote(_ record: TokenRecord?, _ client: String, by process: Process) {
+        let old = records[client]
+        // The store has kept a later record.
+        if let record, let old, old.revision > record.revision, old.issuedAt >= record.issuedAt {
             for authority in world.authorities { authority.wasSaved(record) }
+            return
         }
-
-        func remove(client: String) async throws { try await store.remove(client: client) }
-
-        func lease(client: String) async throws -> (any TokenStoreLease)? { try await store.lease(client: client) }
-
-        func names(of client: String) async throws -> [String] { try await store.names(of: client) }
+        world.wrote(record, over: old, by: process)
+        records[client] = record
     }
 }

@@ -14,6 +14,7 @@ struct ModelEngine: SharedRecordEngine {
 
     func mark(client: String, revision: UInt64?, holder: String, for time: Duration) async throws -> SharedRow {
         try await perform { rows in
+            if !process.isMover, let place = database.newPlace { throw MovedStore.late("the database", movedTo: place) }
             let now = database.world.now
             var row = rows[client] ?? Database.Row()
             let found = Self.shared(row, holder, at: now, database)
@@ -42,7 +43,11 @@ struct ModelEngine: SharedRecordEngine {
             var record = record
             record?.revision = next
             rows[client] = Database.Row(revision: next, record: record)
-            database.wrote(record, client, over: row, next, by: process)
+            guard next > row.revision else {
+                database.world.fail("\(client): revision \(next) over \(row.revision)")
+                return nil
+            }
+            database.world.wrote(record, over: row.record, by: process)
             database.changed(client, by: process)
             return next
         }
@@ -50,6 +55,16 @@ struct ModelEngine: SharedRecordEngine {
     }
 
     func changes(client: String) -> AsyncStream<Void>? { database.changes(client: client, process) }
+
+    func names(of client: String) async throws -> [String] {
+        try await perform { rows in
+            rows.filter { $0.value.record != nil && RecordName.client(of: $0.key) == client }.keys.sorted()
+        }
+    }
+
+    func newPlace() async throws -> String? { try await perform { _ in database.newPlace } }
+
+    func setNewPlace(_ place: String?) async throws { try await perform { _ in database.newPlace = place } }
 
     private static func shared(
         _ row: Database.Row, _ holder: String, at now: ContinuousClock.Instant, _ database: Database

@@ -37,6 +37,8 @@ struct Plan: Sendable {
         case setWallClock(replica: Int, seconds: Int)
         /// This replica is restarted or reloads, with another token endpoint, or the first one again.
         case rollOut(replica: Int, authority: Int, reloads: Bool)
+        /// `store move`. `running`: a proxy that is not stopped before it.
+        case move(running: Int?, killedAfter: Int?)
 
         var description: String {
             switch self {
@@ -64,6 +66,9 @@ struct Plan: Sendable {
             case .setWallClock(let replica, let seconds): "the wall clock of r\(replica) jumps by \(seconds) s"
             case .rollOut(let replica, let authority, let reloads):
                 "r\(replica) \(reloads ? "reloads" : "is restarted") with token endpoint \(authority)"
+            case .move(let running, let life):
+                "the records are moved to the other store\(running.map { ", and r\($0) runs" } ?? "")"
+                    + (life.map { "; the command is killed after \($0) ms" } ?? "")
             }
         }
     }
@@ -120,7 +125,7 @@ struct Plan: Sendable {
         events.sort { $0.at < $1.at }
     }
 
-    private static let kindsOfEvents = 21
+    private static let kindsOfEvents = 22
 
     private static func event(_ kind: Int, _ replicas: Int, _ clients: Int, _ chance: inout Chance) -> Event {
         let (replica, client) = (chance.below(replicas), chance.below(clients))
@@ -147,6 +152,10 @@ struct Plan: Sendable {
         case 17: return .setWallClock(replica: replica, seconds: chance.within(-4000...4000))
         case 18: return .rollOut(replica: replica, authority: chance.below(2), reloads: chance.once(in: 2))
         case 19: return .fullDisk(milliseconds: time)
+        case 20:
+            return .move(
+                running: chance.once(in: 3) ? replica : nil,
+                killedAfter: chance.once(in: 2) ? chance.within(1...3000) : nil)
         default: return .leave(replica: replica, client: client)
         }
     }

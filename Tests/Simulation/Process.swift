@@ -6,6 +6,10 @@ final class Process: CustomStringConvertible, @unchecked Sendable {
 
     let replica: Int
     let incarnation: Int
+    /// The store of its configuration; else it uses the database.
+    let usesFiles: Bool
+    /// It has connected to the database.
+    var isConnected = false
     unowned let world: World
     private(set) var isDead = false
     /// Begin and end of each time in which it was stopped, or cut off from the database.
@@ -16,15 +20,23 @@ final class Process: CustomStringConvertible, @unchecked Sendable {
     private var waiting: [CheckedContinuation<Void, Never>] = []
     private var sleepers: [Int: FirstOutcome<Void>] = [:]
     private var lastNumber = 0
+    /// Work that waits for the disk.
+    private var disk: [Int: () -> Void] = [:]
+    /// The stores of this process, with their locks; the key says whether it is the files.
+    var stores: [Bool: any OAuthAccessTokenStore] = [:]
     var wallOffset: Int64 = 0
 
-    init(_ replica: Int, _ incarnation: Int, _ world: World) {
+    init(_ replica: Int, _ incarnation: Int, _ world: World, usesFiles: Bool) {
         self.replica = replica
         self.incarnation = incarnation
         self.world = world
+        self.usesFiles = usesFiles
     }
 
-    var description: String { "r\(replica).\(incarnation)" }
+    /// Number of a process that is no replica: `store move`.
+    static let mover = 99
+    var isMover: Bool { replica == Self.mover }
+    var description: String { isMover ? "move.\(incarnation)" : "r\(replica).\(incarnation)" }
 
     /// A number for each object of the process that wants one.
     func number() -> Int {
@@ -38,6 +50,7 @@ final class Process: CustomStringConvertible, @unchecked Sendable {
         isDead = true
         wake()
         // Its locks are free at once.
+        (disk, stores) = ([:], [:])
         for number in sleepers.keys.sorted() { sleepers[number]?.end(.failure(Dead())) }
         sleepers = [:]
     }
@@ -68,6 +81,12 @@ final class Process: CustomStringConvertible, @unchecked Sendable {
 
     var isCut: Bool { cutUntil.map { world.now < $0 } ?? false }
     var isReset: Bool { resetsUntil.map { world.now < $0 } ?? false }
+
+    /// The database sees it. After an interruption it connects anew within a second.
+    var hasConnection: Bool {
+        let ends = [resetsUntil, world.database.backAt].compactMap { $0 }
+        return isConnected && !isDead && world.database.isUp && ends.allSatisfy { $0 + .seconds(1) < world.now }
+    }
 
     /// How long it was stopped or cut off since then.
     func absence(since instant: ContinuousClock.Instant) -> Duration {
@@ -120,8 +139,11 @@ final class Process: CustomStringConvertible, @unchecked Sendable {
         }
         machine.clock = clock
         machine.carryOut = { [self] work in
-            let time = Scheduler.shared.chance.within(0...(isSlow() ? 2000 : 8))
-            Scheduler.shared.after(.milliseconds(time)) { [self] in onceRunning { carryOut(work) } }
+            let (time, number) = (Scheduler.shared.chance.within(0...(isSlow() ? 2000 : 8)), number())
+            disk[number] = work
+            Scheduler.shared.after(.milliseconds(time)) { [self] in
+                onceRunning { [self] in if let work = disk.removeValue(forKey: number) { carryOut(work) } }
+            }
         }
         return machine
     }

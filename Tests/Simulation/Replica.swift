@@ -13,7 +13,9 @@ final class Replica: @unchecked Sendable {
     unowned let world: World
     private(set) var process: Process
     private(set) var authority = 0
-    private(set) var isAway = false
+    private(set) var isAway = true
+    /// Stopped by the operator, and not to be started.
+    private(set) var isHalted = false
     private var incarnation = 0
     private var timeout: Duration
     private(set) var slots: [Slot] = []
@@ -30,7 +32,8 @@ final class Replica: @unchecked Sendable {
         self.number = number
         self.world = world
         timeout = world.plan.timeout
-        process = Process(number, 0, world)
+        process = Process(number, 0, world, usesFiles: world.usesFiles)
+        process.die()
         shared = OAuthAccessTokenMemoryStore()
     }
 
@@ -39,21 +42,35 @@ final class Replica: @unchecked Sendable {
 
     // MARK: Its life
 
-    func start() {
-        guard let database = world.database else { return }
+    /// - Parameter usesFiles: its configuration; `nil`: that of all replicas.
+    func start(usesFiles: Bool? = nil) {
+        guard process.isDead, !isHalted, !world.hasEnded else { return }
         incarnation += 1
-        isAway = false
         lastReload = nil
-        process = Process(number, incarnation, world)
-        if let files = world.files {
-            shared = files.store(of: process, database)
-        } else {
-            shared = MarkedTokenStore(
-                ModelEngine(database: database, process: process), leaseTime: world.plan.leaseTime,
-                patience: .seconds(30), holder: "\(process)", clock: process.clock)
+        let process = Process(number, incarnation, world, usesFiles: usesFiles ?? world.usesFiles)
+        self.process = process
+        let store = SimulatedStore(process, isInFiles: process.usesFiles)
+        Task {
+            do {
+                try await store.prepare()
+                if process.usesFiles != world.usesFiles {
+                    world.fail("\(process) starts on a store that was left by a move")
+                }
+            } catch let error as TokenStoreError where error.kind == .misconfigured {
+                world.log("\(process) does not start: \(error)")
+                return process.die()
+            } catch { world.log("\(process) starts without its store: \(error)") }
+            if isHalted { process.die() }
+            if !process.isDead { serve(store) }
         }
+    }
+
+    private func serve(_ store: SimulatedStore) {
+        isAway = false
+        process.isConnected = true
+        shared = store
         logins = PendingLogins(
-            shared: world.plan.usesFiles ? nil : ModelPendingLogins(database: database, process: process),
+            shared: process.usesFiles ? nil : ModelPendingLogins(database: world.database, process: process),
             clients: { [weak self] in self?.slots.map(\.heimdallr) ?? [] }, clock: process.clock)
         slots = (0..<world.plan.clients).map { make($0, isHeld: false) }
         for slot in slots { slot.heimdallr.start() }
@@ -94,14 +111,17 @@ final class Replica: @unchecked Sendable {
         guard !isAway else { return }
         isAway = true
         process.die()
-        world.database?.drop(process)
+        world.database.drop(process)
         end(slots)
         Scheduler.shared.after(pause) { [self] in start() }
     }
 
     /// As SIGTERM does it, and a new process after it.
     func restart(authority next: Int? = nil) {
-        guard !isAway else { return }
+        guard !isAway else {
+            authority = next ?? authority
+            return
+        }
         // A proxy that stops lets a reload end first.
         if let lastReload {
             Task { [self] in
@@ -120,10 +140,21 @@ final class Replica: @unchecked Sendable {
             end(old)
             try? await leaving.sleep(for: .milliseconds(20))
             leaving.die()
-            world.database?.drop(leaving)
-            if let next { authority = next }
+            world.database.drop(leaving)
+            authority = next ?? authority
             start()
         }
+    }
+
+    func halt() async throws {
+        isHalted = true
+        restart()
+        while !process.isDead { try await world.pause(50...50) }
+    }
+
+    func release(usesFiles: Bool) {
+        isHalted = false
+        start(usesFiles: usesFiles)
     }
 
     /// As a reload of the proxy does it, client by client.

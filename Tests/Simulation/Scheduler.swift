@@ -16,7 +16,8 @@ final class Scheduler: @unchecked Sendable {
     var chance = Chance(0)
     /// Number of jobs run so far.
     private(set) var steps = 0
-    private(set) var escapes = 0
+    /// The function by which work left the simulation.
+    private(set) var escape: String?
     private var jobs: [UnownedJob] = []
     /// A binary heap, the earliest first.
     private var timers: [Timer] = []
@@ -35,7 +36,7 @@ final class Scheduler: @unchecked Sendable {
         chance = Chance(seed)
         now = start
         steps = 0
-        escapes = 0
+        escape = nil
         jobs = []
         timers = []
         lastNumber = 0
@@ -103,35 +104,32 @@ final class Scheduler: @unchecked Sendable {
         return true
     }
 
-    /// The hooks of Swift's run-time library that are there to replace the global executor.
+    /// Takes the place of Swift's global executor, by the hook that its run-time library has for it.
     func install() {
         typealias Original = @convention(thin) (UnownedJob) -> Void
         typealias Hook = @convention(thin) (UnownedJob, Original) -> Void
-        typealias DelayOriginal = @convention(thin) (UInt64, UnownedJob) -> Void
-        typealias DelayHook = @convention(thin) (UInt64, UnownedJob, DelayOriginal) -> Void
-        typealias DeadlineOriginal = @convention(thin) (Int64, Int64, Int64, Int64, CInt, UnownedJob) -> Void
-        typealias DeadlineHook =
-            @convention(thin) (Int64, Int64, Int64, Int64, CInt, UnownedJob, DeadlineOriginal) -> Void
-        func hook<Type>(_ name: String, _ type: Type.Type) -> UnsafeMutablePointer<Type?> {
-            guard let symbol = dlsym(dlopen(nil, RTLD_NOW), name) else { fatalError("Swift has no \(name)") }
-            return symbol.assumingMemoryBound(to: Type?.self)
+        guard let symbol = dlsym(dlopen(nil, RTLD_NOW), "swift_task_enqueueGlobal_hook") else {
+            fatalError("Swift has no hook for tasks")
         }
-        hook("swift_task_enqueueGlobal_hook", Hook.self).pointee = { job, _ in Scheduler.shared.jobs.append(job) }
-        hook("swift_task_enqueueGlobalWithDelay_hook", DelayHook.self).pointee = { delay, job, _ in
-            Scheduler.shared.escape(job)
-        }
-        hook("swift_task_enqueueGlobalWithDeadline_hook", DeadlineHook.self).pointee = { _, _, _, _, _, job, _ in
-            Scheduler.shared.escape(job)
-        }
+        symbol.assumingMemoryBound(to: Hook?.self).pointee = { job, _ in Scheduler.shared.jobs.append(job) }
     }
 
-    /// A sleep on a real clock: it ends at once, and the run fails.
-    private func escape(_ job: UnownedJob) {
-        escapes += 1
-        jobs.append(job)
-    }
+    /// The work never runs, and the run fails.
+    fileprivate func escaped(by function: String) { escape = escape ?? function }
 
     private final class Inline: TaskExecutor {
         func enqueue(_ job: consuming ExecutorJob) { Scheduler.shared.jobs.append(UnownedJob(job)) }
     }
+}
+
+// In place of libdispatch's functions of these names: timers and queues, which Swift has no hook for.
+
+@_cdecl("dispatch_after_f")
+public func dispatchAfter(
+    _ when: UInt64, _ queue: UnsafeRawPointer?, _ context: UnsafeRawPointer?, _ work: UnsafeRawPointer?
+) { Scheduler.shared.escaped(by: "Task.sleep (dispatch_after_f)") }
+
+@_cdecl("dispatch_async")
+public func dispatchAsync(_ queue: UnsafeRawPointer?, _ work: UnsafeRawPointer?) {
+    Scheduler.shared.escaped(by: "DispatchQueue.async (dispatch_async)")
 }

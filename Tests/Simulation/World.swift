@@ -15,9 +15,9 @@ final class World: @unchecked Sendable {
 
     let plan: Plan
     private(set) var authorities: [Authority] = []
-    private(set) var database: Database?
-    private(set) var files: Files?
-    private var replicas: [Replica] = []
+    private(set) lazy var database = Database(self)
+    private(set) lazy var files = Files(self)
+    private(set) var replicas: [Replica] = []
     private(set) var failure: String?
     private(set) var requests = 0
     private(set) var isQuiet = false
@@ -34,11 +34,19 @@ final class World: @unchecked Sendable {
     private var signIns: [String: Authority.Family] = [:]
     private(set) var isFaulty = false
     private var isOver = false
+    var hasEnded: Bool { isOver || failure != nil }
+    /// The configuration of the replicas names the files, not the database.
+    var usesFiles: Bool
+    var isMoving = false
+    var mover: Process?
+    /// The last fault is over since then.
+    var calmSince: ContinuousClock.Instant?
 
     var now: ContinuousClock.Instant { Scheduler.shared.now }
 
     init(_ plan: Plan, keepsHistory: Bool) {
         self.plan = plan
+        usesFiles = plan.usesFiles
         self.keepsHistory = keepsHistory
     }
 
@@ -89,9 +97,28 @@ final class World: @unchecked Sendable {
         if issued.endsAt <= now { fail("\(process) gave \(client) a token that is not good any more: \(token)") }
         if isStored, !issued.isSaved { fail("\(process) gave \(client) \(token) before it was durable") }
         if let removedAt = issued.family?.removedAt, now - removedAt > Self.signOutTime,
-            process.absence(since: removedAt) == .zero, database?.downtime(since: removedAt) == .zero
+            process.absence(since: removedAt) == .zero, database.downtime(since: removedAt) == .zero
         {
             fail("\(process) gave \(client) \(token), \(now - removedAt) after its sign-out")
+        }
+    }
+
+    /// A record in the place of another one, durable.
+    func wrote(_ record: TokenRecord?, over old: TokenRecord?, by process: Process) {
+        let (former, new) = (old?.refreshToken?.revealed, record?.refreshToken?.revealed)
+        for authority in authorities {
+            if let record {
+                authority.wasSaved(record)
+            } else if !process.isMover, let family = former.flatMap({ authority.family(of: $0) }) {
+                family.removedAt = now
+            }
+            guard let new else { continue }
+            if let former, !authority.follows(new, former) {
+                fail("\(process) wrote \(new) over \(former), of which it did not come: no revision is its predecessor")
+            }
+            if authority.family(of: new)?.removedAt != nil {
+                fail("\(process) wrote \(new), which came back after its sign-out")
+            }
         }
     }
 
@@ -135,9 +162,6 @@ final class World: @unchecked Sendable {
     func run() -> String? {
         Scheduler.shared.begin(seed: plan.seed)
         authorities = [Authority("one", self), Authority("two", self)]
-        let database = Database(self)
-        self.database = database
-        if plan.usesFiles { files = Files(self) }
         replicas = (0..<plan.replicas).map { Replica($0, self) }
         for replica in replicas { replica.start() }
         for client in 0..<plan.clients where plan.kinds[client].wantsPerson {
@@ -152,14 +176,17 @@ final class World: @unchecked Sendable {
         }
         Scheduler.shared.after(.milliseconds(Plan.span)) { [self] in calm() }
         Scheduler.shared.after(.milliseconds(Plan.span + Self.recovery)) { [self] in judgeTheEnd() }
-        let isMoving = Scheduler.shared.run(until: { isOver || failure != nil }) {
-            if Scheduler.shared.escapes > 0 { fail("a sleep on a real clock") }
+        let isGoingOn = Scheduler.shared.run(until: { hasEnded }) {
+            if let escape = Scheduler.shared.escape {
+                fail("the simulated code waits for a real clock or thread: \(escape)")
+            }
         }
-        if !isMoving { fail("tasks go on for ever while time stands still") }
+        if !isGoingOn { fail("tasks go on for ever while time stands still") }
         let result = failure
         for replica in replicas { replica.end() }
+        mover?.die()
         Scheduler.shared.run(until: { false }) {}
-        files?.remove()
+        files.remove()
         return result
     }
 
@@ -174,14 +201,14 @@ final class World: @unchecked Sendable {
         case .restart(let replica): replicas[replica].restart()
         case .kill(let replica, let time): replicas[replica].kill(startingAfter: .milliseconds(time))
         case .stop(let replica, let time): replicas[replica].process.stop(for: .milliseconds(time))
-        case .dropConnections(let replica): database?.drop(replicas[replica].process)
+        case .dropConnections(let replica): database.drop(replicas[replica].process)
         case .resets(let replica, let time):
-            database?.drop(replicas[replica].process)
+            database.drop(replicas[replica].process)
             replicas[replica].process.reset(for: .milliseconds(time))
         case .cutOff(let replica, let time): replicas[replica].process.cutOff(for: .milliseconds(time))
-        case .crash(let time): database?.crash(for: .milliseconds(time))
-        case .slow(let time): database?.slow(for: .milliseconds(time))
-        case .fullDisk(let time): files?.fill(for: .milliseconds(time))
+        case .crash(let time): database.crash(for: .milliseconds(time))
+        case .slow(let time): database.slow(for: .milliseconds(time))
+        case .fullDisk(let time): files.fill(for: .milliseconds(time))
         case .loseAnswers(let count): lostAnswers = count
         case .delayAnswers(let time, let span):
             delay = time
@@ -190,12 +217,14 @@ final class World: @unchecked Sendable {
         case .setWallClock(let replica, let seconds): replicas[replica].process.wallOffset += Int64(seconds)
         case .rollOut(let replica, let authority, false): replicas[replica].restart(authority: authority)
         case .rollOut(let replica, let authority, true): replicas[replica].reload(authority: authority)
+        case .move(let running, let life): move(running: running, killedAfter: life.map { .milliseconds($0) })
         }
     }
 
     /// Faults stop; one configuration for all.
     private func calm() {
         isFaulty = false
+        calmSince = now
         lostAnswers = 0
         log("the faults are over")
         for replica in replicas where replica.authority != replicas[0].authority {
@@ -234,13 +263,20 @@ final class World: @unchecked Sendable {
 
     /// Every client has had a token at every replica within a moment, unless it was lost for a reason.
     private func judgeTheEnd() {
+        guard !hasEnded else { return }
+        guard !isMoving, let calmSince, now - calmSince >= .milliseconds(Self.recovery) else {
+            return Scheduler.shared.after(.seconds(5)) { [self] in judgeTheEnd() }
+        }
         for replica in replicas where !replica.isAway {
             for client in 0..<plan.clients where replica.lastServed(client) < now - .seconds(30) {
                 // Rule 4: after an answer that looks permanent the server is asked less often.
                 if replica.wasRefused(client) { continue }
                 let name = Replica.name(client)
                 if plan.kinds[client].wantsPerson {
-                    guard let family = signIns["\(replica.server.name) \(name)"], !family.isRevoked else { continue }
+                    guard let family = signIns["\(replica.server.name) \(name)"], !family.isRevoked,
+                        // It was in memory only, while the store was out of order.
+                        family.isDurable || !family.process.isDead
+                    else { continue }
                 }
                 fail("\(replica.process) has no token of \(name), long after the last fault: \(replica.status(client))")
             }
@@ -255,7 +291,7 @@ final class World: @unchecked Sendable {
         failure.map { text in
             [
                 "presented", "no token of", "not good", "never gave", "at once", "waited", "revision", "secret", "code",
-                "nobody uses", "durable", "sign-out", "sign-in",
+                "nobody uses", "durable", "sign-out", "sign-in", "move",
             ].first {
                 text.contains($0)
             } ?? "else"

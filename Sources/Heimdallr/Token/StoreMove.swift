@@ -1,0 +1,85 @@
+/// A move of all records of some clients.
+package struct StoreMove {
+    private enum Outcome: String {
+        case moved
+        case none = "no record"
+        case same = "is there already"
+        case newer = "another record is there, and stays"
+    }
+
+    private let source: any MovableTokenStore
+    private let target: any MovableTokenStore
+    private let clients: [String]
+
+    package init(_ source: any MovableTokenStore, _ target: any MovableTokenStore, clients: [String]) {
+        self.source = source
+        self.target = target
+        self.clients = clients
+    }
+
+    /// Nothing is moved where one record can't be. The note is written before the first record goes: a move that is
+    /// interrupted leaves no store with a record that another one has, too, and on which proxies start.
+    /// - Parameter say: prints a line.
+    package func run(_ say: (String) -> Void) async throws {
+        let isResumed = try await source.newPlace() != nil
+        // The records of a store that was moved away are old.
+        let isReturn = try await target.newPlace() != nil
+        func outcome(_ record: TokenRecord?, _ there: TokenRecord?) -> Outcome {
+            guard let record, record.holdsAnything else { return .none }
+            guard let there, there.holdsAnything else { return .moved }
+            if there.refreshToken == record.refreshToken, there.revision >= record.revision { return .same }
+            if isReturn { return .moved }
+            return isResumed && there.revision > record.revision ? .same : .newer
+        }
+        var records: [(client: String, name: String)] = []
+        var refused: [String] = []
+        for client in clients {
+            let names = try await source.names(of: client)
+            if names.isEmpty { say("\(client): \(Outcome.none.rawValue)") }
+            records += names.map { (client, $0) }
+            for name in names {
+                let found = outcome(try await source.load(client: name), try await target.load(client: name))
+                guard found == .newer else { continue }
+                say("\(client): \(Outcome.newer.rawValue)")
+                refused.append(client)
+            }
+        }
+        guard refused.isEmpty else {
+            throw TokenStoreError(
+                "\(target.place) has other records of \(refused.joined(separator: ", ")), and nothing was moved",
+                advice: "log out there first if those are not wanted", kind: .fault)
+        }
+        try await source.setNewPlace(target.place)
+        var moved = 0
+        for (client, name) in records {
+            let done = try await holding(name) { record, there in
+                let outcome = outcome(record, there)
+                guard outcome == .moved, var record else { return outcome }
+                record.revision = max(record.revision, (there?.revision ?? 0) + 1)
+                try await target.save(record, client: name)
+                return .moved
+            }
+            say("\(client): \(done.rawValue)")
+            if done == .moved { moved += 1 }
+        }
+        try await target.setNewPlace(nil)
+        say("\(moved) moved")
+    }
+
+    /// Under the leases of both: a proxy of either may be in the middle of a refresh.
+    private func holding(
+        _ name: String, _ body: (TokenRecord?, TokenRecord?) async throws -> Outcome
+    ) async throws -> Outcome {
+        let leases = [try await source.lease(client: name), try await target.lease(client: name)]
+        let outcome: Result<Outcome, any Error>
+        do {
+            outcome = .success(try await body(source.load(client: name), target.load(client: name)))
+        } catch { outcome = .failure(error) }
+        for lease in leases { await lease?.release() }
+        return try outcome.get()
+    }
+}
+
+extension TokenRecord {
+    fileprivate var holdsAnything: Bool { accessToken != nil || refreshToken != nil || dpopKey != nil }
+}
