@@ -172,7 +172,9 @@ final class Authority: @unchecked Sendable {
             if use.isSaved { return nil }
             return use.isDelivered ? use.process.isDead ? "its holder died" : nil : "its answer was lost"
         }
-        if process.absence(since: use.at - world.plan.timeout) >= World.longAbsence { return "its holder was stopped" }
+        // It stood still under its mark until the mark had ended, and went on with its request.
+        let marked = min(use.at, world.now - world.plan.leaseTime) - world.plan.timeout
+        if process.absence(since: marked) >= World.longAbsence { return "its holder was stopped" }
         guard !use.isSaved else { return nil }
         if !use.isDelivered { return "its answer was lost" }
         if use.process === process { return nil }
