@@ -53,7 +53,6 @@ let package = Package(
         .target(name: "SigV4", dependencies: ["Cryptography", "WireText"], swiftSettings: strict),
         .target(name: "FileSystem", swiftSettings: strict),
         .target(name: "Reports", swiftSettings: strict),
-        .target(name: "Tracing", dependencies: ["WireText"], swiftSettings: strict),
         .target(
             name: "Configuration", dependencies: ["FileSystem", "HTTPMessage", "WireText", "CLibyaml"],
             swiftSettings: strict),
@@ -62,7 +61,7 @@ let package = Package(
             name: "Proxy",
             dependencies: [
                 "FileSystem", "HTTPServer", "Reactor", "HTTPMessage", "Heimdallr", "CurlTransport", "Configuration",
-                "Reports", "SigV4", "Tracing", "WireText",
+                "Reports", "SigV4", "WireText",
             ],
             swiftSettings: strict),
         .target(
@@ -83,7 +82,7 @@ let package = Package(
             dependencies: [
                 "Proxy", "Administration", "Playground", "Configuration", "Cryptography", "Heimdallr", "HeimdallrCurl",
                 "CLinux", "CurlTransport", "FileSystem", "HTTPMessage", "PostgresStore", "QRCode", "Reactor", "Reports",
-                "Tracing", "WireText",
+                "WireText",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -91,7 +90,6 @@ let package = Package(
         .target(name: "TestSupport", path: "Tests/TestSupport", exclude: ["Fixtures"], swiftSettings: strict),
         .testTarget(name: "FileSystemTests", dependencies: ["FileSystem", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "SigV4Tests", dependencies: ["SigV4", "TestSupport", "WireText"], swiftSettings: strict),
-        .testTarget(name: "TracingTests", dependencies: ["Tracing", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "HTMLTests", dependencies: ["HTML"], swiftSettings: strict),
         .testTarget(name: "WireTextTests", dependencies: ["WireText"], swiftSettings: strict),
         .testTarget(name: "HTTPMessageTests", dependencies: ["HTTPMessage", "WireText"], swiftSettings: strict),
@@ -138,7 +136,7 @@ let package = Package(
             name: "ProxyTests",
             dependencies: [
                 "Proxy", "HTTPMessage", "HTTPServer", "Configuration", "CurlTransport", "Heimdallr", "HeimdallrCurl",
-                "Reactor", "SigV4", "Reports", "TestSupport", "Tracing", "WireText",
+                "Reactor", "SigV4", "Reports", "TestSupport", "WireText",
             ], swiftSettings: strict),
         .testTarget(
             name: "AdministrationTests",

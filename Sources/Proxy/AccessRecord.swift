@@ -1,5 +1,4 @@
 import Reactor
-import Tracing
 
 /// What the access log says of one request. A plain value: it is written elsewhere than on the loop.
 public struct AccessRecord: Sendable {
@@ -43,7 +42,7 @@ public struct AccessRecord: Sendable {
     /// By what name it is found elsewhere, too: the program's, else ours. Letters, digits and a few marks.
     public var requestID: [UInt8] = []
     /// The trace that the request belongs to; `nil`: it is not recorded.
-    public var traceID: TraceID?
+    package var traceID: TraceID?
     /// Who called, by TCP.
     public var address: SocketAddress?
     /// Who called, on a Unix socket.

@@ -8,7 +8,7 @@ public struct ProxyObserver: Sendable {
     /// A request was given a credential, or denied one. `nil`: nobody wants to know.
     public var audit: (@Sendable (AuditRecord) -> Void)?
     /// `nil`: no spans.
-    public var spans: ExchangeSpans?
+    package var spans: ExchangeSpans?
     /// An exchange with an upstream failed, or a tunnel's dialling.
     public var upstreamFailed: @Sendable (UpstreamFailure) -> Void = { _ in }
     /// A connection could not be accepted, out of descriptors most likely.

@@ -5,7 +5,6 @@ import HTTPServer
 import Heimdallr
 import Reactor
 import Reports
-import Tracing
 
 /// Everything of the proxy that lives on one loop: its clients, and the rules of today.
 final class ProxyShard {
@@ -14,7 +13,7 @@ final class ProxyShard {
     /// `nil`: no spans are made.
     private(set) var sampler: TraceSampler?
     /// Which traces are recorded.
-    var lots = LotDrawing()
+    var random = FastRandom()
     /// What requests that begin now go by.
     private(set) var rules: RuleSet
     private let rack: ExchangeRack

@@ -1,5 +1,4 @@
 import HTTPMessage
-import Tracing
 import WireText
 
 /// By what name a request is found in logs: the program's own (`X-Request-Id`, else `traceparent` of W3C Trace Context),

@@ -2,7 +2,6 @@ import Foundation
 import Proxy
 import Reactor
 import Testing
-import Tracing
 
 @testable import HeimdallrProxy
 

@@ -1,6 +1,7 @@
 import Configuration
 import CurlTransport
 import Heimdallr
+import Proxy
 import Reactor
 
 /// One OAuth client of the running proxy, with its settings and parts.

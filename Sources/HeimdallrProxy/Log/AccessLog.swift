@@ -1,6 +1,5 @@
 import Proxy
 import Reactor
-import Tracing
 
 /// One line for each request: the request, its result, its duration. Never a query, a field or a body.
 ///

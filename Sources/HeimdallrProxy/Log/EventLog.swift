@@ -29,6 +29,24 @@ enum EventLog {
             ])
     }
 
+    static func write(_ notice: ExportNotice, to logger: Logger) {
+        switch notice {
+        case .failing(let collector, let reason):
+            logger.warning("spans can't be exported", metadata: ["collector": "\(collector)", "reason": "\(reason)"])
+        case .resumed(let dropped):
+            logger.info("spans are exported again", metadata: ["dropped_so_far": .stringConvertible(dropped)])
+        case .rejected(let count, let collector, let reason):
+            logger.warning(
+                count > 0 ? "the collector did not take some spans" : "the collector warns of something",
+                metadata: [
+                    "collector": "\(collector)", "rejected": .stringConvertible(count), "reason": "\(reason)",
+                ])
+        case .unsent(let count):
+            logger.warning(
+                "spans were not exported before the end", metadata: ["spans": .stringConvertible(count)])
+        }
+    }
+
     /// - Parameters:
     ///   - client: source of details that the event does not have.
     ///   - last: the client's last request.

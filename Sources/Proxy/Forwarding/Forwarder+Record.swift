@@ -3,7 +3,6 @@ import CurlTransport
 import HTTPMessage
 import HTTPServer
 import Reactor
-import Tracing
 import WireText
 
 // What the access log says of a request.

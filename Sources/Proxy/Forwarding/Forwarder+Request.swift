@@ -5,7 +5,6 @@ import HTTPServer
 import Heimdallr
 import Reactor
 import SigV4
-import Tracing
 
 // What goes to the upstream: the request's head with the token in its place, and its body.
 extension Forwarder: UpstreamExchangeDelegate {

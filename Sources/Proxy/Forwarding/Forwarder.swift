@@ -5,7 +5,6 @@ import HTTPServer
 import Heimdallr
 import Reactor
 import Reports
-import Tracing
 
 /// Answers the requests of one client's connection by asking upstreams: does what `Gate` and `Exchange` decide, and has
 /// no rules of its own. One for each connection, used for all of its requests. Loop's thread only.

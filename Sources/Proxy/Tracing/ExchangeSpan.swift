@@ -1,12 +1,11 @@
 import CurlTransport
 import HTTPMessage
 import Reactor
-public import Tracing
 
 /// The span of one request: recorded on the loop, converted elsewhere.
 ///
 /// It holds no query, no fields and no credential: only the access log's content.
-public struct ExchangeSpan: Sendable {
+struct ExchangeSpan: Sendable {
     let mark: TraceMark
     let record: AccessRecord
     /// Origin of the upstream; `nil` when the request was not forwarded.
@@ -43,7 +42,7 @@ public struct ExchangeSpan: Sendable {
     }
 
     /// Approximate memory in bytes.
-    public var size: Int {
+    var size: Int {
         512 + record.path.count + record.host.count + record.method.count + record.requestID.count
     }
 
@@ -51,7 +50,7 @@ public struct ExchangeSpan: Sendable {
 
     /// Follows OpenTelemetry's conventions for HTTP spans. A forwarded request is a `CLIENT` span, because the upstream
     /// receives its ID. A request that the proxy answered itself is a `SERVER` span.
-    public var traceSpan: TraceSpan {
+    var traceSpan: TraceSpan {
         let method = String(decoding: record.method, as: UTF8.self)
         let isKnown = Self.methods.contains(method)
         let start = record.startedAt.sinceEpoch
@@ -86,9 +85,7 @@ public struct ExchangeSpan: Sendable {
             span.attributes.append(.init("url.full", .text("\(scheme)://\(origin.authority)\(whole)")))
             span.attributes.append(.init("url.scheme", .text(scheme)))
             span.attributes.append(.init("url.path", .text(whole)))
-            span.attributes.append(.init("server.address", .text(Self.bare(origin.host))))
-            span.attributes.append(.init("server.port", .number(Int64(origin.port))))
-            return
+            return span.addServer(origin.host, origin.port)
         }
         let isConnect = record.method.elementsEqual("CONNECT".utf8)
         if !isConnect {
@@ -97,15 +94,7 @@ public struct ExchangeSpan: Sendable {
         }
         // The requested host may be any text.
         guard let authority = try? Authority(parsing: record.host.span) else { return }
-        span.attributes.append(.init("server.address", .text(Self.bare(authority.host.description))))
-        if let port = authority.port ?? (isConnect ? nil : 80) {
-            span.attributes.append(.init("server.port", .number(Int64(port))))
-        }
-    }
-
-    /// An IPv6 address has brackets in URLs only.
-    private static func bare(_ host: String) -> String {
-        host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
+        span.addServer(authority.host.description, authority.port ?? (isConnect ? nil : 80))
     }
 
     private func addOwn(to span: inout TraceSpan) {
@@ -148,7 +137,7 @@ public struct ExchangeSpan: Sendable {
 
 extension WallTime {
     /// Nanoseconds since 1970; 0 for an earlier time.
-    public var sinceEpoch: UInt64 {
+    var sinceEpoch: UInt64 {
         seconds < 0 ? 0 : UInt64(seconds) &* 1_000_000_000 &+ UInt64(max(0, nanoseconds))
     }
 }

@@ -1,16 +1,14 @@
-public import Tracing
-
 /// The sampler and the receivers of requests' spans. Called on the loops, so the functions must return at once.
-public struct ExchangeSpans: Sendable {
+package struct ExchangeSpans: Sendable {
     /// Decides for requests without a sampling decision of the program.
-    public var sampler: TraceSampler
+    var sampler: TraceSampler
     /// Called after a recorded request has ended.
-    public var ended: @Sendable (ExchangeSpan) -> Void
+    var ended: @Sendable (ExchangeSpan) -> Void
     /// Called when a recorded request begins or ends its wait for a token of that client. The token request is made for
     /// it.
-    public var waits: @Sendable (_ client: String, _ mark: TraceMark, _ isWaiting: Bool) -> Void
+    var waits: @Sendable (_ client: String, _ mark: TraceMark, _ isWaiting: Bool) -> Void
 
-    public init(
+    init(
         sampler: TraceSampler, ended: @escaping @Sendable (ExchangeSpan) -> Void,
         waits: @escaping @Sendable (_ client: String, _ mark: TraceMark, _ isWaiting: Bool) -> Void = { _, _, _ in }
     ) {

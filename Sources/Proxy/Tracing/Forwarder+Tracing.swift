@@ -2,7 +2,6 @@ import Configuration
 import HTTPMessage
 import HTTPServer
 import Reactor
-import Tracing
 
 // Position of a request in a trace, and the upstream's `traceparent` (W3C Trace Context).
 extension Forwarder {
@@ -13,7 +12,7 @@ extension Forwarder {
         let asked = connection.withHead { head, bytes in
             bytes.isEmpty ? nil : TraceParent(in: head.fields, of: bytes)
         }
-        current.mark = TraceMark.decide(asked, sampler, &shard.lots)
+        current.mark = TraceMark.decide(asked, sampler, &shard.random)
     }
 
     /// Whether the proxy replaces this field. When a trace begins here, fields of another one are dropped.

@@ -1,17 +1,17 @@
 import Configuration
 import CurlTransport
 import Heimdallr
-import Logging
-import Proxy
 import Reactor
 import Reports
 import Synchronization
-import Tracing
 
 /// Makes spans of requests and token requests and exports them, as configured. Any thread.
-final class Traces: Sendable {
+package final class Traces: Sendable {
+    /// Makes the collector of a configuration, whose requests run on the loop.
+    package typealias Connect = @Sendable (TracingSettings, _ trustAnchors: String?, EventLoop) -> Collector
+
     /// The tracing of one configuration.
-    struct Plan: Sendable {
+    package struct Plan: Sendable {
         fileprivate var settings: TracingSettings?
         fileprivate var trustAnchors: String?
         fileprivate var exporter: SpanExporter?
@@ -31,9 +31,9 @@ final class Traces: Sendable {
         var waiting: [String: [TraceMark]] = [:]
     }
 
-    private let secrets: SecretShelf
-    private let tls: TLSShelf
-    private let logger: Logger
+    private let connect: Connect
+    private let version: String
+    private let notify: @Sendable (ExportNotice) -> Void
     private let counts = SpanCounts()
     private let state = Mutex(State())
     /// Distinguishes this process from others of the same service.
@@ -42,24 +42,27 @@ final class Traces: Sendable {
     /// Limit of remembered requests for each client. The first one is the parent.
     private static let mostWaiting = 16
     /// Time for sending the remaining spans to a former collector.
-    private static let farewell = Duration.seconds(3)
+    private static let finishLimit = Duration.seconds(3)
 
-    init(secrets: SecretShelf, tls: TLSShelf, logger: Logger) {
-        self.secrets = secrets
-        self.tls = tls
-        self.logger = logger
+    /// - Parameter version: of the executable.
+    package init(
+        version: String, connect: @escaping Connect, notify: @escaping @Sendable (ExportNotice) -> Void
+    ) {
+        self.version = version
+        self.connect = connect
+        self.notify = notify
         let name = TraceMark.root().traceParent.text
         instance = String(decoding: (3..<35).map { name[$0] }, as: UTF8.self)
     }
 
     /// `nil` while no tracing was configured yet.
-    var report: SpanReport? { state.withLock { $0.hasBeen } ? counts.report : nil }
+    package var report: SpanReport? { state.withLock { $0.hasBeen } ? counts.report : nil }
 
     // MARK: The configuration
 
     /// Prepares the tracing of a configuration without using it yet. Its TLS files have been read.
     /// - Throws: `SystemError` without a free thread or file descriptor.
-    func prepare(_ configuration: Configuration) throws(SystemError) -> Plan {
+    package func prepare(_ configuration: Configuration) throws(SystemError) -> Plan {
         guard let settings = configuration.tracing else { return .none }
         let anchors = configuration.trustAnchorsFile
         let (current, running) = state.withLock { ($0.plan, $0.loop) }
@@ -72,16 +75,16 @@ final class Traces: Sendable {
         let loop = if let running { running } else { try EventLoop.start(name: "traces") }
         state.withLock { $0.loop = loop }
         plan.exporter = SpanExporter(
-            Collector(settings, trustAnchors: anchors, secrets: secrets, tls: tls, on: loop),
+            connect(settings, anchors, loop),
             resource: [
-                .init("service.name", .text(settings.serviceName)), .init("service.version", .text(Version.number)),
+                .init("service.name", .text(settings.serviceName)), .init("service.version", .text(version)),
                 .init("service.instance.id", .text(instance)),
-            ], counts: counts, logger: logger)
+            ], scope: (name: "heimdallr-proxy", version: version), counts: counts, notify: notify)
         return plan
     }
 
     /// Uses the plan from now on. The former exporter sends its remaining spans.
-    func use(_ plan: Plan) {
+    package func use(_ plan: Plan) {
         let former = state.withLock { state in
             let former = state.plan.exporter
             state.plan = plan
@@ -93,7 +96,7 @@ final class Traces: Sendable {
     }
 
     /// Releases a plan that will not be used.
-    func discard(_ plan: Plan) {
+    package func discard(_ plan: Plan) {
         guard let exporter = plan.exporter, exporter !== state.withLock({ $0.plan.exporter }) else { return }
         exporter.abandon()
     }
@@ -101,14 +104,14 @@ final class Traces: Sendable {
     private func retire(_ exporter: SpanExporter) {
         let id = ObjectIdentifier(exporter)
         let task = Task {
-            await exporter.finish(within: Self.farewell)
+            await exporter.finish(within: Self.finishLimit)
             state.withLock { $0.leaving[id] = nil }
         }
         state.withLock { $0.leaving[id] = task }
     }
 
     /// Sampler and receivers for requests with this plan; `nil` without tracing.
-    func spans(_ plan: Plan) -> ExchangeSpans? {
+    package func spans(_ plan: Plan) -> ExchangeSpans? {
         guard let exporter = plan.exporter else { return nil }
         return ExchangeSpans(
             sampler: plan.sampler, ended: { exporter.take(.exchange($0)) },
@@ -116,7 +119,7 @@ final class Traces: Sendable {
     }
 
     /// Sends the remaining spans until `limit`.
-    func end(within limit: Duration) async {
+    package func end(within limit: Duration) async {
         let (exporter, leaving, loop) = state.withLock { state in
             defer { state.plan = .none }
             return (state.plan.exporter, Array(state.leaving.values), state.loop)
@@ -127,7 +130,7 @@ final class Traces: Sendable {
     }
 
     /// Drops the remaining spans.
-    func abandon() { state.withLock { $0.plan.exporter }?.abandon() }
+    package func abandon() { state.withLock { $0.plan.exporter }?.abandon() }
 
     // MARK: Token requests
 
@@ -145,7 +148,10 @@ final class Traces: Sendable {
 
     /// Records a finished token request. Its parent is the first recorded request that waits for it. Without one, it
     /// begins its own trace, which is sampled as any other.
-    func tokenRequested(_ report: TokenRequestReport, _ last: TokenRequestNotes) {
+    /// - Parameters:
+    ///   - origin: of the token endpoint; `nil` when nothing was sent.
+    ///   - status: of the answer.
+    package func tokenRequested(_ report: TokenRequestReport, at origin: Origin?, status: Int?) {
         let (plan, parent) = state.withLock { ($0.plan, $0.waiting[report.client]?.first) }
         guard let exporter = plan.exporter else { return }
         let mark: TraceMark
@@ -155,7 +161,7 @@ final class Traces: Sendable {
             guard plan.sampler.takes(.random(in: .min ... .max)) else { return }
             mark = .root()
         }
-        exporter.take(.other(TraceSpan(mark, report, url: last.current.url, status: last.status)))
+        exporter.take(.other(TraceSpan(mark, report, origin: origin, status: status)))
     }
 }
 

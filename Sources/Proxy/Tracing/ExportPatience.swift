@@ -1,15 +1,24 @@
 /// Decides on retries of a batch that a collector did not accept: OTLP/HTTP, "Failures" and "OTLP/HTTP Throttling".
-public struct ExportPatience: Sendable {
+struct ExportPatience: Sendable {
     /// Result of an attempt.
-    public enum Outcome: Sendable, Equatable {
+    enum Outcome: Sendable, Equatable {
         case answered(status: Int, retryAfter: Duration?)
         /// No answer came.
         case unreachable
         /// The answer is unreadable, or the request can't be made. A retry would not help.
         case unusable
+
+        /// A retry may help. Only these statuses allow one.
+        var isTemporary: Bool {
+            switch self {
+            case .answered(let status, _): [429, 502, 503, 504].contains(status)
+            case .unreachable: true
+            case .unusable: false
+            }
+        }
     }
 
-    public enum Step: Sendable, Equatable {
+    enum Step: Sendable, Equatable {
         case done
         /// Send the same batch after a pause.
         case again(after: Duration)
@@ -18,19 +27,19 @@ public struct ExportPatience: Sendable {
     }
 
     /// Limit of attempts for one batch.
-    public static let attempts = 5
+    static let attempts = 5
     /// Upper limit of a `Retry-After` pause.
-    public static let longest = Duration.seconds(300)
+    static let longest = Duration.seconds(300)
     /// Longest pause for which a batch is kept at the collector's request. Newer spans are worth more.
-    public static let longestForBatch = Duration.seconds(60)
+    static let longestForBatch = Duration.seconds(60)
 
     private var failures = 0
     private var attempt = 0
 
-    public init() {}
+    init() {}
 
     /// - Parameter random: 0 ..< 1
-    public mutating func ended(_ outcome: Outcome, random: Double) -> Step {
+    mutating func ended(_ outcome: Outcome, random: Double) -> Step {
         attempt += 1
         if case .answered(200..<300, _) = outcome {
             (failures, attempt) = (0, 0)
@@ -38,15 +47,8 @@ public struct ExportPatience: Sendable {
         }
         failures += 1
         var pause = Self.backoff(failures, random)
-        var isWorthIt = true
-        switch outcome {
-        // Only these statuses allow a retry.
-        case .answered(429, let asked), .answered(502, let asked), .answered(503, let asked), .answered(504, let asked):
-            if let asked { pause = min(Self.longest, max(asked, .zero)) }
-        case .unreachable: break
-        case .answered, .unusable: isWorthIt = false
-        }
-        guard isWorthIt, attempt < Self.attempts, pause <= Self.longestForBatch else {
+        if outcome.isTemporary, case .answered(_, let asked?) = outcome { pause = min(Self.longest, max(asked, .zero)) }
+        guard outcome.isTemporary, attempt < Self.attempts, pause <= Self.longestForBatch else {
             attempt = 0
             return .drop(pause: pause)
         }

@@ -1,23 +1,23 @@
 /// A queue of spans to send, first in, first out. Bounded in number and in bytes: a full queue accepts no more.
-public struct WaitingSpans<Element: Sendable>: Sendable {
-    public let mostElements: Int
-    public let mostBytes: Int
+struct WaitingSpans<Element: Sendable>: Sendable {
+    let mostElements: Int
+    let mostBytes: Int
 
     private var elements: [(element: Element, bytes: Int)] = []
     private var first = 0
-    public private(set) var bytes = 0
+    private(set) var bytes = 0
 
-    public init(mostElements: Int, mostBytes: Int) {
+    init(mostElements: Int, mostBytes: Int) {
         self.mostElements = mostElements
         self.mostBytes = mostBytes
     }
 
-    public var count: Int { elements.count - first }
-    public var isEmpty: Bool { count == 0 }
+    var count: Int { elements.count - first }
+    var isEmpty: Bool { count == 0 }
 
     /// - Parameter size: its memory in bytes.
     /// - Returns: whether it was accepted.
-    public mutating func add(_ element: Element, size: Int) -> Bool {
+    mutating func add(_ element: Element, size: Int) -> Bool {
         guard count < mostElements, bytes + size <= mostBytes else { return false }
         elements.append((element, size))
         bytes += size
@@ -25,7 +25,7 @@ public struct WaitingSpans<Element: Sendable>: Sendable {
     }
 
     /// Removes the oldest elements.
-    public mutating func take(atMost most: Int) -> [Element] {
+    mutating func take(atMost most: Int) -> [Element] {
         let end = min(elements.count, first + most)
         let taken = elements[first..<end]
         for (_, size) in taken { bytes -= size }

@@ -1,10 +1,10 @@
 /// An export request: `ExportTraceServiceRequest` of opentelemetry/proto/collector/trace/v1, in its binary form.
 /// Numbers are those of its fields.
-public enum TracesRequest {
+enum TracesRequest {
     /// - Parameters:
     ///   - resource: attributes of this process.
     ///   - scope: name and version of this program.
-    public static func bytes(
+    static func bytes(
         _ spans: [TraceSpan], of resource: [TraceSpan.Attribute], scope: (name: String, version: String)
     ) -> [UInt8] {
         var scopeSpans = ProtobufWriter()

@@ -1,12 +1,12 @@
 /// A collector's answer to a successful export: `ExportTraceServiceResponse` of opentelemetry/proto/collector/trace/v1.
-public struct TracesAnswer: Sendable, Equatable {
+struct TracesAnswer: Sendable, Equatable {
     /// Number of rejected spans. They must not be sent again.
-    public private(set) var rejected: Int64 = 0
+    private(set) var rejected: Int64 = 0
     /// Reason for the rejection, or a warning.
-    public private(set) var message = ""
+    private(set) var message = ""
 
     /// - Returns: `nil` for a malformed message. Unknown fields are skipped.
-    public init?(_ bytes: [UInt8]) {
+    init?(_ bytes: [UInt8]) {
         guard
             Self.read(
                 bytes[...],

@@ -1,5 +1,6 @@
 import Testing
-import Tracing
+
+@testable import Proxy
 
 @Suite("what waits for the collector, and for how long")
 struct WaitingTests {

@@ -2,15 +2,15 @@ import WireText
 
 /// Content of a `traceparent` field: the trace, the sender's span, and whether the trace is recorded (W3C Trace
 /// Context, section 3.2).
-public struct TraceParent: Sendable, Equatable {
-    public var trace: TraceID
-    public var span: SpanID
-    public var flags: TraceFlags
+struct TraceParent: Sendable, Equatable {
+    var trace: TraceID
+    var span: SpanID
+    var flags: TraceFlags
 
     /// Length of version 00 in bytes.
-    public static let length = 55
+    static let length = 55
 
-    public init(trace: TraceID, span: SpanID, flags: TraceFlags) {
+    init(trace: TraceID, span: SpanID, flags: TraceFlags) {
         self.trace = trace
         self.span = span
         self.flags = flags
@@ -19,7 +19,7 @@ public struct TraceParent: Sendable, Equatable {
     /// Parses `version "-" trace-id "-" parent-id "-" flags` in lower-case hexadecimal digits. Of a later version, only
     /// this prefix is read (section 3.2.4).
     /// - Returns: `nil` for an unusable value.
-    public init?(_ value: Span<UInt8>) {
+    init?(_ value: Span<UInt8>) {
         guard value.count >= Self.length, value[2] == Self.dash, value[35] == Self.dash, value[52] == Self.dash,
             let version = Self.number(value, 0, 2), version != 0xFF,
             let high = Self.number(value, 3, 16), let low = Self.number(value, 19, 16),
@@ -50,7 +50,7 @@ public struct TraceParent: Sendable, Equatable {
     }
 
     /// Value of a field, always of version 00, the only known one.
-    public var text: InlineArray<55, UInt8> {
+    var text: InlineArray<55, UInt8> {
         var text: InlineArray<55, UInt8> = .init(repeating: Self.dash)
         Self.write(0, 2, at: 0, &text)
         Self.write(trace.high, 16, at: 3, &text)
@@ -68,16 +68,16 @@ public struct TraceParent: Sendable, Equatable {
 }
 
 /// W3C Trace Context, section 3.2.2.5, and level 2 of it.
-public struct TraceFlags: OptionSet, Sendable {
-    public var rawValue: UInt8
+struct TraceFlags: OptionSet, Sendable {
+    var rawValue: UInt8
 
-    public init(rawValue: UInt8) { self.rawValue = rawValue }
+    init(rawValue: UInt8) { self.rawValue = rawValue }
 
     /// The sender may have recorded the trace.
-    public static let sampled = TraceFlags(rawValue: 1)
+    static let sampled = TraceFlags(rawValue: 1)
     /// The trace's ID is random. The flag stays with the ID.
-    public static let random = TraceFlags(rawValue: 2)
+    static let random = TraceFlags(rawValue: 2)
 
     /// Flags that may be passed on; other bits must be zero.
-    public static let known: TraceFlags = [.sampled, .random]
+    static let known: TraceFlags = [.sampled, .random]
 }

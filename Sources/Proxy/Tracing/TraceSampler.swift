@@ -1,10 +1,10 @@
 /// Decides at random which traces that begin here are recorded.
-public struct TraceSampler: Sendable, Equatable {
+struct TraceSampler: Sendable, Equatable {
     /// Numbers up to this one are sampled; `nil` for none.
     private let last: UInt64?
 
     /// - Parameter share: from 0 for none to 1 for all.
-    public init(share: Double) {
+    init(share: Double) {
         switch share {
         case ..<0, 0: last = nil
         case 1...: last = .max
@@ -13,10 +13,10 @@ public struct TraceSampler: Sendable, Equatable {
         }
     }
 
-    public var takesNone: Bool { last == nil }
+    var takesNone: Bool { last == nil }
 
     /// - Parameter number: uniformly random.
-    public func takes(_ number: UInt64) -> Bool {
+    func takes(_ number: UInt64) -> Bool {
         guard let last else { return false }
         return number <= last
     }
@@ -24,12 +24,12 @@ public struct TraceSampler: Sendable, Equatable {
 
 /// A cheap random generator for sampling each request; it need not be unpredictable. SplitMix64, by Steele, Lea and
 /// Flood, 2014.
-public struct LotDrawing: RandomNumberGenerator, Sendable {
+struct FastRandom: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
-    public init(seed: UInt64 = .random(in: .min ... .max)) { state = seed }
+    init(seed: UInt64 = .random(in: .min ... .max)) { state = seed }
 
-    public mutating func next() -> UInt64 {
+    mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var number = state
         number = (number ^ number >> 30) &* 0xBF58_476D_1CE4_E5B9

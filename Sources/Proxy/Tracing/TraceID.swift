@@ -1,26 +1,26 @@
 import WireText
 
 /// Names a whole trace: 16 bytes, never all zero (W3C Trace Context, section 3.2.2.3).
-public struct TraceID: Sendable, Hashable {
-    public let high: UInt64
-    public let low: UInt64
+package struct TraceID: Sendable, Hashable {
+    package let high: UInt64
+    package let low: UInt64
 
     /// `nil` for the invalid all-zero identifier.
-    public init?(high: UInt64, low: UInt64) {
+    package init?(high: UInt64, low: UInt64) {
         guard high | low != 0 else { return nil }
         self.high = high
         self.low = low
     }
 
     /// Generates a random identifier.
-    public init(using generator: inout some RandomNumberGenerator) {
+    init(using generator: inout some RandomNumberGenerator) {
         high = generator.next()
         // Avoids the all-zero identifier.
         low = max(1, generator.next())
     }
 
     /// 32 hexadecimal digits.
-    public var text: [UInt8] {
+    package var text: [UInt8] {
         [high, low].flatMap { half in
             stride(from: 60, through: 0, by: -4).map { ASCII.hexDigit(UInt8(half >> UInt64($0) & 15)) }
         }
@@ -28,15 +28,15 @@ public struct TraceID: Sendable, Hashable {
 }
 
 /// Identifier of a span: 8 bytes, never all zero (W3C Trace Context, section 3.2.2.4).
-public struct SpanID: Sendable, Hashable {
-    public let number: UInt64
+struct SpanID: Sendable, Hashable {
+    let number: UInt64
 
     /// `nil` for the invalid all-zero identifier.
-    public init?(_ number: UInt64) {
+    init?(_ number: UInt64) {
         guard number != 0 else { return nil }
         self.number = number
     }
 
     /// Generates a random identifier.
-    public init(using generator: inout some RandomNumberGenerator) { number = max(1, generator.next()) }
+    init(using generator: inout some RandomNumberGenerator) { number = max(1, generator.next()) }
 }

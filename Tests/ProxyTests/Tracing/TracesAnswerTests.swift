@@ -1,5 +1,6 @@
 import Testing
-import Tracing
+
+@testable import Proxy
 
 @Suite("a collector's answer")
 struct TracesAnswerTests {
@@ -21,11 +22,12 @@ struct TracesAnswerTests {
     func `what is no answer`(bytes: [UInt8]) { #expect(TracesAnswer(bytes) == nil) }
 
     @Test func `nothing that comes ends the process`() {
-        var lots = LotDrawing(seed: 7)
+        var random = FastRandom(seed: 7)
         for _ in 0..<20_000 {
-            let bytes = (0..<Int.random(in: 0..<40, using: &lots)).map { _ in
+            let bytes = (0..<Int.random(in: 0..<40, using: &random)).map { _ in
                 // Small numbers, so that lengths and tags fit now and then.
-                Bool.random(using: &lots) ? UInt8.random(in: 0..<20, using: &lots) : .random(in: 0...255, using: &lots)
+                Bool.random(using: &random)
+                    ? UInt8.random(in: 0..<20, using: &random) : .random(in: 0...255, using: &random)
             }
             _ = TracesAnswer(bytes)
         }

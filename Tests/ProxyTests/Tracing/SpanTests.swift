@@ -1,9 +1,9 @@
 import CurlTransport
-import Proxy
 import Reactor
 import TestSupport
 import Testing
-import Tracing
+
+@testable import Proxy
 
 @Suite("spans of requests, and what upstreams are told of them", .stopsProxies, .timeLimit(.minutes(2)))
 struct SpanTests {

@@ -1,15 +1,15 @@
 /// Position of a span in a trace.
-public struct TraceMark: Sendable, Equatable {
-    public let trace: TraceID
-    public let span: SpanID
+struct TraceMark: Sendable, Equatable {
+    let trace: TraceID
+    let span: SpanID
     /// `nil`: the trace begins here.
-    public let parent: SpanID?
+    let parent: SpanID?
     /// The parent is a span of another process.
-    public let isParentRemote: Bool
-    public let flags: TraceFlags
+    let isParentRemote: Bool
+    let flags: TraceFlags
 
     /// Begins a new trace.
-    public static func root() -> TraceMark {
+    static func root() -> TraceMark {
         var generator = SystemRandomNumberGenerator()
         return TraceMark(
             trace: TraceID(using: &generator), span: SpanID(using: &generator), parent: nil,
@@ -17,10 +17,10 @@ public struct TraceMark: Sendable, Equatable {
     }
 
     /// A child of another process's span.
-    public static func child(of parent: TraceParent) -> TraceMark { child(of: parent, isRemote: true) }
+    static func child(of parent: TraceParent) -> TraceMark { child(of: parent, isRemote: true) }
 
     /// A child of this span.
-    public func child() -> TraceMark { .child(of: traceParent, isRemote: false) }
+    func child() -> TraceMark { .child(of: traceParent, isRemote: false) }
 
     private static func child(of parent: TraceParent, isRemote: Bool) -> TraceMark {
         var generator = SystemRandomNumberGenerator()
@@ -30,17 +30,17 @@ public struct TraceMark: Sendable, Equatable {
     }
 
     /// The `traceparent` for requests below this span.
-    public var traceParent: TraceParent { TraceParent(trace: trace, span: span, flags: flags) }
+    var traceParent: TraceParent { TraceParent(trace: trace, span: span, flags: flags) }
 
     /// The span of a request, if it is recorded: the caller's decision counts; without one, the sampler decides.
     ///
     /// - Parameter asked: the request's `traceparent`, if it is valid.
     /// - Returns: `nil` when nothing is recorded. The request's own field then stays unchanged.
-    public static func decide(
-        _ asked: TraceParent?, _ sampler: TraceSampler, _ lots: inout LotDrawing
+    static func decide(
+        _ asked: TraceParent?, _ sampler: TraceSampler, _ random: inout FastRandom
     ) -> TraceMark? {
         if let asked { return asked.flags.contains(.sampled) ? child(of: asked) : nil }
-        guard !sampler.takesNone, sampler.takes(lots.next()) else { return nil }
+        guard !sampler.takesNone, sampler.takes(random.next()) else { return nil }
         return root()
     }
 }

@@ -1,7 +1,5 @@
-import Logging
 import Reports
 import Synchronization
-import Tracing
 
 /// Queues spans and sends them to one collector, a batch at a time. Callers never wait: spans without room are dropped
 /// and counted. Any thread; one task does the slow work.
@@ -26,16 +24,21 @@ final class SpanExporter: Sendable {
     private let collector: Collector
     private let resource: [TraceSpan.Attribute]
     private let counts: SpanCounts
-    private let logger: Logger
+    private let scope: (name: String, version: String)
+    private let notify: @Sendable (ExportNotice) -> Void
     private let state = Mutex(State())
     /// Signals the first span of a batch, and the end.
     private let bell: AsyncStream<Void>.Continuation
 
-    init(_ collector: Collector, resource: [TraceSpan.Attribute], counts: SpanCounts, logger: Logger) {
+    init(
+        _ collector: Collector, resource: [TraceSpan.Attribute], scope: (name: String, version: String),
+        counts: SpanCounts, notify: @escaping @Sendable (ExportNotice) -> Void
+    ) {
         self.collector = collector
         self.resource = resource
+        self.scope = scope
         self.counts = counts
-        self.logger = logger
+        self.notify = notify
         let (rings, bell) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         self.bell = bell
         let task = Task { await run(rings) }
@@ -99,7 +102,7 @@ final class SpanExporter: Sendable {
         }
         guard left > 0 else { return }
         counts.dropped(left, .stopped)
-        logger.warning("spans were not exported before the end", metadata: ["spans": .stringConvertible(left)])
+        notify(.unsent(left))
     }
 
     private var isEnding: Bool { state.withLock { $0.isEnding } }
@@ -135,8 +138,7 @@ final class SpanExporter: Sendable {
 
     private func send(_ batch: [PendingSpan], _ course: inout Course) async {
         guard !batch.isEmpty else { return }
-        let body = TracesRequest.bytes(
-            batch.map(\.traceSpan), of: resource, scope: (name: "heimdallr-proxy", version: Version.number))
+        let body = TracesRequest.bytes(batch.map(\.traceSpan), of: resource, scope: scope)
         while true {
             let answer = await collector.send(body)
             switch course.patience.ended(answer.outcome, random: .random(in: 0..<1)) {
@@ -153,7 +155,7 @@ final class SpanExporter: Sendable {
                 return counts.dropped(batch.count, .stopped)
             case .drop(let pause):
                 failed(answer, &course)
-                counts.dropped(batch.count, answer.outcome.isRefusal ? .refused : .unreachable)
+                counts.dropped(batch.count, answer.outcome.isTemporary ? .unreachable : .refused)
                 await nap(for: pause)
                 course.isHeld = isEnding
                 return
@@ -172,29 +174,20 @@ final class SpanExporter: Sendable {
         counts.dropped(rejected, .rejected)
         if course.isFailing {
             course.isFailing = false
-            logger.info(
-                "spans are exported again",
-                metadata: ["dropped_so_far": .stringConvertible(counts.report.allDropped)])
+            notify(.resumed(dropped: counts.report.allDropped))
         }
         let now = ContinuousClock.now
         guard rejected > 0 || !answer.reason.isEmpty,
             course.lastRejection.map({ now - $0 > Self.rejectionInterval }) ?? true
         else { return }
         course.lastRejection = now
-        logger.warning(
-            rejected > 0 ? "the collector did not take some spans" : "the collector warns of something",
-            metadata: [
-                "collector": "\(collector.endpoint)", "rejected": .stringConvertible(rejected),
-                "reason": "\(answer.reason)",
-            ])
+        notify(.rejected(rejected, collector: collector.endpoint, reason: answer.reason))
     }
 
     private func failed(_ answer: Collector.Answer, _ course: inout Course) {
         guard !course.isFailing else { return }
         course.isFailing = true
-        logger.warning(
-            "spans can't be exported",
-            metadata: ["collector": "\(collector.endpoint)", "reason": "\(answer.reason)"])
+        notify(.failing(collector: collector.endpoint, reason: answer.reason))
     }
 }
 
@@ -203,13 +196,28 @@ extension ExportPatience.Outcome {
     fileprivate var asksForPatience: Bool {
         if case .answered(_, retryAfter: .some) = self { true } else { false }
     }
+}
 
-    /// A retry would not help.
-    fileprivate var isRefusal: Bool {
-        switch self {
-        case .answered(let status, _): ![429, 502, 503, 504].contains(status)
-        case .unusable: true
-        case .unreachable: false
-        }
+/// A change that the log reports.
+package enum ExportNotice: Sendable {
+    case failing(collector: String, reason: String)
+    case resumed(dropped: UInt64)
+    /// Number of spans that the collector did not take; 0 for a mere warning.
+    case rejected(Int, collector: String, reason: String)
+    /// Number of spans dropped at the end.
+    case unsent(Int)
+}
+
+/// Counts exported and lost spans of all collectors. Any thread.
+final class SpanCounts: Sendable {
+    private let state = Mutex(SpanReport())
+
+    var report: SpanReport { state.withLock { $0 } }
+
+    func exported(_ count: Int) { state.withLock { $0.exported &+= UInt64(count) } }
+
+    func dropped(_ count: Int, _ loss: SpanReport.Loss) {
+        guard count > 0 else { return }
+        state.withLock { $0.dropped[loss, default: 0] &+= UInt64(count) }
     }
 }

@@ -1,9 +1,6 @@
 import CurlTransport
 import Heimdallr
-import HeimdallrCurl
-import Proxy
 import Reactor
-import Tracing
 
 /// A span that waits to be sent. It is converted when it is sent, not on the loop that recorded it.
 enum PendingSpan: Sendable {
@@ -28,9 +25,8 @@ enum PendingSpan: Sendable {
 
 extension TraceSpan {
     /// The span of a token request that has just ended.
-    /// - Parameter url: of the request; `nil` when none was sent. The span omits its path, which may identify the
-    ///   caller.
-    init(_ mark: TraceMark, _ report: TokenRequestReport, url: String?, status: Int?) {
+    /// - Parameter origin: of the token endpoint. The span omits the path, which may identify the caller.
+    init(_ mark: TraceMark, _ report: TokenRequestReport, origin: Origin?, status: Int?) {
         let end = WallTime.now
         self.init(
             mark, "token request", .client, start: (end - report.duration).sinceEpoch, end: end.sinceEpoch)
@@ -38,12 +34,9 @@ extension TraceSpan {
             .init("heimdallr.client", .text(report.client)), .init("heimdallr.grant_type", .text(report.grantType)),
             .init("heimdallr.result", .text(report.result.rawValue)),
         ]
-        if report.result != .notSent, let (origin, _) = url.flatMap({ CurlHTTPClient.split($0) }) {
-            let host = origin.host
-            let address = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
+        if report.result != .notSent, let origin {
             attributes.append(.init("url.scheme", .text(origin.scheme.rawValue)))
-            attributes.append(.init("server.address", .text(address)))
-            attributes.append(.init("server.port", .number(Int64(origin.port))))
+            addServer(origin.host, origin.port)
             if let status { attributes.append(.init("http.response.status_code", .number(Int64(status)))) }
         }
         guard report.result != .success else { return }

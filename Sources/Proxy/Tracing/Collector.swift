@@ -1,13 +1,8 @@
-import Configuration
-import CurlTransport
 import Heimdallr
-import HeimdallrCurl
-import Proxy
 import Reactor
-import Tracing
 
 /// The receiver of spans: one request after the other, by OTLP/HTTP. Follows no redirects.
-struct Collector: Sendable {
+package struct Collector: Sendable {
     struct Answer: Sendable {
         var outcome: ExportPatience.Outcome
         /// Number of rejected spans of the batch.
@@ -21,22 +16,16 @@ struct Collector: Sendable {
     private let client: any HeimdallrHTTPClient
 
     /// Time for one batch, from connecting to the answer's last byte.
-    static let timeout = Duration.seconds(10)
-    private static let connectTimeout = Duration.seconds(5)
+    private static let timeout = Duration.seconds(10)
     /// Limit of an answer, which holds a number and a sentence.
     private static let longestAnswer = 64 * 1024
 
-    init(_ settings: TracingSettings, trustAnchors: String?, secrets: SecretShelf, tls: TLSShelf, on loop: EventLoop) {
-        endpoint = settings.endpoint
-        headers = settings.headers.map { ($0.name, secrets.secret($0.value)) }
-        var options = PoolOptions()
-        options.connectTimeout = Self.connectTimeout
-        options.maxConnections = 1
-        options.trustAnchors = PoolOptions.TrustAnchors(own: settings.tls.caFile, extra: trustAnchors)
-        options.certificateFile = settings.tls.certFile
-        options.keyFile = settings.tls.keyFile
-        options.material = tls.material(settings.tls, extra: trustAnchors)
-        client = CurlHTTPClient(BufferedClient(options: options, loop: loop))
+    package init(
+        endpoint: String, headers: [(name: String, secret: LiveSecret)], client: any HeimdallrHTTPClient
+    ) {
+        self.endpoint = endpoint
+        self.headers = headers
+        self.client = client
     }
 
     func send(_ body: [UInt8]) async -> Answer {
@@ -52,7 +41,7 @@ struct Collector: Sendable {
                 fields.append(HeimdallrHTTPField(name: name, secret: value))
             }
         } catch {
-            let reason = (error as? SecretProviderError)?.description ?? "a secret of `headers` can't be had"
+            let reason = (error as? SecretProviderError)?.description ?? "a secret of `headers` is unavailable"
             return Answer(outcome: .unreachable, reason: reason)
         }
         let request = HeimdallrHTTPRequest(

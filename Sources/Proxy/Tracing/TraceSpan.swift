@@ -1,0 +1,66 @@
+/// An operation with its duration, as exported to a collector (OpenTelemetry's span).
+struct TraceSpan: Sendable, Equatable {
+    /// The numbers of `SpanKind` in opentelemetry/proto/trace/v1/trace.proto.
+    enum Kind: UInt64, Sendable {
+        /// A request received by the proxy.
+        case server = 2
+        /// A request sent by the proxy.
+        case client = 3
+    }
+
+    enum Value: Sendable, Equatable {
+        case text(String)
+        case number(Int64)
+        case seconds(Double)
+        case flag(Bool)
+    }
+
+    struct Attribute: Sendable, Equatable {
+        var name: String
+        var value: Value
+
+        init(_ name: String, _ value: Value) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    /// An event within the span.
+    struct Event: Sendable, Equatable {
+        var name: String
+        /// Nanoseconds since 1970.
+        var time: UInt64
+        var attributes: [Attribute]
+
+        init(_ name: String, time: UInt64, _ attributes: [Attribute] = []) {
+            self.name = name
+            self.time = time
+            self.attributes = attributes
+        }
+    }
+
+    var mark: TraceMark
+    var name: String
+    var kind: Kind
+    /// Nanoseconds since 1970.
+    var start: UInt64
+    var end: UInt64
+    var attributes: [Attribute] = []
+    var events: [Event] = []
+    var isError = false
+
+    init(_ mark: TraceMark, _ name: String, _ kind: Kind, start: UInt64, end: UInt64) {
+        self.mark = mark
+        self.name = name
+        self.kind = kind
+        self.start = start
+        self.end = max(start, end)
+    }
+
+    mutating func addServer(_ host: String, _ port: UInt16?) {
+        // An IPv6 address has brackets in URLs only.
+        let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
+        attributes.append(.init("server.address", .text(isBracketed ? String(host.dropFirst().dropLast()) : host)))
+        if let port { attributes.append(.init("server.port", .number(Int64(port)))) }
+    }
+}
