@@ -31,19 +31,19 @@ struct PendingLoginsTests {
         let client = try client()
         let (url, cookie) = try await logins.beginAtBrowser(client, redirectURI: redirectURI, ticket: nil)
         let cookies = [cookie.name: cookie.value.revealed]
-        let late = ContinuousClock.now + PendingLogins.lifetime + .seconds(1)
-        #expect(throws: PendingLogins.Refusal.unknown) {
+        let late = ContinuousClock.now + LoginAttempts.lifetime + .seconds(1)
+        #expect(throws: LoginAttempts.Refusal.unknown) {
             try logins.take(state: try state(url), cookies: cookies, now: late)
         }
         #expect(try logins.take(state: try state(url), cookies: cookies).client === client)
-        #expect(throws: PendingLogins.Refusal.unknown) { try logins.take(state: try state(url), cookies: cookies) }
+        #expect(throws: LoginAttempts.Refusal.unknown) { try logins.take(state: try state(url), cookies: cookies) }
     }
 
     @Test func `a browser can't take what a command has begun, nor spoil it`() async throws {
         let logins = PendingLogins()
         let (ticket, url) = try await logins.beginForCommand(try client(), redirectURI: redirectURI)
         let state = try state(url)
-        #expect(throws: PendingLogins.Refusal.commands) { try logins.take(state: state, cookies: [:]) }
+        #expect(throws: LoginAttempts.Refusal.commands) { try logins.take(state: state, cookies: [:]) }
         #expect(await logins.finishForCommand(ticket, redirectedTo: "\(redirectURI)?code=x&state=wrong"))
         guard case .failed = logins.ticket(ticket)?.progress else {
             Issue.record("a wrong state passed")
@@ -62,7 +62,7 @@ struct PendingLoginsTests {
         let opened = try logins.openTicket("api")
         let (url, cookie) = try await logins.beginAtBrowser(try client(), redirectURI: redirectURI, ticket: opened)
         logins.cancel(opened)
-        #expect(throws: PendingLogins.Refusal.unknown) {
+        #expect(throws: LoginAttempts.Refusal.unknown) {
             try logins.take(state: try state(url), cookies: [cookie.name: cookie.value.revealed])
         }
     }
@@ -71,18 +71,18 @@ struct PendingLoginsTests {
         let logins = PendingLogins()
         let client = try client()
         var begun: [(state: String, cookies: [String: String])] = []
-        for _ in 0...PendingLogins.capacity {
+        for _ in 0...LoginAttempts.capacity {
             let (url, cookie) = try await logins.beginAtBrowser(client, redirectURI: redirectURI, ticket: nil)
             begun.append((try state(url), [cookie.name: cookie.value.revealed]))
         }
-        #expect(throws: PendingLogins.Refusal.unknown) {
+        #expect(throws: LoginAttempts.Refusal.unknown) {
             try logins.take(state: begun[0].state, cookies: begun[0].cookies)
         }
         #expect(throws: Never.self) {
-            try logins.take(state: begun[PendingLogins.capacity].state, cookies: begun[PendingLogins.capacity].cookies)
+            try logins.take(state: begun[LoginAttempts.capacity].state, cookies: begun[LoginAttempts.capacity].cookies)
         }
         var passes: [String] = []
-        for _ in 0...PendingLogins.capacity { passes.append(try #require(logins.newPass())) }
+        for _ in 0...LoginAttempts.capacity { passes.append(try #require(logins.newPass())) }
         #expect(!logins.spendPass(passes[0]))
         #expect(logins.spendPass(passes[1]))
         #expect(!logins.spendPass(passes[1]))

@@ -40,7 +40,7 @@ struct SharedLoginTests {
         let (url, cookie) = try await one.beginAtBrowser(try client(endpoint), redirectURI: redirectURI, ticket: nil)
         let state = try state(url)
         let cookies = [cookie.name: cookie.value.revealed, "other": "x"]
-        #expect(throws: PendingLogins.Refusal.unknown) { try other.take(state: state, cookies: cookies) }
+        #expect(throws: LoginAttempts.Refusal.unknown) { try other.take(state: state, cookies: cookies) }
         let taken = try #require(await other.takeShared(state: state, cookies: cookies, clients: [there]))
         #expect(taken.client === there)
         try await other.finish(taken, redirectedTo: "\(redirectURI)?code=THE-CODE&state=\(state)")

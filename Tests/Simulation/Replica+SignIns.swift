@@ -53,7 +53,7 @@ extension Replica {
     }
 
     /// - Returns: whether the browser has its answer, good or bad.
-    private func finish(_ answer: String, _ cookie: PendingLogins.Cookie, _ server: Authority) async -> Bool {
+    private func finish(_ answer: String, _ cookie: LoginAttempts.Cookie, _ server: Authority) async -> Bool {
         let form = SimulatedHTTPClient.form(String(answer.drop { $0 != "?" }.dropFirst()))
         let (state, code, cookies) = (form["state"] ?? "", form["code"] ?? "", [cookie.name: cookie.value.revealed])
         let (logins, process, clients) = (logins, process, slots.map(\.heimdallr))
@@ -103,7 +103,7 @@ extension Replica {
         }
     }
 
-    private func progress(_ id: String, _ client: Int) async -> PendingLogins.Ticket.Progress? {
+    private func progress(_ id: String, _ client: Int) async -> LoginAttempts.Ticket.Progress? {
         if let ticket = logins.ticket(id) { return ticket.progress }
         return await logins.resumeShared(id, slots[client].heimdallr)?.progress
     }

@@ -72,7 +72,7 @@ enum LoginPage {
         return .page(400, page.html)
     }
 
-    static func refusal(_ refusal: PendingLogins.Refusal) -> ServerResponse {
+    static func refusal(_ refusal: LoginAttempts.Refusal) -> ServerResponse {
         switch refusal {
         case .unknown:
             failure(

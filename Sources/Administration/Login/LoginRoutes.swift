@@ -106,7 +106,7 @@ struct LoginRoutes: Sendable {
         var response = ServerResponse.redirect(to: url)
         response.setCookie(
             cookie.name, cookie.value.revealed, path: origin.path, sameSite: "Lax",
-            maxAge: Int(PendingLogins.lifetime.components.seconds), isSecure: origin.scheme == "https")
+            maxAge: Int(LoginAttempts.lifetime.components.seconds), isSecure: origin.scheme == "https")
         return response
     }
 
@@ -158,14 +158,14 @@ struct LoginRoutes: Sendable {
         let told = answer[(answer.firstIndex(of: "#") ?? answer.startIndex)...]
         if let name = Heimdallr.repeatedParameter(in: told.dropFirst(), isFragment: told.hasPrefix("#")) {
             // Which one counts is not known: the attempt stays as it was.
-            if model.logins.maySayOfNobody() {
+            if model.logins.mayReport() {
                 logger.warning(
                     "an answer to a sign-in was refused", metadata: ["reason": "the parameter \(name) is there twice"])
             }
             return LoginPage.repeatedParameter(name)
         }
-        let taken: PendingLogins.Taken
-        do throws(PendingLogins.Refusal) {
+        let taken: LoginAttempts.Attempt
+        do throws(LoginAttempts.Refusal) {
             taken = try await take(state: Self.state(in: told), cookies: request.cookies)
         } catch {
             if error == .unknown, let denial = await denial(told.dropFirst(), request) { return denial }
@@ -180,7 +180,7 @@ struct LoginRoutes: Sendable {
         }
         let name = taken.client.name
         // As the browser was sent here; whether that is as it should be is for the client to judge.
-        let scheme = taken.attempt.redirectURI.prefix { $0 != ":" }
+        let scheme = taken.login.redirectURI.prefix { $0 != ":" }
         let url = "\(scheme)://\(request.hosts.first ?? "")\(request.path)\(answer)"
         do throws(LoginError) {
             try await model.logins.finish(taken, redirectedTo: url)
@@ -196,8 +196,8 @@ struct LoginRoutes: Sendable {
     /// The attempt, which may have begun at another proxy of a fleet.
     private func take(
         state: String, cookies: [String: String]
-    ) async throws(PendingLogins.Refusal) -> PendingLogins.Taken {
-        do throws(PendingLogins.Refusal) {
+    ) async throws(LoginAttempts.Refusal) -> LoginAttempts.Attempt {
+        do throws(LoginAttempts.Refusal) {
             return try model.logins.take(state: state, cookies: cookies)
         } catch {
             guard error == .unknown,
@@ -253,7 +253,7 @@ struct LoginRoutes: Sendable {
         }
     }
 
-    private func deviceTicket(_ id: String, _ client: Heimdallr) async -> PendingLogins.Ticket? {
+    private func deviceTicket(_ id: String, _ client: Heimdallr) async -> LoginAttempts.Ticket? {
         if let ticket = model.logins.ticket(id) { return ticket }
         return await model.logins.resumeShared(id, client)
     }

@@ -1,0 +1,204 @@
+import Cryptography
+import Heimdallr
+
+/// Logins under way in this process: attempts at browsers by their `state`, and tickets that tell a command or a page the
+/// progress. Every table is bounded, and an entry lives for ten minutes, or as long as its device code.
+package struct LoginAttempts {
+    /// Entries of each table. A further one displaces the oldest.
+    static let capacity = 64
+    static let lifetime = Duration.seconds(600)
+    /// Limit of log lines in a minute about answers that belong to no attempt.
+    private static let mostReports = 10
+
+    /// A browser's proof that it began the attempt.
+    package struct Cookie: Sendable {
+        static let prefix = "heimdallr-login-"
+
+        /// A new name for each attempt, so that two tabs don't replace each other's cookie.
+        package let name: String
+        package let value: Secret
+
+        func isAmong(_ cookies: [String: String]) -> Bool { cookies[name].map { Secret($0) == value } ?? false }
+    }
+
+    package struct Attempt: Sendable {
+        package let login: LoginAttempt
+        package let client: Heimdallr
+        /// Cookie of the only browser that may bring the answer; `nil` when only the command with the ticket may.
+        let cookie: Cookie?
+        /// Ticket that shows the outcome.
+        let ticket: String?
+        var expiresAt: ContinuousClock.Instant
+        /// A copy of it is in the shared store.
+        var isShared = false
+        /// The client was told of a refused answer. Once is enough.
+        var hasReportedRefusal = false
+    }
+
+    /// One login as shown to its beginner.
+    package struct Ticket: Sendable {
+        package enum Progress: Sendable, Equatable {
+            case waiting
+            case done
+            case failed(String)
+        }
+
+        let client: String
+        package internal(set) var progress = Progress.waiting
+        /// The client had no token at first, so a token from any login ends this one.
+        var isDoneWithAnyToken = false
+        package internal(set) var device: DeviceLogin?
+        /// The page shows this device login.
+        var isShown = false
+        let expiresAt: ContinuousClock.Instant
+        /// Asks the server about the device code.
+        var work: Task<Void, Never>?
+    }
+
+    package enum Refusal: Error, Equatable {
+        /// Finished, too old, or of another process.
+        case unknown
+        /// Begun in another browser.
+        case foreign
+        /// Begun by a command, which waits for the address.
+        case commands
+    }
+
+    private var attempts: [String: Attempt] = [:]
+    private var tickets: [String: Ticket] = [:]
+    /// Successful attempts by `state`: a browser may load their page again.
+    private var finished: [String: Attempt] = [:]
+    /// End times of passes. A pass leads from our page at one host name to the same page at another, which a browser
+    /// treats as another site.
+    private var passes: [String: ContinuousClock.Instant] = [:]
+    private var reports: [ContinuousClock.Instant] = []
+
+    // MARK: Attempts
+
+    mutating func add(_ attempt: Attempt, now: ContinuousClock.Instant) {
+        attempts.makeRoom(of: Self.capacity, now: now, end: \.expiresAt)
+        attempts[attempt.login.state] = attempt
+    }
+
+    /// Removes the attempt, so that it is finished once only. It stays when another browser asks.
+    mutating func take(
+        state: String, cookies: [String: String], now: ContinuousClock.Instant
+    ) throws(Refusal) -> Attempt {
+        guard let attempt = attempts[state], attempt.expiresAt > now else { throw .unknown }
+        guard let cookie = attempt.cookie else { throw .commands }
+        guard cookie.isAmong(cookies) else { throw .foreign }
+        attempts[state] = nil
+        return attempt
+    }
+
+    /// Removes the attempt of a command.
+    mutating func take(ofCommand ticket: String, now: ContinuousClock.Instant) -> Attempt? {
+        guard let (state, attempt) = attempts.first(where: { $1.ticket == ticket && $1.cookie == nil }) else {
+            return nil
+        }
+        attempts[state] = nil
+        return attempt.expiresAt > now ? attempt : nil
+    }
+
+    /// The attempts of a browser.
+    func states(of cookies: [String: String], now: ContinuousClock.Instant) -> [String] {
+        attempts.filter { $1.expiresAt > now && $1.cookie?.isAmong(cookies) == true }.map(\.key)
+    }
+
+    func loginMethod(state: String) -> LoginMethod? { attempts[state]?.client.loginMethod }
+
+    /// Clients to tell of a refused answer: each client once, for each attempt once.
+    mutating func clientsToTell(states: [String]) -> [Heimdallr] {
+        var clients: [String: Heimdallr] = [:]
+        for state in states where attempts[state]?.hasReportedRefusal == false {
+            attempts[state]?.hasReportedRefusal = true
+            if let client = attempts[state]?.client { clients[client.name] = client }
+        }
+        return Array(clients.values)
+    }
+
+    /// Whether the log may have another line about an answer that belongs to no attempt.
+    mutating func mayReport(now: ContinuousClock.Instant) -> Bool {
+        reports.removeAll { now - $0 > .seconds(60) }
+        guard reports.count < Self.mostReports else { return false }
+        reports.append(now)
+        return true
+    }
+
+    mutating func succeeded(_ attempt: Attempt, now: ContinuousClock.Instant) {
+        finished.makeRoom(of: Self.capacity, now: now, end: \.expiresAt)
+        finished[attempt.login.state] = attempt
+        finished[attempt.login.state]?.expiresAt = now + Self.lifetime
+    }
+
+    /// The client of a successful attempt, for the browser that signed it in.
+    func finished(state: String, cookies: [String: String], now: ContinuousClock.Instant) -> String? {
+        guard let finished = finished[state], finished.expiresAt > now, finished.cookie?.isAmong(cookies) == true
+        else { return nil }
+        return finished.client.name
+    }
+
+    // MARK: Passes
+
+    mutating func newPass(now: ContinuousClock.Instant) -> String? {
+        guard let pass = try? RandomBytes.identifier() else { return nil }
+        passes.makeRoom(of: Self.capacity, now: now, end: \.self)
+        passes[pass] = now + .seconds(60)
+        return pass
+    }
+
+    mutating func spend(pass: String, now: ContinuousClock.Instant) -> Bool {
+        passes.removeValue(forKey: pass).map { $0 > now } ?? false
+    }
+
+    // MARK: Tickets
+
+    /// - Returns: tasks of displaced tickets, to be cancelled.
+    mutating func add(_ ticket: Ticket, id: String, now: ContinuousClock.Instant) -> [Task<Void, Never>] {
+        let displaced = tickets.makeRoom(of: Self.capacity, now: now, end: \.expiresAt)
+        tickets[id] = ticket
+        return displaced.compactMap(\.work)
+    }
+
+    func ticket(_ id: String, now: ContinuousClock.Instant) -> Ticket? {
+        tickets[id].flatMap { $0.expiresAt > now ? $0 : nil }
+    }
+
+    /// - Returns: whether the ticket still exists.
+    mutating func setWork(_ work: Task<Void, Never>, id: String) -> Bool {
+        tickets[id]?.work = work
+        return tickets[id] != nil
+    }
+
+    mutating func settle(_ id: String, _ outcome: Result<Void, LoginError>) {
+        guard tickets[id]?.progress == .waiting else { return }
+        switch outcome {
+        case .success: tickets[id]?.progress = .done
+        case .failure(let error): tickets[id]?.progress = .failed("\(error)")
+        }
+    }
+
+    /// The device login under way that the page shows.
+    func shownDevice(of client: String, now: ContinuousClock.Instant) -> String? {
+        tickets.first {
+            $1.isShown && $1.client == client && $1.progress == .waiting && $1.expiresAt > now
+        }?.key
+    }
+
+    mutating func show(_ id: String) { tickets[id]?.isShown = true }
+
+    /// Removes a ticket and its attempts.
+    /// - Returns: its task, to be cancelled.
+    mutating func cancel(_ id: String) -> Task<Void, Never>? {
+        guard let ticket = tickets.removeValue(forKey: id) else { return nil }
+        attempts = attempts.filter { $0.value.ticket != id }
+        return ticket.work
+    }
+
+    /// Removes everything.
+    /// - Returns: the tasks, to be cancelled.
+    mutating func removeAll() -> [Task<Void, Never>] {
+        defer { self = LoginAttempts() }
+        return tickets.values.compactMap(\.work)
+    }
+}
