@@ -24,7 +24,7 @@ struct CauseTests {
         return text.replacing("&#x2F;", with: "/").replacing("&amp;", with: "&").replacing("&#39;", with: "'")
     }
 
-    @Test func `of a token endpoint: refused, unknown name, TLS, in status, on the page and in check --try`()
+    @Test func `of a token endpoint: refused, unknown name, TLS, in status and on the page`()
         async throws
     {
         // Nobody here trusts its certificate.
@@ -43,11 +43,7 @@ struct CauseTests {
             ["status", "--json", "--socket", proxy.directory.path(of: "admin.sock")]
         ).output
         let page = try await page(of: proxy)
-        let file = try proxy.directory.write(
-            "clients:\n\(clients.replacing("FOLDER", with: proxy.directory.path))\nupstreams:\n\(upstreams)",
-            to: "try.yaml")
-        let tried = try await RunningProxy.run(["check", "--try", "--config", file]).output
-        for (place, text) in [("status", status), ("json", json), ("page", page), ("try", tried)] {
+        for (place, text) in [("status", status), ("json", json), ("page", page)] {
             for words in [
                 refused, unknown, tls, "connection refused", "the name can't be resolved",
                 "SSL certificate problem: ",

@@ -331,6 +331,22 @@ struct DoctorTests {
         expect(run, fails: "token", ["server_error", "(status 500)"])
     }
 
+    @Test func `django-oauth-toolkit, whose metadata names the endpoint`() async throws {
+        let server = try await DjangoOAuthToolkit()
+        let origin = try RecordingOrigin { try $0.respond(body: "ok") }
+        let directory = try TemporaryDirectory()
+        let secret = try directory.write(DjangoOAuthToolkit.machine.secret, to: "secret")
+        let file = try directory.write(
+            """
+            clients:
+              machine: {issuer: "\(server.issuer)", client_id: \(DjangoOAuthToolkit.machine.id), client_secret: {file: \(secret)}, scope: [read], allow_plaintext: true}
+            upstreams: [{host: a.test, url: "\(origin.url)", allow_plaintext: true, client: machine}]
+            """, to: "config.yaml")
+        let run = try await RunningProxy.run(["doctor", "--config", file])
+        #expect(run.ending == .exited(0), "\(run.transcript)")
+        #expect(run.output.contains("ok    token        got one: Bearer"), "\(run.output)")
+    }
+
     @Test func `what can be used once only is not used`() async throws {
         let endpoint = try TokenEndpoint([.token("TOKEN-SEKRET")])
         let run = try await clientFault(

@@ -225,7 +225,7 @@ struct SecretsShownTests {
         }
         let file = proxy.directory.path + "/config.yaml"
         written.add(try await RunningProxy.run(["check", "--config", file]))
-        written.add(try await RunningProxy.run(["check", "--try", "--config", file]))
+        written.add(try await RunningProxy.run(["doctor", "--config", file]))
         let shown = try await RunningProxy.run(["token", "--socket", socket, "plain"])
         #expect(shown.output.contains(Self.mark), "what is asked for is given: \(shown.transcript)")
         try await command("logout", "person")

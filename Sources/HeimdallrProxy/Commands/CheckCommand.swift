@@ -1,75 +1,40 @@
 import Administration
 import ArgumentParser
 import Configuration
-import Playground
 import Proxy
 import Reactor
 import WireText
 
-/// Says whether a configuration is good, and what it means.
+/// Validates a configuration and prints its meaning.
 struct CheckCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check",
         abstract: "Check the configuration and show where requests would go.",
         discussion: """
-            Starts nothing and changes nothing. Problems, also those that a start would meet on this machine, go to standard error, each with file, line and column, and the exit code is 78. \
-            A good configuration is shown as the proxy understands it: its listeners, and one line for each rule, the \
-            most specific first.
-
-            With --try every client's server is looked up, and each client that needs nobody to sign in gets one token, \
-            which is thrown away. The exit code is 1 when one of them can't. A refresh token of the configuration is not \
-            tried: it may be good only once.
+            Starts nothing, changes nothing and asks no server (doctor does). Problems go to standard error, each with \
+            file, line and column, and the exit code is 78. Problems that a start would have on this machine count. \
+            Of a good configuration it prints the listeners, and one line for each rule, the most specific first.
             """)
 
     @OptionGroup var options: ConfigurationOptions
 
-    @Flag(name: .customLong("try"), help: "Ask the authorization servers, too, and fetch one token for each client.")
-    var tries = false
-
-    @Flag(help: "As JSON, for programs: problems, too, on standard output.")
+    @Flag(help: "Print JSON for programs, problems included, to standard output.")
     var json = false
 
     func run() async throws {
         var environment = ProcessEnvironment.all
         let source = try ConfigurationSource.choose(named: options.config, environment: environment)
-        let playground: Playground? =
-            source.wantsPlayground && tries ? try await PlaygroundVariables.start(addingTo: &environment) : nil
-        if source.wantsPlayground, !tries { PlaygroundVariables.addPlaceholders(to: &environment) }
+        if source.wantsPlayground { PlaygroundVariables.addPlaceholders(to: &environment) }
         let passed = try ServiceManager.take().passed
-        var report: CheckReport?
-        let settings: Configuration
         if json {
-            let made = try await Self.report(source, environment, passed)
-            settings = made.settings
-            report = made
-        } else {
-            settings = try source.load(environment: environment, passed: passed)
-            try await source.checkStart(settings, passed: passed)
-            let keys = KeyCheck(settings, environment: environment)
-            OutputDescriptor.standardOutput.write(Self.report(settings, source: source, keys: keys.lines))
-        }
-        guard tries else {
-            if let report { OutputDescriptor.standardOutput.write(report.json.document) }
+            let report = try await Self.report(source, environment, passed)
+            OutputDescriptor.standardOutput.write(report.json.document)
             return
         }
-        if report == nil { OutputDescriptor.standardOutput.write("\nTrying the clients:\n") }
-        let results: [Trial.Result]
-        do {
-            results = try await Trial(configuration: settings).results()
-        } catch {
-            Complaint.error(
-                "the clients can't be tried: \(error)")
-            throw ExitStatus.failure.error
-        }
-        await playground?.stop()
-        if report != nil {
-            report?.trials = results
-            if let report { OutputDescriptor.standardOutput.write(report.json.document) }
-        } else {
-            for result in results { OutputDescriptor.standardOutput.write(result.text) }
-            if results.isEmpty { OutputDescriptor.standardOutput.write("  there are none\n") }
-        }
-        if results.contains(where: { !$0.isGood }) { throw ExitStatus.failure.error }
+        let settings = try source.load(environment: environment, passed: passed)
+        try await source.checkStart(settings, passed: passed)
+        let keys = KeyCheck(settings, environment: environment)
+        OutputDescriptor.standardOutput.write(Self.report(settings, source: source, keys: keys.lines))
     }
 
     /// - Throws: `ExitStatus.badConfiguration`, after every problem was printed as JSON.

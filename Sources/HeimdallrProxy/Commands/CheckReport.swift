@@ -9,12 +9,10 @@ struct CheckReport {
     let source: ConfigurationSource
     let keys: KeyCheck
     var warnings: [ConfigurationError.Problem] = []
-    /// Of `--try`, if it was given.
-    var trials: [Trial.Result]?
 
     var json: JSON {
         let listing = RouteListing(settings)
-        var members: [JSON.Member] = [
+        return .object([
             .init("good", .bool(true)), .init("problems", .array([])),
             .init("warnings", .array(warnings.map(Self.json))),
             .init("listeners", .array(listeners)),
@@ -29,17 +27,7 @@ struct CheckReport {
             .init(
                 "redirect_uris",
                 .object(settings.redirectURIs.map { .init($0.client, .string($0.uri)) })),
-        ]
-        if let trials {
-            let results = trials.map { trial in
-                JSON.object([
-                    .init("good", .bool(trial.isGood)),
-                    .init("text", Self.strings(trial.text.split(separator: "\n").map(String.init))),
-                ])
-            }
-            members.append(.init("trials", .array(results)))
-        }
-        return .object(members)
+        ])
     }
 
     /// A configuration that can't be used.

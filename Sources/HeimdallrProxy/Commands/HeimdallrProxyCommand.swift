@@ -73,7 +73,7 @@ extension HeimdallrProxyCommand {
         "signin": "login", "auth": "login", "authorize": "login", "signout": "logout", "revoke": "logout",
         "diagnose": "doctor", "diag": "doctor", "explain": "why", "route": "why", "env": "exec", "with": "exec",
         "genkey": "keygen", "key": "keygen", "loglevel": "log-level", "level": "log-level", "verbose": "log-level",
-        "debug": "log-level", "schema": "config schema", "version": "--version", "try": "check --try",
+        "debug": "log-level", "schema": "config schema", "version": "--version", "try": "doctor",
     ]
 
     /// By its letters, by its beginning, or because it is called so elsewhere.
