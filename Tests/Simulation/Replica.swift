@@ -71,7 +71,10 @@ final class Replica: @unchecked Sendable {
         shared = store
         logins = PendingLogins(
             shared: process.usesFiles ? nil : ModelPendingLogins(database: world.database, process: process),
-            clients: { [weak self] in self?.slots.map(\.heimdallr) ?? [] }, clock: process.clock)
+            clients: { [weak self, process] in
+                guard let self, self.process === process else { return [] }
+                return slots.map(\.heimdallr)
+            }, clock: process.clock)
         slots = (0..<world.plan.clients).map { make($0, isHeld: false) }
         for slot in slots { slot.heimdallr.start() }
         call(process)
