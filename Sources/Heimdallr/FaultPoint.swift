@@ -23,7 +23,7 @@ package enum FaultPoint: String, Sendable, CaseIterable {
     /// Durable, and not yet used.
     case afterCommit = "after-commit"
 
-    /// What is done there, on a thread that may block.
+    /// Performs the fault, on a thread that may block.
     package func reach(_ client: String) {
         #if DEBUG
             if let seconds = FaultPlan.shared.strike(self, client) { usleep(UInt32(seconds * 1_000_000)) }
@@ -39,7 +39,7 @@ package enum FaultPoint: String, Sendable, CaseIterable {
 }
 
 #if DEBUG
-    /// What HEIMDALLR_FAULT_POINT asks for.
+    /// The value of HEIMDALLR_FAULT_POINT.
     struct FaultPlan: Equatable {
         enum Action: Equatable {
             case kill, stop
@@ -59,7 +59,7 @@ package enum FaultPoint: String, Sendable, CaseIterable {
 
         static let shared = SharedFaultPlan()
 
-        /// What can't be read is left out: it is for tests, which see that nothing happens.
+        /// Ignores unknown text: only tests use it, and they notice when nothing happens.
         init(_ text: String) {
             faults = text.split(separator: ",").compactMap { entry in
                 let parts = entry.split(separator: ":").map(String.init)

@@ -1,4 +1,4 @@
-// The token, for one resource among several: one's 401 takes it from nobody else.
+// The token for one of several resources. A 401 of one resource leaves the token to the others.
 extension Heimdallr {
     /// The token to use now for `resource`. Waits for one where `currentToken(for:)` gives `nil`.
     /// - Parameters:

@@ -1,4 +1,4 @@
-// What the life cycle wants of the store, done.
+// Store actions of the life cycle.
 extension Heimdallr {
     // MARK: Reading
 
@@ -40,8 +40,8 @@ extension Heimdallr {
         return names.contains { $0 != recordName }
     }
 
-    /// A disk that comes back, or a file that somebody has mended, must not need a restart.
-    /// - Returns: whether there is no sense in trying again.
+    /// Reads the store again. A disk that returns, or a repaired file, needs no restart.
+    /// - Returns: whether further tries are useless.
     private func loadAgain() async -> Bool {
         guard look({ $0.awaitsStore }) else { return true }
         guard let turn = await gate.acquire() else { return true }
@@ -78,7 +78,8 @@ extension Heimdallr {
         keep(storeWatch: watch)
     }
 
-    /// Another process may have changed the record. Where it can't be read, it is tried again: nobody may tell once more.
+    /// Reads the record after a change by another process. A failed read is repeated, because no second notice may
+    /// come.
     func noticeChange() async {
         for attempt in 1...Self.readings {
             guard let turn = await gate.acquire() else { return }
@@ -101,7 +102,7 @@ extension Heimdallr {
 
     private static let readings = 5
 
-    /// What another process has made of the record since.
+    /// The record of another process.
     enum Stored {
         case newer(TokenRecord)
         case nothingNew
@@ -120,7 +121,7 @@ extension Heimdallr {
         } catch let error as TokenStoreError
             where spends(kind) && (error.kind == .unreachable || error.kind == .unreadable && isShared)
         {
-            // What can't be read here, for want of its key, say, others may read, and have gone on from.
+            // Other processes may be able to read this record, and may have replaced it.
             return .unknown(error)
         } catch let error as TokenStoreError
             where error.kind != .unreadable && revision == 0 && kind == .grant && exchange.grant.needs == .freshSeed
@@ -133,9 +134,9 @@ extension Heimdallr {
         }
     }
 
-    /// What could not be saved goes in, or gives way, before anything is built upon it.
+    /// Saves the unsaved record, or drops it, before a request that depends on it.
     /// - Returns: `false`: another process has saved a later record.
-    /// - Throws: `TokenStoreError` of the kind `.unreachable`: nothing may be built upon it yet.
+    /// - Throws: `TokenStoreError` of the kind `.unreachable`: no request may depend on it yet.
     func settleUnsaved() async throws(TokenStoreError) -> Bool {
         guard let record = unsavedRecord else { return true }
         switch await save(record) {
@@ -157,12 +158,12 @@ extension Heimdallr {
         kind != .grant || exchange.grant.needs == .freshSeed
     }
 
-    /// How a token can be had while nobody knows what other processes do; `nil`: it can't.
+    /// A request that is allowed while other processes' records are unknown; `nil`: none.
     func kindWithoutStore() -> TokenLifeCycle.FetchKind? { exchange.grant.needs == .nobody ? .grant : nil }
 
     // MARK: Writing
 
-    /// What the store could not take yet.
+    /// The record that the store has not taken yet.
     var unsavedRecord: TokenRecord? { look { $0.unsaved } }
 
     enum Saved {
@@ -188,7 +189,7 @@ extension Heimdallr {
         var fault: String?
         if let turn = await gate.acquire() {
             defer { gate.release(turn) }
-            // What was forgotten while it stood in line must not come back.
+            // A record that was forgotten meanwhile must not come back.
             if unsavedRecord == record {
                 switch await save(record) {
                 case .done: break

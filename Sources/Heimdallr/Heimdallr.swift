@@ -2,10 +2,10 @@ import Synchronization
 
 /// Keeps one valid access token for one OAuth client, and puts it on requests.
 ///
-/// Everything can be called on any thread. `currentToken()`, `refused(_:by:saysInvalid:isReplay:)` and `reject(_:)`
-/// never wait, so an event loop may call them. Token requests (RFC 6749) run in tasks of their own, one at a time: when
-/// a caller stops waiting, its token request goes on. Nothing is sent before `start()` or the first wait. End it with
-/// `shutdown()`.
+/// All members can be called on any thread. `currentToken()`, `refused(_:by:saysInvalid:isReplay:)` and `reject(_:)`
+/// never wait, so an event loop may call them. Token requests (RFC 6749) run in separate tasks, one at a time. A caller
+/// that stops waiting does not end its token request. Nothing is sent before `start()` or the first wait. End the
+/// client with `shutdown()`.
 public final class Heimdallr: Sendable {
     /// The client's name, which its events and its metrics carry. Not the `client_id`.
     public let name: String
@@ -21,7 +21,7 @@ public final class Heimdallr: Sendable {
     /// See `HeimdallrConfiguration`.
     let certificate: (@Sendable () -> UInt64)?
     let onTokenRequest: (@Sendable (TokenRequestReport) -> Void)?
-    /// `nil`: the client has a token of its own.
+    /// `nil`: the client has its own token.
     let callers: CallerClients?
     private let broadcast = EventBroadcast()
     private let state: Mutex<State>
@@ -45,16 +45,16 @@ public final class Heimdallr: Sendable {
 
     /// Sends nothing yet.
     /// - Parameters:
-    ///   - name: tells this client from others in events, in metrics and, as part of `RecordName`, in the store.
+    ///   - name: identifies this client in events, in metrics and, as part of `RecordName`, in the store.
     ///   - configuration: endpoints, scope and times; checked here.
-    ///   - credentials: how the client shows the token endpoint who it is.
-    ///   - grant: how it gets its first token.
-    ///   - httpClient: sends what goes to the authorization server; `CurlHTTPClient` of `HeimdallrCurl`, for one.
-    ///   - store: keeps tokens from one run of the program to the next. The default one keeps them in memory only.
+    ///   - credentials: authenticate the client at the token endpoint.
+    ///   - grant: gets the first token.
+    ///   - httpClient: sends requests to the authorization server, for example `CurlHTTPClient` of `HeimdallrCurl`.
+    ///   - store: keeps tokens between runs of the program. The default keeps them in memory only.
     ///   - parser: reads the token endpoint's answers.
-    ///   - authenticator: says where the token goes on a request.
+    ///   - authenticator: puts the token on a request.
     ///   - limiter: bounds the requests under way; shared by all clients of a process.
-    ///   - clock: time and chance; tests bring their own.
+    ///   - clock: time and chance, replaced in tests.
     ///   - onTokenRequest: called after each token request, on any thread; must not block.
     /// - Throws: `HeimdallrConfigurationError` when the configuration can't work.
     public init(
@@ -189,7 +189,7 @@ public final class Heimdallr: Sendable {
             await withCheckedContinuation { continuation in
                 state.withLock { $0.continuations[id] = continuation }
                 apply { begin(&$0, id, $1) }
-                // A cancellation that came before the waiter was there has found nobody.
+                // A cancellation before the waiter was added had no effect.
                 if Task.isCancelled { apply { life, _ in life.leave(id) } }
             }
         } onCancel: {
@@ -218,8 +218,8 @@ public final class Heimdallr: Sendable {
         put(try await accessToken(waiting: limit), on: &request)
     }
 
-    /// What `token` looks like on a request of this client: which header field or query parameter. For programs with
-    /// request types of their own.
+    /// Form of `token` on a request of this client: a header field or a query parameter. For programs with other
+    /// request types.
     public func credential(for token: AccessToken) -> RequestCredential { authenticator.credential(for: token) }
 
     /// Whether there is a token that may be used now. Unlike `currentToken()` it never starts a refresh.
@@ -240,12 +240,12 @@ public final class Heimdallr: Sendable {
         apply { $0.invalidate(now: $1, random: clock.random) }
     }
 
-    /// Forgets access and refresh token, in memory and in the store. The server is not asked: see `logOut(locally:)`.
-    /// - Throws: what the store throws; in memory they are gone all the same.
+    /// Forgets access and refresh token, in memory and in the store. Does not ask the server: see `logOut(locally:)`.
+    /// - Throws: errors of the store. The tokens in memory are gone even then.
     public func clearAccessToken() async throws {
         callers?.forget()
         apply { $0.clear(now: $1, random: clock.random) }
-        // Not cancellable halfway: what is forgotten in memory must not come back from the store.
+        // A cancellation must not stop this halfway: the store would bring the tokens back.
         try await Task { [self] in
             guard let turn = await gate.acquire() else { throw CancellationError() }
             defer { gate.release(turn) }
@@ -260,7 +260,7 @@ public final class Heimdallr: Sendable {
         try await store.remove(client: recordName)
     }
 
-    /// What there is to revoke.
+    /// The tokens to revoke.
     func tokensInMemory() -> (refreshToken: Secret?, accessToken: Secret?, expiresIn: Duration?, revision: UInt64) {
         let now = clock.now()
         return state.withLock { state in
@@ -272,7 +272,7 @@ public final class Heimdallr: Sendable {
         }
     }
 
-    /// A refresh token was sent, and what comes of it is not saved yet.
+    /// Whether a refresh token was sent and its result is not saved yet.
     var isSpending: Bool {
         state.withLock { state in
             if state.logins > 0 { return true }
@@ -291,8 +291,8 @@ public final class Heimdallr: Sendable {
 
     // MARK: Beginning and ending
 
-    /// Gets a token before anybody asks: the one in the store if it is still good, else a new one. Returns at once. Does
-    /// nothing where callers' own tokens are exchanged.
+    /// Gets a token before the first request: the stored one if it is still good, else a new one. Returns at once. Has
+    /// no effect when callers' own tokens are exchanged.
     public func start() {
         guard !exchangesCallers else { return }
         apply { $0.start(now: $1, random: clock.random) }
@@ -301,8 +301,8 @@ public final class Heimdallr: Sendable {
     /// Before the store is read: its access token was asked for by other settings and is not used. Its refresh token is.
     package func ignoreStoredToken() { apply { life, _ in life.ignoresStoredToken = true } }
 
-    /// Ends everything: whoever waits gets `HeimdallrError.stopped`, and event streams end. Call `drain(within:)`
-    /// first, so that no refresh token is lost. Returns at once.
+    /// Ends the client: waiting callers get `HeimdallrError.stopped`, and event streams end. Returns at once. Call
+    /// `drain(within:)` first, so that no refresh token is lost.
     public func shutdown() {
         callers?.shutdown()
         apply { life, _ in life.stop() }
@@ -314,8 +314,8 @@ public final class Heimdallr: Sendable {
 
     // MARK: Watching
 
-    /// What happens to the client from now on. Each call makes a new stream, which ends at `shutdown()`. A reader that
-    /// is more than 256 events behind loses the oldest ones.
+    /// Events of the client from now on. Each call makes a new stream, which ends at `shutdown()`. A reader more than
+    /// 256 events behind loses the oldest ones.
     public func events() -> AsyncStream<HeimdallrEvent> { broadcast.stream() }
 
     // MARK: Performing what the life cycle decides
@@ -325,7 +325,7 @@ public final class Heimdallr: Sendable {
         state.withLock { body($0.lifeCycle) }
     }
 
-    /// Tells the life cycle something, and does what it says. Events leave in order; continuations are resumed
+    /// Gives an event to the life cycle and performs the resulting actions. Events leave in order; continuations resume
     /// outside the lock.
     @discardableResult
     func apply<Answer: Sendable>(
@@ -392,7 +392,7 @@ public final class Heimdallr: Sendable {
     /// A fetch has ended, in whatever way.
     func ended(_ id: UInt64) { state.withLock { $0.fetches[id] = nil } }
 
-    /// Whether processes that this one knows nothing of use the store, too.
+    /// Whether other processes use the store.
     var isShared: Bool { state.withLock { $0.storeWatch != nil } }
 
     /// The one that hears what other processes do with the record.

@@ -1,7 +1,7 @@
 internal import Cryptography
 
-/// Time and chance, so that tests can bring their own. Deadlines are on `ContinuousClock`, which goes on while the
-/// machine is suspended, and which nobody can set. The closures are called on any thread.
+/// Time and chance, replaceable in tests. Deadlines are on `ContinuousClock`, which counts suspension and can't be set.
+/// The closures are called on any thread.
 public struct HeimdallrClock: Sendable {
     /// The time now, for everything but records and HTTP dates.
     public var now: @Sendable () -> ContinuousClock.Instant

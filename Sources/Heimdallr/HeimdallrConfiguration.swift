@@ -23,15 +23,15 @@ public struct HeimdallrConfiguration: Sendable {
     public var pushedAuthorizationEndpoint: String?
     /// Whether a login's request is pushed to the server before the browser goes there.
     public var pushedAuthorization = PushedAuthorization.auto
-    /// What the token shall be good for: the scopes that are asked for (RFC 6749 section 3.3). Empty: the server
-    /// decides. With `openid` and an `issuer`, `HeimdallrStatus.signedInAs` says who logged in.
+    /// Scopes to ask for (RFC 6749 section 3.3). Empty: the server decides. With `openid` and an `issuer`,
+    /// `HeimdallrStatus.signedInAs` names the signed-in person.
     public var scope: [String] = []
     /// The URIs of the resources that the token is for: one `resource` parameter each (RFC 8707).
     public var resource: [String] = []
     /// The `audience` parameter, which some servers want in place of `resource`.
     public var audience: String?
-    /// What exactly the token shall allow (RFC 9396): JSON objects, each with a `type`. Sent with every token request and
-    /// login; at most `maxAuthorizationDetails` bytes in all.
+    /// Permissions in detail (RFC 9396): JSON objects, each with a `type`. Sent with every token request and login; at
+    /// most `maxAuthorizationDetails` bytes in all.
     public var authorizationDetails: [JSONValue] = []
     /// Further form parameters of every token request, whatever the grant. None of `reservedParameters`.
     public var parameters: [FormParameter] = []
@@ -47,7 +47,7 @@ public struct HeimdallrConfiguration: Sendable {
     public var refreshBefore = Duration.seconds(60)
     /// How long one token request may take, from connect to the last byte of the answer.
     public var timeout = Duration.seconds(10)
-    /// Binds tokens to a key (RFC 9449), so that nobody else can use them. `nil`: Bearer tokens.
+    /// Binds tokens to a key (RFC 9449), so that a thief can't use them. `nil`: Bearer tokens.
     public var dpop: DPoPSetting?
     /// Whether the client authenticates with a certificate, or its tokens are bound to one (RFC 8705): the
     /// `mtls_endpoint_aliases` of the issuer's metadata then count before its other endpoints. The certificate itself is

@@ -41,14 +41,14 @@ public enum HeimdallrError: Error, Sendable, Equatable, CustomStringConvertible 
     }
 }
 
-/// What went wrong with one request to the authorization server. The text holds no secret.
+/// Fault of one request to the authorization server. The text holds no secret.
 public enum TokenEndpointFault: Error, Sendable, Hashable, CustomStringConvertible {
     /// No answer came.
     case network(HeimdallrHTTPClientError)
     /// The answer has this error status, and no OAuth error in it.
     case status(Int)
-    /// The answer is a redirect with this status. None is followed: the credentials would go to an address that nobody
-    /// configured.
+    /// The answer is a redirect with this status. None is followed: the credentials would go to an address outside the
+    /// configuration.
     case redirect(Int)
     /// The answer has a success status and a body that can't be used.
     case answer(TokenResponseError)
@@ -60,7 +60,7 @@ public enum TokenEndpointFault: Error, Sendable, Hashable, CustomStringConvertib
     case store(TokenStoreError)
     /// The request was not sent: its address was to come from the server's metadata, which can't be used.
     case discovery(DiscoveryFault)
-    /// The HTTP client did not return within its own timeout, and nobody waits for it any more.
+    /// The HTTP client did not return within its own timeout. No caller waits for it any more.
     case stuck
 
     public var description: String {
@@ -77,7 +77,7 @@ public enum TokenEndpointFault: Error, Sendable, Hashable, CustomStringConvertib
         }
     }
 
-    /// Whether it will most likely last until somebody mends it. The request is repeated all the same, less often.
+    /// Whether the fault will most likely last until an operator repairs it. Requests are still repeated, less often.
     package var looksPermanent: Bool {
         switch self {
         case .network, .store, .discovery, .stuck: false

@@ -2,12 +2,12 @@
 public struct HeimdallrEvent: Sendable, Equatable {
     /// The name of the client: `Heimdallr.name`.
     public let client: String
-    /// What happened.
+    /// Kind of the event, with its data.
     public let kind: Kind
 
-    /// What can happen.
+    /// Kinds of events.
     public enum Kind: Sendable, Equatable {
-        /// From now on a person has to log in, or somebody has to hand in a new refresh token.
+        /// From now on a new token requires a person's login, or a new refresh token in the configuration.
         case needsAuthentication
         /// The client has a token: its first one, or the first after a loss. `stored` says that it comes from the
         /// store.
@@ -20,7 +20,7 @@ public struct HeimdallrEvent: Sendable, Equatable {
         case tokenFailed(HeimdallrError)
         /// A login did not end with a token; what the client had before is as it was.
         case loginFailed(LoginError)
-        /// A warning, once for each refresh token: it ends in `expiresIn`, and then somebody has to log in.
+        /// A warning, once for each refresh token: it ends in `expiresIn`, and then a person has to log in.
         case refreshTokenEnding(expiresIn: Duration)
     }
 

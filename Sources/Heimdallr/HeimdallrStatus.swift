@@ -1,6 +1,6 @@
 /// How a client is doing at one moment, to be shown to people. Holds no secret.
 public struct HeimdallrStatus: Sendable, Equatable {
-    /// Whether the client has a token, and what it does about it.
+    /// State of the client's token.
     public enum State: String, Sendable, Hashable, CaseIterable {
         /// Nobody has asked yet, or the store is being read.
         case starting
@@ -8,12 +8,12 @@ public struct HeimdallrStatus: Sendable, Equatable {
         case ready
         /// No token; a token request is under way or about to be.
         case fetching
-        /// No token; nobody has asked for one since the last one expired.
+        /// No token, and no request for one since the last one expired.
         case idle
         /// No token; the last attempt failed and the next one is due later.
         case backingOff = "backing_off"
-        /// A person has to log in, or somebody has to hand in a new refresh token. With a token that is still in use:
-        /// see `HeimdallrStatus.isTokenRefused`.
+        /// A new token requires a person's login, or a new refresh token in the configuration. With a token still in
+        /// use: see `HeimdallrStatus.isTokenRefused`.
         case needsAuthentication = "needs_authentication"
         /// `Heimdallr.shutdown()` was called.
         case stopped
@@ -25,8 +25,8 @@ public struct HeimdallrStatus: Sendable, Equatable {
     public var grantType: String
     /// How a person logs in. `nil`: it gets its tokens without a person.
     public var loginMethod: LoginMethod?
-    /// Who is signed in, from a verified id token only: mail address, user name, name or identifier. Printable, at most
-    /// 256 characters.
+    /// Name of the signed-in person, from a verified id token only: mail address, user name, name or identifier.
+    /// Printable, at most 256 characters.
     public var signedInAs: String?
     /// The scopes that the current token was granted.
     public var scope: [String]
@@ -34,7 +34,7 @@ public struct HeimdallrStatus: Sendable, Equatable {
     public var state: State
     /// How long the current token may still be used; `nil`: there is none.
     public var expiresIn: Duration?
-    /// Whether there is a refresh token, so that the next token needs nobody.
+    /// Whether there is a refresh token, so that the next token requires no person.
     public var hasRefreshToken: Bool
     /// How long the refresh token itself may still be used, where the server said so.
     public var refreshTokenExpiresIn: Duration?
@@ -48,7 +48,7 @@ public struct HeimdallrStatus: Sendable, Equatable {
     public var nextAttemptIn: Duration?
     /// How many callers wait for a token.
     public var waiters: Int
-    /// What is wrong with the store; meanwhile the token is kept in memory only.
+    /// Fault of the store. Meanwhile the token is kept in memory only.
     public var storeFault: String?
     /// Whether the store has no record of this client, but one of the same name for another token endpoint, issuer,
     /// `client_id` or account. That one stays and is not used.
@@ -58,7 +58,7 @@ public struct HeimdallrStatus: Sendable, Equatable {
     /// The scopes that were asked for and the current token was not granted. `offline_access` counts as granted when
     /// there is a refresh token, `openid` when `signedInAs` is known.
     public var scopeNotGranted: [String] = []
-    /// Why nobody is signed in any more: what the server said, or why it could not be asked. `nil` otherwise.
+    /// Why the sign-in ended: the server's error, or the reason why the server could not be asked. `nil` otherwise.
     public var cause: TokenEndpointFault?
     /// How long ago `cause` was.
     public var sinceCause: Duration?
@@ -72,12 +72,12 @@ public struct HeimdallrStatus: Sendable, Equatable {
     /// The encoding of the last Basic credentials. `nil`: every encoding gives the same bytes, so it can't be the cause
     /// of a refusal.
     public var ambiguousEncoding: BasicEncoding?
-    /// Callers whose own tokens are exchanged, as far as they are remembered; `nil`: the client has a token of its own.
+    /// Number of remembered callers whose own tokens are exchanged; `nil`: the client has its own token.
     public var callers: Int?
 }
 
 extension HeimdallrStatus {
-    /// Why somebody has to log in, to be put after a colon; `nil` where nothing is known.
+    /// Why a login is required, as text behind a colon; `nil` when the reason is unknown.
     public var needsAuthenticationBecause: String? {
         if let cause { return cause.description }
         return isTokenRefused
@@ -101,7 +101,7 @@ extension HeimdallrStatus {
 public struct TokenRequestReport: Sendable, Equatable {
     /// The name of the client: `Heimdallr.name`.
     public var client: String
-    /// What was sent as `grant_type`: `refresh_token` for a refresh, whatever the grant.
+    /// The `grant_type` sent: `refresh_token` for a refresh, whatever the grant.
     public var grantType: String
     /// How it ended.
     public var result: Result

@@ -1,6 +1,6 @@
 /// How a logout ended. Holds no secret.
 public struct LogoutReport: Sendable, Equatable {
-    /// What was done about the tokens.
+    /// Outcome of a logout.
     public enum Result: Sendable, Equatable {
         /// There was no token.
         case nothingHeld
@@ -12,7 +12,7 @@ public struct LogoutReport: Sendable, Equatable {
         case asked(refreshToken: Part, accessToken: Part)
     }
 
-    /// What became of one token.
+    /// Outcome for one token.
     public enum Part: Sendable, Equatable {
         /// There was no such token.
         case notHeld
@@ -27,7 +27,7 @@ public struct LogoutReport: Sendable, Equatable {
         case failed(TokenEndpointFault)
     }
 
-    /// What was done about the tokens.
+    /// Outcome for all tokens.
     public var result: Result
     /// Whether nothing of the client is left in memory.
     public var isForgotten: Bool
@@ -41,7 +41,7 @@ public struct LogoutReport: Sendable, Equatable {
         return [refreshToken, accessToken].allSatisfy { part in
             switch part {
             case .notHeld, .revoked: true
-            // The grant is gone; what is left ends by itself.
+            // The grant has ended; the access token ends by itself.
             case .unsupported: refreshToken == .revoked
             case .notAsked, .failed: false
             }
@@ -51,13 +51,13 @@ public struct LogoutReport: Sendable, Equatable {
 
 // Revocation, RFC 7009.
 extension Heimdallr {
-    /// Revokes the refresh token, then the access token (RFC 7009), and forgets both, in memory and in the store. What
-    /// can't be revoked is kept, so that it can be tried again; but once the refresh token is revoked, everything is
-    /// forgotten. Waits for a token request that is under way, and is not cut short when its task is cancelled. A
-    /// client whose grant needs nobody gets a new token when it is next asked for one.
+    /// Revokes the refresh token, then the access token (RFC 7009), and forgets both, in memory and in the store. A
+    /// token that can't be revoked is kept for another try; but after the revocation of the refresh token, both are
+    /// forgotten. Waits for a token request under way, and goes on when its task is cancelled. A client whose grant
+    /// requires no person gets a new token at the next request.
     /// - Parameter locally: whether to forget only, without asking the server.
     public func logOut(locally: Bool = false) async -> LogoutReport {
-        // Not cancellable halfway: what was revoked must not stay in use.
+        // A cancellation must not stop this halfway: a revoked token would stay in use.
         await Task { [self] in
             guard let turn = await gate.acquire() else {
                 return LogoutReport(result: .forgotten, isForgotten: false, storeFault: "the logout was cancelled")

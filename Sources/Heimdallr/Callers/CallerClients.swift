@@ -2,11 +2,11 @@ internal import Cryptography
 import Synchronization
 internal import WireText
 
-/// A client for each caller who brings a token of their own, which is exchanged for one of theirs (RFC 8693). Each is a
-/// `Heimdallr` by itself, so that all rules hold for each caller, and one caller's failure is nobody else's. They share
-/// what they know of the server, and nothing that is secret; nothing is written to disk. Any thread.
+/// Clients for callers that bring tokens of their own, which are exchanged (RFC 8693). Each caller has a separate
+/// `Heimdallr`, so one caller's failure affects no other. They share knowledge of the server, and no secret. Nothing is
+/// written to disk. Any thread.
 final class CallerClients: Sendable {
-    /// What all of them have.
+    /// Settings and parts that all callers share.
     struct Blueprint: Sendable {
         let name: String
         let authenticator: any ResourceRequestAuthenticator
@@ -100,7 +100,7 @@ final class CallerClients: Sendable {
         state.withLock { $0.table.succeeded(caller, now: now) }
     }
 
-    /// It does not keep `self` alive, and ends when there is nobody left.
+    /// Does not retain `self`. Ends when no caller is left.
     private func sweeper() -> Task<Void, Never> {
         Task.detached { [weak self, clock = blueprint.clock] in
             repeat {
@@ -109,7 +109,7 @@ final class CallerClients: Sendable {
         }
     }
 
-    /// - Returns: whether somebody is left.
+    /// - Returns: whether a caller is left.
     private func sweep() -> Bool {
         let now = blueprint.clock.now()
         return state.withLock { state in
@@ -133,7 +133,7 @@ final class CallerClients: Sendable {
         }
     }
 
-    /// What is known of each is forgotten.
+    /// Forgets all callers.
     func forget() { state.withLock { $0.table.removeAll() } }
 
     func shutdown() {

@@ -12,7 +12,7 @@ struct CallerTable<Client: Sendable>: Sendable {
     /// New callers whose first exchange has not succeeded: so many at once, and one more each `trialPause`.
     static var trials: Int { 256 }
     static var trialPause: Duration { .milliseconds(100) }
-    /// Who has no token any more stays for so long after the last request, and with them the memory of a refusal.
+    /// Time after the last request until a caller without a token is removed, and with it the memory of a refusal.
     static var patience: Duration { .seconds(300) }
 
     struct Entry: Sendable {
@@ -36,7 +36,7 @@ struct CallerTable<Client: Sendable>: Sendable {
     var count: Int { entries.count }
     var clients: [Client] { entries.values.map(\.client) }
 
-    /// A caller who is known; their token may have ended.
+    /// Returns a known caller. Its token may have ended.
     mutating func entry(of caller: Fingerprint, now: Instant) throws(CallerRefusal) -> Entry? {
         guard let entry = entries[caller] else { return nil }
         if let endsAt = entry.endsAt, endsAt <= now {
@@ -123,7 +123,7 @@ struct CallerTable<Client: Sendable>: Sendable {
 
 /// Why there is no client for a caller.
 public enum CallerRefusal: Error, Sendable, Hashable {
-    /// What the caller showed is no token: empty, longer than 16 KiB, or with other bytes than RFC 6750 section 2.1 has.
+    /// The value is no token: empty, longer than 16 KiB, or outside the grammar of RFC 6750 section 2.1.
     case malformed
     /// The caller's token has ended, by its own `exp` (RFC 7519 section 4.1.4).
     case expired

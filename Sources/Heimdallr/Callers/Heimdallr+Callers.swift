@@ -1,28 +1,28 @@
-// Callers who bring a token of their own each, which is exchanged for one of theirs.
+// Callers that bring tokens of their own, which are exchanged.
 extension Heimdallr {
     /// Whether each caller's own token is exchanged: the grant is a `TokenExchangeGrant` of `Token.caller`. There is no
     /// token of the client itself then: ask `client(of:)` for a caller's.
     public var exchangesCallers: Bool { callers != nil }
 
-    /// The client that keeps the token of one caller. Never waits, and sends nothing yet. Ask anew for each request:
-    /// those that nobody asks for are let go, and at most 1,000 are held.
-    /// - Parameter token: what the caller showed; only its SHA-256 is kept to tell callers apart, and the token itself for
-    ///   as long as the client.
-    /// - Returns: this client itself where callers are not exchanged.
+    /// Returns the client that keeps one caller's token. Never waits, and sends nothing yet. Ask anew for each request:
+    /// unused clients are removed, and at most 1,000 are kept.
+    /// - Parameter token: the caller's token. Its SHA-256 identifies the caller; the token itself is kept as long as
+    ///   the client.
+    /// - Returns: this client itself when callers' tokens are not exchanged.
     /// - Throws: `CallerRefusal`
     public func client(of token: Span<UInt8>) throws(CallerRefusal) -> Heimdallr {
         guard let callers else { return self }
         return try callers.client(of: token)
     }
 
-    /// What whoever asks for the client's own token gets.
+    /// The answer to a request for the client's own token.
     static let callerWanted = HeimdallrError.clientRefused(
         .secret(SecretProviderError("each caller's own token is exchanged, so there is none of the client's")),
         retryAfter: .seconds(3600))
 }
 
 extension HeimdallrError {
-    /// The server refuses what was shown to it, and not who showed it: RFC 8693 section 2.2.2.
+    /// The server refuses the caller's token, not the client: RFC 8693 section 2.2.2.
     package var refusesWhatWasShown: Bool {
         guard case .clientRefused(.refused(let error), _) = self else { return false }
         return error.code == .invalidGrant || error.code == .invalidRequest || error.code.rawValue == "invalid_token"
@@ -30,7 +30,7 @@ extension HeimdallrError {
 }
 
 extension HeimdallrStatus {
-    /// Of a client that has no token of its own.
+    /// Status of a client without a token of its own.
     mutating func note(
         _ overview: (count: Int, hasToken: Bool, waiters: Int, lastSuccessAt: ContinuousClock.Instant?),
         now: ContinuousClock.Instant

@@ -1,14 +1,14 @@
-/// Who has offered wrong secrets lately, so that nobody can try many of them. A plain value: whoever has it locks it.
+/// Counts wrong secrets by source, to slow down guessing. A plain value; its owner locks it.
 ///
-/// Those who guess are told apart by a name, their address most likely. The table is bounded: while it is full of names
-/// that still count, all further ones share one entry.
+/// A source is identified by a name, usually its address. The table is bounded: while it is full of names that still
+/// count, all further names share one entry.
 package struct GuessLimit: Sendable {
     /// Wrong ones within `window` that a name has free.
     package static let patience = 10
     package static let window = Duration.seconds(60)
     /// Names that are remembered at once.
     package static let capacity = 1024
-    /// The log hears of each name no more often than this.
+    /// Least time between two log lines about one name.
     package static let linesApart = Duration.seconds(10)
 
     private struct Guesser {
@@ -73,9 +73,9 @@ package struct GuessLimit: Sendable {
         return isFull ? Self.everybodyElse : name
     }
 
-    /// What one holder of an address can't easily change: an IPv4 address whole, also in its IPv6 form, of an IPv6
-    /// address the first 64 bits.
-    /// - Parameter address: as inet_ntop(3) writes it; anything else stands for itself.
+    /// The stable part of an address: an IPv4 address whole, also in its IPv6 form; the first 64 bits of an IPv6
+    /// address.
+    /// - Parameter address: as inet_ntop(3) writes it. Any other text stands for itself.
     package static func name(address: String) -> String {
         let address = address.prefix { $0 != "%" }
         guard address.contains(":") else { return String(address) }

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// A secret that may change while the process runs: what was read last and was good, whatever goes wrong afterwards. Any
-/// thread; reading is up to whoever made it, and never happens on the thread of who asks for `current`.
+/// A secret that may change while the process runs. It keeps the last good value when a later reading fails. Any
+/// thread. The reading never happens on the thread that calls `current`.
 package final class LiveSecret: SecretProvider {
     /// When it is read.
     package enum Reading: Sendable, Equatable {
@@ -9,11 +9,11 @@ package final class LiveSecret: SecretProvider {
         case never
         /// For each token request, and when `refresh` is called.
         case eachTime
-        /// Again and again, in the background; who asks for it gets what was read last.
+        /// Reads in the background at this interval. Callers get the last value.
         case every(Duration)
     }
 
-    /// What came of one reading.
+    /// Result of one reading.
     package enum Outcome: Sendable, Equatable {
         case unchanged
         /// `true`: the reading before it had failed.
@@ -44,7 +44,7 @@ package final class LiveSecret: SecretProvider {
     }
 
     /// - Parameters:
-    ///   - read: gets it, and judges it; takes its time. Of what it throws only a `SecretProviderError` is shown.
+    ///   - read: reads and checks the secret; may take time. Only the text of a `SecretProviderError` is ever shown.
     ///   - told: called for each reading.
     package init(
         _ kind: Reading, read: @escaping @Sendable () async throws -> Secret,
@@ -56,7 +56,7 @@ package final class LiveSecret: SecretProvider {
         state = Mutex(State())
         guard case .every(let interval) = kind else { return }
         let timer = Task { [weak self] in
-            // What can't be had is tried again sooner than what is there is renewed: after 2 s, 4 s, 8 s and so on.
+            // A secret that is missing is read again sooner than one that is there: after 2 s, 4 s, 8 s and so on.
             var pause = min(interval, .seconds(2))
             var left = interval
             while (try? await Task.sleep(for: pause)) != nil {
@@ -75,8 +75,8 @@ package final class LiveSecret: SecretProvider {
 
     deinit { state.withLock { $0.timer?.cancel() } }
 
-    /// The last good one; `nil`: there was none yet. Never waits, but makes a copy: who needs it often keeps it for as long
-    /// as `generation` stays the same.
+    /// The last good value; `nil` before the first one. Never waits, but makes a copy. Frequent users keep the copy
+    /// while `generation` stays the same.
     package func current() -> Secret? { state.withLock { $0.value }?.opened }
 
     /// Another number for each value that `current` had; 0: none yet.
@@ -102,7 +102,7 @@ package final class LiveSecret: SecretProvider {
         }
     }
 
-    /// Reads it again; whoever comes while that is under way waits for the same reading.
+    /// Reads it again. Callers that come meanwhile wait for the same reading.
     package func refresh() async {
         guard kind != .never else { return }
         let task = state.withLock { state in

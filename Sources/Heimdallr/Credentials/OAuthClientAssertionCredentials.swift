@@ -49,10 +49,10 @@ public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
         source = .key(SigningKeySource(key, algorithm: wanted), identifier: keyID, certificate: certificate)
     }
 
-    /// An assertion that somebody else makes and keeps fresh, such as the platform that the program runs on.
+    /// An assertion that another party makes and renews, such as the platform that the program runs on.
     /// - Parameters:
     ///   - identifier: the `client_id`, sent in the form.
-    ///   - assertion: asked before each request.
+    ///   - assertion: read before each request.
     public init(identifier: String, assertion: any SecretProvider) {
         self.identifier = identifier
         audience = .tokenEndpoint

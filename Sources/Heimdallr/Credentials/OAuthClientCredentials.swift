@@ -115,8 +115,8 @@ public struct OAuthClientSecretCredentials: OAuthClientCredentials {
     }
 }
 
-/// A client that does not say who it is: where what it shows says it all, as an assertion or a token to exchange may (RFC
-/// 7521 section 4.1, RFC 8693 section 2.1).
+/// A client that does not authenticate: an assertion or an exchanged token says enough (RFC 7521 section 4.1, RFC 8693
+/// section 2.1).
 public struct OAuthNoClientCredentials: OAuthClientCredentials {
     /// Empty, and not sent.
     public let identifier = ""

@@ -1,7 +1,6 @@
 internal import Cryptography
 
-/// A secret that is kept for later: sealed with a key that this process made and nobody else has, so that it does not lie
-/// open in memory between two uses.
+/// A secret kept for later use, sealed with a key of this process. Between two uses it is not readable in memory.
 struct RestingSecret: Sendable {
     private enum Form {
         case sealed([UInt8])

@@ -1,9 +1,9 @@
 internal import Cryptography
 internal import WireText
 
-/// A value that must not be shown: prints as `<redacted>`, compares in constant time, and is wiped from memory when
-/// its last copy goes. `revealed` and `revealedBytes` make copies that are not wiped; call them where the value
-/// is used, and do not keep what they return.
+/// A value that must not be shown. It prints as `<redacted>`, compares in constant time, and is wiped from memory with
+/// its last copy. `revealed` and `revealedBytes` make copies that are not wiped: call them at the point of use, and do
+/// not keep the result.
 public struct Secret: Sendable, Hashable, Redacted {
     private let storage: SecretBytes
 
@@ -46,10 +46,10 @@ public struct Secret: Sendable, Hashable, Redacted {
     /// Whether there are no bytes in it.
     public var isEmpty: Bool { storage.count == 0 }
 
-    /// A copy as text, which nobody wipes. Bytes that are not UTF-8 become U+FFFD.
+    /// A copy as text, which is not wiped. Bytes that are not UTF-8 become U+FFFD.
     public var revealed: String { String(decoding: revealedBytes, as: UTF8.self) }
 
-    /// A copy of the bytes, which nobody wipes.
+    /// A copy of the bytes, which is not wiped.
     public var revealedBytes: [UInt8] {
         storage.withSpan { [UInt8](copying: $0) }
     }

@@ -10,7 +10,7 @@ public protocol SecretProvider: Sendable {
 
 /// Why a secret could not be had.
 public struct SecretProviderError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What is wrong and where, for an operator to read. Never what the secret holds.
+    /// The fault and its place, for an operator. Never contains the secret.
     public var description: String
 
     /// - Parameter description: names the place, never the content.

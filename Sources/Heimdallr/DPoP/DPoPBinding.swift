@@ -6,8 +6,8 @@ internal import WireText
 public enum DPoPSetting: Sendable {
     /// By a P-256 key that is made when it is first needed, and lies in the store's record with the tokens.
     case ownKey
-    /// By a key that somebody keeps: PEM or JWK, asked for before each token request. `algorithm`: `nil` for the JWK's own,
-    /// or the usual one of the key's kind.
+    /// A key from outside: PEM or JWK, read before each token request. `algorithm`: `nil` for the JWK's own, or the
+    /// usual one of the key's kind.
     case key(any SecretProvider, algorithm: JWTAlgorithm?)
 }
 
@@ -81,7 +81,7 @@ final class DPoPBinding: Sendable {
 
     // MARK: Records
 
-    /// A record as it goes to the store: with the key, unless somebody else keeps that.
+    /// Adds the key to a record for the store, unless the key comes from outside.
     func completed(_ record: TokenRecord) -> TokenRecord {
         var record = record
         record.keyThumbprint = try? record.binding?.thumbprint()

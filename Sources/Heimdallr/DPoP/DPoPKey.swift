@@ -61,7 +61,7 @@ public final class DPoPKey: Sendable, Redacted {
     static func target(_ url: String) -> String { String(url.prefix { $0 != "?" && $0 != "#" }) }
 }
 
-/// What RFC 9449 section 8.1 calls a nonce: bytes that a server gives, to be repeated in the next proof.
+/// A nonce of RFC 9449 section 8.1: bytes from a server, to be repeated in the next proof.
 public enum DPoPNonce {
     /// The name of the field that brings one, in lower case.
     public static let field = "dpop-nonce"

@@ -1,8 +1,8 @@
 import Synchronization
 
-/// Knows a server's addresses: those of the configuration first, then those of the issuer's metadata, which is asked for
-/// when something is missing, kept for a day, and asked for again when an address seems to be wrong. One question
-/// at a time, whoever asks.
+/// Addresses of a server: from the configuration first, then from the issuer's metadata. The metadata is fetched when
+/// an address is missing, kept for a day, and fetched again when an address seems wrong. One fetch at a time serves all
+/// callers.
 final class EndpointDirectory: Sendable {
     private let configuration: HeimdallrConfiguration
     private let httpClient: any HeimdallrHTTPClient
@@ -29,7 +29,7 @@ final class EndpointDirectory: Sendable {
         self.clock = clock
     }
 
-    /// - Throws: `DiscoveryFault`; `.missing` also when there is nobody to ask.
+    /// - Throws: `DiscoveryFault`; `.missing` also when no issuer is configured.
     func url(_ endpoint: Endpoint) async throws(DiscoveryFault) -> String {
         if let url = configured(endpoint) { return url }
         guard let metadata = try await metadata() else { throw .missing(endpoint.rawValue) }
@@ -48,7 +48,7 @@ final class EndpointDirectory: Sendable {
         }
     }
 
-    /// What the issuer says about itself; `nil` when none is configured.
+    /// Metadata of the issuer; `nil` when none is configured.
     func metadata() async throws(DiscoveryFault) -> ServerMetadata? {
         guard let issuer = configuration.issuer else { return nil }
         let now = clock.now()
@@ -71,7 +71,7 @@ final class EndpointDirectory: Sendable {
         switch await task.value {
         case .success(let metadata): return metadata
         case .failure(let fault):
-            // What was good yesterday is better than nothing.
+            // Yesterday's metadata is better than none.
             if let kept { return kept }
             throw fault
         }
@@ -120,8 +120,8 @@ final class EndpointDirectory: Sendable {
         return .failure(fault)
     }
 
-    /// A document of the server's own.
-    /// - Parameter credential: a field to send, where it is only for who has a token.
+    /// Fetches a document of this server.
+    /// - Parameter credential: a field to send, for documents that require a token.
     func document(
         at url: String, within timeout: Duration, credential: HeimdallrHTTPField? = nil
     ) async throws(DiscoveryFault) -> [UInt8] {

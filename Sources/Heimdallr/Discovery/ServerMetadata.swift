@@ -19,8 +19,8 @@ enum Endpoint: String, Sendable, Hashable, CaseIterable {
     }
 }
 
-/// What an issuer says about itself: RFC 8414, OpenID Connect Discovery 1.0. Which grants it lists is not looked at:
-/// servers leave out what they support.
+/// Metadata of an issuer: RFC 8414, OpenID Connect Discovery 1.0. Its list of grants is ignored, because servers leave
+/// out grants that they support.
 struct ServerMetadata: Sendable, Equatable {
     /// As they were sent; checked when they are used, so that one that is not needed stops nothing.
     var endpoints: [Endpoint: String] = [:]

@@ -22,12 +22,12 @@ public struct JWTBearerGrant: OAuthAuthorizationGrant {
         source = .own(assertion)
     }
 
-    /// - Parameter assertion: the JWT, in its compact form; somebody keeps it fresh. Asked for before each token request.
+    /// - Parameter assertion: the JWT, in its compact form. Read before each token request.
     public init(assertion: any SecretProvider) {
         source = .made(assertion)
     }
 
-    /// For one that somebody else makes.
+    /// Parameters of an assertion from outside.
     public func parameters() async throws -> [FormParameter] {
         guard case .made(let provider) = source else {
             throw SecretProviderError("the assertion is signed for a token request, and none is at hand")
@@ -51,8 +51,8 @@ public struct SAML2BearerGrant: OAuthAuthorizationGrant {
     public let needs = GrantNeeds.nobody
     private let assertion: any SecretProvider
 
-    /// - Parameter assertion: the assertion; somebody keeps it fresh. XML, or base64 of it in either alphabet, with
-    ///   padding and line ends or without: what it holds says which. Asked for before each token request.
+    /// - Parameter assertion: XML, or base64 of it in either alphabet, with or without padding and line ends. Read
+    ///   before each token request.
     public init(assertion: any SecretProvider) {
         self.assertion = assertion
     }

@@ -15,7 +15,7 @@ public struct GrantRequest: Sendable {
     }
 }
 
-/// A grant whose token request is no form of RFC 6749, and whose answer is another one, too.
+/// A grant whose token request and answer do not have the form of RFC 6749.
 protocol OwnRequestGrant: OAuthAuthorizationGrant {
     /// Reads its answers.
     var parser: any OAuthAccessTokenParser { get }
@@ -24,6 +24,6 @@ protocol OwnRequestGrant: OAuthAuthorizationGrant {
     /// - Throws: any error when a secret can't be had; the request is then not sent.
     func ownRequest(_ request: GrantRequest) async throws -> (message: HeimdallrHTTPRequest, secrets: [Secret])
 
-    /// What is wrong, by the server's answer.
+    /// The fault that the server's answer names.
     func refusal(in body: JSONValue) -> String?
 }

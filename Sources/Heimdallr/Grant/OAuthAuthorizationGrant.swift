@@ -3,7 +3,7 @@
 public protocol OAuthAuthorizationGrant: Sendable {
     /// The value of `grant_type` in the token request.
     var type: String { get }
-    /// What it takes to get a new token when no refresh token helps.
+    /// Requirements for a new token when no refresh token helps.
     var needs: GrantNeeds { get }
     /// Whether RFC 9700 advises against it. `Heimdallr.init` then throws, unless the configuration has
     /// `allowDeprecated`. `false` by default.
@@ -40,13 +40,13 @@ extension OAuthAuthorizationGrant {
     public func parameters(for request: GrantRequest) async throws -> [FormParameter] { try await parameters() }
 }
 
-/// What it takes to get a new token when there is no refresh token, or it is refused.
+/// Requirements for a new token when there is no refresh token, or the server refuses it.
 public enum GrantNeeds: Sendable, Hashable {
     /// Nothing: the client can ask for another token at any time.
     case nobody
-    /// Another refresh token: somebody has to put a new one where the old one came from.
+    /// A new refresh token, put by an operator where the old one came from.
     case freshSeed
-    /// A person, who has to log in.
+    /// A person's login.
     case person
 }
 
@@ -55,7 +55,7 @@ public struct ClientCredentialsGrant: OAuthAuthorizationGrant {
     public let type = "client_credentials"
     public let needs = GrantNeeds.nobody
 
-    /// It has no parameters of its own.
+    /// Creates the grant. It has no parameters.
     public init() {}
 
     public func parameters() -> [FormParameter] { [] }

@@ -1,8 +1,8 @@
 internal import Cryptography
 internal import WireText
 
-/// A JWT of our own that says what the client may have (RFC 7523 section 3): made anew for each token request, with a `jti`
-/// of its own, so that a server may take each only once.
+/// A JWT of our own as a grant (RFC 7523 section 3). Each token request has a new one with a new `jti`, because a
+/// server may accept each only once.
 public struct SignedAssertion: Sendable {
     /// Names that `claims` can't have: the other settings make them.
     public static let reservedClaims: Set<String> = ["iss", "sub", "aud", "iat", "exp", "jti", "scope"]
@@ -77,7 +77,7 @@ public struct SignedAssertion: Sendable {
     }
 }
 
-/// A key, and what stands beside it where its file is that of a Google service account.
+/// A key, with the account's name when the file belongs to a Google service account.
 private struct KeyFile {
     var key: Secret
     var keyID: String?

@@ -1,7 +1,7 @@
 /// Exchanges a token that is there for one that the resource takes: RFC 8693. The exchange is made anew for each token. A
 /// refresh token in the answer is not used and not kept.
 public struct TokenExchangeGrant: OAuthAuthorizationGrant {
-    /// What kind of token one is: RFC 8693 section 3, or a URI of the server's own.
+    /// Type of a token: RFC 8693 section 3, or a URI of the server's own.
     public struct TokenType: RawRepresentable, Sendable, Hashable {
         /// The URI, as it is sent.
         public let rawValue: String
@@ -32,8 +32,8 @@ public struct TokenExchangeGrant: OAuthAuthorizationGrant {
         let type: TokenType
 
         /// - Parameters:
-        ///   - source: asked for the token before each token request.
-        ///   - type: what it is.
+        ///   - source: read before each token request.
+        ///   - type: the token's type.
         public init(_ source: any SecretProvider, type: TokenType = .accessToken) {
             self.source = source
             self.type = type
@@ -56,9 +56,9 @@ public struct TokenExchangeGrant: OAuthAuthorizationGrant {
     let requestedTokenType: TokenType?
 
     /// - Parameters:
-    ///   - subject: on whose behalf the new token is asked for.
-    ///   - actor: who acts on that behalf, where it is somebody else.
-    ///   - requestedTokenType: what the new token shall be; `nil`: the server decides.
+    ///   - subject: the party that the new token is for.
+    ///   - actor: the acting party, when it is another one.
+    ///   - requestedTokenType: type of the new token; `nil`: the server decides.
     public init(subject: Token, actor: Token? = nil, requestedTokenType: TokenType? = nil) {
         self.subject = subject
         self.actor = actor

@@ -3,9 +3,9 @@ internal import WireText
 /// Sends HTTP requests to the authorization server: for tokens, metadata, keys, logins and revocation.
 ///
 /// An implementation must keep these rules:
-/// - it honours `HeimdallrHTTPRequest.timeout`, from connect to the last byte, and `HeimdallrHTTPRequest.maxBodyBytes`;
-/// - it never follows a redirect and never adds credentials of its own;
-/// - it stops, throwing, when the calling task is cancelled.
+/// - It honours `HeimdallrHTTPRequest.timeout`, from connect to the last byte, and `HeimdallrHTTPRequest.maxBodyBytes`.
+/// - It never follows a redirect and never adds credentials.
+/// - It stops, throwing, when the calling task is cancelled.
 public protocol HeimdallrHTTPClient: Sendable {
     /// Sends one request and returns the whole answer, whatever its status. Called on any thread, several times at
     /// once.
@@ -29,7 +29,7 @@ public enum HeimdallrHTTPClientError: Error, Sendable, Hashable, CustomStringCon
     case timeout
     /// The answer's body is longer than `HeimdallrHTTPRequest.maxBodyBytes`.
     case bodyTooLarge
-    /// What the peer sent is not HTTP, or anything that has no case of its own.
+    /// The answer is not HTTP, or the fault has no case here.
     case other
 
     public var description: String {

@@ -1,6 +1,6 @@
 internal import WireText
 
-/// One header field, as it stands in the message (RFC 9110 section 5).
+/// One header field (RFC 9110 section 5).
 public struct HeimdallrHTTPField: Sendable {
     /// The field's name; names compare without case.
     public var name: String
@@ -17,13 +17,13 @@ public struct HeimdallrHTTPField: Sendable {
         content = .text(value)
     }
 
-    /// A field whose value is wiped from memory once nobody holds it.
+    /// A field whose value is wiped from memory with its last copy.
     public init(name: String, secret: Secret) {
         self.name = name
         content = .secret(secret)
     }
 
-    /// The value. Of a secret this is a copy that nobody wipes: an HTTP client that can, sends `secret` instead.
+    /// The value. For a secret this is a copy that is not wiped; an HTTP client should send `secret` instead.
     public var value: String {
         get {
             switch content {
@@ -63,7 +63,7 @@ public struct HeimdallrHTTPRequest: Sendable, Equatable, Redacted {
     public var url: String
     /// The header fields, in the order in which they are sent.
     public var headers: [HeimdallrHTTPField]
-    /// The body, wiped from memory once nobody holds it.
+    /// The body, wiped from memory with its last copy.
     public var content: Secret
     /// How long the exchange may take, from connect to the last byte of the answer.
     public var timeout: Duration
@@ -81,7 +81,7 @@ public struct HeimdallrHTTPRequest: Sendable, Equatable, Redacted {
             maxBodyBytes: maxBodyBytes)
     }
 
-    /// A request whose body is wiped from memory once nobody holds it.
+    /// A request whose body is wiped from memory with its last copy.
     public init(
         method: String, url: String, headers: [HeimdallrHTTPField], content: Secret,
         timeout: Duration = .seconds(10), maxBodyBytes: Int = 1 << 20
@@ -94,7 +94,7 @@ public struct HeimdallrHTTPRequest: Sendable, Equatable, Redacted {
         self.maxBodyBytes = maxBodyBytes
     }
 
-    /// A copy of the body, which nobody wipes: an HTTP client that can, sends `content` instead.
+    /// A copy of the body, which is not wiped. An HTTP client should send `content` instead.
     public var body: [UInt8] {
         get { content.revealedBytes }
         set { content = Secret(newValue) }
@@ -111,7 +111,7 @@ public struct HeimdallrHTTPResponse: Sendable, Equatable, Redacted {
     public var status: Int
     /// The header fields, in the order in which they came.
     public var headers: [HeimdallrHTTPField]
-    /// The body, wiped from memory once nobody holds it.
+    /// The body, wiped from memory with its last copy.
     public var content: Secret
 
     /// An answer whose body is no secret, or already lies in memory as plain bytes.
@@ -119,14 +119,14 @@ public struct HeimdallrHTTPResponse: Sendable, Equatable, Redacted {
         self.init(status: status, headers: headers, content: Secret(body))
     }
 
-    /// An answer whose body is wiped from memory once nobody holds it.
+    /// An answer whose body is wiped from memory with its last copy.
     public init(status: Int, headers: [HeimdallrHTTPField], content: Secret) {
         self.status = status
         self.headers = headers
         self.content = content
     }
 
-    /// A copy of the body, which nobody wipes.
+    /// A copy of the body, which is not wiped.
     public var body: [UInt8] {
         get { content.revealedBytes }
         set { content = Secret(newValue) }

@@ -1,8 +1,8 @@
-/// Why TLS with a peer failed, read from the words of libcurl and OpenSSL, and what can be done about it.
+/// Cause of a failed TLS handshake, read from the messages of libcurl and OpenSSL, with advice.
 ///
-/// A certificate's own words can be among them, so a hostile server can choose what is advised, and nothing else.
+/// The messages can contain a certificate's own words. So a hostile server can choose the advice, and nothing else.
 package enum TLSFault: Sendable, Equatable, CaseIterable {
-    /// What answers there is no TLS.
+    /// The peer does not speak TLS.
     case plainPort
     /// No authority that is trusted here has signed the certificate.
     case unknownAuthority
@@ -29,7 +29,7 @@ package enum TLSFault: Sendable, Equatable, CaseIterable {
     /// None of these signs was found.
     case other
 
-    /// Who is spoken to. The two are configured in different places, so the advice differs.
+    /// The peer's role. Each role is configured in a different place, so the advice differs.
     package enum Peer: Sendable {
         /// A server that gives tokens.
         case authorizationServer
@@ -89,7 +89,7 @@ package enum TLSFault: Sendable, Equatable, CaseIterable {
         (.cut, ["ssl_error_syscall", "unexpected eof", "connection reset", "connection was reset", "broken pipe"]),
     ]
 
-    /// What is wrong and, after a colon, what to do: a fixed sentence without a capital letter and a full stop.
+    /// The fault and, after a colon, the remedy: a fixed sentence without a capital letter and a full stop.
     package func advice(_ peer: Peer) -> String {
         switch self {
         case .plainPort:

@@ -1,7 +1,7 @@
 internal import Cryptography
 internal import WireText
 
-/// What a verified id token says, and whether that fits: OpenID Connect Core section 3.1.3.7.
+/// Claims of a verified id token, and their check: OpenID Connect Core section 3.1.3.7.
 struct Claims: Sendable {
     private let payload: JSONValue
 
@@ -10,7 +10,7 @@ struct Claims: Sendable {
 
     init(_ payload: JSONValue) { self.payload = payload }
 
-    /// What an id token must say.
+    /// Required claims of an id token.
     struct Expectation: Sendable {
         var issuer: String
         var client: String
@@ -67,13 +67,13 @@ struct Claims: Sendable {
 
     var subject: String? { payload["sub"]?.string }
 
-    /// Who signed in, for people; if nothing else, what the server calls them.
+    /// Name of the signed-in person, for display; without any other name, the server's identifier.
     var name: String? { personalName ?? name(by: ["sub"]) }
 
     /// A name that people know.
     var personalName: String? { name(by: ["email", "preferred_username", "name"]) }
 
-    /// The first claim that says something. An address that the server has not verified may be anybody's.
+    /// The first claim with a name. An address that the server has not verified proves nothing.
     private func name(by claims: [String]) -> String? {
         for claim in claims {
             guard let text = payload[claim]?.string, text.contains(where: { !$0.isWhitespace }) else { continue }

@@ -1,13 +1,13 @@
 internal import WireText
 
-// Who signed in, where the id token knows nothing but a number: OpenID Connect Core section 5.3.
+// Name of the signed-in person when the id token holds only a number: OpenID Connect Core section 5.3.
 extension Heimdallr {
     /// It is for people to read, and worth no more than that time.
     private static let userInfoTimeout = Duration.seconds(5)
 
-    /// The name that the server has for the one who has just signed in; `nil` for whatever goes wrong, which harms no
-    /// login. Nobody else has got the token yet: it goes to the server that issued it, and nowhere else.
-    /// - Parameter subject: of the id token; an answer about somebody else counts for nothing (section 5.3.2).
+    /// The server's name for the person who has just signed in; `nil` after any fault, which harms no login. The token
+    /// is new, and goes only to the server that issued it.
+    /// - Parameter subject: of the id token; an answer about another subject is ignored (section 5.3.2).
     func userInfoName(of subject: String?, _ response: TokenResponse) async -> String? {
         let directory = exchange.directory
         // A token that is bound to a key would need a proof.

@@ -51,7 +51,7 @@ final class IssuerKeys: Sendable {
         }
     }
 
-    /// Whoever has no keys yet may ask at any time; a login is one at a time, and a person's.
+    /// A client without keys may ask at any time: a person logs in, and one login runs at a time.
     private func mayAsk() -> Bool {
         let now = clock.now()
         return state.withLock { state in

@@ -8,7 +8,7 @@ struct SignedToken: Sendable {
     var keyID: String?
     var payload: JSONValue
     var signature: [UInt8]
-    /// What was signed.
+    /// The signed bytes.
     var message: [UInt8]
 
     static let maxBytes = 64 * 1024

@@ -1,4 +1,4 @@
-/// What a JWT of ours is signed with, by its JOSE name: RFC 7518 section 3.1, RFC 8037 section 3.1.
+/// Signature algorithm of the proxy's JWTs, by its JOSE name: RFC 7518 section 3.1, RFC 8037 section 3.1.
 public enum JWTAlgorithm: String, Sendable, Hashable, CaseIterable {
     /// RSASSA-PKCS1-v1_5 with SHA-256; for RSA keys.
     case rs256 = "RS256"
@@ -12,7 +12,7 @@ public enum JWTAlgorithm: String, Sendable, Hashable, CaseIterable {
     case edDSA = "EdDSA"
 }
 
-/// Whom an assertion of ours is for (`aud`). Servers differ.
+/// Audience (`aud`) of the proxy's assertions. Servers differ.
 public enum JWTAudience: Sendable, Hashable {
     /// The token endpoint's URL, whichever endpoint the request goes to.
     case tokenEndpoint

@@ -1,9 +1,9 @@
 internal import Cryptography
 internal import WireText
 
-/// Signed JSON Web Tokens of our own: RFC 7519, in the compact form of RFC 7515 section 7.1.
+/// Signs JSON Web Tokens: RFC 7519, in the compact form of RFC 7515 section 7.1.
 enum SignedJWT {
-    /// What a token is signed with.
+    /// The key that signs a token.
     enum Signer {
         case key(SigningKey, SigningAlgorithm)
         /// HS256, with the bytes of a shared secret (OpenID Connect Core section 9).
@@ -18,7 +18,7 @@ enum SignedJWT {
     }
 
     /// - Parameters:
-    ///   - header: what stands in it besides `alg`, which comes first; in this order.
+    ///   - header: members besides `alg`, which comes first; in this order.
     ///   - claims: in this order.
     /// - Throws: `CryptographyError`
     static func sign(

@@ -19,12 +19,12 @@ final class SigningKeySource: Sendable {
         wanted = algorithm
     }
 
-    /// - Throws: what the provider throws, or `SecretProviderError` for what is no key, or none for this algorithm.
+    /// - Throws: errors of the provider; `SecretProviderError` for text that is no key, or no key for this algorithm.
     func current() async throws -> (key: SigningKey, algorithm: SigningAlgorithm) {
         try current(try await provider.secret())
     }
 
-    /// The same for what has been read already.
+    /// The same for a key that was read before.
     func current(_ text: Secret) throws -> (key: SigningKey, algorithm: SigningAlgorithm) {
         if let kept = kept.withLock({ $0 }), kept.text == text { return (kept.key, kept.algorithm) }
         do throws(CryptographyError) {

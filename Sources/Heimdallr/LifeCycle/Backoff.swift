@@ -6,7 +6,7 @@ struct Backoff: Sendable {
 
     /// Faults that pass by themselves.
     static let transient = Backoff(base: .seconds(1), cap: .seconds(30))
-    /// Faults that somebody has to mend: asking often would only fill the server's log.
+    /// For faults that an operator has to repair. Frequent requests would only fill the server's log.
     static let permanent = Backoff(base: .seconds(10), cap: .seconds(300))
     /// Tokens that the resource refuses on their first use.
     static let rejection = Backoff(base: .seconds(4), cap: .seconds(300))

@@ -1,4 +1,4 @@
-/// Secrets that the server has seen lately and may repeat in what it says, also once they are of no use any more.
+/// Secrets that the server has seen lately, and may repeat in its messages even after they have ended.
 struct Echoes: Sendable {
     private(set) var secrets: [Secret] = []
     /// Of tokens that are rotated or refused; older ones are let go.

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Hands each event to every stream. A reader that does not keep up loses the oldest, nobody else's.
+/// Sends each event to every stream. A slow reader loses its oldest events; other readers lose nothing.
 final class EventBroadcast: Sendable {
     private struct State {
         var nextID: UInt64 = 0

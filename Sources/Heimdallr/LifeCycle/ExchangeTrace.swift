@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What was last sent, as far as advice about a failure wants it. Holds no secret. Any thread.
+/// Facts of the last request, for advice about a failure. Holds no secret. Any thread.
 final class ExchangeTrace: Sendable {
     struct Facts: Sendable {
         /// Where the last request of the client's own went; without its query.

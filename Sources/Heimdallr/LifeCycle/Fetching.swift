@@ -15,7 +15,7 @@ extension TokenLifeCycle {
             case saving(AfterSave, askedAt: Instant)
         }
 
-        /// What happens once the record is saved.
+        /// The step after the save.
         enum AfterSave: Sendable {
             case publish(AccessToken, refreshed: Bool)
             case fail(TokenEndpointFault)
@@ -29,7 +29,7 @@ extension TokenLifeCycle {
             }
         }
 
-        /// What can be used once has been sent, and what came of it is not saved yet.
+        /// Whether a credential that works once was sent, and its result is not saved yet.
         var isSpending: Bool {
             switch phase {
             case .inLine: false
@@ -40,8 +40,8 @@ extension TokenLifeCycle {
     }
 }
 
-/// What is being fetched: nothing, something later, or something now. At most one at a time, and one begun in each
-/// `minInterval`, whatever happens.
+/// The token request of a client: none, planned, or under way. At most one at a time, and one begun in each
+/// `minInterval`.
 struct Fetching: Sendable {
     typealias Instant = ContinuousClock.Instant
     typealias Fetch = TokenLifeCycle.Fetch
@@ -53,7 +53,7 @@ struct Fetching: Sendable {
     }
 
     private let minInterval: Duration
-    /// What was asked for and not answered is given up after this.
+    /// Time after which an unanswered request is given up.
     private let patience: Duration
     private var state = State.idle
     private var nextID: TokenLifeCycle.FetchID = 1
@@ -65,7 +65,7 @@ struct Fetching: Sendable {
         self.patience = patience
     }
 
-    /// What is under way.
+    /// The request under way.
     var current: Fetch? {
         if case .underWay(let fetch) = state { fetch } else { nil }
     }
@@ -99,19 +99,19 @@ struct Fetching: Sendable {
         }
     }
 
-    /// What was planned is put off, or brought forward, to `instant`.
+    /// Moves the planned request to `instant`.
     mutating func replan(for instant: Instant) {
         guard !isUnderWay else { return }
         state = .planned(instant)
     }
 
-    /// What was planned is not wanted any more.
+    /// Cancels the planned request.
     mutating func unplan() {
         guard !isUnderWay else { return }
         state = .idle
     }
 
-    /// What is planned is due.
+    /// Whether the planned request is due.
     func isDue(at now: Instant) -> Bool { dueAt.map { $0 <= now } ?? false }
 
     mutating func begin(_ kind: TokenLifeCycle.FetchKind) -> Fetch {
@@ -166,14 +166,14 @@ struct Fetching: Sendable {
         return fetch.id
     }
 
-    /// - Returns: what was under way, and is not any more.
+    /// - Returns: the request that was under way until now.
     @discardableResult
     mutating func end() -> Fetch? {
         defer { state = .idle }
         return current
     }
 
-    /// When there is something to do: begin what is planned, or give up what is stuck.
+    /// Time of the next action: begin the planned request, or give up a stuck one.
     var wake: Instant? {
         switch state {
         case .idle: return nil

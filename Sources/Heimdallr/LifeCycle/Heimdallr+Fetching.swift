@@ -1,4 +1,4 @@
-// One token request, from the lease of the store to the record in it. In a task of its own.
+// One token request, from the lease of the store to the saved record. Runs in a separate task.
 extension Heimdallr {
     /// The store is held from reading to writing, so that no refresh token is spent twice, by whichever process.
     func fetch(_ id: UInt64, _ planned: TokenLifeCycle.FetchKind) async {
@@ -17,7 +17,8 @@ extension Heimdallr {
             await finish(id, .fault(.store(error), retryAfter: nil))
             return
         } catch let error as TokenStoreError where error.kind == .unreachable {
-            // The same, for nobody knows. Two that get a token with what is in the configuration harm nobody.
+            // The same, because the records of other processes are unknown. Two tokens for one configuration do no
+            // harm.
             apply { life, _ in life.storeIsAway(error) }
             guard let other = kindWithoutStore() else {
                 await finish(id, .fault(.store(error), retryAfter: nil))
@@ -26,7 +27,7 @@ extension Heimdallr {
             kind = other
             apply { life, _ in life.fetching.change(id, to: other) }
         } catch {
-            // A store that is out of order keeps nobody else out, and the token matters more.
+            // A faulty store keeps no other process out, and the token matters more.
         }
         await fetchHoldingStore(id, kind, lease)
         await lease?.release()
@@ -43,7 +44,7 @@ extension Heimdallr {
             outcome = await ask(id, kind, lease, isRetry: true)
         }
         guard let outcome else { return }
-        // Another process may have got the next refresh token, if the store was taken from us meanwhile.
+        // Another process may have got the next refresh token, if this one lost its lease meanwhile.
         if kind != .grant, case .fault(let fault, _) = outcome, TokenLifeCycle.mayMeanSpent(fault),
             await adoptNewer(id, kind)
         {

@@ -1,11 +1,11 @@
-/// What tokens can be had with, beyond the configuration: a refresh token, how far it is trusted, and who signed in.
+/// The refresh token, the trust in it, and the person who signed in.
 struct HeldGrant: Sendable {
     typealias Instant = ContinuousClock.Instant
 
     private(set) var refreshToken: Secret?
     /// `nil`: the server has not said how long the refresh token lives.
     var life: RefreshLife?
-    /// Who signed in.
+    /// The person who signed in.
     private(set) var signIn: SignIn?
     /// The last refresh token that was refused.
     private(set) var spent: Secret?
@@ -71,9 +71,9 @@ struct HeldGrant: Sendable {
     /// Two refusals so far apart are no accident.
     static let doubtPause = Duration.seconds(2)
 
-    /// A refresh was refused without a word about whose fault it is. The second refusal ends what the refresh token stands
-    /// for, as `invalid_grant` does; but the token is kept, and tried now and then.
-    /// - Returns: when to try again, as soon as that may count; `nil`: it is doubtful now.
+    /// The server refused a refresh without naming the fault. The second such refusal counts as `invalid_grant` for the
+    /// next step. The refresh token is kept, and tried at long intervals.
+    /// - Returns: time of the second attempt; `nil`: this was the second refusal.
     mutating func refused(at now: Instant) -> Instant? {
         let since = refusedSince ?? now
         refusedSince = since

@@ -9,12 +9,12 @@ struct Logins: Sendable {
 
     private(set) var pending: Pending?
     private var nextID: TokenLifeCycle.LoginID = 1
-    /// When the store was last asked whether somebody has logged in at another process.
+    /// Time of the last look into the store for a login at another process.
     private var lookedAt: ContinuousClock.Instant?
 
     private static let lookPause = Duration.seconds(5)
 
-    /// Its record is being saved. One before it counts no more.
+    /// Begins to save the login's record. An earlier login is void.
     mutating func begin(_ token: AccessToken, as signIn: SignIn?, _ life: RefreshLife?) -> TokenLifeCycle.LoginID {
         let login = Pending(id: nextID, token: token, signIn: signIn, refreshLife: life)
         nextID += 1
@@ -22,7 +22,7 @@ struct Logins: Sendable {
         return login.id
     }
 
-    /// - Returns: the login; `nil` when all was forgotten, or another came, meanwhile.
+    /// - Returns: the login; `nil` after `forget`, or when another login came meanwhile.
     mutating func end(_ id: TokenLifeCycle.LoginID) -> Pending? {
         guard let login = pending, login.id == id else { return nil }
         pending = nil

@@ -1,11 +1,10 @@
-/// What is being saved of a client, and what could not be: the record is tried again until it is durable, or until a later
-/// one takes its place.
+/// The record to save. It is tried again until it is durable, or until a later one replaces it.
 struct RecordSaving: Sendable {
     typealias Instant = ContinuousClock.Instant
 
     /// Of the newest record. Grows with every change.
     private(set) var revision: UInt64 = 0
-    /// What is wrong with the store.
+    /// Fault of the store.
     private(set) var fault: String?
     /// The same, while the store is on another machine that can't be reached.
     private(set) var away: TokenStoreError?
@@ -32,7 +31,7 @@ struct RecordSaving: Sendable {
     /// The store's record has become ours.
     mutating func takeUp(_ revision: UInt64) { self.revision = revision }
 
-    /// What reading the store came to.
+    /// Notes the result of a reading of the store.
     mutating func noteReading(fault: TokenStoreError?) {
         self.fault = fault?.description
         away = fault?.kind == .unreachable ? fault : nil
@@ -70,13 +69,13 @@ struct RecordSaving: Sendable {
         dueAt = now + .seconds(1) + min(pause, longestPause)
     }
 
-    /// What was not saved does not matter any more.
+    /// Drops the unsaved record.
     mutating func giveUp() {
         unsaved = nil
         dueAt = nil
     }
 
-    /// - Returns: what is to be saved again now.
+    /// - Returns: the record to save again now.
     mutating func begin(now: Instant) -> TokenRecord? {
         guard let unsaved, let due = wake, due <= now else { return nil }
         isUnderWay = true
@@ -84,10 +83,11 @@ struct RecordSaving: Sendable {
         return unsaved
     }
 
-    /// The store is back: what is not saved yet is saved before anybody else asks with what it replaces.
+    /// The store is back. Saves the unsaved record at once, before another process asks with the token that it
+    /// replaces.
     mutating func hurry(now: Instant) { if unsaved != nil { dueAt = now } }
 
-    /// What `begin` gave has been saved, or not; `ended` says which.
+    /// Ends the attempt that `begin` started; `ended` tells its result.
     mutating func attemptEnded() { isUnderWay = false }
 
     /// When `begin` has something.

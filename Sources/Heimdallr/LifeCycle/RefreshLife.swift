@@ -13,7 +13,7 @@ struct RefreshLife: Sendable, Equatable {
         case announced
     }
 
-    /// What lives shorter than this is not kept alive: that would be a token request every minute.
+    /// A shorter session is not kept alive: that would cost a token request each minute.
     private static let worthKeeping = Duration.seconds(300)
 
     /// No server's word makes it longer; deadlines stay far from overflow.

@@ -1,4 +1,4 @@
-/// What went wrong with token requests, until one succeeds; and when the last one did.
+/// Failures of token requests since the last success, and the time of that success.
 struct Setbacks: Sendable {
     typealias Instant = ContinuousClock.Instant
 
@@ -36,7 +36,7 @@ struct Setbacks: Sendable {
         lastSuccessAt = now
     }
 
-    /// Nothing is held against anybody any more.
+    /// Forgets all failures.
     mutating func forget() {
         forgetFailure()
         lastFault = nil

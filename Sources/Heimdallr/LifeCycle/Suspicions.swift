@@ -1,9 +1,9 @@
-/// What 401s say about one client's token, decided purely: which resource doubts which issue of it, and when one that
-/// doubted without reason may have another token fetched.
+/// Meaning of 401s for one client's token, decided purely: which resource doubts which token, and when a resource that
+/// doubted without reason may cause another token request.
 ///
-/// A 401 makes a token suspect for that resource, and one new token is fetched. When the new one is refused there as
-/// well, the token is not at fault: 401s of this resource start no token request for a time that doubles. A resource is
-/// whatever the caller calls by one name.
+/// A 401 makes a token suspect for that resource, and one new token is fetched. When the resource refuses the new one
+/// as well, the token is not at fault: 401s of this resource start no token request for a time that doubles. A resource
+/// is any name that the caller chooses.
 struct Suspicions: Sendable {
     typealias Instant = ContinuousClock.Instant
     typealias Generation = UInt64
@@ -22,7 +22,8 @@ struct Suspicions: Sendable {
         var doubts = 0
         /// The last doubt has had no verdict yet.
         var isOpen = false
-        /// So many issues in a row were never taken here and called `invalid_token`; and when the next may be doubted.
+        /// Number of consecutive tokens that this resource rejected as `invalid_token` before it accepted any, and the
+        /// earliest time at which the next rejection may start a refresh.
         var invalid = (count: 0, until: Instant?.none)
     }
 
@@ -45,7 +46,7 @@ struct Suspicions: Sendable {
         var isReplay: Bool
         /// From its issue to its expiry.
         var life: Duration
-        /// It was taken up from a store: nobody knows how long it had been of no use.
+        /// Whether the token came from a store, where it may have been useless for long.
         var isStored: Bool
     }
 
@@ -127,7 +128,7 @@ struct Suspicions: Sendable {
         newestSuspect == generation && records[resource]?.suspect == generation
     }
 
-    /// No new token could be had: everybody goes on with the old one.
+    /// No new token came. All resources go on with the old one.
     mutating func giveUp() {
         for resource in records.keys { records[resource]?.suspect = nil }
         newestSuspect = nil

@@ -1,6 +1,6 @@
 internal import WireText
 
-/// Token requests of one client: builds them, and reads what comes back.
+/// Builds the token requests of one client, and reads their answers.
 struct TokenExchange: Sendable {
     let configuration: HeimdallrConfiguration
     let credentials: any OAuthClientCredentials
@@ -26,8 +26,8 @@ struct TokenExchange: Sendable {
         var key: DPoPKey?
     }
 
-    /// What every grant sends, the client's authentication included; secrets are read now.
-    /// - Parameter known: the token endpoint, where it has been found before.
+    /// Builds a token request: parameters of the grant and of the client's authentication. Reads the secrets now.
+    /// - Parameter known: the token endpoint, when it is known already.
     /// - Throws: `TokenEndpointFault.secret` or `.discovery`
     func prepare(
         _ kind: TokenLifeCycle.FetchKind, to known: String? = nil
@@ -45,12 +45,12 @@ struct TokenExchange: Sendable {
             if grant.needs == .freshSeed {
                 for case FormParameter.Value.secret(let secret) in form.map(\.value) { prepared.seed = secret }
             }
-            // What the grant itself shows may be good only once, too.
+            // The grant's own credential may work only once, too.
             prepared.remake = { () async throws(TokenEndpointFault) in try await prepare(.grant, to: endpoint) }
             return prepared
         case .refresh(let token):
-            // A refresh asks for what was granted (RFC 6749 section 6): a scope that the server had left out would be
-            // an error. A refresh token from elsewhere may have been granted more than what is wanted.
+            // A refresh asks for the granted scope (RFC 6749 section 6): a scope that the server had left out would be
+            // an error. A refresh token from elsewhere may have a wider scope than the configured one.
             return try await prepare(
                 grantType: "refresh_token", [FormParameter("refresh_token", token)],
                 sendsScope: grant.needs == .freshSeed)
@@ -154,7 +154,7 @@ struct TokenExchange: Sendable {
             timeout: configuration.timeout)
     }
 
-    /// What the configuration adds, whatever the grant. What is there already stays.
+    /// Parameters of the configuration, for each grant. They replace no other parameter.
     func fixedParameters(beside own: [FormParameter], sendsScope: Bool) -> [FormParameter] {
         var fixed: [FormParameter] = []
         if !configuration.scope.isEmpty, sendsScope {
@@ -185,8 +185,8 @@ struct TokenExchange: Sendable {
         }
     }
 
-    /// To be called with a slot.
-    /// - Throws: nothing; what goes wrong is an outcome. Cancellation counts as a network fault.
+    /// Sends the request. The caller holds a slot.
+    /// - Throws: nothing: a fault is an outcome. Cancellation counts as a network fault.
     func perform(_ prepared: Prepared, hiding secrets: [Secret], wallClock: @Sendable () -> Int64) async
         -> TokenLifeCycle.Outcome
     {

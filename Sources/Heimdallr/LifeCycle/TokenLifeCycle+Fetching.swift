@@ -15,7 +15,7 @@ extension TokenLifeCycle {
         fetching.plan(from: max(now, failure?.retryAt ?? now, rejectedUntil ?? now))
     }
 
-    /// What time brings: expiry, refreshes, retries, deadlines. Harmless at any moment.
+    /// Handles the time: expiry, refreshes, retries, deadlines. Harmless at any moment.
     mutating func tick(now: Instant, random: () -> Double) {
         if let token, token.isExpired(at: now) { expire(now: now) }
         warnOfEnd(now: now)
@@ -109,8 +109,8 @@ extension TokenLifeCycle {
                 refreshRefused(fault, retryAfter: retryAfter, now: now, random: random)
             case (.grant, .grantGone) where settings.needs == .freshSeed,
                 (.grant, .refused) where settings.needs == .freshSeed && awaitsStore:
-                // While there is a record that can't be read, the seed has most likely been spent for what is in it: it
-                // is tried once, and the record is taken up when it can be read.
+                // With an unreadable record, the seed has most likely been spent for that record. It is tried once, and
+                // the record is used as soon as it can be read.
                 grant.spend(fetch.seed)
                 failAuthentication(now: now, random: random)
             case (.grant, .refused) where settings.needs == .freshSeed:
@@ -149,7 +149,7 @@ extension TokenLifeCycle {
         return record(new, now: now, wallClock: wallClock)
     }
 
-    /// An answer whose access token is of no use. A new refresh token in it is good all the same, and the old one may be
+    /// Handles an answer with a useless access token. Its new refresh token is still good, and the old one may be
     /// spent.
     private mutating func reject(
         _ response: TokenResponse, _ error: TokenResponseError, now: Instant, wallClock: Int64, random: () -> Double
@@ -248,11 +248,11 @@ extension TokenLifeCycle {
         giveUpUnwanted()
     }
 
-    /// A server that says to wait longer is asked again after this all the same: nothing stays silent for good.
+    /// Longest wait that a server can demand: no client stays silent for good.
     static let maxRetryAfter = Duration.seconds(3600)
 
-    /// Nothing but a login helps. Said once, until there is a token again. While the store is away, nobody knows that: the
-    /// record says who has signed in.
+    /// Announces, once until the next token, that a person has to log in. Not while the store is away: its record may
+    /// hold a login.
     mutating func needAuthentication() {
         hasSettled = true
         if awaitsStore, let away = saving.away {
@@ -277,7 +277,7 @@ extension TokenLifeCycle {
 
     private enum Verdict {
         case grantGone
-        /// What some servers say instead of `invalid_grant`, and others for anything: `invalid_request`, or nothing.
+        /// `invalid_request`, or no error code: some servers mean `invalid_grant`, others anything.
         case refused
         case other
     }
@@ -294,8 +294,8 @@ extension TokenLifeCycle {
         }
     }
 
-    /// The second refusal ends what the refresh token stands for, as `invalid_grant` does; but the token is kept, and
-    /// tried now and then. The second attempt comes as soon as it may count.
+    /// Handles a refusal without a cause. The second one counts as `invalid_grant`; the refresh token is kept, and
+    /// tried at long intervals. The second attempt comes as early as it counts.
     private mutating func refreshRefused(
         _ fault: TokenEndpointFault, retryAfter: Duration?, now: Instant, random: () -> Double
     ) {
@@ -344,8 +344,8 @@ extension TokenLifeCycle {
         return record
     }
 
-    /// The record could not be saved: another process has a later one, which becomes ours. What the server has just
-    /// given us may be good or not; what is in the store is what all go by.
+    /// The record was not saved, because another process has saved a later one. The later record is used; the token of
+    /// the answer may be good or not.
     mutating func superseded(by record: TokenRecord, now: Instant, wallClock: Int64, random: () -> Double) {
         guard stage == .running else { return }
         if case .saving = fetch?.phase { fetching.end() } else { cancelFetch() }

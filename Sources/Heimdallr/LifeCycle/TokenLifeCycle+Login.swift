@@ -1,16 +1,16 @@
-// Tokens that a person brought, from outside any fetch. Whoever performs a login holds the gate from its token request
-// until `loginSaved`, so no fetch has been sent meanwhile: one that was begun still stands in line.
+// Tokens from a person's login, outside any fetch. A login holds the gate from its token request until `loginSaved`, so
+// no fetch is sent meanwhile: a begun one still waits for the gate.
 extension TokenLifeCycle {
     typealias LoginID = UInt64
 
     /// A login's token request goes out now.
     mutating func askedForLogin(now: Instant) { fetching.askedElsewhere(now: now) }
 
-    /// A login has brought a token. Nothing of it is used, and nothing of what was there is lost, before its record is
-    /// saved; the caller then calls `loginSaved`.
-    /// - Parameter stored: the revision of the store's record, which another process may have written.
-    /// - Returns: what to save; `nil` when the life is over.
-    /// - Throws: what is wrong with the token; nothing has changed then.
+    /// A login brought a token. Before its record is saved, the token is not used and the old one is not lost. The
+    /// caller then calls `loginSaved`.
+    /// - Parameter stored: revision of the store's record, perhaps by another process.
+    /// - Returns: the record to save; `nil` after the end of the life cycle.
+    /// - Throws: the fault of the token. Nothing has changed then.
     mutating func loggedIn(
         _ response: TokenResponse, as signIn: SignIn?, askedAt: Instant, over stored: UInt64, now: Instant,
         wallClock: Int64
@@ -27,8 +27,8 @@ extension TokenLifeCycle {
         return (logins.begin(token, as: signIn, life), record)
     }
 
-    /// The record is durable, or `fault` says why it is not. The token replaces what was there.
-    /// - Returns: false when all was forgotten meanwhile.
+    /// The record is durable, or `fault` names the reason. The token replaces the former one.
+    /// - Returns: false after `clear`.
     mutating func loginSaved(
         _ id: LoginID, _ record: TokenRecord, fault: String?, now: Instant, random: () -> Double
     ) -> Bool {
@@ -64,13 +64,13 @@ extension TokenLifeCycle {
 
     // MARK: Logins at other processes
 
-    /// Whoever shares the store may have logged in: that is looked up, now and then, when somebody wants a token.
+    /// Looks into the store, not too often, for a login at another process. Called when a token is wanted.
     mutating func lookAgain(now: Instant) {
         if settings.needs == .person, logins.mayLook(now: now) { act(.look) }
     }
 
-    /// What the store has. Nothing that is ours is given up for it, but for a record that says that there is nothing.
-    /// Revisions don't tell which is later: after a logout another process may have begun to count anew.
+    /// Handles the store's record. Only a record without tokens replaces ours. Revisions don't tell which record is
+    /// later: after a logout another process may have counted anew.
     mutating func looked(_ record: TokenRecord?, now: Instant, wallClock: Int64, random: () -> Double) {
         guard let record, stage == .running, !fetching.isUnderWay, logins.pending == nil,
             token == nil || isTokenInvalid,
@@ -88,8 +88,8 @@ extension TokenLifeCycle {
 
     // MARK: Other processes on one store
 
-    /// The store told that somebody else may have changed the record, and this is what it has now. What is unsaved here
-    /// goes in by itself, or gives way then. To be called while no request of ours is under way.
+    /// Handles the store's record after a notification. An unsaved record of ours is saved, or gives way, at its own
+    /// time. Only without a request under way.
     mutating func noticed(_ record: TokenRecord?, now: Instant, wallClock: Int64, random: () -> Double) {
         guard stage == .running, logins.pending == nil else { return }
         guard saving.unsaved == nil else {
@@ -97,8 +97,8 @@ extension TokenLifeCycle {
             return tick(now: now, random: random)
         }
         storeIsBack()
-        // A record that went, or that holds nothing, has been forgotten by everybody. One with a lower number has come back
-        // from before ours: what is here is later.
+        // A missing or empty record is a logout for all processes. A record with a lower revision was restored from an
+        // earlier time: ours is later.
         guard record.map({ $0.revision > revision }) ?? (revision > 0 && (token != nil || refreshToken != nil)) else {
             return
         }
@@ -114,7 +114,7 @@ extension TokenLifeCycle {
         tick(now: now, random: random)
     }
 
-    /// Another process's record becomes ours as it is: what it does not hold is gone.
+    /// Takes another process's record as it is. Tokens that it does not hold are dropped.
     mutating func adopt(_ record: TokenRecord, now: Instant, wallClock: Int64, random: () -> Double) {
         succeeded(now: now)
         saving.giveUp()
@@ -129,7 +129,7 @@ extension TokenLifeCycle {
     /// The store is on another machine, and can't be reached.
     mutating func storeIsAway(_ error: TokenStoreError) { saving.noteReading(fault: error) }
 
-    /// It can be reached again: what was held back for its sake is not any more.
+    /// The store can be reached again. Ends all waits for it.
     mutating func storeIsBack() {
         guard saving.away != nil else { return }
         saving.noteReached()
@@ -138,7 +138,7 @@ extension TokenLifeCycle {
 
     // MARK: The refresh token's own end
 
-    /// What an answer says about its refresh token's life. One that only gets shorter is one session's, and its end is
+    /// Life of the answer's refresh token. A life that only gets shorter belongs to one session, and its end is
     /// announced once.
     func life(of response: TokenResponse, replacing old: Secret?, askedAt: Instant) -> RefreshLife? {
         guard let seconds = response.refreshTokenExpiresIn else {
@@ -167,9 +167,9 @@ extension TokenLifeCycle {
         }
     }
 
-    /// Many servers make a session last longer each time its refresh token is used, and end it when it is not. So the
-    /// refresh token is used once before its end, whether or not anybody wants a token. If that does not help, somebody
-    /// has to log in again, and is told in time.
+    /// Many servers extend a session each time its refresh token is used, and end an unused one. So the refresh token
+    /// is used once before its end, even when no token is wanted. If that does not help, a person has to log in again,
+    /// and is told in time.
     mutating func warnOfEnd(now: Instant) {
         guard let due = endWarningDue, due <= now, let life = grant.life else { return }
         if life.stage == .quiet, life.isWorthKeeping, now < life.endsAt {

@@ -15,7 +15,7 @@ extension TokenLifeCycle {
         // No token's generation is 0.
         waiters.add(id, until: deadline, insteadOf: token?.generation ?? 0)
         refreshNow(now: now, random: random)
-        // What a server asked for by Retry-After may be longer than anybody waits.
+        // A `Retry-After` may be longer than the caller waits.
         guard let due = fetching.dueAt, due >= deadline, waiters.remove(id) else { return }
         let error = failure.map { self.error(for: $0, now: now) }
         act(.resume(id, .failure(error ?? .deadlineExceeded(retryAfter: now.duration(to: due)))))

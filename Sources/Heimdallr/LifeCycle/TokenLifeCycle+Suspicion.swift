@@ -1,8 +1,8 @@
-// What protected resources say about the token (RFC 6750 section 3.1), one resource apart from the others.
+// Answers of protected resources about the token (RFC 6750 section 3.1), each resource for itself.
 extension TokenLifeCycle {
-    /// A resource answered 401 to a request that really carried this issue of the token. The token stays in use for
-    /// everybody else; a new one is fetched where that may help.
-    /// - Returns: whether to wait for a newer token and send the request once more; else the 401 stands.
+    /// A resource answered 401 to a request with this token. The token stays in use for other resources; a new one is
+    /// fetched if that may help.
+    /// - Returns: whether to wait for a newer token and repeat the request; else the 401 stands.
     mutating func refused(
         _ generation: UInt64, by resource: String, saysInvalid: Bool, isReplay: Bool, now: Instant,
         random: () -> Double
@@ -14,7 +14,7 @@ extension TokenLifeCycle {
             life: token.issuedAt.duration(to: token.expiresAt), isStored: generation == storedGeneration)
         guard suspicions.refused(refusal, now: now) else { return false }
         if fetching.isUnderWay { return true }
-        // A caller who can't have a new one goes on with the old one.
+        // A caller that can't have a new token goes on with the old one.
         if let obstacle = self.refusal(now: now) {
             suspicions.giveUp()
             if obstacle == .needsAuthentication, saysInvalid { askForPerson(instead: token, now: now) }
@@ -25,8 +25,8 @@ extension TokenLifeCycle {
         return true
     }
 
-    /// A resource says in so many words that the token is of no use, and only a person can bring another. It stays in use
-    /// all the same: that is one resource's word, and others may still take it.
+    /// A resource called the token invalid, and only a person can bring another. The token stays in use: other
+    /// resources may still accept it.
     private mutating func askForPerson(instead token: AccessToken, now: Instant) {
         if !announcedNeed {
             invalidGeneration = token.generation
@@ -64,7 +64,7 @@ extension TokenLifeCycle {
         wait(id, insteadOf: unwanted, until: deadline, now: now, random: random)
     }
 
-    /// Those who wait for another token than the one in use: they can do without.
+    /// Resumes the callers that wait for another token than the one in use.
     mutating func resumeReplacing(_ error: HeimdallrError) {
         suspicions.giveUp()
         resume(waiters.removeAll { $0.unwanted != nil }, .failure(error))

@@ -1,9 +1,9 @@
 /// The life of one client's token, decided purely: events in, actions out, time and chance passed in. It does no I/O
-/// and knows no tasks; `Heimdallr` performs what it decides, in order.
+/// and knows no tasks; `Heimdallr` performs the actions, in order.
 ///
-/// Its promises: at most one fetch at a time and one begun a second; a token leaves only through `use` and `wait`, and
-/// never expired or rejected; a token from an answer is in use only after its record was saved or saving failed;
-/// each waiter is resumed exactly once; and whatever fails is tried again.
+/// Its promises: at most one fetch at a time, and one begun a second. A token leaves only through `use` and `wait`, and
+/// never after its expiry or rejection. A token from an answer is used only after its record was saved, or saving
+/// failed. Each waiter is resumed exactly once. Each failure is followed by another try.
 struct TokenLifeCycle: Sendable {
     typealias Instant = ContinuousClock.Instant
     typealias WaiterID = UInt64
@@ -18,7 +18,7 @@ struct TokenLifeCycle: Sendable {
         var patience: Duration
         /// Between the beginnings of two token requests, whatever happens.
         var minInterval = Duration.seconds(1)
-        /// Whether what failed is tried again though nobody has a token or waits for one.
+        /// Whether a failed request is repeated without a token in use and without a waiting caller.
         var triesUnasked = true
     }
 
@@ -61,7 +61,7 @@ struct TokenLifeCycle: Sendable {
 
     let settings: Settings
     var stage = Stage.new
-    /// Whether a token is wanted before anybody asks.
+    /// Whether a token is wanted before the first request.
     var isWarm = false
     /// Whether the stored access token was asked for by other settings; the stored refresh token serves.
     var ignoresStoredToken = false
@@ -104,7 +104,7 @@ struct TokenLifeCycle: Sendable {
     var fetch: Fetch? { fetching.current }
     var refreshToken: Secret? { grant.refreshToken }
     var spentRefreshToken: Secret? { grant.spent }
-    /// What must not be shown when the server repeats it.
+    /// Secrets to hide when the server repeats them.
     var secretsToHide: [Secret] { echoes.secrets + [refreshToken, spentRefreshToken, token?.value].compactMap { $0 } }
     var failure: Setbacks.Failure? { setbacks.failure }
     var rejectedUntil: Instant? { rejections.until }
@@ -114,7 +114,7 @@ struct TokenLifeCycle: Sendable {
 
     mutating func act(_ action: Action) { actions.append(action) }
 
-    /// What there is to do since the last call, in order.
+    /// Returns the actions since the last call, in order.
     mutating func takeActions() -> [Action] {
         guard !actions.isEmpty else { return [] }
         defer { actions = [] }
@@ -135,7 +135,7 @@ struct TokenLifeCycle: Sendable {
         return held.token
     }
 
-    /// The same without any effect, for the case that there is none to be had: nearly always.
+    /// The same without any effect, for the usual case that none is needed.
     func tokenInUse(now: Instant) -> AccessToken? {
         guard stage == .running, held?.serves(at: now, refreshes: fetching.isIdle) == true else { return nil }
         return held?.token
@@ -176,7 +176,7 @@ struct TokenLifeCycle: Sendable {
         echoes.forget()
         logins.forget()
         saving.giveUp()
-        // A save that is under way says nothing of what comes after.
+        // A save under way must not count later.
         _ = saving.nextRevision()
         setbacks.forget()
         rejections = Rejections()
@@ -230,7 +230,7 @@ struct TokenLifeCycle: Sendable {
         resumeAll(.failure(.stopped))
     }
 
-    /// What is under way does not matter any more, nor what is planned.
+    /// Cancels the fetch, under way or planned.
     mutating func cancelFetch() {
         if let fetch = fetching.end() { act(.cancelFetch(fetch.id)) }
     }
@@ -252,7 +252,7 @@ struct TokenLifeCycle: Sendable {
         tick(now: now, random: random)
     }
 
-    /// The store could not be read, and nothing of our own has been saved since.
+    /// Whether the store was unreadable from the start, and no record of ours has been saved since.
     var awaitsStore: Bool { stage == .running && saving.revision == 0 && saving.fault != nil }
 
     /// The store could be read at last. What was gone without it is over.

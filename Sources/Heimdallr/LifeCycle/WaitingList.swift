@@ -1,4 +1,4 @@
-/// Who waits for a token, each until a time of their own. Whoever leaves the list is to be told why, once.
+/// Callers that wait for a token, each until its deadline. Each gets one outcome when it leaves the list.
 struct WaitingList: Sendable {
     typealias Instant = ContinuousClock.Instant
     typealias ID = UInt64

@@ -1,11 +1,11 @@
 internal import Cryptography
 internal import WireText
 
-/// What the browser brought back, checked against the login that it must belong to: RFC 6749 sections 4.1.2 and 4.2.2,
-/// RFC 9207. Every byte of it may come from an attacker.
+/// The browser's answer, checked against its login: RFC 6749 sections 4.1.2 and 4.2.2, RFC 9207. Every byte of it may
+/// come from an attacker.
 struct AuthorizationResponse: Sendable {
     private var parameters: [String: String] = [:]
-    /// What we do not know, for those who read the token's further fields.
+    /// Unknown parameters, for readers of the token's further fields.
     private var foreign: [String: String] = [:]
     /// RFC 9207: it does not say whose answer it is, though this server always does. Real servers leave that out of
     /// errors, which bring nothing that could go to the wrong place.
@@ -14,15 +14,15 @@ struct AuthorizationResponse: Sendable {
     static let maxBytes = 64 * 1024
     static let maxParameters = 128
 
-    /// What we read of an answer: RFC 6749 sections 4.1.2, 4.1.2.1 and 4.2.2, RFC 9207, OpenID Connect Core section
-    /// 3.2.2.5. With a code, `scope` and the like say nothing: the token's answer does.
+    /// Names of the known parameters of an answer: RFC 6749 sections 4.1.2, 4.1.2.1 and 4.2.2, RFC 9207, OpenID Connect
+    /// Core section 3.2.2.5. Beside a code, `scope` and the like are ignored: the token answer has them.
     static func knownNames(_ method: LoginMethod) -> Set<String> {
         let common: Set = ["code", "state", "iss", "error", "error_description", "error_uri"]
         return method == .implicit
             ? common.union(["access_token", "token_type", "expires_in", "scope", "id_token"]) : common
     }
 
-    /// Takes the URL apart and checks that it answers this login; what it says comes after that.
+    /// Takes the URL apart and checks that it answers this login. Its content is judged later.
     /// - Throws: `LoginError.foreignRedirect`, `.malformedRedirect`, `.wrongState` or `.wrongIssuer`
     init(
         _ url: String, redirectURI: String, state: String, expecting expectation: LoginAttempt.Expectation
@@ -34,7 +34,7 @@ struct AuthorizationResponse: Sendable {
         if expectation.method == .implicit, let fragment {
             (parameters, foreign) = try Self.decode(fragment.split(separator: "&"), known)
         }
-        // What stands in the query beside an answer in the fragment is not the answer.
+        // The query beside an answer in the fragment is ignored.
         if parameters.isEmpty { (parameters, foreign) = try Self.decode(query, known) }
         // First of all: what belongs to another login is not even read.
         guard let sent = parameters["state"], ConstantTime.isEqual(Array(sent.utf8), Array(state.utf8)) else {
@@ -64,7 +64,7 @@ struct AuthorizationResponse: Sendable {
             detail: shown("error_description"), uri: shown("error_uri"))
     }
 
-    /// An error that names no login: what it says, and no more than that. Nobody knows who sent it.
+    /// The error of an answer that names no login. Its sender is unknown.
     /// - Parameter answer: a query or a fragment, without its mark.
     static func refusalWithoutState(in answer: Substring, hiding secrets: [Secret]) -> OAuthError? {
         guard answer.utf8.count <= maxBytes,
@@ -119,8 +119,8 @@ struct AuthorizationResponse: Sendable {
 
     // MARK: application/x-www-form-urlencoded
 
-    /// A name of ours that comes twice is nobody's to choose from (RFC 6749
-    /// section 3.1). What we do not know may repeat or be unreadable, and is left out then.
+    /// Decodes the parameters. A known name that comes twice makes the answer malformed (RFC 6749 section 3.1). An
+    /// unknown one may repeat or be unreadable, and is left out then.
     private static func decode(
         _ pairs: [Substring], _ names: Set<String>
     ) throws(LoginError) -> (known: [String: String], foreign: [String: String]) {

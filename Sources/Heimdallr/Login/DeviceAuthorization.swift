@@ -13,7 +13,7 @@ struct DeviceAuthorization: Sendable {
     static let defaultLife = Duration.seconds(600)
     static let longestLife = Duration.seconds(24 * 3600)
 
-    /// `nil`: it is not such an answer, or holds an address that nobody should open.
+    /// `nil`: the body has another form, or holds an unsafe address.
     init?(_ body: [UInt8]) {
         guard let value = try? JSONParser.parse(body), let code = value["device_code"]?.string, !code.isEmpty,
             code.utf8.allSatisfy({ (0x20...0x7E).contains($0) }), let userCode = value["user_code"]?.string,

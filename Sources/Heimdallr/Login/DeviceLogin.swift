@@ -2,7 +2,7 @@
 public struct DeviceLogin: Sendable, Redacted {
     /// The name of the client: `Heimdallr.name`.
     public let client: String
-    /// What the person types in: `user_code`, made printable.
+    /// The code that the person types: `user_code`, made printable.
     public let userCode: String
     /// Where they type it in: `verification_uri`, an http:// or https:// URL.
     public let verificationURI: String

@@ -17,7 +17,7 @@ struct DevicePolling: Sendable {
         self.interval = interval
     }
 
-    /// What an answer means. `wait` is not checked against the codes' end: the caller knows the time.
+    /// Meaning of an answer. `wait` is not checked against the codes' end: the caller knows the time.
     mutating func next(_ outcome: TokenLifeCycle.Outcome) -> Step {
         switch outcome {
         case .response(let response): return .done(response)

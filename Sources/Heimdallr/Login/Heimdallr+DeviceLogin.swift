@@ -3,7 +3,7 @@ extension Heimdallr {
     private static let deviceGrant = "urn:ietf:params:oauth:grant-type:device_code"
 
     /// Begins a login on another device (RFC 8628 section 3.1), for the grant `InteractiveGrant(.device)`. Show the
-    /// person what is returned, and call `finishDeviceLogin(_:)`.
+    /// result to the person, and call `finishDeviceLogin(_:)`.
     /// - Throws: `LoginError`; nothing has changed then.
     public func beginDeviceLogin() async throws(LoginError) -> DeviceLogin {
         guard loginMethod == .device else { throw .wrongMethod }

@@ -134,9 +134,9 @@ extension Heimdallr {
         apply { $0.refreshNow(now: $1, random: clock.random) }
     }
 
-    /// As `refreshNow()`, and waits for what comes of it, for `limit` at the longest. A request that is under way already is
-    /// the one that is waited for.
-    /// - Throws: `HeimdallrError`; a token that was there before is as it was.
+    /// As `refreshNow()`, and waits for the outcome, for `limit` at the longest. Waits for the request under way, if
+    /// there is one.
+    /// - Throws: `HeimdallrError`; the former token stays.
     public func refreshedToken(waiting limit: Duration = .seconds(30)) async throws(HeimdallrError) -> AccessToken {
         try await waiting { life, id, now in
             life.waitForRefresh(id, until: now + limit, now: now, random: self.clock.random)
@@ -211,14 +211,14 @@ extension Heimdallr {
     /// An answer to a login of this client was refused before it came here: an event tells of it, and nothing changes.
     package func refusedAnswer(_ error: LoginError) { tell(error) }
 
-    /// A parameter of ours that an answer has twice, so that nobody can say which counts (RFC 6749 section 3.1). Looked
-    /// for before the answer spends its attempt.
+    /// A known parameter that an answer has twice (RFC 6749 section 3.1). Checked before the answer uses up its
+    /// attempt.
     package static func repeatedParameter(in answer: Substring, isFragment: Bool) -> String? {
         AuthorizationResponse.repeatedName(in: answer, isFragment: isFragment)
     }
 
-    /// What an error says that comes without `state`, and so belongs to nobody's login for certain; `nil`: there is
-    /// none, or it has a state. Printable, at most 256 characters each, without `secrets`.
+    /// The error of an answer without `state`, which belongs to no certain login; `nil`: no error, or a state.
+    /// Printable, at most 256 characters each, without `secrets`.
     /// - Parameter answer: a query or a fragment, without its mark.
     package static func refusalWithoutState(in answer: Substring, hiding secrets: [Secret]) -> OAuthError? {
         AuthorizationResponse.refusalWithoutState(in: answer, hiding: secrets)
@@ -234,7 +234,7 @@ extension Heimdallr {
         }
     }
 
-    /// What a server must not have us show.
+    /// Secrets to hide in a server's messages.
     var liveSecrets: [Secret] {
         let held = tokensInMemory()
         return [held.accessToken, held.refreshToken].compactMap { $0 }
@@ -247,13 +247,13 @@ extension Heimdallr {
         return liveSecrets + request.secrets
     }
 
-    /// OpenID Connect. Without an issuer nobody could say whose keys to check an id token by.
+    /// OpenID Connect. An id token can be checked only with an issuer, whose keys are known.
     var wantsIDToken: Bool {
         exchange.configuration.issuer != nil && exchange.configuration.scope.contains("openid")
     }
 
-    /// Runs `body` alone with this client's record: no token request of ours or of another process goes on meanwhile. A
-    /// caller that leaves does not stop it halfway: what can be used once may be used already.
+    /// Runs `body` alone with this client's record: without another token request of this or another process. A
+    /// cancelled caller does not stop it, because a credential that works once may be used already.
     func holdingStore<Value: Sendable>(
         _ body: @escaping @Sendable () async throws(LoginError) -> Value
     ) async throws(LoginError) -> Value {
@@ -266,7 +266,7 @@ extension Heimdallr {
             } catch let error as TokenStoreError where error.kind == .busy || error.kind == .unreachable {
                 return .failure(.endpoint(.store(error)))
             } catch {
-                // A store that is out of order keeps nobody else out.
+                // A faulty store keeps no other process out.
             }
             countLogin(1)
             defer { countLogin(-1) }
@@ -322,7 +322,7 @@ extension Heimdallr {
         onTokenRequest?(report(grantType, outcome, since: askedAt))
     }
 
-    /// Who signed in, by the id token, where one is wanted.
+    /// The signed-in person by the id token, if one is wanted.
     /// - Throws: `LoginError.idToken`
     func signIn(from response: TokenResponse, nonce: String?, isRequired: Bool) async throws(LoginError) -> SignIn? {
         guard wantsIDToken, let issuer = exchange.configuration.issuer else { return nil }

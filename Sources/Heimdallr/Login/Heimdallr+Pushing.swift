@@ -41,8 +41,8 @@ extension Heimdallr {
                     FormParameter("request_uri", reference),
                 ])
         } catch {
-            // What the server refuses here it would refuse at the browser, and say less. An endpoint that is out of order
-            // is another matter: the browser can carry the request.
+            // The server would refuse the same request at the browser, with fewer words. After a fault of the endpoint
+            // the browser can still carry the request.
             if case .refused(let refusal) = error { throw .pushRefused(refusal) }
             if isRequired { throw error }
             return whole

@@ -5,8 +5,8 @@ public struct LoginAttempt: Sendable, Redacted {
     public let client: String
     /// Where the person's browser has to go.
     public let url: String
-    /// What the server has to send back (RFC 6749 section 10.12). Only this process, the browser and the server may
-    /// know it.
+    /// The value that the server has to send back (RFC 6749 section 10.12). Only this process, the browser and the
+    /// server may know it.
     public let state: String
     /// Where the server sends the browser afterwards, byte for byte as it was told.
     public let redirectURI: String
@@ -15,7 +15,7 @@ public struct LoginAttempt: Sendable, Redacted {
 
     let expectation: Expectation
 
-    /// What the answer must fit, decided when the login began.
+    /// Requirements for the answer, fixed when the login began.
     struct Expectation: Sendable {
         var method: LoginMethod
         /// Exactly this one, where it is known: RFC 9207.
@@ -27,7 +27,7 @@ public struct LoginAttempt: Sendable, Redacted {
         var nonce: String?
         /// Record of the client that began it. A client with another one has another server or account.
         var record = ""
-        /// Where the code goes: what was known when the browser was sent away, so that no later answer redirects it.
+        /// The endpoint for the code, fixed when the browser left, so that no later answer redirects the code.
         var tokenEndpoint: String
     }
 }

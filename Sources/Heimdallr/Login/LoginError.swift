@@ -22,7 +22,7 @@ public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
     case wrongIssuer
     /// The person took too long.
     case expired
-    /// The server refused, at the browser or at an endpoint: what it said.
+    /// The server refused, at the browser or at an endpoint, with this error.
     case refused(OAuthError)
     /// The server refused the pushed request (RFC 9126); the browser was not sent there. The server's answer.
     case pushRefused(OAuthError)
@@ -40,8 +40,8 @@ public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
     case stopped
     /// The machine gave no random numbers, so nothing was sent.
     case noRandomness
-    /// The server or the configuration wants the request pushed (RFC 9126), but a pushed request would be gone before
-    /// somebody opens the address.
+    /// The server or the configuration requires a pushed request (RFC 9126), but it would expire before a person opens
+    /// the address.
     case pushingRequired
 
     public var description: String {

@@ -3,12 +3,13 @@ import Synchronization
 /// Keeps what a login needs at its end from its beginning, for where the two may be in different processes. Nothing in it
 /// can be used twice.
 public protocol PendingLoginStore: Sendable {
-    /// Keeps `content` under `key`, which nobody else may be able to guess, until it is taken or `life` is over.
-    /// - Throws: `TokenStoreError` when it could not be kept.
+    /// Keeps `content` under `key`, an unguessable name, until it is taken or `life` is over.
+    /// - Throws: `TokenStoreError` when it may not be kept.
     func putPending(_ content: Secret, key: String, life: Duration) async throws
 
-    /// What is kept under `key`, for one caller, once; `nil`: nothing, or it was taken, or its life is over.
-    /// - Throws: `TokenStoreError` when nobody can say.
+    /// Removes and returns the content of `key`; `nil`: nothing there, taken already, or past its life. Only one caller
+    /// gets it.
+    /// - Throws: `TokenStoreError` when the store does not answer.
     func takePending(key: String) async throws -> Secret?
 }
 

@@ -72,8 +72,8 @@ package struct PortableLogin: Sendable, Redacted {
         return Secret(bytes)
     }
 
-    /// - Parameter end: when it expires here. The store has judged by its own clock that it has not.
-    /// - Returns: `nil` for what is no such login.
+    /// - Parameter end: its expiry in this process. The store has checked its life by its own clock.
+    /// - Returns: `nil` for other content.
     package init?(_ content: Secret, until end: ContinuousClock.Instant) {
         guard let value = content.withSpan({ try? JSONParser.parse($0) }), let client = value["client"]?.string,
             let record = value["record"]?.string

@@ -5,7 +5,7 @@ struct RedirectURI: Sendable, Equatable {
     /// The query's own pairs, as they stand.
     private let fixed: [Substring]
 
-    /// What an answer's query may hold.
+    /// Names that an answer's query may have.
     private static let answerNames: Set<Substring> = [
         "code", "state", "iss", "error", "error_description", "error_uri", "access_token", "token_type", "expires_in",
         "scope",
@@ -64,7 +64,7 @@ struct RedirectURI: Sendable, Equatable {
         return (base, query.split(separator: "&"))
     }
 
-    /// What the server has added to the query, pair by pair, and the fragment.
+    /// The pairs that the server has added to the query, and the fragment.
     /// - Throws: `LoginError.foreignRedirect` when this is not the redirect URI.
     func answer(in url: String) throws(LoginError) -> (query: [Substring], fragment: Substring?) {
         let hash = url.firstIndex(of: "#")

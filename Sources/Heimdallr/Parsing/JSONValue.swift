@@ -1,2 +1,2 @@
-// The fields of a token's answer that the library does not know are of this type: part of what it offers.
+// Unknown members of a token's answer have this type, so the library exports it.
 @_exported public import enum WireText.JSONValue

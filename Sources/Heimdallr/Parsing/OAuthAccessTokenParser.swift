@@ -4,15 +4,15 @@ internal import WireText
 /// Reads the body of a token endpoint's successful answer: RFC 6749 section 5.1.
 public protocol OAuthAccessTokenParser: Sendable {
     /// Called on any thread, once for each answer.
-    /// - Throws: `TokenResponseError`: what is wrong with the answer. The client keeps what it has then.
+    /// - Throws: `TokenResponseError`: the fault of the answer. The client keeps its tokens then.
     func parse(_ body: [UInt8]) throws(TokenResponseError) -> TokenResponse
-    /// The same for a body that is wiped from memory afterwards; this is the one that a client calls. Unless a parser
-    /// has its own, a copy that nobody wipes goes to the other one.
+    /// The same for a body that is wiped from memory afterwards. Clients call this one. By default it gives a copy,
+    /// which is not wiped, to the other one.
     func parse(_ content: Secret) throws(TokenResponseError) -> TokenResponse
 }
 
 extension OAuthAccessTokenParser {
-    /// Hands a copy, which nobody wipes, to the parser of bytes.
+    /// Gives a copy, which is not wiped, to the parser of bytes.
     /// - Throws: `TokenResponseError`
     public func parse(_ content: Secret) throws(TokenResponseError) -> TokenResponse {
         try parse(content.revealedBytes)
@@ -114,8 +114,8 @@ public struct OAuthAccessTokenDefaultParser: OAuthAccessTokenParser {
 }
 
 extension JSONParser.Member {
-    /// What its string stands for.
-    /// - Parameter body: what the member was read from.
+    /// The decoded value of its string.
+    /// - Parameter body: the text of the object.
     fileprivate func secret(in body: Span<UInt8>) -> Secret? {
         guard case .string(let range) = value else { return nil }
         var writer = SecretWriter(capacity: range.count)

@@ -1,5 +1,5 @@
-/// What the authorization server says when it refuses: RFC 6749 sections 4.1.2.1 and 5.2. Every text in it has been
-/// made safe to show: printable, at most 256 characters, without the client's secrets.
+/// A refusal by the authorization server: RFC 6749 sections 4.1.2.1 and 5.2. All texts are safe to show: printable, at
+/// most 256 characters, without the client's secrets.
 public struct OAuthError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The value of `error`. Servers may send others than those named here.
     public struct Code: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
@@ -31,9 +31,9 @@ public struct OAuthError: Error, Sendable, Hashable, CustomStringConvertible {
         public static let accessDenied = Code(rawValue: "access_denied")
         /// The server has no login of this kind: RFC 6749 section 4.1.2.1.
         public static let unsupportedResponseType = Code(rawValue: "unsupported_response_type")
-        /// The server is out of order: RFC 6749 section 4.1.2.1; some token endpoints send it, too.
+        /// The server has a fault: RFC 6749 section 4.1.2.1. Some token endpoints send it, too.
         public static let serverError = Code(rawValue: "server_error")
-        /// The server has too much to do: RFC 6749 section 4.1.2.1; some token endpoints send it, too.
+        /// The server is overloaded: RFC 6749 section 4.1.2.1. Some token endpoints send it, too.
         public static let temporarilyUnavailable = Code(rawValue: "temporarily_unavailable")
         /// The person has not logged in yet: RFC 8628 section 3.5.
         public static let authorizationPending = Code(rawValue: "authorization_pending")
@@ -45,11 +45,11 @@ public struct OAuthError: Error, Sendable, Hashable, CustomStringConvertible {
         public var description: String { rawValue }
     }
 
-    /// The HTTP status of the answer; 302 for what came through a browser.
+    /// The HTTP status of the answer; 302 for an answer through a browser.
     public let status: Int
-    /// `error`: what is wrong.
+    /// `error`: the fault.
     public let code: Code
-    /// `error_description`: what is wrong, in the server's words.
+    /// `error_description`: the fault in the server's words.
     public let detail: String?
     /// `error_uri`: a page about the error.
     public let uri: String?

@@ -1,8 +1,8 @@
 internal import Cryptography
 internal import WireText
 
-/// A JSON object whose values may be secret: kept as its text, which is wiped with the last copy, and read when somebody
-/// asks.
+/// A JSON object whose values may be secret. It is kept as text, which is wiped with the last copy, and parsed on
+/// demand.
 struct SecretMembers: Sendable {
     /// `nil`: it has no members.
     private let text: Secret?
@@ -40,7 +40,7 @@ struct SecretMembers: Sendable {
     }
 }
 
-/// By what they say, whichever way it is written.
+/// Equal by content, whatever the spelling.
 extension SecretMembers: Equatable {
     static func == (one: SecretMembers, other: SecretMembers) -> Bool {
         one.text == other.text || one.values == other.values

@@ -20,7 +20,7 @@ enum SecretSpelling {
                     end = max(end, found)
                 }
             }
-            // Made to be hard to read: what is left is not shown.
+            // Text made to be hard to read. The rest is not shown.
             guard steps > 0 else { return output + mark }
             if end > index, index >= covered { output += mark }
             covered = end
@@ -94,7 +94,7 @@ enum SecretSpelling {
         }
     }
 
-    /// `%2f`, and `%252f`, `%25252f`: encoded on top. Each depth is a reading of its own: `%2541` may stand for `%41`.
+    /// `%2f`, and `%252f`, `%25252f`: encoded again. Each depth is a separate reading: `%2541` may mean `%41`.
     private static func percent(_ byte: UInt8, in text: [UInt8], at place: Int) -> [Int] {
         var ends: [Int] = []
         var digits = place + 1

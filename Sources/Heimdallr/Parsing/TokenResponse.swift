@@ -14,7 +14,7 @@ public struct TokenResponse: Sendable, Redacted {
     public var refreshTokenExpiresIn: Double?
     /// `id_token` (OpenID Connect Core section 3.1.3.3), not verified yet.
     public var idToken: Secret?
-    /// `scope`: what was granted. `nil`: the answer has none, so all that was asked for.
+    /// `scope`: the granted scope. `nil`: the answer has none, so all that was asked for.
     public var scope: [String]?
     /// Every other member of the answer. Each call reads the answer anew, so that values that may be secret don't stay
     /// in memory.
@@ -29,7 +29,7 @@ public struct TokenResponse: Sendable, Redacted {
     var certificate: UInt64?
     /// The token is not used from this instant on, whatever `expiresIn` says.
     var endsAt: ContinuousClock.Instant?
-    /// What was sent to get it, and what the client held then.
+    /// Secrets of the request, and of the client at that time.
     var requestSecrets: [Secret] = []
 
     /// For a parser of your own: the parameters are the properties of the same names.
@@ -78,7 +78,7 @@ public enum TokenResponseError: Error, Sendable, Hashable, CustomStringConvertib
     case unknownTokenType(String)
     /// `token_type` is not DPoP, though the request had a proof (RFC 9449 section 5): the server does not bind tokens.
     case notBound
-    /// `token_type` is `N_A`: what was issued is no access token (RFC 8693 section 2.2.1).
+    /// `token_type` is `N_A`: the issued token is no access token (RFC 8693 section 2.2.1).
     case notAnAccessToken
     /// `expires_in` says that the token has expired already.
     case alreadyExpired

@@ -2,16 +2,16 @@ import HTTPMessage
 internal import WireText
 
 extension Heimdallr {
-    /// Sends `request` with a token on it. Where the resource answers 401 because of the token (RFC 6750 section 3.1),
-    /// sends it once more with a new one; when that is refused as well, the token is not the cause, and the 401 is the
-    /// answer. Requests to other hosts go on with the old token until the new one is there: see
-    /// `refused(_:by:saysInvalid:isReplay:)`. Runs where its caller runs, and so does `send`.
+    /// Sends `request` with a token. When the resource answers 401 because of the token (RFC 6750 section 3.1), sends
+    /// it once more with a new one. When that is refused as well, the token is not the cause, and the 401 is the
+    /// answer. Requests to other hosts go on with the old token meanwhile: see `refused(_:by:saysInvalid:isReplay:)`.
+    /// `send` runs where the caller runs.
     ///
     /// - Parameters:
-    ///   - request: sent with the token in place of what it has there.
-    ///   - limit: how long to wait for a token, the first and a new one each.
+    ///   - request: sent with the token in place of its own credential.
+    ///   - limit: longest wait for a token, the first and a new one each.
     ///   - send: sends the request to the resource; called once or twice.
-    /// - Throws: `HeimdallrError` where there is no token, and what `send` throws.
+    /// - Throws: `HeimdallrError` without a token, and errors of `send`.
     nonisolated(nonsending) public func authenticateRequest(
         _ request: HeimdallrHTTPRequest, waiting limit: Duration = .seconds(30),
         send: nonisolated(nonsending) (HeimdallrHTTPRequest) async throws -> HeimdallrHTTPResponse
@@ -52,19 +52,17 @@ extension Heimdallr {
         request.headers.append(proof)
     }
 
-    /// Sends a request of any type with a token on it, and once more with a new one where the resource answers 401
-    /// because of the token: see `authenticateRequest(_:waiting:send:)`. Runs where its caller runs, and so do the
-    /// closures.
+    /// Sends a request of any type with a token, and once more with a new one when the resource answers 401 because of
+    /// the token: see `authenticateRequest(_:waiting:send:)`. The closures run where the caller runs.
     ///
     /// - Parameters:
     ///   - request: the request without a token.
-    ///   - resource: a name of the caller's choice for what is asked, the same text each time, out of a small set: the
-    ///     origin, say.
-    ///   - limit: how long to wait for a token, the first and a new one each.
+    ///   - resource: a name for the resource out of a small set, the same text each time, for example the origin.
+    ///   - limit: longest wait for a token, the first and a new one each.
     ///   - put: puts the credential onto a request.
     ///   - send: sends the request to the resource; called once or twice.
     ///   - challenges: the values of `WWW-Authenticate` of an answer with status 401; `nil` for any other answer.
-    /// - Throws: `HeimdallrError` where there is no token, and what `send` throws.
+    /// - Throws: `HeimdallrError` without a token, and errors of `send`.
     nonisolated(nonsending) public func authenticateRequest<Request, Answer>(
         _ request: Request, to resource: String, waiting limit: Duration = .seconds(30),
         put: (RequestCredential, inout Request) -> Void,
@@ -80,16 +78,16 @@ extension Heimdallr {
         }
     }
 
-    /// The same for callers who make the request themselves: `send` gets the credential only. Runs where its caller
-    /// runs, and so do the closures.
+    /// The same for callers that make the request: `send` gets only the credential. The closures run where the caller
+    /// runs.
     ///
     /// - Parameters:
-    ///   - resource: a name of the caller's choice for what is asked, the same text each time, out of a small set. A
-    ///     client that serves one resource needs none.
-    ///   - limit: how long to wait for a token, the first and a new one each.
+    ///   - resource: a name for the resource out of a small set, the same text each time. A client with one resource
+    ///     needs none.
+    ///   - limit: longest wait for a token, the first and a new one each.
     ///   - send: puts the credential onto a new request, and sends it; called once or twice.
     ///   - challenges: the values of `WWW-Authenticate` of an answer with status 401; `nil` for any other answer.
-    /// - Throws: `HeimdallrError` where there is no token, and what `send` throws.
+    /// - Throws: `HeimdallrError` without a token, and errors of `send`.
     nonisolated(nonsending) public func withCredential<Answer>(
         for resource: String = "", waiting limit: Duration = .seconds(30),
         send: nonisolated(nonsending) (RequestCredential) async throws -> Answer,

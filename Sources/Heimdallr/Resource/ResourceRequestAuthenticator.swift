@@ -1,6 +1,6 @@
 internal import WireText
 
-/// What a token looks like on a request: which header field or query parameter it goes into, and with which value.
+/// Form of a token on a request: header field or query parameter, and its value.
 public enum RequestCredential: Sendable, Equatable {
     /// A header field: `Authorization: Bearer …`, say.
     case header(name: String, value: Secret)
@@ -9,7 +9,7 @@ public enum RequestCredential: Sendable, Equatable {
 }
 
 extension RequestCredential {
-    /// Puts the credential onto `request`, in place of what it has there.
+    /// Puts the credential onto `request`, in place of its own.
     public func put(on request: inout HeimdallrHTTPRequest) {
         switch self {
         case .header(let name, let value):
@@ -20,8 +20,8 @@ extension RequestCredential {
         }
     }
 
-    /// `url` with the credential in its query, in place of what it has there; unchanged where the credential goes into
-    /// a header.
+    /// Returns `url` with the credential in its query, in place of its own; unchanged when the credential goes into a
+    /// header.
     /// - Parameter url: a URL, or its path and query.
     public func put(inURL url: String) -> String {
         guard case .query(let name, let value) = self else { return url }
@@ -31,12 +31,12 @@ extension RequestCredential {
 
 /// Says where an access token goes on a request for a protected resource.
 public protocol ResourceRequestAuthenticator: Sendable {
-    /// What `token` looks like on a request. Called on any thread, once for each request; must not block.
+    /// Form of `token` on a request. Called on any thread, once for each request; must not block.
     func credential(for token: AccessToken) -> RequestCredential
 }
 
 extension ResourceRequestAuthenticator {
-    /// Puts `token` onto `request`, in place of what it has there.
+    /// Puts `token` onto `request`, in place of its own credential.
     public func authenticate(_ request: inout HeimdallrHTTPRequest, with token: AccessToken) {
         credential(for: token).put(on: &request)
     }
@@ -46,12 +46,12 @@ extension ResourceRequestAuthenticator {
 public struct ResourceRequestAuthenticatorHTTPHeader: ResourceRequestAuthenticator {
     /// The header field's name.
     public let name: String
-    /// What stands before the token, with a space between them. `nil`: the token stands alone.
+    /// Word before the token, with a space between them. `nil`: the token stands alone.
     public let scheme: String?
 
     /// - Parameters:
     ///   - name: the header field's name, a token of RFC 9110 section 5.6.2.
-    ///   - scheme: what stands before the token, such a token as well; `nil`: nothing.
+    ///   - scheme: word before the token, such a token as well; `nil`: none.
     public init(name: String = "Authorization", scheme: String? = "Bearer") {
         self.name = name
         self.scheme = scheme

@@ -63,7 +63,7 @@ public struct AccessToken: Sendable, Redacted {
     public var value: Secret { storage.value }
     /// The scheme to present it with: `Bearer` or `DPoP`, however the server spelt it.
     public var type: String { storage.type }
-    /// The key that each request with it needs a proof of (RFC 9449); `nil`: whoever has it may use it.
+    /// The key for the proof on each request (RFC 9449); `nil`: a bearer token.
     public var binding: DPoPKey? { storage.binding }
     /// Number of the client certificate that it is bound to (RFC 8705 section 3); `nil`: of none.
     package var certificate: UInt64? { storage.certificate }
@@ -73,7 +73,7 @@ public struct AccessToken: Sendable, Redacted {
     public var expiresAt: ContinuousClock.Instant { storage.expiresAt }
     /// The refresh token that was valid when this token came, the server's new one or the old one kept.
     public var refreshToken: Secret? { storage.refreshToken }
-    /// What was granted: the answer's scope, or else what was asked for.
+    /// The granted scope: the answer's, or else the one asked for.
     public var scope: [String] { storage.scope }
     /// The answer's other members. Each call reads the answer anew, so that values that may be secret don't stay in
     /// memory.

@@ -5,7 +5,7 @@ package final class FirstOutcome<Value: Sendable>: Sendable {
     private enum State {
         case new
         case waiting(CheckedContinuation<Value, any Error>)
-        /// Before anybody waited.
+        /// The outcome came before the first waiter.
         case early(Result<Value, any Error>)
         case ended
     }

@@ -1,6 +1,6 @@
-/// What of an answer's `scope` is kept: it is shown to people later on, so that a hostile one must do no harm.
+/// The part of an answer's `scope` that is kept. It is shown to people later, so a hostile one must do no harm.
 enum GrantedScope {
-    /// Of those that nobody has asked for.
+    /// Limit of names that were not asked for.
     static let maxCount = 64
     static let maxBytes = 128
 
@@ -32,8 +32,7 @@ enum GrantedScope {
             }
     }
 
-    /// Looked through as one text, so that all of them together cost no more than one, and a secret with a space in it is
-    /// found, too.
+    /// Checks all names as one text: that costs no more than one name, and finds a secret with a space in it.
     private static func harmless(_ names: [Substring], _ secrets: [Secret]) -> Set<Substring> {
         guard !names.isEmpty else { return [] }
         // No byte of a scope-token.

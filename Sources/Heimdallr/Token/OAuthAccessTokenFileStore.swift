@@ -4,10 +4,10 @@ import Synchronization
 
 /// Keeps records on disk: one file for each client, sealed with AES-256-GCM, mode 0600, in a directory of mode 0700.
 ///
-/// A record is replaced whole, so that it survives a power cut (fsync(2), rename(2), fsync of the directory), and never
-/// when the one that is there can't be read. Two processes may share a directory: a lock on a file beside the record
-/// (flock(2)) lets one work with it at a time. Files are read and written outside Swift's thread pool, so a slow disk
-/// holds up nobody else; when one does not answer within `diskPatience`, that is an error. Safe on any thread.
+/// A record is replaced whole, so that it survives a power cut (fsync(2), rename(2), fsync of the directory). An
+/// unreadable record is never replaced. Processes may share a directory: a lock on a file beside the record (flock(2))
+/// lets one work with it at a time. Files are read and written outside Swift's thread pool, so a slow disk delays no
+/// other client. A disk that does not answer within `diskPatience` is an error. Safe on any thread.
 public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
     /// Where the files are.
     public let directory: String
@@ -184,7 +184,7 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
                 throw TokenStoreError("the record of \(client.name) is larger than \(Self.maxRecordBytes) bytes")
             }
             try folder.replace(client.recordName, with: sealed)
-            // The work may outlive its caller, who has lost patience; nobody else may write meanwhile.
+            // The work may outlive its caller. Meanwhile no other process may write.
             withExtendedLifetime(lock) {}
         }
     }

@@ -2,7 +2,7 @@ internal import Cryptography
 import Dispatch
 import Synchronization
 
-/// What the file store knows of one client in this process.
+/// State of one client of the file store in this process.
 final class FileStoreClient: Sendable {
     let name: String
     let recordName: String
@@ -52,8 +52,8 @@ final class FileStoreClient: Sendable {
         }
     }
 
-    /// Does blocking work outside Swift's thread pool. A disk that does not answer costs the caller `limit` and no more;
-    /// the work itself can't be called back: it goes on, and what comes after it waits for its end.
+    /// Runs blocking work outside Swift's thread pool. A disk that does not answer costs the caller `limit` and no
+    /// more. The work itself goes on, and later work waits for its end.
     /// - Throws: `TokenStoreError`
     func perform<Value: Sendable>(
         within limit: Duration, _ work: @escaping @Sendable () throws -> Value

@@ -2,9 +2,9 @@ internal import Cryptography
 
 /// A moment, by every clock that could tell later how long ago it was.
 package struct TimeStamp: Sendable, Equatable {
-    /// Seconds since 1970-01-01T00:00:00Z, by a clock that anybody may have set.
+    /// Seconds since 1970-01-01T00:00:00Z, by the wall clock, which can be set.
     package var wall: Int64
-    /// Seconds since the machine was started, which nobody can set and which count suspension.
+    /// Seconds since the start of the machine, by a clock that can't be set and counts suspension.
     var sinceBoot: Int64
     /// Which start of which machine; `nil` when the system does not say.
     var boot: [UInt8]?
@@ -21,12 +21,11 @@ package struct TimeStamp: Sendable, Equatable {
         self.isSynchronized = isSynchronized
     }
 
-    /// How many seconds have passed until `now`, rather too many than too few; `nil` when nobody can tell.
+    /// Seconds that have passed until `now`, rather too many than too few; `nil` when unknown.
     ///
-    /// Since one and the same start of the machine, the time since that start tells, however the wall clock was set; where
-    /// the wall clock says that it was longer, as after a pause of a virtual machine, it was longer. Across starts, and
-    /// between machines, there is only the wall clock: it counts if it was kept right then and is now, and does not
-    /// say that it was in the future.
+    /// Within one start of the machine, the time since that start counts, however the wall clock was set. A longer time
+    /// by the wall clock counts, too, as after a pause of a virtual machine. Between starts and between machines there
+    /// is only the wall clock. It counts if it was synchronized then and is now, and if the result is not negative.
     func seconds(until now: TimeStamp) -> Int64? {
         let byWall = now.wall.subtractingReportingOverflow(wall)
         guard !byWall.overflow else { return nil }
@@ -59,8 +58,8 @@ package struct FileStoreMachine: Sendable {
 }
 
 extension StoredRecord {
-    /// The record with its times by today's wall clock, for code that compares them with it. The access token is left out
-    /// when it has expired, or when nobody can tell; then its refresh token is what there is.
+    /// The record with its times by today's wall clock. Its access token is left out when it has expired, or when its
+    /// age is unknown; the refresh token stays.
     func record(machine: FileStoreMachine) -> TokenRecord {
         let now = machine.stamp()
         var current = record

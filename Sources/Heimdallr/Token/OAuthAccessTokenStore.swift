@@ -31,8 +31,8 @@ public protocol OAuthAccessTokenStore: Sendable {
     /// - Throws: as `lease(client:)`
     func lease(client: String, unlessLaterThan revision: UInt64) async throws -> (any TokenStoreLease)?
 
-    /// Has something each time another process may have changed the client's record; the client reads it then. Each call
-    /// makes a new stream. `nil`, the default: nobody tells.
+    /// Has an element each time another process may have changed the client's record; the client reads it then. Each
+    /// call makes a new stream. `nil`, the default: the store has no notifications.
     func changes(client: String) -> AsyncStream<Void>?
 }
 
@@ -48,7 +48,7 @@ extension OAuthAccessTokenStore {
         client: String, unlessLaterThan revision: UInt64
     ) async throws -> (any TokenStoreLease)? { try await lease(client: client) }
 
-    /// `nil`: nobody tells.
+    /// `nil`: no notifications.
     public func changes(client: String) -> AsyncStream<Void>? { nil }
 }
 
@@ -63,13 +63,13 @@ public protocol TokenStoreLease: Sendable {
 }
 
 extension TokenStoreLease {
-    /// One that nobody can take away.
+    /// This lease can't be lost.
     public func isHeld() async -> Bool { true }
 }
 
 /// Why a record can't be read or written. The text says what to do and never holds what the record holds.
 public struct TokenStoreError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What a client does about it.
+    /// The client's reaction to the fault.
     public enum Kind: Sendable, Hashable {
         /// The store can't do it now. The client goes on from memory, and tries again.
         case fault
@@ -78,20 +78,20 @@ public struct TokenStoreError: Error, Sendable, Hashable, CustomStringConvertibl
         case unreadable
         /// Another process has the lease. The client sends nothing, for its refresh token may have been used already.
         case busy
-        /// It can't work until somebody changes something. A program should not start then.
+        /// The store can't work until an operator changes something. A program should not start then.
         case misconfigured
-        /// The store is on another machine and can't be reached, so nobody knows what other processes do. The token in use
-        /// serves, what can be used only once is not sent, and who needs nobody's grant may ask.
+        /// The store is on another machine and can't be reached, so other processes' records are unknown. The token in
+        /// use serves, a credential that works once is not sent, and a grant that requires no person may be used.
         case unreachable
         /// Another process has saved a later record, and that one stays. The client takes it up.
         case superseded
     }
 
-    /// What is wrong and what to do, for an operator to read.
+    /// The fault and the remedy, for an operator.
     public var description: String
-    /// What a client does about it.
+    /// The client's reaction to it.
     public var kind: Kind
-    /// What to do, where it is known; the description ends with it.
+    /// The remedy, if it is known; the description ends with it.
     package var advice: String?
 
     /// - Parameters:
@@ -103,8 +103,8 @@ public struct TokenStoreError: Error, Sendable, Hashable, CustomStringConvertibl
     }
 
     /// - Parameters:
-    ///   - fault: what is wrong.
-    ///   - advice: what to do about it.
+    ///   - fault: the fault.
+    ///   - advice: the remedy.
     package init(_ fault: String, advice: String, kind: Kind) {
         self.init("\(fault): \(advice)", kind: kind)
         self.advice = advice

@@ -10,7 +10,7 @@ struct RecordWriter {
         bytes.reserveCapacity(capacity)
     }
 
-    /// Wipes what was written, but for what it returns.
+    /// Wipes the written bytes, except the returned ones.
     mutating func finish() -> SecretBytes {
         assert(bytes.count <= capacity, "a buffer that has moved leaves a copy that is not wiped")
         let secret = SecretBytes(bytes)

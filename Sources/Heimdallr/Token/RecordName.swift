@@ -8,7 +8,7 @@ internal import WireText
 /// token endpoint, issuer or `client_id` changes therefore has another record. The former one stays for a configuration
 /// that still has the former values.
 public struct RecordName: Sendable, Hashable, CustomStringConvertible {
-    /// What a store is asked for: `NAME-DIGEST`, with 16 lower-case hexadecimal digits.
+    /// The name in the store: `NAME-DIGEST`, with 16 lower-case hexadecimal digits.
     public let description: String
 
     /// - Parameters:

@@ -15,7 +15,7 @@ package struct StoredRecord: Sendable {
     /// Earlier layouts, which are still read: before there were bound tokens, and before there were logins.
     private static let earlierFormats: [UInt8] = [2, 1]
 
-    /// What a record belongs to. Sealed for one client, it can't be passed off as another's.
+    /// Additional data of the seal: a record sealed for one client can't be passed off as another's.
     private static func context(_ client: String) -> [UInt8] {
         Array("heimdallr-proxy token record of ".utf8) + Array(client.utf8)
     }

@@ -40,7 +40,7 @@ struct TokenPolicy: Sendable {
             members: response.members, binding: response.binding, certificate: response.certificate)
     }
 
-    /// What a server could echo in words that are shown.
+    /// Secrets that a server could repeat in its messages.
     private static func secrets(of response: TokenResponse) -> [Secret] {
         [response.accessToken, response.refreshToken, response.idToken].compactMap { $0 } + response.requestSecrets
     }

@@ -1,4 +1,4 @@
-/// Who logged in. Stays the same when tokens are refreshed. Prints as `<redacted>`.
+/// The signed-in person. Stays the same when tokens are refreshed. Prints as `<redacted>`.
 public struct SignIn: Sendable, Equatable, Redacted {
     /// The id token of the login, verified when it came.
     public var idToken: Secret?
@@ -14,8 +14,8 @@ public struct SignIn: Sendable, Equatable, Redacted {
     }
 }
 
-/// What a store keeps of one client from one run of the program to the next. Times are seconds since
-/// 1970-01-01T00:00:00Z, for a monotonic clock means nothing to another process. Prints as `<redacted>`.
+/// A client's data in the store, for the next run of the program. Times are seconds since 1970-01-01T00:00:00Z, because
+/// a monotonic clock means nothing to another process. Prints as `<redacted>`.
 public struct TokenRecord: Sendable, Equatable, Redacted {
     /// Grows with every change; of two records the higher one is the later.
     public var revision: UInt64
@@ -36,7 +36,7 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
         set { members = SecretMembers(newValue) }
     }
     var members = SecretMembers()
-    /// Who logged in; `nil`: nobody, or the server does not say who.
+    /// The signed-in person; `nil`: none, or the server does not name the person.
     public var signIn: SignIn?
     /// How long the refresh token lives; `nil`: the server has not said.
     public var refreshTokenLife: RefreshTokenLife?
@@ -57,7 +57,7 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
     /// The same as a store has reckoned it, without any wall clock; then these count.
     package var reckoned: Moments?
 
-    /// By the clock of this process, which nobody can set.
+    /// Times by the monotonic clock of this process.
     package struct Moments: Sendable {
         package var issuedAt: ContinuousClock.Instant
         package var expiresAt: ContinuousClock.Instant
@@ -117,8 +117,8 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
         measured = Moments(issuedAt: token.issuedAt, expiresAt: token.expiresAt)
     }
 
-    /// The token as of now, or `nil` when it has expired, or when the wall clock stands before the time of issue: then
-    /// nobody knows how old it is.
+    /// The token as of now; `nil` when it has expired, or when the wall clock is before its issue: its age is unknown
+    /// then.
     func accessToken(now: ContinuousClock.Instant, wallClock: Int64) -> AccessToken? {
         guard let accessToken, TokenPolicy.isPresentable(accessToken) else { return nil }
         if let reckoned {
