@@ -9,6 +9,7 @@ struct StoppedProcessTests {
     private static let shim = """
         #define _GNU_SOURCE
         #include <dlfcn.h>
+        #include <netinet/in.h>
         #include <poll.h>
         #include <stdlib.h>
         #include <sys/socket.h>
@@ -16,7 +17,10 @@ struct StoppedProcessTests {
         int poll(struct pollfd *sockets, nfds_t count, int timeout) {
             int (*real)(struct pollfd *, nfds_t, int) = dlsym(RTLD_NEXT, "poll");
             char *file = getenv("STOP_TOKEN_REQUEST");
-            if (file && count == 1 && timeout == 0 && unlink(file) == 0) sleep(4);
+            struct sockaddr_in peer = {0};
+            socklen_t size = sizeof peer;
+            if (file && count == 1 && timeout == 0 && getpeername(sockets->fd, (struct sockaddr *)&peer, &size) == 0
+                && ntohs(peer.sin_port) == atoi(getenv("TOKEN_PORT")) && unlink(file) == 0) sleep(4);
             return real(sockets, count, timeout);
         }
         ssize_t recv(int socket, void *bytes, size_t size, int flags) {
@@ -46,10 +50,14 @@ struct StoppedProcessTests {
         }
         let proxy = try await RunningProxy(
             to: origin, client: "timeout: 2s", tokenEndpoint: endpoint,
-            environment: ["LD_PRELOAD": try await shim(folder), "STOP_TOKEN_REQUEST": stop])
-        #expect(try await proxy.get("http://api.test/").status == 200)
+            environment: [
+                "LD_PRELOAD": try await shim(folder), "STOP_TOKEN_REQUEST": stop,
+                "TOKEN_PORT": "\(endpoint.url.split(separator: ":")[2].prefix { $0.isNumber })",
+            ])
+        #expect(try await proxy.get("http://api.test/").status == 401, "no newer token in time")
         #expect(!FileManager.default.fileExists(atPath: stop), "the proxy did not look at the connection")
-        #expect(endpoint.requests.count == 2)
+        #expect(endpoint.requests.count == 1)
+        try await eventually("the next try") { endpoint.requests.count == 2 }
     }
 
     @Test func `a token that ended meanwhile does not leave in a head that was already made`() async throws {
