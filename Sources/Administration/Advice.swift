@@ -136,7 +136,7 @@ public struct Advice {
         return switch error.code {
         case .invalidClient: wrongSecret
         case .invalidGrant: wrongGrant
-        case .invalidScope: "check `scope`"
+        case .invalidScope: "check `scope` for typing errors, and allow these scopes for the client at the server"
         case .unauthorizedClient, .unsupportedGrantType: "allow this grant type for the client at the server"
         case .invalidTarget: "check `resource` and `audience`"
         case .invalidAuthorizationDetails: "check `authorization_details`: the server does not take a type or a field"

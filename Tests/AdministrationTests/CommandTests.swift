@@ -19,7 +19,7 @@ struct CommandTests {
         #expect(run.ending == .exited(1))
         #expect(run.output.isEmpty)
         #expect(run.errors.contains("invalid_scope"))
-        #expect(run.errors.contains("What to do: check scope."))
+        #expect(run.errors.contains("What to do: check scope for typing errors, and allow"))
     }
 
     @Test func `why names rule, destination, client and the token's age`() async throws {

@@ -37,6 +37,11 @@ struct CommandNameTests {
         #expect(run.errors.contains("did you mean \"check\"?") == (words[1] == "chek"))
     }
 
+    @Test func `help guesses subcommands, too`() async throws {
+        let run = try await RunningProxy.run(["help", "store", "mvoe"])
+        #expect(run.errors.hasPrefix("error: there is no command \"mvoe\"; did you mean \"move\"?"), "\(run.errors)")
+    }
+
     @Test(arguments: [["help"], ["help", "status"], ["help", "store", "move"], ["help", "help"]])
     func `that there is has its help`(words: [String]) async throws {
         #expect(try await RunningProxy.run(words).ending == .exited(0))
@@ -45,7 +50,9 @@ struct CommandNameTests {
     @Test(arguments: [
         ["nosuch"], ["--nosuch"], ["serve", "--config", "/nowhere"], ["check", "--config", "/nowhere"],
         ["status", "--socket", "/nowhere"], ["why"], ["why", "CONNECT", "http://a.test/"], ["exec"],
-        ["health", "--timeout", "0"], ["token", "--socket", "/nowhere", "a"], ["login", "--socket", "/nowhere", "a"],
+        ["health", "--timeout", "0"], ["health", "--socket", "/nowhere"], ["refresh", "--socket", "/nowhere", "a"],
+        ["logout", "--socket", "/nowhere", "a"], ["token", "--socket", "/nowhere", "a"],
+        ["login", "--socket", "/nowhere", "a"],
         ["store", "nosuch"], ["store", "status", "--config", "/nowhere"], ["keygen", "--output", "/nowhere/key"],
         ["reload", "--socket", "/nowhere"], ["doctor", "--config", "/nowhere"], ["exec", "--config", "/nowhere", "a"],
     ])

@@ -22,8 +22,10 @@ public enum Suggestion {
 
     /// `; did you mean "client"?` or nothing.
     static func phrase(for written: String, among known: [String]) -> String {
-        nearest(to: written, among: known).map { "; did you mean \"\($0)\"?" } ?? ""
+        phrase(nearest(to: written, among: known))
     }
+
+    public static func phrase(_ meant: String?) -> String { meant.map { "; did you mean \"\($0)\"?" } ?? "" }
 
     private static func fold(_ name: String) -> String {
         String(name.lowercased().map { $0 == "-" || $0 == " " ? "_" : $0 })

@@ -88,11 +88,10 @@ extension RunningApp {
         for problem in problems {
             log(problem, "the configuration is wrong; the one before it stays in use", .error)
         }
-        let count = problems.count
         return ReloadAnswer(
             isGood: false,
             text: problems.map { "error: \($0)\n" }.joined()
-                + "\(count) problem\(count == 1 ? "" : "s") in the configuration; the one before it stays in use.\n")
+                + "\(problems.count.counted("problem")) in the configuration; the one before it stays in use.\n")
     }
 
     private func log(_ problem: ConfigurationError.Problem, _ sentence: String, _ level: Logger.Level) {
@@ -257,7 +256,7 @@ private struct ReloadSummary {
 
     var text: String {
         var text =
-            "The configuration is in use: \(upstreams) upstream\(upstreams == 1 ? "" : "s"); clients: \(kept) kept, "
+            "The configuration is in use: \(upstreams.counted("upstream")); clients: \(kept) kept, "
         text += "\(made) made, \(gone) gone.\n"
         for address in after.subtracting(before).sorted() { text += "Listening on \(address).\n" }
         for address in before.subtracting(after).sorted() { text += "No longer listening on \(address).\n" }

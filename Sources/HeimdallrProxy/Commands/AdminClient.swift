@@ -31,8 +31,11 @@ struct AdminOptions: ParsableArguments {
     private func print(_ answer: AdminClient.Answer) throws -> AdminClient.Answer {
         let isGood = (200..<300).contains(answer.status)
         let text = ForeignText.lines(String(decoding: answer.body, as: UTF8.self))
-        (isGood ? OutputDescriptor.standardOutput : .standardError).write(text)
-        if !isGood { throw ExitStatus.failure.error }
+        guard isGood else {
+            Complaint.answer(text)
+            throw ExitStatus.failure.error
+        }
+        OutputDescriptor.standardOutput.write(text)
         return answer
     }
 
@@ -82,9 +85,14 @@ struct AdminOptions: ParsableArguments {
                 }
             }
         }
-        let places = tried.isEmpty ? "" : " at \(tried.joined(separator: " or "))"
-        Complaint.error(
-            "no running proxy answers\(places); start one, or give --socket")
+        let sockets = tried.isEmpty ? "" : " at \(tried.joined(separator: " or "))"
+        var text = "no running proxy answers\(sockets); start one, or give --socket"
+        if socket == nil {
+            text +=
+                ". If admin.listen or admin.socket has changed, the running proxy still listens at its former address: "
+            text += "write that one, or restart the proxy"
+        }
+        Complaint.error(text)
         throw ExitStatus.failure.error
     }
 

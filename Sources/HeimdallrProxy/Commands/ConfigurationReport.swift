@@ -19,10 +19,9 @@ struct ConfigurationReport {
 
     func fail(_ problems: [ConfigurationError.Problem]) {
         guard isJSON else {
-            let count = problems.count
             for problem in problems { Complaint.error("\(problem)") }
             Complaint.write(
-                .error, "\(count) problem\(count == 1 ? "" : "s") in the configuration; nothing was started.")
+                .error, "\(problems.count.counted("problem")) in the configuration; nothing was started.")
             return
         }
         for problem in problems { write(problem, .error) }

@@ -45,7 +45,7 @@ struct DoctorCommand: AsyncParsableCommand {
             let doctor = Doctor(configuration: settings, names: names, asksForTokens: !asksForNoToken)
             diagnoses = try await doctor.diagnoses { progress.show($0, of: $1) }
         } catch Doctor.Fault.unknown(let name, let known) {
-            let meant = Suggestion.nearest(to: name, among: known).map { "; did you mean \"\($0)\"?" } ?? ""
+            let meant = Suggestion.phrase(Suggestion.nearest(to: name, among: known))
             throw ValidationError("there is no client or upstream \"\(name)\"\(meant)")
         } catch {
             Complaint.error(
@@ -70,7 +70,7 @@ struct DoctorCommand: AsyncParsableCommand {
         var text = diagnoses.map(\.text).joined(separator: "\n")
         text += "\n"
         text += failed == 0 ? "Nothing is wrong" : failed == 1 ? "One thing is wrong" : "\(failed) things are wrong"
-        if warnings > 0 { text += "; \(warnings) warning\(warnings == 1 ? "" : "s")" }
+        if warnings > 0 { text += "; \(warnings.counted("warning"))" }
         return text + ".\n"
     }
 

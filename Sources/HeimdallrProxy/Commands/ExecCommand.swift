@@ -52,7 +52,12 @@ struct ExecCommand: ParsableCommand {
         if source.wantsPlayground { PlaygroundVariables.addPlaceholders(to: &environment) }
         let settings = try source.load(environment: environment)
         guard let authority = Self.authority(settings) else {
-            throw Self.failure("proxy.listen has no port that is known before the proxy runs; give it one")
+            let onlySockets = settings.proxy.listen.allSatisfy { if case .unix = $0 { true } else { false } }
+            throw Self.failure(
+                onlySockets
+                    ? "the proxy listens only on a Unix socket, which http_proxy can't name: add an address such as "
+                        + "127.0.0.1:8080 to proxy.listen"
+                    : "proxy.listen has no port that is known before the proxy runs; give it one")
         }
         let proxy = "http://\(try credentials(settings, environment))\(authority)"
         // curl reads http_proxy in lower case only (httpoxy); others read the capitals. https goes as it went, for no

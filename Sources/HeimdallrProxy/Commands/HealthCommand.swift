@@ -73,8 +73,11 @@ struct HealthCommand: ParsableCommand {
             usleep(Self.pause)
             outcome = self.outcome(min(timeout, Int(left.components.seconds) + 1))
         }
-        (outcome.isGood ? OutputDescriptor.standardOutput : .standardError).write(outcome.line + "\n")
-        if !outcome.isGood { throw ExitStatus.failure.error }
+        guard outcome.isGood else {
+            Complaint.answer(outcome.line)
+            throw ExitStatus.failure.error
+        }
+        OutputDescriptor.standardOutput.write(outcome.line + "\n")
     }
 
     private func outcome(_ timeout: Int) -> HealthOutcome {

@@ -44,7 +44,8 @@ struct HeimdallrProxyCommand: ParsableCommand {
         var commands = configuration.subcommands
         for word in words.dropFirst() where !word.hasPrefix("-") && word != "help" {
             guard let command = commands.first(where: { $0._commandName == word }) else {
-                throw ValidationError("there is no command \"\(word)\"")
+                let meant = Suggestion.nearest(to: word, among: commands.map { $0._commandName })
+                throw ValidationError("there is no command \"\(word)\"" + Suggestion.phrase(meant))
             }
             commands = command.configuration.subcommands
         }
@@ -58,7 +59,7 @@ struct HeimdallrProxyCommand: ParsableCommand {
             return "error: there is no command \"\(word)\"; did you mean \"serve --config \(word)\"?\n"
                 + "See 'heimdallr-proxy --help' for the commands.\n"
         }
-        let meant = nearest(to: word, among: verbs).map { "; did you mean \"\($0)\"?" } ?? ""
+        let meant = Suggestion.phrase(nearest(to: word, among: verbs))
         return "error: there is no command \"\(word)\"\(meant)\nSee 'heimdallr-proxy --help' for the commands.\n"
     }
 }

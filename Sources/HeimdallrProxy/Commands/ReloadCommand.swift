@@ -21,9 +21,11 @@ struct ReloadCommand: ParsableCommand {
 
     func run() throws {
         let answer = try options.askTheOldOne("POST", "/reload")
-        let isGood = answer.status == 200
-        (isGood ? OutputDescriptor.standardOutput : .standardError).write(answer.body)
-        guard !isGood else { return }
+        guard answer.status != 200 else {
+            OutputDescriptor.standardOutput.write(answer.body)
+            return
+        }
+        Complaint.answer(String(decoding: answer.body, as: UTF8.self))
         throw (answer.status == 422 ? ExitStatus.badConfiguration : .failure).error
     }
 }

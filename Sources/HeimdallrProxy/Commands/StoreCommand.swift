@@ -114,8 +114,10 @@ struct ConfiguredStore {
 
     /// - Throws: `ExitStatus.badConfiguration`, after every problem was printed.
     init(_ path: String?) throws {
-        let environment = ProcessEnvironment.all
-        settings = try ConfigurationSource.choose(named: path, environment: environment).load(environment: environment)
+        var environment = ProcessEnvironment.all
+        let source = try ConfigurationSource.choose(named: path, environment: environment)
+        if source.wantsPlayground { PlaygroundVariables.addPlaceholders(to: &environment) }
+        settings = try source.load(environment: environment)
         secrets = SecretShelf(settings)
         assembly = StoreAssembly(
             settings: settings.store, secrets: secrets, logger: Logger(label: "heimdallr-proxy"),
@@ -125,7 +127,17 @@ struct ConfiguredStore {
     func recordName(of client: ClientSettings) -> String { ClientAssembly(client, settings, secrets).recordName }
 
     func postgres() async throws -> OAuthAccessTokenPostgresStore {
-        try await Self.reporting { try await assembly.postgresStore() }
+        if case .postgres = settings.store { return try await Self.reporting { try await assembly.postgresStore() } }
+        let kept =
+            if case .file(let directory, _) = settings.store {
+                "keeps its tokens in \(directory), which the proxy makes by itself"
+            } else {
+                "keeps its tokens in memory only"
+            }
+        Complaint.error(
+            "`store init` and `store status` are for a store in PostgreSQL; this configuration \(kept). "
+                + "Write store: {kind: postgres, …}, or see the state of the tokens by heimdallr-proxy status")
+        throw ExitStatus.badConfiguration.error
     }
 
     /// Of any kind that outlives a process, and ready to be moved from or to.

@@ -9,7 +9,7 @@ extension OAuthAccessTokenPostgresStore.Report {
         var text = """
             PostgreSQL \(ForeignText.printable(server)), tables of version \(schema)
             changes are \(isPooled ? "looked for: there is a pooler in between" : "heard")
-            \(rows.filter { !$0.isEmpty }.count) records, \(pendingLogins) logins under way
+            \(rows.count { !$0.isEmpty }.counted("record")), \(pendingLogins.counted("login")) under way
 
             """
         if let newPlace { text += "moved to \(ForeignText.printable(newPlace)): no proxy starts on it\n" }

@@ -155,7 +155,7 @@ struct FileCheck: Sendable {
                             "sign in again, or restore the former configuration"))
                 }
             }
-            return [.good("store", "\(good); it holds records of \(count) client\(count == 1 ? "" : "s")")] + findings
+            return [.good("store", "\(good); it holds records of \(count.counted("client"))")] + findings
         } catch let error as TokenStoreError {
             return [Self.failed(error)]
         } catch {

@@ -1,0 +1,4 @@
+extension BinaryInteger {
+    /// `1 record`, `2 records`
+    func counted(_ noun: String) -> String { "\(self) \(noun)\(self == 1 ? "" : "s")" }
+}
