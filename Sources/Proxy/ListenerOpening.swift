@@ -57,6 +57,8 @@ extension ProxyServer {
                 }
                 return nil
             } catch {
+                var error = error
+                error.listener = address
                 return error
             }
         }

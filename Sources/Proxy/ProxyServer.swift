@@ -54,6 +54,8 @@ public final class ProxyServer: Sendable {
         public let description: String
         /// Only other users, or a service manager, may listen at this port.
         public var isForbidden = false
+        /// The address in the configuration.
+        public var listener: ListenAddress?
     }
 
     /// What changes with the configuration.

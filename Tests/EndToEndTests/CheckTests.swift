@@ -49,6 +49,7 @@ struct CheckTests {
         let run = try await check(text, "--json", files: ["secret": "s"])
         #expect(run.ending == .exited(0), "\(run.transcript)")
         let good = try object(run)
+        #expect((good["configuration"] as? String)?.hasSuffix("/config.yaml") == true)
         #expect(good["good"] as? Bool == true && (good["problems"] as? [Any])?.isEmpty == true)
         let route = try #require((good["routes"] as? [[String: Any]])?.first)
         #expect(
@@ -59,8 +60,10 @@ struct CheckTests {
         let wrong = try await check("upstreams: [{host: a.test, no_such_key: 1}]", "--json")
         #expect(wrong.ending == .exited(78) && wrong.errors.isEmpty, "\(wrong.transcript)")
         let bad = try object(wrong)
-        #expect(bad["good"] as? Bool == false)
+        #expect(bad["good"] as? Bool == false && (bad["configuration"] as? String)?.hasSuffix("/config.yaml") == true)
         let problem = try #require((bad["problems"] as? [[String: Any]])?.first)
+        let start = try object(try await check("upstreams: []\naudit: {file: FOLDER/none/audit}", "--json"))
+        #expect((start["problems"] as? [[String: Any]])?.first?["line"] as? Int == 2, "\(start)")
         #expect(problem["line"] as? Int == 1 && (problem["message"] as? String)?.contains("no_such_key") == true)
     }
 

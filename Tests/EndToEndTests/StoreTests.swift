@@ -138,7 +138,7 @@ struct StoreTests {
         try FileManager.default.setAttributes([.posixPermissions: 0o750], ofItemAtPath: state)
         let failure = await #expect(throws: TestFailure.self) { _ = try await RunningProxy(configuration) }
         #expect(failure?.description.contains("is open to other users (mode 750): `chmod 700` it") == true)
-        #expect(failure?.description.contains("exited(1)") == true)
+        #expect(failure?.description.contains("exited(78)") == true)
     }
 
     @Test func `keygen makes keys of 32 bytes, each another, and replaces none`() async throws {

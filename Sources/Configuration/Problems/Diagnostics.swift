@@ -29,6 +29,9 @@ final class Diagnostics {
         keyUses.all.append(KeyUse(content: content, name: name, place: problem(position, label)))
     }
 
+    /// - Parameter name: as in `KeyUses.opened`.
+    func note(opened name: String, at position: Position) { keyUses.opened[name] = problem(position, "") }
+
     var hasErrors: Bool { !found.isEmpty }
     var problems: [ConfigurationError.Problem] { Self.inOrder(found) }
     var failure: ConfigurationError { ConfigurationError(problems: problems, warnings: warnings) }

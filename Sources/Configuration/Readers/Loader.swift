@@ -45,6 +45,8 @@ struct Loader {
         checkTies()
         checkLoops(section)
         bindCertificates()
+        for name in ["store", "audit", "admin"] { diagnostics.note(opened: name, at: section.position(of: name)) }
+        for listener in listeners { diagnostics.note(opened: listener.text, at: listener.position) }
         configuration.keyUses = diagnostics.keyUses
     }
 

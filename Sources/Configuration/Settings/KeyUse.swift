@@ -24,6 +24,8 @@ public struct KeyUse: Sendable, Equatable {
 /// All of them, in the order of the file. Positions do not count when configurations are compared.
 public struct KeyUses: Sendable, Equatable {
     public var all: [KeyUse] = []
+    /// Positions of what a start opens: by `store`, `audit`, `admin`, and by the address of a listener.
+    public var opened: [String: ConfigurationError.Problem] = [:]
 
     public init() {}
 

@@ -12,16 +12,21 @@ struct StartCheck {
     let configuration: Configuration
     let passed: [PassedSocket]
     let secrets: SecretShelf
+    /// For faults whose position in the file is unknown.
+    let file: String
 
-    init(_ configuration: Configuration, passed: [PassedSocket]) {
+    typealias Problem = ConfigurationError.Problem
+
+    init(_ configuration: Configuration, file: String, passed: [PassedSocket]) {
         self.configuration = configuration
+        self.file = file
         self.passed = passed
         secrets = SecretShelf(configuration)
     }
 
-    /// The sentences of the start: its errors, and its warnings. Blocks for names and the disk.
-    func faults() async -> (problems: [String], warnings: [String]) {
-        var (problems, warnings): ([String], [String]) = ([], [])
+    /// Errors and warnings of a start, in its own words. Blocks for names and the disk.
+    func faults() async -> (problems: [Problem], warnings: [Problem]) {
+        var (problems, warnings): ([Problem], [Problem]) = ([], [])
         do throws(TokenStoreError) {
             try await StoreAssembly(
                 settings: configuration.store, secrets: secrets,
@@ -31,20 +36,28 @@ struct StartCheck {
         } catch {
             var isLasting = error.kind == .misconfigured
             if case .file(let directory, _) = configuration.store, Self.isMadeByUnit(directory) { isLasting = false }
-            if isLasting { problems.append("\(error)") } else { warnings.append("\(error)") }
+            if isLasting { problems.append(problem(error, "store")) } else { warnings.append(problem(error, "store")) }
         }
-        do { try AuditStream.check(configuration.audit) } catch { problems.append("\(error)") }
+        do { try AuditStream.check(configuration.audit) } catch { problems.append(problem(error, "audit")) }
         for error in ProxyServer.check(configuration, passed: passed) {
             // A unit may give the port, or the right to it, to the proxy and not to the user who runs this.
-            if error.isForbidden { warnings.append("\(error)") } else { problems.append("\(error)") }
+            let fault = problem(error, error.listener?.description)
+            if error.isForbidden { warnings.append(fault) } else { problems.append(fault) }
         }
         do {
             try AdministrationAssembly.places(configuration, passed).map(Administration.check)
         } catch {
             let isMade = configuration.admin?.socket.map(Self.isMadeByUnit) ?? false
-            if isMade { warnings.append("\(error)") } else { problems.append("\(error)") }
+            if isMade { warnings.append(problem(error, "admin")) } else { problems.append(problem(error, "admin")) }
         }
         return (problems, warnings)
+    }
+
+    /// - Parameter name: as in `KeyUses.opened`.
+    private func problem(_ error: any Error, _ name: String?) -> Problem {
+        var problem = name.flatMap { configuration.keyUses.opened[$0] } ?? Problem(file: file, message: "")
+        problem.message = "\(error)"
+        return problem
     }
 
     /// Whether `path` lies in a folder that a unit makes at the start (RuntimeDirectory=, StateDirectory=, systemd.exec(5))

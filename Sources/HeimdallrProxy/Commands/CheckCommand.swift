@@ -34,7 +34,7 @@ struct CheckCommand: AsyncParsableCommand {
         let settings = try source.load(environment: environment, passed: passed)
         try await source.checkStart(settings, passed: passed)
         let keys = KeyCheck(settings, environment: environment)
-        OutputDescriptor.standardOutput.write(Self.report(settings, source: source, keys: keys.lines))
+        OutputDescriptor.standardOutput.write(Self.report(settings, source: source, keys: keys.findings.map(\.message)))
     }
 
     /// - Throws: `ExitStatus.badConfiguration`, after every problem was printed as JSON.
@@ -51,7 +51,7 @@ struct CheckCommand: AsyncParsableCommand {
                 settings: settings, source: source, keys: KeyCheck(settings, environment: environment),
                 warnings: ConfigurationSource.variableWarnings + warnings + start.warnings)
         } catch {
-            OutputDescriptor.standardOutput.write(CheckReport.json(of: error).document)
+            OutputDescriptor.standardOutput.write(CheckReport.json(of: error, in: source).document)
             throw ExitStatus.badConfiguration.error
         }
     }

@@ -13,7 +13,7 @@ struct CheckReport {
     var json: JSON {
         let listing = RouteListing(settings)
         return .object([
-            .init("good", .bool(true)), .init("problems", .array([])),
+            .init("good", .bool(true)), .init("configuration", .string(source.name)), .init("problems", .array([])),
             .init("warnings", .array(warnings.map(Self.json))),
             .init("listeners", .array(listeners)),
             .init("users", Self.strings(settings.proxy.users.keys.sorted())),
@@ -23,7 +23,7 @@ struct CheckReport {
             .init(
                 "tunnels",
                 Self.strings(settings.proxy.connect == .tunnel ? listing.tunnels.map(\.description) : [])),
-            .init("keys", Self.strings(keys.lines)),
+            .init("keys", .array(keys.findings.map(Self.json))),
             .init(
                 "redirect_uris",
                 .object(settings.redirectURIs.map { .init($0.client, .string($0.uri)) })),
@@ -31,9 +31,10 @@ struct CheckReport {
     }
 
     /// A configuration that can't be used.
-    static func json(of error: ConfigurationError) -> JSON {
+    static func json(of error: ConfigurationError, in source: ConfigurationSource) -> JSON {
         .object([
-            .init("good", .bool(false)), .init("problems", .array(error.problems.map(json))),
+            .init("good", .bool(false)), .init("configuration", .string(source.name)),
+            .init("problems", .array(error.problems.map(json))),
             .init("warnings", .array(error.warnings.map(json))),
         ])
     }

@@ -77,8 +77,7 @@ enum ConfigurationSource: Sendable, Equatable {
     func startFaults(
         _ configuration: Configuration, passed: [PassedSocket]
     ) async -> (problems: [ConfigurationError.Problem], warnings: [ConfigurationError.Problem]) {
-        let (problems, warnings) = await StartCheck(configuration, passed: passed).faults()
-        return (problems.map { .init(file: name, message: $0) }, warnings.map { .init(file: name, message: $0) })
+        await StartCheck(configuration, file: name, passed: passed).faults()
     }
 
     /// Environment variables that would make libcurl write secrets to files.
@@ -140,7 +139,8 @@ enum ConfigurationSource: Sendable, Equatable {
         }
     }
 
-    private var name: String {
+    /// The file's path, or `environment`.
+    var name: String {
         switch self {
         case .file(let path): path
         case .environment: "environment"

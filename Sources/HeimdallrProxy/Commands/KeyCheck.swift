@@ -6,8 +6,8 @@ import WireText
 /// Reads the keys and certificates of a configuration, and says what they are and what is wrong with them. Commands are
 /// not run: what they print is judged when it is used.
 struct KeyCheck {
-    /// One line for each that could be read.
-    private(set) var lines: [String] = []
+    /// One sentence for each that could be read.
+    private(set) var findings: [ConfigurationError.Problem] = []
     /// What can't be used.
     private(set) var problems: [ConfigurationError.Problem] = []
     /// Certificates that have ended or soon will.
@@ -45,9 +45,8 @@ struct KeyCheck {
             case .tls(let certificate, let key): try checkTLS(certificate, key, use)
             case .trustAnchors(let file):
                 let certificates = try certificates(file)
-                let count = certificates.count
                 if let first = certificates.min(by: { $0.notAfter < $1.notAfter }) {
-                    say("\(count) certificate\(count == 1 ? "" : "s"), the first to end: \(described(first))", use)
+                    say("\(certificates.count.counted("certificate")), the first to end: \(described(first))", use)
                 }
                 checkLife(certificates, use)
             }
@@ -156,7 +155,11 @@ struct KeyCheck {
 
     private func day(_ seconds: Int64) -> String { String(RFC3339.text(Int(seconds)).prefix { $0 != "T" }) }
 
-    private mutating func say(_ text: String, _ use: KeyUse) { lines.append("\(use.name): \(text)") }
+    private mutating func say(_ text: String, _ use: KeyUse) {
+        var finding = use.place
+        finding.message = "\(use.name): \(text)"
+        findings.append(finding)
+    }
 
     private mutating func warn(_ text: String, _ use: KeyUse) { warnings.append(use.problem(text)) }
 }

@@ -58,7 +58,9 @@ struct ServeCommand: AsyncParsableCommand {
         } catch {
             log.logger.error("the proxy stopped", metadata: ["reason": "\(error)"])
             await playground?.stop()
-            throw ExitStatus.failure.error
+            // `check` judges the same faults.
+            let isConfiguration = !(await source.startFaults(settings, passed: manager.passed)).problems.isEmpty
+            throw (isConfiguration ? ExitStatus.badConfiguration : .failure).error
         }
         await playground?.stop()
     }
