@@ -1,9 +1,9 @@
 import HTTPServer
 
-/// What a request brings beside itself.
+/// Facts about a request beside its message.
 struct AdminContext: Sendable {
-    /// What stood in the path where the route has names.
+    /// Values in the path for the names of the route.
     let parameters: Router.Parameters
-    /// Another site's page, or a link somewhere else, led here: what changes anything asks first.
+    /// Another site's page or a link led here, so a change needs a confirmation.
     var isForeign = false
 }

@@ -3,7 +3,6 @@ import HTTPServer
 import Reactor
 
 extension ServerSettings {
-    /// Of both listeners of the administration.
     static let administration: ServerSettings = {
         var settings = ServerSettings()
         settings.headerTimeout = Timeout(.seconds(10))
@@ -20,20 +19,17 @@ extension ServerSettings {
     }()
 }
 
-/// The sockets of the administration, bound, and nobody accepts yet.
+/// The bound sockets of the administration, which do not accept yet.
 struct AdminListeners: Sendable {
     let port: ListeningSocket
     let command: ListeningSocket
 
-    /// Longer bodies get 413.
     static let maxBodyBytes = 64 * 1024
-    /// Connections to the port that wait to be accepted. A client that connects and leaves again without a pause fills every
-    /// queue. One that is short is full often, and who finds it full comes again a second later (listen(2): the SYN is
-    /// lost); one that is long takes its time to be worked off.
+    /// Length of the accept queue. A full queue loses the SYN, and the client retries after a second (listen(2)). A long queue
+    /// takes longer to drain after a flood of connections.
     private static let backlog: Int32 = 1024
 
-    /// - Throws: `AdministrationError`. Where both are taken it is about the port: that is what one can do something
-    ///   about, since the socket's name is made of it.
+    /// - Throws: `AdministrationError`, about the port if both addresses are in use: the socket's name contains the port.
     init(_ settings: AdministrationSettings, socketPath: String) throws(AdministrationError) {
         var passed = settings.passed
         let port = try Self.open(settings, &passed)
@@ -46,18 +42,18 @@ struct AdminListeners: Sendable {
         self.port = port
     }
 
-    /// Ours, and root's, who can be anybody anyway, whatever the mode of the socket's file says.
+    /// Admits this user and root to the socket, whatever the mode of its file.
     static func admits(_ peer: PeerCredentials?) -> Bool {
         peer.map { [AdminSocket.user, 0].contains($0.user) } ?? false
     }
 
-    /// For sockets that nobody accepts from.
+    /// Closes sockets without a server.
     func close() {
         port.close()
         command.close()
     }
 
-    /// Finds what keeps the administration from listening, whoever listens there now. Takes and makes nothing.
+    /// Finds what would keep the administration from listening, and changes nothing. An address in use is no fault.
     static func check(_ settings: AdministrationSettings) throws(AdministrationError) {
         let address = try address(settings)
         var passed = settings.passed

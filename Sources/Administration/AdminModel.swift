@@ -4,7 +4,7 @@ import Reactor
 import Reports
 import Synchronization
 
-/// What both listeners answer from: the sources, and what was counted of them.
+/// Model of both listeners: the sources, and the counts made of them.
 final class AdminModel: Sendable {
     private final class Current: Sendable {
         let sources: Mutex<AdministrationSources>
@@ -20,19 +20,18 @@ final class AdminModel: Sendable {
     let addresses: LoginAddresses
     private let begin = ContinuousClock.now
     private let draining = Atomic(false)
-    /// Who asked for new tokens and waits for them.
+    /// Number of requests that wait for a new token.
     private let waiting = Mutex(0)
-    /// Those who only look need places, too.
     static let mostWaiting = 16
     private let quitting = Atomic(false)
     private let statusRendering = SharedRendering<StatusTexts>()
     private let metricsRendering = SharedRendering<String>()
-    /// The administration's own.
+    /// The administration's event loop.
     private let loop = Mutex<EventLoop?>(nil)
 
     init(
         sources: AdministrationSources, tokens: TokenMetrics,
-        addresses: LoginAddresses = LoginAddresses(host: "127.0.0.1", admission: Admission(hosts: [])),
+        addresses: LoginAddresses = LoginAddresses(host: "127.0.0.1", origins: OriginPolicy(hosts: [])),
         pendingLogins: (any PendingLoginStore)? = nil
     ) {
         let current = Current(sources)
@@ -43,13 +42,12 @@ final class AdminModel: Sendable {
         self.tokens = tokens
     }
 
-    /// Another configuration is in use.
     func replace(_ sources: AdministrationSources) { current.sources.withLock { $0 = sources } }
 
-    /// From now on its lag is said.
+    /// Sets the loop whose lag the metrics show.
     func watch(_ loop: EventLoop) { self.loop.withLock { $0 = loop } }
 
-    /// - Returns: whether there is a place; then `endWaiting` gives it back.
+    /// - Returns: whether the limit allows it; then `endWaiting` has to follow.
     func beginWaiting() -> Bool {
         waiting.withLock { count in
             guard count < Self.mostWaiting else { return false }
@@ -62,13 +60,13 @@ final class AdminModel: Sendable {
 
     func beginDraining() { draining.store(true, ordering: .relaxed) }
 
-    /// Asks the proxy to stop, as SIGTERM does; only once, for the second signal ends what is under way.
+    /// Stops the proxy like SIGTERM, once: a second signal would cut requests under way.
     func quit() {
         guard !draining.load(ordering: .relaxed), !quitting.exchange(true, ordering: .relaxed) else { return }
         sources.quit?()
     }
 
-    /// Whether the proxy's loops turn: a loop that hangs serves nobody, and only a new process helps.
+    /// Whether the proxy's loops turn. If one hangs, the process has to be restarted.
     func isAlive(within limit: Duration = .seconds(3)) async -> Bool {
         await withCheckedContinuation { continuation in
             let answer = Answer(continuation)
@@ -106,7 +104,7 @@ final class AdminModel: Sendable {
         }
     }
 
-    /// How somebody signs the client in.
+    /// The way to sign the client in.
     func signIn(of client: AdministrationSources.Client) -> SignIn {
         let sendsBrowsers = [.browser, .implicit].contains(client.heimdallr.loginMethod)
         return SignIn(
@@ -133,7 +131,7 @@ final class AdminModel: Sendable {
         return page
     }
 
-    /// `/status` as it is sent.
+    /// The answers of `/status`.
     struct StatusTexts: Sendable {
         let json: String
         let plain: String

@@ -64,7 +64,7 @@ extension ServerResponse {
         return response
     }
 
-    /// For who accepts application/problem+json (RFC 9457), a problem is one.
+    /// Turns a problem into application/problem+json (RFC 9457).
     mutating func explainForPrograms() {
         guard let type = value(AdminProblem.field), case .whole(let body) = body,
             let problem = AdminProblem.allCases.first(where: { $0.type == type }),

@@ -4,22 +4,21 @@ import Heimdallr
 import Reactor
 import WireText
 
-/// What the administration wants to know of a request.
+// Facts of a request for the administration.
 extension ServerRequest {
-    /// The Host field, and the target's own host where that is another one.
+    /// The Host field, and the target's host if it differs.
     var hosts: [String] {
         let hosts = values("Host")
         let asked = authority.lowercased()
         return asked.isEmpty || hosts.contains { $0.lowercased() == asked } ? hosts : hosts + [authority]
     }
 
-    /// Every value of Sec-Fetch-Site.
     var sites: [String] { values("Sec-Fetch-Site") }
 
-    /// The address that it came from, for the log and the limits.
+    /// Address of the client, for the log and the limits.
     var caller: String { peerAddress.map { $0.hostWithoutMapping } ?? "a local socket" }
 
-    /// A browser goes to a page of its own, not into a frame and not on behalf of a script (Fetch Metadata).
+    /// A browser opens the page as a document, neither in a frame nor by a script (Fetch Metadata).
     var isNavigation: Bool {
         guard method == "GET" || method == "HEAD", values("Origin").isEmpty else { return false }
         return value("Sec-Fetch-Mode") == "navigate" && value("Sec-Fetch-Dest") == "document"
@@ -40,7 +39,7 @@ extension ServerRequest {
         return value != "false" && value != "0"
     }
 
-    /// By name; of two with one name the first counts, which is the one with the longer path (RFC 6265 section 5.4).
+    /// By name. Of two with one name the first counts, which has the longer path (RFC 6265 section 5.4).
     var cookies: [String: String] {
         var cookies: [String: String] = [:]
         for line in values("Cookie") {
@@ -54,10 +53,9 @@ extension ServerRequest {
         return cookies
     }
 
-    /// Wants a sentence, not a page.
     var wantsPlainText: Bool { value("Accept") == "text/plain" }
 
-    /// The value of the one Authorization field that is there.
+    /// Token of the only Authorization field.
     var bearerToken: Secret? {
         let fields = values("Authorization")
         guard fields.count == 1 else { return nil }
@@ -66,27 +64,26 @@ extension ServerRequest {
         return Secret(String(parts[1]))
     }
 
-    /// Of its body.
+    /// The body as text.
     var text: String { String(decoding: body, as: UTF8.self) }
 
-    /// The fields of a form (application/x-www-form-urlencoded); `nil` when it is none.
+    /// The fields of a form (application/x-www-form-urlencoded); `nil` for another body, or with a repeated field.
     var form: [String: String]? {
         guard let type = value("Content-Type")?.lowercased(),
             type == "application/x-www-form-urlencoded" || type.hasPrefix("application/x-www-form-urlencoded;")
         else { return nil }
-        // Of two fields with one name it is not known which is meant.
         return FormText.fields(text.utf8)
     }
 }
 
 extension SocketAddress {
-    /// Without the prefix that an IPv4 address has at a listener for both.
+    /// Without the prefix of an IPv4 address that was mapped to IPv6.
     fileprivate var hostWithoutMapping: String { NumericAddress(self)?.socketAddress(port: 0).host ?? host }
 }
 
 extension ServerResponse {
-    /// A page of ours, which loads our own style and script and nothing else.
-    /// - Parameter sendsForms: then its own address may be told to ourselves, or Origin would be `null` (Fetch standard,
+    /// A page, which loads only our style and script.
+    /// - Parameter sendsForms: sends a referrer to this origin; otherwise a form's Origin would be `null` (Fetch standard,
     ///   "append a request Origin header").
     static func page(_ status: Int, _ html: HTML, sendsForms: Bool = false) -> ServerResponse {
         var response = ServerResponse(status: status, type: "text/html; charset=utf-8", html.text)
@@ -98,12 +95,12 @@ extension ServerResponse {
         return response
     }
 
-    /// See Other (RFC 9110 section 15.4.4): asked for by GET, whatever this was.
+    /// See Other (RFC 9110 section 15.4.4): the browser follows with GET.
     static func redirect(to url: String) -> ServerResponse {
         ServerResponse(status: 303, fields: [("Location", url)])
     }
 
-    /// - Parameter maxAge: in seconds; `nil`: as long as the browser runs.
+    /// - Parameter maxAge: in seconds; `nil` for a cookie that ends with the browser.
     mutating func setCookie(
         _ name: String, _ value: String, path: String = "/", sameSite: String, maxAge: Int? = nil,
         isSecure: Bool = false

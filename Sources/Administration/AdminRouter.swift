@@ -1,24 +1,24 @@
 import HTTPServer
 
-/// One listener's table of routes, and who may use each.
+/// One listener's routes, with the access rules of each.
 struct AdminRouter: Sendable {
     typealias Handler = @Sendable (ServerRequest, AdminContext) async -> ServerResponse
 
-    /// `nil`: everybody who can connect may ask for everything.
-    private let door: AdminDoor?
-    private let crowd = BusyRequests()
+    /// `nil` if each connected client may use all routes.
+    private let gate: AdminGate?
+    private let busy = BusyRequests()
     private var table = Router()
 
-    init(door: AdminDoor?) { self.door = door }
+    init(gate: AdminGate?) { self.gate = gate }
 
-    /// - Parameter pattern: as `Router.on` has it.
-    mutating func on(_ method: String, _ pattern: String, _ area: AdminDoor.Area, _ handler: @escaping Handler) {
-        table.on(method, pattern) { [door, crowd] request, parameters in
+    /// - Parameter pattern: see `Router.on`.
+    mutating func on(_ method: String, _ pattern: String, _ area: AdminGate.Area, _ handler: @escaping Handler) {
+        table.on(method, pattern) { [gate, busy] request, parameters in
             let context = AdminContext(parameters: parameters)
             guard area != .probe else { return await handler(request, context) }
-            return await crowd.answer {
-                guard let door else { return await handler(request, context) }
-                switch await door.look(at: request, area) {
+            return await busy.answer {
+                guard let gate else { return await handler(request, context) }
+                switch await gate.judge(request, area) {
                 case .refused(let response): return response
                 case .admitted(let isForeign):
                     return await handler(request, AdminContext(parameters: parameters, isForeign: isForeign))
@@ -27,10 +27,9 @@ struct AdminRouter: Sendable {
         }
     }
 
-    /// What no other route may begin with.
     var reservedNames: Set<String> { table.reservedNames }
 
-    /// Every answer, errors too: kept by nobody, framed by nobody, taken for nothing else.
+    /// Adds the security fields to every answer, also to errors.
     func respond(to request: ServerRequest) async -> ServerResponse {
         var response = await answer(request)
         if request.values("Accept").contains(where: { $0.contains("application/problem+json") }) {
@@ -38,7 +37,7 @@ struct AdminRouter: Sendable {
         }
         response.set("Cache-Control", "no-store")
         response.set("X-Content-Type-Options", "nosniff")
-        // Pages bring their own.
+        // Pages have other values.
         for (name, value) in Self.fields where response.value(name) == nil { response.append(name, value) }
         return response
     }
@@ -46,9 +45,9 @@ struct AdminRouter: Sendable {
     private func answer(_ request: ServerRequest) async -> ServerResponse {
         switch table.match(request) {
         case .route(let handler, let parameters): return await handler(request, parameters)
-        // A method that is not there is told from a path that is not to nobody.
+        // An unknown method looks like an unknown path.
         case .otherMethods: return Self.nothing(for: request)
-        case .nothing: return door?.refusal(of: request) ?? Self.nothing(for: request)
+        case .nothing: return gate?.refusal(of: request) ?? Self.nothing(for: request)
         }
     }
 

@@ -1,30 +1,30 @@
 import FileSystem
 import Glibc
 
-/// Where the admin socket is, and the state of its file.
+/// Path of the admin socket, and checks of its folder.
 public enum AdminSocket {
     /// A path has to fit into `sockaddr_un` with its zero byte (unix(7)).
     public static let maxPathLength = 107
 
-    /// Where a proxy listens that is not told a path, unless somebody has been there before: in `$XDG_RUNTIME_DIR`, else
-    /// in a folder of the user's own.
+    /// The path without `admin.socket`: in `$XDG_RUNTIME_DIR`, else in a folder of the user. `prepareDefault` chooses another
+    /// folder if that one is unsafe.
     /// - Parameter port: of the admin listener, as configured.
     public static func defaultPath(port: UInt16, runtimeDirectory: String?) -> String {
         (runtimeFolder(runtimeDirectory) ?? ownFolder) + "/" + name(port)
     }
 
-    /// Where to look for it: the one who asks may have a runtime folder where the proxy has none. Only in folders that
-    /// are ours alone.
-    /// - Parameter base: where the folders of all users are.
+    /// Possible paths of the socket: the command line may have a runtime folder although the proxy has none. Includes only
+    /// folders that no other user may enter.
+    /// - Parameter base: parent folder of all users' folders.
     public static func candidates(port: UInt16, runtimeDirectory: String?, base: String = "/tmp") -> [String] {
         var folders = runtimeFolder(runtimeDirectory).map { [$0] } ?? []
         let own = ownFolder(in: base)
-        // One that does not exist yet is named too, so that the message says where was looked.
+        // Includes a folder that does not exist, so that the message names it.
         if ownFolderFault(in: base) == nil { folders.append(own) }
         return (folders + privateFolders(in: base)).map { $0 + "/" + name(port) }
     }
 
-    /// Why the usual folder in `base` is not used; `nil` when it is ours, or not there.
+    /// Fault of the usual folder in `base`; `nil` when it is ours, or does not exist.
     public static func ownFolderFault(in base: String = "/tmp") -> String? {
         let fault = folderFault(ownFolder(in: base))
         return fault == missing ? nil : fault
@@ -39,16 +39,16 @@ public enum AdminSocket {
 
     private static func ownFolder(in base: String) -> String { "\(base)/heimdallr-proxy-\(geteuid())" }
 
-    /// Where the usual folder can't be used: those that a proxy of ours has made beside it.
+    /// Folders that a proxy of this user made because the usual one was unsafe.
     private static func privateFolders(in base: String) -> [String] {
         let prefix = "heimdallr-proxy-\(geteuid())-"
         return FileSystem.names(in: base).filter { $0.hasPrefix(prefix) }.sorted().map { base + "/" + $0 }
             .filter { folderFault($0) == nil }
     }
 
-    /// Makes the folder of the default path. Where somebody else's stands in the way it is a private one beside it, with
-    /// a name that nobody can guess, which `candidates` finds by its owner.
-    /// - Returns: the path, and what was wrong with the usual folder.
+    /// Makes the folder of the default path. If another user's folder has that name, makes a private one with a random name.
+    /// `candidates` finds it by its owner.
+    /// - Returns: the path, and the fault of the usual folder.
     static func prepareDefault(
         port: UInt16, runtimeDirectory: String?, base: String = "/tmp"
     ) throws(AdministrationError) -> (path: String, passedOver: String?) {
@@ -66,9 +66,8 @@ public enum AdminSocket {
         return (folder + "/" + name(port), reason)
     }
 
-    /// Why a socket in this folder is not to be trusted with a password: somebody else could put one in its place.
-    /// Symbolic links are followed: what counts is where the socket really is. `nil` when only its owner, who is this
-    /// user or root, may write there.
+    /// Reason not to send a password to a socket in this folder: another user could replace it. `nil` when only this user or
+    /// root may write there. Symbolic links are followed.
     public static func strangersFault(folderOf path: String) -> String? {
         let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
         guard let real = FileStatus(of: folder) else { return "its folder \(folder) can't be looked at" }
@@ -77,15 +76,14 @@ public enum AdminSocket {
         return nil
     }
 
-    /// The user that this process runs as.
     static var user: UInt32 { geteuid() }
 
-    /// In /tmp, where anybody may have been before us: never used unless it is ours alone.
+    /// In /tmp, where other users can make folders, so it is used only after `ownFolderFault`.
     public static var ownFolder: String { ownFolder(in: "/tmp") }
 
     private static let missing = "it does not exist"
 
-    /// What keeps a folder from being trusted with a socket; `nil` when it is ours and nobody else may enter it.
+    /// Reason not to trust this folder; `nil` when it is ours and no other user may enter it.
     public static func folderFault(_ path: String) -> String? {
         guard let status = FileStatus(ofLinkAt: path) else { return missing }
         guard status.kind == .folder else { return "it is not a folder" }
@@ -95,7 +93,7 @@ public enum AdminSocket {
     }
 }
 
-/// Why there is no administration.
+/// Reason why the administration can't start.
 public enum AdministrationError: Error, CustomStringConvertible {
     case listen(address: String, reason: String)
     case socket(path: String, reason: String)

@@ -1,13 +1,13 @@
 import HTTPServer
 
-/// What an answer comes to, beside its text: for the exit codes of the command line.
+/// Verdict of an answer, for the exit code of the command line.
 public enum AdminVerdict {
     public static let field = "Heimdallr-Verdict"
     public static let bad = "bad"
 }
 
 extension ServerResponse {
-    /// Something is degraded, or would be refused.
+    /// - Parameter bad: something is degraded, or would be refused.
     func marked(bad: Bool) -> ServerResponse {
         guard bad else { return self }
         var response = self

@@ -5,10 +5,9 @@ import Reactor
 public import Reports
 import Synchronization
 
-/// The admin port and the admin socket, on a loop of their own, so that a busy proxy still answers its probes. The loop's
-/// thread starts with `start`, not before. Any thread.
+/// The admin port and the admin socket, on a separate loop, so that a busy proxy still answers its probes. Any thread.
 public final class Administration: Sendable {
-    /// Where the port listens, with the number the kernel chose.
+    /// Address of the port, with the number that the kernel chose.
     public let address: String
     public let socketPath: String
 
@@ -16,12 +15,12 @@ public final class Administration: Sendable {
     private let servers: [HTTPServer]
     private let loop: EventLoop
     private let helpers: Mutex<[Task<Void, Never>]>
-    private let page: PageHolder
+    private let page: PortRoutes
     private let stopping = Mutex<Task<Void, Never>?>(nil)
 
     private init(
         address: String, socketPath: String, model: AdminModel, servers: [HTTPServer], loop: EventLoop,
-        helpers: [Task<Void, Never>], page: PageHolder
+        helpers: [Task<Void, Never>], page: PortRoutes
     ) {
         self.address = address
         self.socketPath = socketPath
@@ -32,18 +31,16 @@ public final class Administration: Sendable {
         self.page = page
     }
 
-    /// Listens, and returns once both listeners accept. To be called before the clients are started: what happens to
-    /// them is counted from here on.
+    /// Listens, and returns once both listeners accept. Call it before the clients start, because it counts their events.
     /// - Parameters:
     ///   - tokens: the code that made the clients records each token request in it; events are added here.
-    ///   - logger: for what goes wrong inside.
     /// - Throws: `AdministrationError`
     public static func start(
         _ settings: AdministrationSettings, sources: AdministrationSources, tokens: TokenMetrics, logger: Logger
     ) async throws(AdministrationError) -> Administration {
         let path = try socketPath(settings, logger)
-        let admission = Admission(hosts: settings.hosts)
-        let addresses = LoginAddresses(host: settings.host, admission: admission)
+        let origins = OriginPolicy(hosts: settings.hosts)
+        let addresses = LoginAddresses(host: settings.host, origins: origins)
         let model = AdminModel(
             sources: sources, tokens: tokens, addresses: addresses, pendingLogins: settings.pendingLogins)
         let forms: FormTokens
@@ -54,8 +51,9 @@ public final class Administration: Sendable {
         let listeners = try AdminListeners(settings, socketPath: path)
         let port = listeners.port.address.port
         addresses.setPort(Int(port))
-        let gate = TokenGate(token: settings.token, forms: forms, logger: logger)
-        let page = PageHolder { PageRoutes.router(model, AdminDoor(admission: admission, gate: gate), logger) }
+        let gate = AdminGate(
+            origins: origins, token: TokenGate(token: settings.token, forms: forms, logger: logger))
+        let page = PortRoutes { PageRoutes.router(model, gate, logger) }
         let (servers, loop) = try await serve(
             listeners, page: page, command: CommandRoutes.router(model), shown: settings.shown, logger)
         model.watch(loop)
@@ -66,14 +64,14 @@ public final class Administration: Sendable {
             helpers: watchers(model, streams) + [heart(model)], page: page)
     }
 
-    /// Finds what keeps `start` from listening, whoever listens there now. Takes and makes nothing.
+    /// Finds what would keep `start` from listening, and changes nothing. An address in use is no fault.
     public static func check(_ settings: AdministrationSettings) throws(AdministrationError) {
         try AdminListeners.check(settings)
     }
 
-    /// A server for each listener: what one is full of is not the other's.
+    /// Starts a server for each listener, so that each has its connection limit.
     private static func serve(
-        _ listeners: AdminListeners, page: PageHolder, command: AdminRouter, shown: String, _ logger: Logger
+        _ listeners: AdminListeners, page: PortRoutes, command: AdminRouter, shown: String, _ logger: Logger
     ) async throws(AdministrationError) -> ([HTTPServer], EventLoop) {
         let acceptFailed: @Sendable (SystemError) -> Void = { error in
             logger.error("a connection could not be accepted", metadata: ["listener": "admin", "reason": "\(error)"])
@@ -85,7 +83,7 @@ public final class Administration: Sendable {
             listeners.close()
             throw .listen(address: shown, reason: "\(error)")
         }
-        // From here on a socket is its server's, which closes it.
+        // From here on each server closes its socket.
         do {
             let port = try await HTTPServer(
                 [listeners.port], on: loop, settings: .administration, maxBodyBytes: AdminListeners.maxBodyBytes,
@@ -102,10 +100,10 @@ public final class Administration: Sendable {
         }
     }
 
-    /// They come every few seconds.
+    /// Frequent requests, logged at a lower level.
     private static let probes = ["/livez", "/healthz", "/readyz", "/metrics"]
 
-    /// The path says what was wanted; a query may hold a code.
+    /// Logs the path without the query, which may hold a code.
     private static func note(
         _ request: ServerRequest, at listener: String, _ logger: Logger,
         _ answer: (ServerRequest) async -> ServerResponse
@@ -120,11 +118,10 @@ public final class Administration: Sendable {
         return response
     }
 
-    /// How somebody signs `client` in, for logs and answers.
+    /// The way to sign `client` in, for logs and answers.
     public func signIn(_ client: String) -> SignInHint { model.signIn(of: client).hint }
 
-    /// Another configuration is in use. What happens to clients that were not there before is counted from here on, so this
-    /// is to be called before they are started. The events of those that are gone end by themselves.
+    /// Uses another configuration. Call it before its new clients start, because it counts their events.
     public func change(to sources: AdministrationSources) {
         let known = model.sources.clients.map { ObjectIdentifier($0.heimdallr) }
         let streams = sources.clients.filter { !known.contains(ObjectIdentifier($0.heimdallr)) }
@@ -135,10 +132,10 @@ public final class Administration: Sendable {
         helpers.withLock { $0 += watchers }
     }
 
-    /// Makes readiness answer no from now on. Everything else still answers.
+    /// Makes the readiness probe fail from now on.
     public func beginDraining() { model.beginDraining() }
 
-    /// Closes both listeners and removes the socket's file; answers have a second to end. May be called more than once.
+    /// Closes both listeners and removes the socket's file. Answers have a second to end. May be called more than once.
     public func stop() async {
         model.feed.finish()
         model.logins.close()
@@ -158,7 +155,7 @@ public final class Administration: Sendable {
         await work.value
     }
 
-    /// Events are counted and streamed.
+    /// Tasks that count and stream the clients' events.
     private static func watchers(_ model: AdminModel, _ streams: [AsyncStream<HeimdallrEvent>]) -> [Task<Void, Never>] {
         streams.map { stream in
             Task {
@@ -170,12 +167,12 @@ public final class Administration: Sendable {
         }
     }
 
-    /// Readers of the stream get a sign of life.
+    /// A task that sends readers of `/events` a comment every 15 seconds.
     private static func heart(_ model: AdminModel) -> Task<Void, Never> {
         Task { while (try? await Task.sleep(for: .seconds(15))) != nil { model.feed.beat() } }
     }
 
-    /// As configured, or the default; what is odd about it is said.
+    /// The configured path, or the default one. Logs a warning about an unusual folder.
     private static func socketPath(
         _ settings: AdministrationSettings, _ logger: Logger
     ) throws(AdministrationError) -> String {
@@ -191,15 +188,15 @@ public final class Administration: Sendable {
             port: settings.port, runtimeDirectory: settings.runtimeDirectory)
         if let reason {
             logger.warning(
-                "the admin socket is not in its usual place; the command line finds it all the same",
+                "the admin socket is not in its usual folder; the command line finds it there",
                 metadata: ["socket": "\(path)", "reason": "\(reason)"])
         }
         return path
     }
 }
 
-/// The page's routes: redirect URIs of clients are among them, so they change with the configuration.
-private final class PageHolder: Sendable {
+/// The port's routes. They contain the clients' redirect URIs, so they change with the configuration.
+private final class PortRoutes: Sendable {
     private let make: @Sendable () -> AdminRouter
     private let current: Mutex<AdminRouter>
 

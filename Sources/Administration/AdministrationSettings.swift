@@ -3,26 +3,25 @@ public import Heimdallr
 public import Reactor
 public import Reports
 
-/// Where the administration listens, and whom it answers.
+/// Addresses of the administration, and its access rules.
 public struct AdministrationSettings: Sendable {
     /// A numeric address or a name.
     public var host: String
     /// 0 lets the kernel choose.
     public var port: UInt16
-    /// What the command line talks to, an absolute path; `nil`: `AdminSocket.defaultPath`.
+    /// Absolute path of the socket for the command line; `nil` for `AdminSocket.defaultPath`.
     public var socket: String?
-    /// Further hosts that the page, `/status` and `/events` answer to.
+    /// Further host names for the page, `/status` and `/events`.
     public var hosts: [Authority.Host] = []
-    /// What the page asks for once, and `/status` and `/events` want as a bearer token too; read anew for each request.
-    /// `nil`: nothing.
+    /// Token that the page asks for once, and that `/status` and `/events` require as a bearer token. Read for each request.
     public var token: (any SecretProvider)?
     /// `$XDG_RUNTIME_DIR`.
     public var runtimeDirectory: String?
-    /// Where the proxies of a fleet find each other's logins; `nil`: a login ends where it began.
+    /// Store in which the proxies of a fleet find each other's logins; `nil` if a login ends where it began.
     public var pendingLogins: (any PendingLoginStore)?
-    /// Listening sockets that the process was started with.
+    /// Listening sockets inherited from the service manager.
     public var passed = PassedSockets()
-    /// What they are called that may be anywhere: the port's, and the socket's.
+    /// Their names. A socket with such a name may have any address.
     public var passedNames = (port: "admin", socket: "admin-socket")
 
     public init(host: String, port: UInt16) {
@@ -35,25 +34,25 @@ public struct AdministrationSettings: Sendable {
 }
 
 extension AdministrationSettings {
-    /// Where servers send browsers back to, unless a client says otherwise; with `PORT` where the kernel will choose it.
+    /// The default redirect URI, with `PORT` if the kernel chooses the port.
     public static func redirectURI(host: String, port: UInt16) -> String {
         LoginAddresses.base(host: host, port: port == 0 ? "PORT" : "\(port)") + "/callback"
     }
 }
 
-/// What is administered: the clients by their own objects, the rest by closures that ask the proxy.
+/// Sources of the administration: the clients, and closures that ask the proxy.
 public struct AdministrationSources: Sendable {
     /// One OAuth client.
     public struct Client: Sendable {
         public var heimdallr: Heimdallr
         /// Gets its tokens without a person.
         public var isUnattended: Bool
-        /// Where the authorization server sends the browser back to; `nil`: `/callback` of the admin port.
+        /// `nil` for `/callback` of the admin port.
         public var redirectURI: String?
         public var issuer: String?
-        /// As configured, without its query; `nil`: from the issuer's metadata.
+        /// The configured one, without its query; `nil` if the issuer's metadata names it.
         public var tokenEndpoint: String?
-        /// Where its last request to the server went, and why it failed where it did.
+        /// URL of its last request to the server, and the cause of a failure.
         public var lastRequest: @Sendable () -> LastTokenRequest = { LastTokenRequest() }
 
         public init(
@@ -66,16 +65,16 @@ public struct AdministrationSources: Sendable {
         }
     }
 
-    /// One rule of the configuration, for people who want to use it.
+    /// One rule of the configuration, with an example of its use.
     public struct Rule: Sendable, Equatable {
         /// The upstream's name and its client, as in `UpstreamTraffic`.
         public var upstream: String
         public var client: String?
-        /// Where its requests go; `nil`: to the host that was asked for.
+        /// Destination of its requests; `nil` for the requested host.
         public var destination: String?
-        /// What is put on them, and where: kinds and names, never values; empty when they go unsigned.
+        /// Kinds and names of the credentials put on them, without values; empty if there are none.
         public var injection: String
-        /// A command that makes such a request.
+        /// A command that sends such a request.
         public var example: String
 
         public init(upstream: String, client: String?, destination: String?, injection: String, example: String) {
@@ -87,46 +86,40 @@ public struct AdministrationSources: Sendable {
         }
     }
 
-    /// As `heimdallr-proxy --version` says it.
     public var version: String
     /// In the order of the configuration.
     public var clients: [Client]
-    /// In the order of the configuration.
     public var rules: [Rule] = []
     /// Returns once every loop of the proxy has had a turn.
     public var pulse: @Sendable () async -> Void
-    /// The upstreams' counters, now.
     public var traffic: @Sendable () async -> TrafficReport
-    /// Where a request of this method to this URL would go.
+    /// The route of a request.
     public var route: @Sendable (_ method: String, _ url: String) async -> RouteExplanation
-    /// What a program gets that wants this client's token while there is none, and why there is none.
+    /// The answer to a program when this client has no token.
     public var refusal: @Sendable (_ client: String, _ error: HeimdallrError, _ signIn: SignInHint) -> TokenRefusal = {
         TokenRefusal(status: 503, title: "\($1)", loginURL: $2.url)
     }
-    /// Whom the proxy serves; empty: everybody.
+    /// Users of the proxy; empty if it requires none.
     public var users: [String] = []
-    /// Reads the configuration again, for the command of that name; returns when it is in use, or refused.
+    /// Reads the configuration again. Returns when it is in use, or rejected.
     public var reload: @Sendable () async -> ReloadAnswer = {
         ReloadAnswer(isGood: false, text: "The proxy has only just started: try again.\n")
     }
-    /// Whether the configuration file has changed since it was read.
     public var hasConfigurationChanged: @Sendable () async -> Bool = { false }
-    /// Has the proxy stop, for `POST /quitquitquit`; `nil`: there is no such path.
+    /// Stops the proxy, for `POST /quitquitquit`; `nil` without that path.
     public var quit: (@Sendable () -> Void)?
-    /// What somebody may have meant who wrote a name that is none of these.
+    /// The known name that a misspelt one probably means.
     public var nearest: @Sendable (_ written: String, _ known: [String]) -> String? = { _, _ in nil }
-    /// When certificates end, but for those that upstreams show.
+    /// End times of certificates, without those of upstreams.
     public var certificates: @Sendable () -> [CertificateEnd] = { [] }
-    /// Changes the log's level for a while, or shows it (`nil`), for the command of that name: what to say, and whether it
-    /// was done.
+    /// Changes the log's level for a while, or with `nil` shows it.
     public var logLevel: @Sendable (_ wanted: (level: String, time: String?)?) -> (isGood: Bool, text: String) = { _ in
         (false, "error: this proxy's log has no level\n")
     }
-    /// Lines of the audit stream; `nil`: there is none.
+    /// `nil` without an audit stream.
     public var audit: @Sendable () -> AuditCounts? = { nil }
-    /// How often things were read again.
     public var reloads = ReloadCounts()
-    /// What became of spans; `nil`: there are none.
+    /// `nil` without tracing.
     public var spans: @Sendable () -> SpanReport? = { nil }
 
     public init(

@@ -1,7 +1,6 @@
 public import Heimdallr
 
-/// What somebody can do about a client that has no token, by what failed and where. Fixed sentences, but for addresses,
-/// and what is said to be the server's.
+/// Advice for a client without a token, by the failure. Fixed sentences, except for addresses and words of the server.
 public struct Advice {
     private let client: HeimdallrStatus?
     private let signIn: SignIn
@@ -11,70 +10,68 @@ public struct Advice {
         self.signIn = signIn
     }
 
-    /// For a client whose sign-in is nobody's business here.
+    /// For a client without a way to sign in here.
     public init(_ client: HeimdallrStatus) {
         self.init(SignIn(client: client.client, method: client.loginMethod, url: nil, status: client))
     }
 
-    /// For a client that has no record while one of the same name exists.
+    /// Note for a client without a record, while the store has one of the same name.
     public static let foreignRecord =
         "the record of this name belongs to another token endpoint, issuer, client_id or account; it stays and is not used"
 
     static func sentence(for error: HeimdallrError, signIn: SignIn) -> String { Advice(signIn).sentence(for: error) }
 
-    /// To stand behind a colon.
     public func sentence(for error: HeimdallrError) -> String {
         switch error {
         case .tokenEndpointUnavailable(let fault, _), .clientRefused(let fault, _): sentence(for: fault)
         case .rejectedByResource:
-            "compare this client's audience, resource and scope with what the API wants; it is the API that refuses"
+            "the API refuses the token: compare this client's audience, resource and scope with the API's requirements"
         case .needsAuthentication: signIn.advice
         case .deadlineExceeded: "wait; the token endpoint is slow"
         case .cancelled, .stopped: "nothing; the proxy is stopping"
         }
     }
 
-    // MARK: The token endpoint, and those beside it
+    // MARK: The token endpoint
 
     func sentence(for fault: TokenEndpointFault) -> String {
         switch fault {
-        case .network(let error): sentence(for: error, of: place)
+        case .network(let error): sentence(for: error, of: address)
         case .status(let status): sentence(forStatus: status)
-        case .redirect: "\(wrongAddress); it leads elsewhere, and secrets don't follow"
+        case .redirect: "\(wrongAddress); it redirects, and secrets don't follow redirects"
         case .answer(let error): sentence(for: error)
         case .refused(let error): sentence(for: error)
-        case .secret: "put the secret where the configuration says it is"
+        case .secret: "write the secret to the source that the configuration names"
         case .store(let error): Self.sentence(for: error)
         case .discovery(let fault): sentence(for: fault)
-        case .stuck: "wait; it is tried again by itself"
+        case .stuck: "wait; the proxy tries again"
         }
     }
 
-    /// For any kind of store: files as well as a database.
+    /// For a folder or a database.
     public static func sentence(for error: TokenStoreError) -> String {
         if let advice = error.advice { return advice }
         return switch error.kind {
         case .unreachable:
             "check that the database runs and that `store.connection` is right; remove nothing, the records are there"
-        case .busy: "wait; it is tried again by itself. If it stays so, look which other process uses the store"
+        case .busy: "wait; the proxy tries again. If it stays so, find the other process that uses the store"
         case .unreadable:
-            "run with the key in `store` that it was sealed with; only if that key is lost remove the record, and its "
-                + "client signs in anew"
-        case .misconfigured: "mend `store` in the configuration"
-        case .superseded: "wait; the later record is taken up"
-        case .fault: "check that the store can be written: the disk, and who owns the folder"
+            "run with the key in `store` that sealed the record; only if that key is lost, remove the record, and sign "
+                + "the client in again"
+        case .misconfigured: "correct `store` in the configuration"
+        case .superseded: "wait; the proxy uses the later record"
+        case .fault: "check that the store can be written: the disk, and the owner of the folder"
         }
     }
 
-    /// What the configuration would name it by.
-    private var place: String { client?.lastAddress.map { "the address \($0)" } ?? "the host name in token_endpoint" }
+    private var address: String { client?.lastAddress.map { "the address \($0)" } ?? "the host name in token_endpoint" }
 
     private var wrongAddress: String {
         guard let address = client?.lastAddress else {
             return "check that token_endpoint is the address of a token endpoint"
         }
         guard client?.issuer != nil else {
-            return "check the address, \(address): it is what token_endpoint says in the configuration"
+            return "check the address, \(address): it is token_endpoint in the configuration"
         }
         return "check the address, \(address): it may be wrong in the configuration, or in the issuer's metadata"
     }
@@ -84,7 +81,7 @@ public struct Advice {
         case .dns: "check \(place), and name resolution"
         case .tls(let words): "\(TLSFault(words: words).advice(.authorizationServer)) (\(place))"
         case .connect, .cut: "check that the server runs and can be reached from here: \(place)"
-        case .timeout: "check that the server answers in time (\(place)); `timeout` says how long it may take"
+        case .timeout: "check that the server answers in time (\(place)); `timeout` is its limit"
         case .bodyTooLarge, .other: wrongAddress
         }
     }
@@ -92,9 +89,9 @@ public struct Advice {
     private func sentence(forStatus status: Int) -> String {
         switch status {
         case 401, 403: wrongSecret
-        case 408, 429, 500...: "wait; it is tried again by itself"
+        case 408, 429, 500...: "wait; the proxy tries again"
         case 404, 405, 410, 501: wrongAddress
-        default: "\(wrongAddress); and compare this client's settings with what the server wants"
+        default: "\(wrongAddress); and compare this client's settings with the server's requirements"
         }
     }
 
@@ -105,11 +102,10 @@ public struct Advice {
                 + "be used"
         case .notBound: "switch DPoP on for this client at the server, or leave `dpop` out"
         case .notAnAccessToken:
-            "write `requested_token_type: access_token`, or ask who runs the server for an exchange that gives access "
-                + "tokens"
+            "write `requested_token_type: access_token`, or have the server's operator allow an exchange for access tokens"
         case .noTokenType: "if the API takes such a token as Bearer, write `default_token_type: Bearer`"
-        case .alreadyExpired: "check the clocks, and how long the server lets tokens live"
-        case .badAccessToken, .badRefreshToken: "ask who runs the server; such a token can't be sent"
+        case .alreadyExpired: "check the clocks, and the lifetime of tokens at the server"
+        case .badAccessToken, .badRefreshToken: "ask the server's operator; such a token can't be sent"
         case .emptyBody, .notJSON, .notAnObject, .noAccessToken:
             "\(wrongAddress); a page for people, for instance, is no token"
         }
@@ -129,9 +125,9 @@ public struct Advice {
     private func sentence(for error: OAuthError) -> String {
         if client?.grantType == "github_app" {
             return [408, 429].contains(error.status) || error.status >= 500
-                ? "wait; it is tried again by itself"
-                : "compare `client_id` (the app's id), `key`, `installation`, `repositories` and `permissions` with what "
-                    + "the app's settings at GitHub say"
+                ? "wait; the proxy tries again"
+                : "compare `client_id` (the app's id), `key`, `installation`, `repositories` and `permissions` with the "
+                    + "app's settings at GitHub"
         }
         return switch error.code {
         case .invalidClient: wrongSecret
@@ -140,10 +136,10 @@ public struct Advice {
         case .unauthorizedClient, .unsupportedGrantType: "allow this grant type for the client at the server"
         case .invalidTarget: "check `resource` and `audience`"
         case .invalidAuthorizationDetails: "check `authorization_details`: the server does not take a type or a field"
-        case .serverError, .temporarilyUnavailable: "wait; it is tried again by itself"
+        case .serverError, .temporarilyUnavailable: "wait; the proxy tries again"
         default:
             [401, 403].contains(error.status)
-                ? wrongSecret : "compare this client's settings with what the authorization server wants"
+                ? wrongSecret : "compare this client's settings with the authorization server's requirements"
         }
     }
 
@@ -152,7 +148,7 @@ public struct Advice {
         case "password": "check the user name and the password: the server does not take them"
         case "refresh_token": "hand in a new refresh token: \(signIn.advice)"
         case nil: "check the user name and password, or hand in a new refresh token"
-        default: "check what the grant brings along; the server does not take it, or not any more"
+        default: "check the grant's credentials; the server does not accept them, or no longer"
         }
     }
 
@@ -163,17 +159,17 @@ public struct Advice {
         return switch fault {
         case .network(let error): sentence(for: error, of: "`issuer`, \(issuer)")
         case .status, .malformed:
-            "check `issuer`, \(issuer): its metadata is looked for under /.well-known/; or write the endpoints themselves"
+            "check `issuer`, \(issuer): its metadata should be under /.well-known/; or write the endpoints themselves"
         case .otherIssuer(let named): "if that is the server you mean, write `issuer: \(named)`"
         case .missing("jwks_uri"): "leave `openid` out of `scope`, or have the server's metadata name its keys"
         case .missing(let name): "write `\(name)`"
-        case .unusable(let name): "write `\(name)` yourself, or ask who runs the server"
+        case .unusable(let name): "write `\(name)` yourself, or ask the server's operator"
         }
     }
 
     // MARK: Signing in
 
-    /// `nil`: the error says it itself.
+    /// `nil` if the error needs no advice.
     public func sentence(for error: LoginError) -> String? {
         switch error {
         case .discovery(let fault): sentence(for: fault)
@@ -195,19 +191,19 @@ public struct Advice {
         default:
             if [401, 403].contains(error.status) { return wrongSecret }
             return registration(for: error)
-                ?? "allow this sign-in for the client at the server, and compare its settings with what the server says"
+                ?? "allow this sign-in for the client at the server, and compare its settings with the server's words"
         }
     }
 
     private func sentence(forPush error: OAuthError) -> String {
         if error.code == .invalidClient || [401, 403].contains(error.status) { return wrongSecret }
-        let direct = "`par: off` has the browser carry the request, where the server does not require PAR"
+        let direct = "`par: off` has the browser carry the request, if the server does not require PAR"
         return registration(for: error, silent: []).map { "\($0); \(direct)" }
-            ?? "compare this client's settings with what the server says; \(direct)"
+            ?? "compare this client's settings with the server's words; \(direct)"
     }
 
-    /// - Parameter silent: codes that most likely mean the redirect URI where the server says nothing more.
-    /// - Returns: `nil` where the server means something else.
+    /// - Parameter silent: codes that without a description most likely mean the redirect URI.
+    /// - Returns: `nil` if the server means something else.
     private func registration(for error: OAuthError, silent: [OAuthError.Code] = [.invalidRequest]) -> String? {
         let words = (error.code.rawValue + (error.detail ?? "")).lowercased()
         guard words.contains("redirect") || error.detail == nil && silent.contains(error.code) else { return nil }
@@ -223,7 +219,7 @@ extension HeimdallrStatus.State {
         case .fetching: "is getting a token"
         case .idle: "has no token; the next request gets one"
         case .backingOff: "has no token; waits before it asks again"
-        case .needsAuthentication: "needs somebody to sign in"
+        case .needsAuthentication: "needs a sign-in"
         case .stopped: "stopped"
         }
     }

@@ -1,8 +1,8 @@
-/// Lines of the audit stream.
+/// Counts of audit lines.
 public struct AuditCounts: Sendable, Equatable {
-    /// Those that wait to be written, too.
+    /// Lines written, or waiting to be written.
     public var written: UInt64
-    /// Since nobody took them, or the disk was full.
+    /// Lines lost because the reader was too slow or the disk full.
     public var dropped: UInt64
 
     public init(written: UInt64 = 0, dropped: UInt64 = 0) {

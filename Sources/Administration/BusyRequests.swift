@@ -1,10 +1,9 @@
 import HTTPServer
 import Synchronization
 
-/// Counts the requests of one listener that are being answered and may take their time: they never have all its places,
-/// so that there is always one for a probe. Any thread.
+/// Limits concurrent slow requests of one listener, so that a connection remains for probes. Any thread.
 final class BusyRequests: Sendable {
-    /// With all readers of `/events`, whose answers go on, three quarters of the places.
+    /// Together with all readers of `/events`, three quarters of the connections.
     static let capacity = ServerSettings.administration.maxConnections * 3 / 4 - EventFeed.maxReaders
 
     private let count = Mutex(0)

@@ -1,10 +1,10 @@
 import HTTPServer
 import Heimdallr
 
-/// What the admin socket answers: all that the port does, and what only our own user may have.
+/// Routes of the admin socket: those of the port, and those for this user alone.
 enum CommandRoutes {
     static func router(_ model: AdminModel) -> AdminRouter {
-        var router = AdminRouter(door: nil)
+        var router = AdminRouter(gate: nil)
         PageRoutes.addProbes(to: &router, model)
         PageRoutes.addReading(to: &router, model)
         PageRoutes.addQuitting(to: &router, model)

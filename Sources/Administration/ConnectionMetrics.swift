@@ -1,6 +1,6 @@
 import Reports
 
-// What is said of connections, to upstreams and of programs, and of certificates.
+// Metrics of connections and certificates.
 extension MetricsPage {
     func writeConnections(_ output: inout PrometheusText) {
         let uses = upstreams.compactMap { upstream in upstream.connections.map { (upstream.name, $0) } }

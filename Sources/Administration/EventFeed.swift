@@ -3,16 +3,15 @@ import Heimdallr
 import Synchronization
 import WireText
 
-/// Hands each event to every reader of `/events`, as server-sent events. A reader that does not keep up loses the
-/// oldest, nobody else's; one that does not read at all is cut off by the server.
+/// Sends each event to every reader of `/events`, as server-sent events. A slow reader loses its oldest events. The server
+/// disconnects a reader that reads nothing.
 /// https://html.spec.whatwg.org/multipage/server-sent-events.html
 final class EventFeed: Sendable {
-    /// More at once are refused.
     static let maxReaders = 32
-    /// A reader that has been there for so long makes room for a new one when all places are taken: whether somebody
-    /// still reads small frames, TCP does not tell. Those who do come again by themselves (`retry`).
+    /// Age from which a reader makes room for a new one at the limit. TCP does not show whether it still reads. Active readers
+    /// connect again (`retry`).
     static let safeTime = Duration.seconds(30)
-    /// Frames that wait for one reader.
+    /// Limit of frames that wait for one reader.
     private static let backlog = 256
 
     private struct State {
@@ -28,8 +27,7 @@ final class EventFeed: Sendable {
 
     private let state = Mutex(State())
 
-    /// - Returns: frames, the first of which says when to come again; `nil` when there are too many readers, or the feed
-    ///   is finished.
+    /// - Returns: frames, of which the first sets the reconnection time; `nil` at the limit of readers, or after `finish`.
     func subscribe(now: ContinuousClock.Instant = .now) -> AsyncStream<[UInt8]>? {
         let (stream, continuation) = AsyncStream.makeStream(
             of: [UInt8].self, bufferingPolicy: .bufferingNewest(Self.backlog))
@@ -59,7 +57,7 @@ final class EventFeed: Sendable {
         send(frame: Self.frame(event, signIn, at: WallClock.now()))
     }
 
-    /// A comment, which readers ignore: it finds out those that are gone.
+    /// Sends a comment, which detects readers that have left.
     func beat() { send(frame: ":\n\n") }
 
     private func send(frame: String) {
@@ -68,7 +66,7 @@ final class EventFeed: Sendable {
         for reader in readers { reader.yield(bytes) }
     }
 
-    /// Ends every stream; there will be no more.
+    /// Ends every stream, for good.
     func finish() {
         let readers = state.withLock { state in
             state.isFinished = true

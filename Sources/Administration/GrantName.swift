@@ -1,6 +1,6 @@
-/// Grant types by other names than the one that is sent.
+/// Names of grant types.
 enum GrantName {
-    /// As people call them.
+    /// The usual name.
     static func inWords(_ type: String) -> String {
         switch type {
         case "client_credentials": "client credentials"
@@ -15,7 +15,7 @@ enum GrantName {
         }
     }
 
-    /// As the configuration has them: URNs of known grants have a short name.
+    /// The name in the configuration: without the URN's prefix.
     static func short(_ type: String) -> String {
         let prefix = "urn:ietf:params:oauth:grant-type:"
         let name = type.dropFirst(prefix.count)

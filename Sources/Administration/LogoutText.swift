@@ -1,6 +1,6 @@
 import Heimdallr
 
-/// What `logout` says: one definite result, and what to do where it is not the one that was wanted.
+/// The answer of `logout`: the result, with advice if it is not complete.
 enum LogoutText {
     static func text(_ report: LogoutReport, client: String) -> String {
         var lines: [String] = []

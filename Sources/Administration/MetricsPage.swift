@@ -1,7 +1,7 @@
 import Heimdallr
 import Reports
 
-/// What `/metrics` says. Every label's value comes from the configuration or from a fixed list.
+/// The page `/metrics`. Every label's value comes from the configuration or from a fixed list.
 struct MetricsPage {
     let traffic: TrafficReport
     let clients: [HeimdallrStatus]
@@ -11,10 +11,10 @@ struct MetricsPage {
     var reloads = ReloadCounts()
     var version = ""
     var process: ProcessUsage?
-    /// All but what upstreams have shown.
+    /// Without those of upstreams.
     var certificates: [CertificateEnd] = []
     var audit: AuditCounts?
-    /// `nil`: none are made.
+    /// `nil` without tracing.
     var spans: SpanReport?
 
     var text: String {

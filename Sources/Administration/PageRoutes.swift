@@ -2,15 +2,15 @@ import HTTPServer
 import Heimdallr
 import Logging
 
-/// What the admin port answers.
+/// Routes of the admin port.
 enum PageRoutes {
-    static func router(_ model: AdminModel, _ door: AdminDoor, _ logger: Logger) -> AdminRouter {
-        var router = AdminRouter(door: door)
+    static func router(_ model: AdminModel, _ gate: AdminGate, _ logger: Logger) -> AdminRouter {
+        var router = AdminRouter(gate: gate)
         addProbes(to: &router, model)
         addReading(to: &router, model)
         addQuitting(to: &router, model)
-        OverviewRoutes(model: model, forms: door.gate.forms).add(to: &router)
-        addAssets(to: &router, door.gate)
+        OverviewRoutes(model: model, forms: gate.token.forms).add(to: &router)
+        addAssets(to: &router, gate.token)
         LoginRoutes(model: model, logger: logger).add(to: &router)
         return router
     }
@@ -42,7 +42,7 @@ enum PageRoutes {
         router.on("GET", "/events", .data) { _, _ in events(model) }
     }
 
-    /// For who can't send a signal: the program of a job, in a container of its own.
+    /// For a job's program in another container, which can't send a signal.
     static func addQuitting(to router: inout AdminRouter, _ model: AdminModel) {
         guard model.sources.quit != nil else { return }
         router.on("POST", "/quitquitquit", .data) { _, _ in
@@ -51,7 +51,7 @@ enum PageRoutes {
         }
     }
 
-    /// What every page loads, and the form that asks for the token.
+    /// Files of every page, and the target of the token's form.
     private static func addAssets(to router: inout AdminRouter, _ gate: TokenGate) {
         let assets = [
             ("/page.css", "text/css; charset=utf-8", PageAssets.style),

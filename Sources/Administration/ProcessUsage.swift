@@ -3,7 +3,7 @@ import Glibc
 import Reactor
 import Reports
 
-/// What this process takes of the machine. `nil` where the system does not say: without /proc most of it. proc(5).
+/// Resources that this process uses, by proc(5). `nil` if unknown, as most are without /proc.
 struct ProcessUsage: Sendable, Equatable {
     /// User and system time of all threads.
     var cpuSeconds: Double?
@@ -11,12 +11,12 @@ struct ProcessUsage: Sendable, Equatable {
     var virtualBytes: Int?
     var threads: Int?
     var openDescriptors: Int?
-    /// `nil`: there is no limit.
+    /// `nil` without a limit.
     var descriptorLimit: Int?
     /// In seconds since 1970.
     var startTime: Double?
 
-    /// Blocks for as long as reading /proc takes.
+    /// Blocks while it reads /proc.
     static var current: ProcessUsage {
         let text = try? FileSystem.read("/proc/self/stat", limit: 4096)
         var usage = ProcessUsage(
@@ -25,7 +25,7 @@ struct ProcessUsage: Sendable, Equatable {
         let time = clock()
         if time >= 0 { usage.cpuSeconds = Double(time) / 1e6 }
         let descriptors = FileSystem.names(in: "/proc/self/fd").count
-        // The folder itself is open while it is read.
+        // Minus the open folder itself.
         if descriptors > 0 { usage.openDescriptors = descriptors - 1 }
         if DescriptorLimit.current != .max { usage.descriptorLimit = DescriptorLimit.current }
         usage.startTime = begin
@@ -33,11 +33,11 @@ struct ProcessUsage: Sendable, Equatable {
     }
 
     /// - Parameters:
-    ///   - stat: the line of /proc/self/stat. The name in it may hold anything.
+    ///   - stat: the line of /proc/self/stat. The name in it is arbitrary.
     ///   - pageSize: in bytes.
     init(stat: String, pageSize: Int) {
         guard let end = stat.lastIndex(of: ")") else { return }
-        // The first behind the name is field 3 of proc(5).
+        // The field after the name is number 3 of proc(5).
         let fields = stat[stat.index(after: end)...].split { $0 == " " || $0 == "\n" }
         func field(_ number: Int) -> Int? { number - 3 < fields.count ? Int(fields[number - 3]) : nil }
         threads = field(20)
@@ -48,10 +48,10 @@ struct ProcessUsage: Sendable, Equatable {
         }
     }
 
-    /// Since the machine was started.
+    /// Since the start of the machine.
     private var startTicks: Int?
 
-    /// Asked once: the wall clock may be set, and the moment stays the same.
+    /// Computed once, because the wall clock may be set later.
     private static let begin: Double? = {
         let text = try? FileSystem.read("/proc/self/stat", limit: 4096)
         let usage = ProcessUsage(stat: String(decoding: text ?? [], as: UTF8.self), pageSize: 1)

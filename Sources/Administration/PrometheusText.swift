@@ -1,6 +1,6 @@
 import Reports
 
-/// Writes the Prometheus text format, version 0.0.4: families in the order they are begun, each with its help and type.
+/// Writes the Prometheus text format, version 0.0.4.
 /// https://prometheus.io/docs/instrumenting/exposition_formats/
 struct PrometheusText {
     static let contentType = "text/plain; version=0.0.4; charset=utf-8"
@@ -15,7 +15,7 @@ struct PrometheusText {
 
     init() { text.reserveCapacity(16 * 1024) }
 
-    /// What follows belongs to this family.
+    /// Begins a family, to which the following samples belong.
     mutating func begin(_ name: String, _ kind: Kind, _ help: String) {
         family = name
         text += "# HELP \(name) \(help)\n# TYPE \(name) \(kind.rawValue)\n"

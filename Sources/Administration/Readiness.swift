@@ -1,7 +1,7 @@
 import Heimdallr
 import Reports
 
-/// Whether the proxy should get requests.
+/// Answer of the readiness probe.
 struct Readiness {
     struct Client {
         var status: HeimdallrStatus
@@ -13,23 +13,23 @@ struct Readiness {
         /// See `AdministrationSources.Client`.
         var lastRequest = LastTokenRequest()
 
-        /// Who gives it tokens, for people.
+        /// Name of its authorization server.
         var server: String? { issuer ?? tokenEndpoint }
     }
 
-    /// What stands against it, a sentence each; empty when nothing does.
+    /// A sentence for each reason against readiness.
     let objections: [String]
-    /// One of them is more than that a first token request is still under way.
+    /// At least one reason is not a first token request under way.
     let isUnwell: Bool
 
-    /// - Parameter isStrict: also while anything is degraded. A client whose token expired unused is not: its next
-    ///   request gets a new one, and a proxy that is sent no requests for it would never have a token again.
+    /// - Parameter isStrict: also counts anything degraded as a reason. A token that expired unused is none, because the next
+    ///   request gets a new one.
     init(_ clients: [Client], isDraining: Bool, isStrict: Bool, refusal: ReloadCounts.Refusal? = nil) {
         var objections: [String] = []
         var pending = 0
         if isDraining { objections.append("the proxy is stopping") }
         if isStrict, refusal != nil {
-            objections.append("the configuration that was read last is wrong; the one before it is in use")
+            objections.append("the last configuration read has errors; the former one is in use")
         }
         for client in clients {
             let name = client.status.client

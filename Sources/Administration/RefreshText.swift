@@ -1,17 +1,16 @@
 import HTTPServer
 import Heimdallr
 
-/// Asks for a client's new token now, for the button and the command, and says what came of it; never the token.
+/// Fetches a new token of a client, for the button and the command, and describes the outcome without the token.
 struct RefreshText {
     let isGood: Bool
     let text: String
 
     var response: ServerResponse { isGood ? .plain(200, text) : .problem(.noToken, text) }
 
-    /// Of one who watches.
     private static let patience = Duration.seconds(30)
 
-    /// Waits for the outcome, a little at least.
+    /// Waits for the outcome, up to `patience`.
     static func make(_ client: AdministrationSources.Client, _ model: AdminModel) async -> RefreshText {
         let heimdallr = client.heimdallr
         guard heimdallr.status().callers == nil else {
@@ -21,7 +20,7 @@ struct RefreshText {
         }
         guard model.beginWaiting() else {
             return RefreshText(
-                isGood: false, text: "Many wait for new tokens already: ask again when they have them.\n")
+                isGood: false, text: "Too many requests wait for new tokens. Try again in a moment.\n")
         }
         defer { model.endWaiting() }
         do throws(HeimdallrError) {

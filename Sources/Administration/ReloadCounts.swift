@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What came of reading the configuration again, as the command prints it.
+/// Outcome of reading the configuration again, as the command prints it.
 public struct ReloadAnswer: Sendable, Equatable {
     public var isGood: Bool
     /// Whole lines.
@@ -12,10 +12,9 @@ public struct ReloadAnswer: Sendable, Equatable {
     }
 }
 
-/// Counts how often what the configuration names was read again while the process runs. Any thread. Labels come from the
-/// configuration; what it names no longer stays, so that a counter never goes back.
+/// Counts how often the configuration, and files and commands that it names, were read again. Any thread. Counts of files that it
+/// names no longer stay, so that a counter never decreases.
 public final class ReloadCounts: Sendable {
-    /// What is read again.
     public enum Thing: Sendable, Hashable {
         /// A file that changed, by its path.
         case file(String)
@@ -30,7 +29,7 @@ public final class ReloadCounts: Sendable {
         var isLastGood = true
     }
 
-    /// A configuration that was not taken up.
+    /// A configuration that was rejected.
     public struct Refusal: Sendable, Equatable {
         /// A line each.
         public var problems: [String]
@@ -42,17 +41,16 @@ public final class ReloadCounts: Sendable {
 
     public init() {}
 
-    /// Set while the configuration that was read last is not the one in use.
+    /// Set while the last configuration read is not the one in use.
     public var refusal: Refusal? { lastRefusal.withLock { $0 } }
 
-    /// The configuration was read again.
-    /// - Parameter problems: why it was not taken up; empty: it was.
+    /// - Parameter problems: reasons for rejecting the configuration; empty if it is in use.
     public func recordConfiguration(problems: [String]) {
         lastRefusal.withLock { $0 = problems.isEmpty ? nil : Refusal(problems: problems) }
         record(.configuration, isGood: problems.isEmpty)
     }
 
-    /// From here on it is listed, with nothing counted.
+    /// Lists it, with zero counts.
     public func expect(_ thing: Thing) { counts.withLock { $0[thing] = $0[thing] ?? Counts() } }
 
     public func record(_ thing: Thing, isGood: Bool) {

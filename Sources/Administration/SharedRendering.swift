@@ -1,8 +1,7 @@
 import Synchronization
 
-/// Renders a page for all who wait for it at once: one rendering at a time, and none that began before somebody asked
-/// who gets it, so that nobody sees less than had happened then. While several ask, renderings keep a distance, which
-/// leaves the machine to cheaper answers. Any thread.
+/// Renders a page once for all callers that wait for it. A caller never gets a page whose rendering began before the call.
+/// Renderings keep a distance while callers wait, which leaves the processor to cheaper answers. Any thread.
 final class SharedRendering<Page: Sendable>: Sendable {
     private struct State {
         var isRendering = false
@@ -11,11 +10,10 @@ final class SharedRendering<Page: Sendable>: Sendable {
 
     private let state = Mutex(State())
     private let distance: Duration
-    /// - Parameter distance: from one rendering's end to the next one's begin, while several ask.
+    /// - Parameter distance: between the end of a rendering and the start of the next.
     init(distance: Duration = .milliseconds(100)) { self.distance = distance }
 
-    /// - Parameter render: does the same for everybody.
-    /// - Returns: a page that was begun after the call.
+    /// - Parameter render: the same for all callers.
     func page(_ render: @escaping @Sendable () async -> Page) async -> Page {
         await withCheckedContinuation { continuation in
             let isFirst = state.withLock { state in

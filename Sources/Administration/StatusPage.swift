@@ -2,8 +2,8 @@ import Heimdallr
 import Reports
 import WireText
 
-/// What `/status` says, for programs and for people. Holds no secret: `HeimdallrStatus` has none, and what servers
-/// said was made printable, cut and cleared of secrets when it was read.
+/// The page `/status`, as JSON and as text. It has no secret: `HeimdallrStatus` has none, and words of servers were sanitized
+/// when they were read.
 struct StatusPage {
     let version: String
     let uptime: Duration
@@ -11,18 +11,17 @@ struct StatusPage {
     let clients: [Readiness.Client]
     let traffic: TrafficReport
     var rules: [AdministrationSources.Rule] = []
-    /// Why the configuration that was read last is not in use.
+    /// Set while the last configuration read is not in use.
     var refusal: ReloadCounts.Refusal?
-    /// Whether the file of the configuration has changed since the proxy read it.
     var hasConfigurationChanged = false
 
     var isReady: Bool { Readiness(clients, isDraining: isDraining, isStrict: false).isReady }
     var isDegraded: Bool { !Readiness(clients, isDraining: isDraining, isStrict: true, refusal: refusal).isReady }
 
-    /// As `isDegraded`, but a proxy that merely starts is well.
+    /// As `isDegraded`, except while the proxy starts.
     var isUnwell: Bool { Readiness(clients, isDraining: isDraining, isStrict: true, refusal: refusal).isUnwell }
 
-    /// Without those that only stand for requests without an upstream, unless there were some.
+    /// Without unused groups of requests that have no upstream.
     var upstreams: [UpstreamTraffic] {
         traffic.upstreams.filter { !$0.name.hasPrefix("(") || $0.durations.total > 0 }
     }
@@ -117,8 +116,7 @@ struct StatusPage {
         ])
     }
 
-    /// All requests, and those that the upstream failed, or failed to be reached for. What the proxy answers by itself is
-    /// not the upstream's.
+    /// All requests, and those that failed at the upstream or on the way to it. The proxy's own answers are no failures.
     static func counts(_ upstream: UpstreamTraffic) -> (total: Int, failed: Int) {
         let total = upstream.requests.total
         let failed = upstream.ownRequests.rows.filter { $0.code >= 500 }.reduce(0) { $0 + $1.count }
@@ -130,7 +128,7 @@ struct StatusPage {
         return durations.total == 0 ? nil : durations.sum / Double(durations.total)
     }
 
-    /// As far as the configuration says it.
+    /// Destinations that the configuration names.
     func destinations(of upstream: UpstreamTraffic) -> [String] {
         var found: [String] = []
         for rule in rules where rule.upstream == upstream.name && rule.client == upstream.client {
@@ -139,7 +137,7 @@ struct StatusPage {
         return found
     }
 
-    /// What its rules put on requests.
+    /// Credentials that its rules put on requests, without values.
     func injections(of upstream: UpstreamTraffic) -> [String] {
         var found: [String] = []
         for rule in rules where rule.upstream == upstream.name && rule.client == upstream.client {
@@ -148,7 +146,7 @@ struct StatusPage {
         return found
     }
 
-    /// The same where no client stands for it; `nil`: nothing.
+    /// The same for an upstream without a client; `nil` without credentials.
     func fixedCredentials(of upstream: UpstreamTraffic) -> String? {
         let found = upstream.client == nil ? injections(of: upstream) : []
         return found.isEmpty ? nil : found.joined(separator: "; ")
@@ -162,10 +160,10 @@ struct StatusPage {
         text += "\n"
         if let refusal {
             text +=
-                "\nThe configuration was read again \(Self.words(refusal.at.duration(to: .now))) ago and is wrong; the one "
-                + "before it is in use:\n"
+                "\nThe configuration was read again \(Self.words(refusal.at.duration(to: .now))) ago and has errors. The "
+                + "former one is in use:\n"
             for problem in refusal.problems { text += "  \(problem)\n" }
-            text += "  what to do: put that right, then run heimdallr-proxy reload\n"
+            text += "  what to do: correct it, then run heimdallr-proxy reload\n"
         }
         if hasConfigurationChanged {
             text += "\nThe configuration file has changed since it was read.\n"
@@ -180,21 +178,21 @@ struct StatusPage {
 
     private func text(_ upstream: UpstreamTraffic) -> String {
         let (total, failed) = Self.counts(upstream)
-        let place = TrafficName(upstream.name)
-        if place == .none { return "\(place.inWords): \(total), all refused" }
+        let group = TrafficName(upstream.name)
+        if group == .none { return "\(group.inWords): \(total), all refused" }
         var text =
-            place == .upstream
+            group == .upstream
             ? "\(upstream.name)  \(upstream.client.map { "client \($0)" } ?? fixedCredentials(of: upstream) ?? "without a token")  "
-            : "\(place.inWords): "
+            : "\(group.inWords): "
         text += "\(total) request\(total == 1 ? "" : "s"), \(failed) server error\(failed == 1 ? "" : "s")"
         if let ours = Self.codes(upstream.answeredByProxy.rows) {
             text += ", \(upstream.answeredByProxy.total) answered by the proxy itself (\(ours))"
         }
         if let mean = Self.mean(upstream) { text += ", \(DecimalText.thousandths(mean)) s on average" }
         if let failure = upstream.lastFailure {
-            let places = destinations(of: upstream)
-            let place = places.isEmpty ? "" : " at \(places.joined(separator: " or "))"
-            text += "\n    last failure \(Self.words(failure.ago)) ago\(place): \(failure.cause)"
+            let destinations = destinations(of: upstream)
+            let at = destinations.isEmpty ? "" : " at \(destinations.joined(separator: " or "))"
+            text += "\n    last failure \(Self.words(failure.ago)) ago\(at): \(failure.cause)"
         }
         return text
     }

@@ -1,6 +1,6 @@
 import Glibc
 
-/// The usual reasons for not being able to listen, in words that say what to do.
+/// Usual reasons why listening fails, with advice.
 enum SystemErrorText {
     static func text(of number: Int32) -> String {
         switch number {

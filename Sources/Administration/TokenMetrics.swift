@@ -2,8 +2,7 @@ public import Heimdallr
 import Reports
 import Synchronization
 
-/// Counts what becomes of the clients' token requests and tokens. Any thread; a token request is rare, so a lock is
-/// cheap. Its labels are known from the start: clients of the configuration, and fixed words.
+/// Counts outcomes of token requests, and tokens. Any thread. Its labels are clients of the configuration and fixed words.
 public final class TokenMetrics: Sendable {
     struct Client: Sendable {
         /// By grant type, the client's own first, then refreshes.
@@ -24,7 +23,7 @@ public final class TokenMetrics: Sendable {
         self.clients = Mutex(Self.table(clients, [:]))
     }
 
-    /// The configuration has others now; those that it still has keep their counts.
+    /// Sets the clients of another configuration. Those that stay keep their counts.
     public func change(to others: [(name: String, grantType: String)]) {
         clients.withLock { $0 = Self.table(others, $0) }
     }
@@ -47,7 +46,6 @@ public final class TokenMetrics: Sendable {
     public func record(_ report: TokenRequestReport) {
         clients.withLock { clients in
             guard var client = clients[report.client] else { return }
-            // What was not sent took no time at the server.
             if report.result != .notSent { client.durations.record(report.duration) }
             let index = client.requests.firstIndex { $0.grantType == report.grantType } ?? 0
             client.requests[index].results[report.result, default: 0] += 1

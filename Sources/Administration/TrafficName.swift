@@ -1,11 +1,11 @@
-/// What requests are counted for: an upstream, or one of the groups that have none.
+/// Group in which requests are counted: an upstream, or requests without one.
 enum TrafficName: Equatable {
     case upstream
     case unmatched
     case none
     case tunnels
 
-    /// - Parameter name: as metrics have it.
+    /// - Parameter name: label of the metrics.
     init(_ name: String) {
         switch name {
         case "(unmatched)": self = .unmatched
@@ -15,12 +15,12 @@ enum TrafficName: Equatable {
         }
     }
 
-    /// To stand at the beginning of a line; empty for an upstream, which has a name.
+    /// Begins a line; empty for an upstream, which has a name.
     var inWords: String {
         switch self {
         case .upstream: ""
         case .unmatched: "hosts that no upstream names, forwarded without a token"
-        case .none: "requests that no upstream is for"
+        case .none: "requests for no upstream"
         case .tunnels: "tunnels (CONNECT), without a token"
         }
     }

@@ -1,11 +1,11 @@
 import Heimdallr
 import Reports
 
-/// What `why` says.
+/// The answer of `why`.
 struct WhyText {
     let model: AdminModel
 
-    /// Whether the proxy would answer by itself, for every caller.
+    /// Whether the proxy would answer every caller itself.
     func isRefused(_ route: RouteExplanation) -> Bool {
         switch route {
         case .refused: true
@@ -20,7 +20,7 @@ struct WhyText {
         if case .refused = route { return text }
         let users = model.sources.users
         if !users.isEmpty {
-            text += "for          users of proxy.users (\(users.joined(separator: ", "))); everybody else gets 407\n"
+            text += "for          users of proxy.users (\(users.joined(separator: ", "))); all others get 407\n"
         }
         return text
     }
@@ -30,8 +30,8 @@ struct WhyText {
         case .refused(let status, _, let reason):
             return "The proxy itself would answer \(status): \(reason)\n"
         case .callers(let some, let others):
-            return "It depends on who asks.\n\n" + some.map { body($0) + "\n" }.joined()
-                + "Everybody else:\n\n" + body(others)
+            return "It depends on the caller.\n\n" + some.map { body($0) + "\n" }.joined()
+                + "All others:\n\n" + body(others)
         case .unmatched(let destination):
             return
                 "rule         unmatched: forward\ndestination  \(destination)\nclient       none: forwarded unsigned\n"
@@ -60,7 +60,7 @@ struct WhyText {
         }
     }
 
-    /// What went wrong with the client last, and what to do about it.
+    /// The client's last fault, with advice.
     private func trouble(_ status: HeimdallrStatus, _ client: AdministrationSources.Client) -> String {
         let signIn = model.signIn(of: client)
         var text = ""
@@ -77,13 +77,13 @@ struct WhyText {
         return text
     }
 
-    /// The answer to a request that wants the client's token now; `nil`: it would get one, or wait for it.
+    /// The answer to a request when the client's token is unavailable; `nil` if it would get the token, or wait for it.
     func refusal(of name: String) -> TokenRefusal? {
         guard let client = model.sources.client(named: name) else { return nil }
         let status = client.heimdallr.status()
         let error: HeimdallrError
         switch status.state {
-        // The old token goes out still, and the API's answer comes back.
+        // The old token is still sent, and the API's answer comes back.
         case .needsAuthentication where status.isTokenRefused: return nil
         case .needsAuthentication: error = .needsAuthentication
         case .stopped: error = .stopped

@@ -64,7 +64,7 @@ struct AdviceTests {
         let away = Advice.sentence(for: TokenStoreError("x", kind: .unreachable))
         #expect(away.contains("check that the database runs") && away.contains("remove nothing"))
         let busy = Advice.sentence(for: TokenStoreError("x", kind: .busy))
-        #expect(busy.contains("which other process uses the store") && !busy.contains("director"))
+        #expect(busy.contains("the other process that uses the store") && !busy.contains("director"))
         let known = TokenStoreError("no tables", advice: "run it", kind: .unreachable)
         #expect(known.description == "no tables: run it" && known.fault == "no tables")
         #expect(Advice.sentence(for: known) == "run it")
@@ -147,7 +147,7 @@ struct AdviceTests {
         ] as [(String, String?)] {
             #expect(
                 advice.sentence(for: LoginError.refused(refusal(code, detail)))
-                    == "allow this sign-in for the client at the server, and compare its settings with what the server says"
+                    == "allow this sign-in for the client at the server, and compare its settings with the server's words"
             )
             let pushed = advice.sentence(for: LoginError.pushRefused(refusal(code, detail)))
             #expect(pushed?.contains("`par: off`") == true && pushed?.contains("redirect") == false, "\(pushed ?? "")")

@@ -55,15 +55,15 @@ struct OwnAnswerTests {
         #expect(all["api.test"]?["mean_duration_seconds"] is Double)
     }
 
-    @Test func `requests that no upstream is for are said in plain words`() async throws {
+    @Test func `requests for no upstream are shown in plain words`() async throws {
         let admin = try await AdministeredProxy()
         for _ in 0..<2 { #expect(try await admin.proxy.get("http://nobody.test/").status == 403) }
         let status = try await admin.run("status", "--exit-zero").output
-        #expect(status.contains("  requests that no upstream is for: 2, all refused\n"), "\(status)")
+        #expect(status.contains("  requests for no upstream: 2, all refused\n"), "\(status)")
         #expect(!status.contains("(none)") && !status.contains("unsigned"))
         var browser = Browser(admin)
         let page = try await browser.get("/").text
-        #expect(page.contains("Requests that no upstream is for"), "\(page)")
+        #expect(page.contains("Requests for no upstream"), "\(page)")
         #expect(!page.contains("(none)"))
         let forward = try await RunningProxy(
             """

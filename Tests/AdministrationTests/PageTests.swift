@@ -330,28 +330,32 @@ struct PageTests {
         }
     }
 
-    @Test func `a session ends in time, and with its token`() {
+    @Test func `a session ends in time, and with its token`() throws {
         let sessions = AdminSessions()
         let now = ContinuousClock.now
         let secret = Secret("right")
-        guard case .welcome(let id) = sessions.enter(Secret("right"), expected: secret, now: now) else {
-            Issue.record("not let in")
-            return
+        func judge(_ offered: String, at time: ContinuousClock.Instant) -> AdminSessions.Verdict {
+            sessions.judge(Secret(offered), expected: secret, from: "", now: time)
         }
+        #expect(judge("right", at: now) == .right)
+        let id = try #require(sessions.open(secret, now: now))
         #expect(sessions.isKnown(id, expected: secret, now: now + .seconds(3600)))
         #expect(!sessions.isKnown(id, expected: Secret("new"), now: now))
         #expect(!sessions.isKnown(id, expected: secret, now: now + AdminSessions.lifetime))
         #expect(!sessions.isKnown(nil, expected: secret, now: now))
         #expect(!sessions.isKnown("x", expected: secret, now: now))
         for _ in 0..<AdminSessions.patience {
-            #expect(sessions.enter(Secret("no"), expected: secret, now: now) == .wrong)
+            guard case .wrong = judge("no", at: now) else {
+                Issue.record("a wrong token was accepted")
+                return
+            }
         }
-        #expect(sessions.enter(secret, expected: secret, now: now) == .tooMany)
-        guard case .welcome = sessions.enter(secret, expected: secret, now: now + .seconds(61)) else {
-            Issue.record("a minute later it is still shut")
+        guard case .tooMany = judge("right", at: now) else {
+            Issue.record("more guesses were judged")
             return
         }
-        #expect(AdminSessions().enter(Secret(""), expected: Secret(""), now: now) == .wrong)
+        #expect(judge("right", at: now + .seconds(61)) == .right)
+        #expect(AdminSessions().judge(Secret(""), expected: Secret(""), from: "", now: now) != .right)
     }
 }
 

@@ -54,7 +54,7 @@ struct RefreshTests {
         let refused = try await withThrowingTaskGroup(of: Bool.self) { group in
             for _ in 0..<20 {
                 group.addTask {
-                    try await admin.run("refresh", "api").errors.contains("Many wait for new tokens already")
+                    try await admin.run("refresh", "api").errors.contains("Too many requests wait for new tokens")
                 }
             }
             var refused = 0

@@ -33,7 +33,7 @@ struct RefusedTokenTests {
         #expect(status.contains("an API refused the token (invalid_token)"))
         #expect(status.contains("\"login_url\": \"\(url)\""))
         let words = try await admin.run("status")
-        #expect(words.output.contains("needs somebody to sign in"))
+        #expect(words.output.contains("needs a sign-in"))
         #expect(words.output.contains("because an API refused the token"))
         #expect(words.ending == .exited(3))
         #expect(try await browser.get("/").text.contains("An API refuses the token."))

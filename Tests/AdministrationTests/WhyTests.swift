@@ -184,6 +184,6 @@ struct WhyTests {
             ["why", "--socket", proxy.directory.path(of: "admin.sock"), "GET", "http://a.test/"])
         #expect(why.ending == .exited(0))
         #expect(
-            why.output.contains("for          users of proxy.users (ada); everybody else gets 407\n"), "\(why.output)")
+            why.output.contains("for          users of proxy.users (ada); all others get 407\n"), "\(why.output)")
     }
 }

@@ -56,11 +56,11 @@ struct WordingTests {
         }
         // With the configuration's words set as such, and what a server sent left alone.
         #expect(
-            Sentence.parts("write `a: b`, or `c`") == [
+            Sentence.runs("write `a: b`, or `c`") == [
                 .init(text: "write ", isCode: false), .init(text: "a: b", isCode: true),
                 .init(text: ", or ", isCode: false), .init(text: "c", isCode: true),
             ])
-        #expect(Sentence.parts("one ` alone") == [.init(text: "one  alone", isCode: false)])
+        #expect(Sentence.runs("one ` alone") == [.init(text: "one  alone", isCode: false)])
     }
 
     @Test func `another basic_encoding is named as what it is: one of two values`() {

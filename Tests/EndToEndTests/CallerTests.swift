@@ -91,12 +91,13 @@ struct CallerTests {
         }
         let shared = try await why("http://shared.test/x")
         #expect(
-            shared.hasPrefix("It depends on who asks.\n\nrule         upstreams[0] shared.test callers users alice\n"))
+            shared.hasPrefix("It depends on the caller.\n\nrule         upstreams[0] shared.test callers users alice\n")
+        )
         for words in [
             "client       reports (client_credentials)",
             "\n\nrule         upstreams[1] shared.test callers users bob, carol\n",
             "client       imports (client_credentials)",
-            "\n\nEverybody else:\n\nThe proxy itself would answer 403: The configuration names this host, but no rule for it allows this caller",
+            "\n\nAll others:\n\nThe proxy itself would answer 403: The configuration names this host, but no rule for it allows this caller",
         ] { #expect(shared.contains(words), "\(shared)") }
         let open = try await why("http://shared.test/open")
         #expect(open.hasPrefix("rule         upstreams[2] shared.test paths /open methods GET\n"), "\(open)")

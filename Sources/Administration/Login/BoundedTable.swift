@@ -1,7 +1,6 @@
-/// Bounded tables whose entries end by themselves.
 extension Dictionary {
-    /// Makes room for one more of `capacity`: what has ended goes, and if that is not enough, what ends first.
-    /// - Returns: what went.
+    /// Makes room for one more entry of `capacity`: removes ended entries, or else the one that ends first.
+    /// - Returns: the removed entries.
     @discardableResult
     mutating func makeRoom(
         of capacity: Int, now: ContinuousClock.Instant, end: (Value) -> ContinuousClock.Instant

@@ -2,10 +2,10 @@ import Cryptography
 import Heimdallr
 import WireText
 
-/// Tells a form of our own page from a forged one: each browser has a cookie, and a form carries what only
-/// this process can make of it. Another server on this host could set the cookie, but not make the token.
+/// Tokens against forged forms: each browser has a cookie, and each form an HMAC of it with the key of this process. Another
+/// server on this host could set the cookie, but not make the token.
 struct FormTokens: Sendable {
-    /// The same for all proxies of a host, whose cookies are one: any value does for each of them.
+    /// The same for all proxies of a host, which share cookies.
     static let cookie = "heimdallr-browser"
 
     private let key: [UInt8]
@@ -14,7 +14,7 @@ struct FormTokens: Sendable {
 
     static func newCookie() throws(CryptographyError) -> String { try RandomBytes.identifier() }
 
-    /// Only what `newCookie` could have made.
+    /// Whether `newCookie` could have made it.
     static func isPlausible(_ cookie: String) -> Bool {
         cookie.utf8.count == 22
             && cookie.utf8.allSatisfy { byte in
@@ -27,7 +27,6 @@ struct FormTokens: Sendable {
             }
     }
 
-    /// An HMAC of the cookie.
     func token(for cookie: String) -> String? {
         (try? Digest.hmacSHA256(Array(cookie.utf8), key: key)).map { Base64.encode($0, alphabet: .url) }
     }

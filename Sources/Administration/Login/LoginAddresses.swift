@@ -1,51 +1,49 @@
 import Heimdallr
 import Synchronization
 
-/// Where people sign in: known in full once the listener has its port. Any thread.
+/// URLs for signing in. They are complete once the listener has its port. Any thread.
 final class LoginAddresses: Sendable {
-    /// `http://127.0.0.1:8081`, what a browser on this machine would ask.
+    /// `http://127.0.0.1:8081`, for a browser on this machine.
     private let base = Mutex("")
-    private let admission: Admission
-    /// The listener's own address, as configured.
+    private let origins: OriginPolicy
+    /// Configured address of the listener.
     private let host: String
 
-    init(host: String, admission: Admission) {
+    init(host: String, origins: OriginPolicy) {
         self.host = host
-        self.admission = admission
+        self.origins = origins
     }
 
-    /// - Parameter port: the one that the kernel gave.
+    /// - Parameter port: the kernel's choice.
     func setPort(_ port: Int) {
         base.withLock { $0 = Self.base(host: host, port: "\(port)") }
     }
 
     static func base(host: String, port: String) -> String {
-        // To connect to every address is to connect to none.
+        // A wildcard address is not for connecting.
         let reachable = host == "0.0.0.0" ? "127.0.0.1" : host == "::" ? "::1" : host
         return "http://" + (reachable.contains(":") ? "[\(reachable)]" : reachable) + ":\(port)"
     }
 
-    /// Where the server sends the browser when nobody has said otherwise.
     var defaultRedirectURI: String { base.withLock { $0 } + "/callback" }
 
     func redirectURI(of client: AdministrationSources.Client) -> String { client.redirectURI ?? defaultRedirectURI }
 
-    /// Where a person signs the client in: at the origin that the server answers to, so that the browser's cookies are
-    /// there when it comes back; at our own where that is none of ours.
+    /// The page that signs the client in. It has the origin of the redirect URI, so that the browser sends its cookies when it
+    /// comes back.
     func loginURL(of client: AdministrationSources.Client) -> String {
         let origin = ownOrigin(of: redirectURI(of: client)).map { $0.scheme + "://" + $0.authority }
         return (origin ?? base.withLock { $0 }) + "/login/" + client.heimdallr.name
     }
 
-    /// Scheme, authority and path of a redirect URI that leads back to this listener; `nil` for private schemes and for
-    /// hosts that it does not answer to.
+    /// Scheme, authority and path of a redirect URI of this listener; `nil` for private schemes and foreign hosts.
     func ownOrigin(of redirectURI: String) -> (scheme: String, authority: String, path: String)? {
         guard let mark = redirectURI.firstRange(of: "://") else { return nil }
         let scheme = redirectURI[..<mark.lowerBound].lowercased()
         guard scheme == "http" || scheme == "https" else { return nil }
         let rest = redirectURI[mark.upperBound...].prefix { $0 != "?" && $0 != "#" }
         let authority = rest.prefix { $0 != "/" }
-        guard !authority.contains("@"), admission.answers(to: String(authority), listener: host) else { return nil }
+        guard !authority.contains("@"), origins.answers(to: String(authority), listener: host) else { return nil }
         let path = rest.dropFirst(authority.count)
         return (scheme, authority.lowercased(), path.isEmpty ? "/" : String(path))
     }

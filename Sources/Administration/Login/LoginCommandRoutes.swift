@@ -2,8 +2,7 @@ import HTTPServer
 import Heimdallr
 import WireText
 
-/// What `heimdallr-proxy login` asks for over the admin socket: to begin a login, how it goes, and to end it. Answers are
-/// JSON; what goes wrong is a sentence.
+/// Routes for `heimdallr-proxy login`: begin a login, show its progress, and end it. Answers are JSON, errors a sentence.
 struct LoginCommandRoutes: Sendable {
     let model: AdminModel
 
@@ -21,7 +20,7 @@ struct LoginCommandRoutes: Sendable {
         guard let client = model.client(context) else { return CommandRoutes.unknownClient(model, context) }
         let name = client.heimdallr.name
         guard let method = client.heimdallr.loginMethod else {
-            return .plain(400, "Client \(name) gets its tokens by itself; nobody has to sign in.\n")
+            return .plain(400, "Client \(name) gets its tokens without a sign-in.\n")
         }
         do throws(LoginError) {
             switch method {
@@ -54,7 +53,7 @@ struct LoginCommandRoutes: Sendable {
         ]
     }
 
-    /// Without a user name the answer only says what to ask the person for.
+    /// Without a user name, answers only with the method.
     private func password(_ client: Heimdallr, _ request: ServerRequest) async throws(LoginError) -> ServerResponse {
         guard let fields = request.form, let username = fields["username"], let password = fields["password"]
         else { return Self.json(["method": "password"]) }
@@ -75,7 +74,7 @@ struct LoginCommandRoutes: Sendable {
         }
     }
 
-    /// The address that the browser was sent to, as somebody has pasted it.
+    /// Takes the redirect's address, which a person has pasted.
     private func hand(_ request: ServerRequest, _ context: AdminContext) async -> ServerResponse {
         guard let id = context.parameters["ticket"],
             await model.logins.finishForCommand(id, redirectedTo: request.text)
@@ -83,7 +82,7 @@ struct LoginCommandRoutes: Sendable {
         return progress(context)
     }
 
-    /// And what was not granted.
+    /// With sentences about permissions that were not granted.
     private static func done(_ client: Heimdallr?) -> ServerResponse {
         let notes = client.map { Shortfall($0.status()).sentences } ?? []
         return json(["state": "done", "notes": .array(notes.map { .string($0) })])

@@ -1,7 +1,7 @@
 import HTTPServer
 import Heimdallr
 
-/// What people see when a login begins, ends or fails. Never a code, a state or a token.
+/// Pages of a login that ends or fails. They never show a code, a state or a token.
 enum LoginPage {
     /// Also names what the server did not grant.
     static func success(_ client: HeimdallrStatus) -> ServerResponse {
@@ -17,7 +17,7 @@ enum LoginPage {
         return .page(200, page.html)
     }
 
-    /// The implicit grant's answer stands behind `#`, where only a script sees it.
+    /// A page whose script sends the implicit grant's answer, which is in the URL's fragment.
     static var handingOver: ServerResponse {
         var page = message(
             headline: "Signing in", tone: "busy",
@@ -30,11 +30,11 @@ enum LoginPage {
         MessagePage(title: headline, headline: headline, tone: tone, lines: lines, isCallback: true)
     }
 
-    /// An error without a state: nobody knows who sent it, nor what for.
+    /// The page for an error without a state, whose sender and attempt are unknown.
     static func denial(_ error: OAuthError) -> ServerResponse {
         notSignedIn(
-            "The authorization server, or whoever sent you here, refused the sign-in without saying which one. Nothing "
-                + "was stored, and a sign-in that is under way stays as it is. It says:", quote: "\(error)")
+            "The authorization server, or the page that sent you here, refused a sign-in without naming it. Nothing was "
+                + "stored, and a sign-in under way is unchanged. It says:", quote: "\(error)")
     }
 
     /// An answer with a parameter twice.
@@ -61,13 +61,13 @@ enum LoginPage {
         return .page(status, page.html)
     }
 
-    /// The page on which a sign-in ended well was loaded again, answer of the server and all.
+    /// The page for a successful answer that came again.
     static func repeated(_ client: String) -> ServerResponse {
         let page = message(
             headline: "Signed in already", tone: "good",
             [
-                "Client \(client) was signed in by this answer of the server the first time it came.",
-                "It is not known here any more, so nothing was done now. You can close this window.",
+                "This answer of the server has signed client \(client) in before.",
+                "Nothing was done now. You can close this window.",
             ])
         return .page(400, page.html)
     }
@@ -76,17 +76,17 @@ enum LoginPage {
         switch refusal {
         case .unknown:
             failure(
-                400, "This sign-in is not known here",
-                "It was finished before, took longer than ten minutes, or was begun elsewhere. Nothing was stored.",
+                400, "This sign-in is unknown",
+                "It was finished, took longer than ten minutes, or was begun elsewhere. Nothing was stored.",
                 "Begin again from the overview.", isCallback: true)
         case .foreign:
             failure(
                 400, "This sign-in was begun in another browser",
-                "It has to end where it began, so that nobody can slip you a sign-in of theirs. Nothing was stored, and "
+                "It has to end where it began, so that no other person can give you their sign-in. Nothing was stored, and "
                     + "it can still be finished in the browser that began it.",
                 "Go back to that browser, or begin again from the overview.", isCallback: true)
         case .commands:
-            // The address is what the command waits for, so it stays in the address bar.
+            // No callback page, because the command needs the address with its query.
             failure(
                 400, "Go back to the terminal",
                 "This sign-in was begun by heimdallr-proxy login --paste. Copy the whole address of this page and paste "
@@ -94,7 +94,7 @@ enum LoginPage {
         }
     }
 
-    /// What went wrong, and what to do about it.
+    /// The error, with advice.
     static func sentence(_ error: LoginError, _ signIn: SignIn) -> String {
         var text = "\(error)"
         if case .refused(let refusal) = error, signIn.method == .password, refusal.code == .invalidGrant {

@@ -2,19 +2,19 @@ import HTTPServer
 import Heimdallr
 import Logging
 
-/// Signing in at a browser: `/login/CLIENT`, and where the authorization server sends the browser back to.
+/// Signing in at a browser: `/login/CLIENT`, and the targets of redirects.
 struct LoginRoutes: Sendable {
     let model: AdminModel
     let logger: Logger
 
-    /// To be added last: callbacks may have any path that no other route has.
+    /// Added last: callbacks may have any path that no other route has.
     func add(to router: inout AdminRouter) {
         router.on("GET", "/login/{client}", .page) { request, context in await begin(request, context) }
         router.on("GET", "/login/{client}/{ticket}", .page) { _, context in await device(context) }
         addCallbacks(to: &router)
     }
 
-    /// `/callback`, and the path of every other redirect URI that leads here.
+    /// `/callback`, and the paths of other redirect URIs of this listener.
     private func addCallbacks(to router: inout AdminRouter) {
         let taken = router.reservedNames
         var paths: Set<String> = ["/callback"]
@@ -28,7 +28,7 @@ struct LoginRoutes: Sendable {
         }
     }
 
-    /// Not one that something else answers to, nor one with a meaning of its own for the router.
+    /// Whether no other route has the path, and the router takes it literally.
     private static func isFree(_ path: String, _ taken: Set<String>) -> Bool {
         let first = path.split(separator: "/").first.map(String.init) ?? ""
         return !first.isEmpty && !taken.contains(first)
@@ -53,17 +53,17 @@ struct LoginRoutes: Sendable {
         let name = client.heimdallr.name
         guard let method = client.heimdallr.loginMethod else {
             return LoginPage.failure(
-                400, "Nothing to sign in", "Client \(name) gets its tokens by itself; nobody has to sign in.")
+                400, "Nothing to sign in", "Client \(name) gets its tokens without a sign-in.")
         }
         guard model.signsInHere(name) else {
             return LoginPage.failure(
                 400, "Sign in at a terminal",
                 method == .password
-                    ? "Client \(name) takes a user name and a password, which no web page should ask for."
+                    ? "Client \(name) needs a user name and a password, which no web page should ask for."
                     : "The redirect_uri of client \(name) does not lead to this page.",
                 "Run: \(model.signIn(of: client).command)")
         }
-        // Another site may lead here, but begins nothing.
+        // Another site may lead here, but can't begin a login.
         if context.isForeign, !model.logins.spendPass(request.parameter("pass")) {
             return .page(200, ConfirmPage.html(name))
         }
@@ -80,7 +80,7 @@ struct LoginRoutes: Sendable {
         }
     }
 
-    /// To the authorization server; before that to the origin that it answers to, where the cookie has to be.
+    /// Redirects to the authorization server, or first to the origin of the redirect URI, which needs the cookie.
     private func sendOut(
         _ client: AdministrationSources.Client, _ request: ServerRequest
     ) async throws(LoginError) -> ServerResponse {
@@ -93,8 +93,8 @@ struct LoginRoutes: Sendable {
             guard request.parameter("pass") == nil else {
                 return LoginPage.failure(
                     400, "This address does not fit",
-                    "The authorization server answers to \(origin.scheme)://\(origin.authority), and this page was asked as "
-                        + "\(host) twice.", "Use that address, or change redirect_uri.")
+                    "The authorization server redirects to \(origin.scheme)://\(origin.authority), but this page was "
+                        + "requested as \(host) twice.", "Use that address, or change redirect_uri.")
             }
             guard let pass = model.logins.newPass() else { throw .noRandomness }
             var url = "\(origin.scheme)://\(origin.authority)/login/\(client.heimdallr.name)?pass=\(pass)"
@@ -117,16 +117,15 @@ struct LoginRoutes: Sendable {
         let query = request.query ?? ""
         if query.hasPrefix(Self.done) { return again(request, state: String(query.dropFirst(Self.done.count))) }
         guard !mayHaveFragment(beside: query) else {
-            // The implicit grant's answer stands behind `#`, where only a script sees it.
             return LoginPage.handingOver
         }
         return await finish(request, answer: "?" + query)
     }
 
-    /// What our script leaves of an answer in the address bar, and the state behind it.
+    /// Query that our script leaves in the address bar, followed by the state.
     private static let done = "done="
 
-    /// The page of a sign-in that ended well is loaded again.
+    /// Answers a browser that loads the page of a successful sign-in again.
     private func again(_ request: ServerRequest, state: String) -> ServerResponse {
         guard let name = model.logins.finished(state: state, cookies: request.cookies),
             let client = model.sources.client(named: name)?.heimdallr, client.hasAccessToken
@@ -134,7 +133,7 @@ struct LoginRoutes: Sendable {
         return LoginPage.success(client.status())
     }
 
-    /// Whether the answer may stand behind `#`, whatever a server or the redirect URI puts into the query beside it.
+    /// Whether the answer may be in the URL's fragment, which only a script sees, despite this query.
     private func mayHaveFragment(beside query: String) -> Bool {
         guard !query.isEmpty else { return true }
         let names = Set(query.split(separator: "&").map { $0.prefix { $0 != "=" } })
@@ -154,13 +153,13 @@ struct LoginRoutes: Sendable {
 
     /// - Parameter answer: query, fragment or both, with `?` and `#` in front.
     private func finish(_ request: ServerRequest, answer: String) async -> ServerResponse {
-        // An answer behind `#` is the whole answer.
+        // A fragment is the whole answer.
         let told = answer[(answer.firstIndex(of: "#") ?? answer.startIndex)...]
         if let name = Heimdallr.repeatedParameter(in: told.dropFirst(), isFragment: told.hasPrefix("#")) {
-            // Which one counts is not known: the attempt stays as it was.
+            // The answer is ambiguous, so the attempt stays.
             if model.logins.mayReport() {
                 logger.warning(
-                    "an answer to a sign-in was refused", metadata: ["reason": "the parameter \(name) is there twice"])
+                    "an answer to a sign-in was refused", metadata: ["reason": "the parameter \(name) is repeated"])
             }
             return LoginPage.repeatedParameter(name)
         }
@@ -173,13 +172,12 @@ struct LoginRoutes: Sendable {
                 let name = model.logins.finished(state: Self.state(in: told), cookies: request.cookies),
                 model.sources.client(named: name)?.heimdallr.hasAccessToken == true
             {
-                // The server's answer counts once.
                 return LoginPage.repeated(name)
             }
             return LoginPage.refusal(error)
         }
         let name = taken.client.name
-        // As the browser was sent here; whether that is as it should be is for the client to judge.
+        // The URL that the browser requested. The client judges it.
         let scheme = taken.login.redirectURI.prefix { $0 != ":" }
         let url = "\(scheme)://\(request.hosts.first ?? "")\(request.path)\(answer)"
         do throws(LoginError) {
@@ -193,7 +191,7 @@ struct LoginRoutes: Sendable {
         }
     }
 
-    /// The attempt, which may have begun at another proxy of a fleet.
+    /// The attempt, perhaps from another proxy of a fleet.
     private func take(
         state: String, cookies: [String: String]
     ) async throws(LoginAttempts.Refusal) -> LoginAttempts.Attempt {
@@ -208,21 +206,21 @@ struct LoginRoutes: Sendable {
         }
     }
 
-    /// What an error without a state says.
+    /// The answer to an error without a state.
     private func denial(_ answer: Substring, _ request: ServerRequest) async -> ServerResponse? {
         guard Heimdallr.refusalWithoutState(in: answer, hiding: []) != nil else { return nil }
-        // Whose server it was is not known.
+        // The server is unknown, so the secrets of all clients are hidden.
         var secrets: [Secret] = []
         for client in model.sources.clients { secrets += await client.heimdallr.knownSecrets() }
         guard let error = Heimdallr.refusalWithoutState(in: answer, hiding: secrets) else { return nil }
         if model.logins.refused(error, cookies: request.cookies) {
             logger.warning(
-                "a sign-in was refused by an answer that names none", metadata: ["reason": "\(error)"])
+                "an answer without a state refused a sign-in", metadata: ["reason": "\(error)"])
         }
         return LoginPage.denial(error)
     }
 
-    /// The first one; whether there is a second is for the client to judge.
+    /// The first `state`. The client refuses a second one.
     private static func state(in answer: some StringProtocol) -> String {
         for pair in answer.dropFirst().split(separator: "&") where pair.hasPrefix("state=") {
             return String(pair.dropFirst("state=".count))
@@ -238,7 +236,7 @@ struct LoginRoutes: Sendable {
             let login = ticket.device
         else {
             return LoginPage.failure(
-                404, "This sign-in is over", "It was finished or cancelled, or took too long.",
+                404, "This sign-in has ended", "It was finished or cancelled, or took too long.",
                 again: context.parameters["client"].flatMap { model.sources.client(named: $0) }
                     .map { "/login/\($0.heimdallr.name)" })
         }

@@ -198,7 +198,7 @@ package final class PendingLogins: Sendable {
         return id
     }
 
-    /// Goes on with a device login that began at another proxy, which may have stopped. This proxy asks the server, too.
+    /// Also polls the server for a device login that began at another proxy, which may have stopped.
     /// - Parameter id: from the page's address.
     package func resumeShared(_ id: String, _ client: Heimdallr) async -> LoginAttempts.Ticket? {
         guard let device = await shared?.device(ticket: id, client) else { return nil }

@@ -2,11 +2,11 @@ import Cryptography
 import Heimdallr
 import WireText
 
-/// What a sign-in was not granted, for those who should know before it matters.
+/// Requested permissions that a sign-in was not granted.
 struct Shortfall {
-    /// When the token ends, and the sign-in with it: there is no refresh token. `nil`: it is kept fresh.
+    /// End of the token and of the sign-in, without a refresh token; `nil` if the token is kept fresh.
     let until: Instant?
-    /// Asked for, and not granted.
+    /// Requested scopes that were not granted.
     let scope: [String]
 
     struct Instant {
@@ -16,7 +16,7 @@ struct Shortfall {
         /// RFC 3339, in UTC.
         var timestamp: String { RFC3339.text(Int(seconds)) }
 
-        /// `14:05 UTC`, with the day when it is another one.
+        /// `14:05 UTC`, on another day with the date.
         func words(now: Int64) -> String {
             let clock = "\(timestamp.dropFirst(11).prefix(5)) UTC"
             let day = timestamp.prefix(10)
@@ -38,12 +38,12 @@ struct Shortfall {
 
     var scopeWords: String? { scope.isEmpty ? nil : "not granted: \(scope.joined(separator: ", "))" }
 
-    /// Whole sentences; none when all was granted.
+    /// Empty if all was granted.
     var sentences: [String] {
         var sentences: [String] = []
         if let untilWords {
             sentences.append(
-                "The server granted no refresh token: \(untilWords), and then somebody has to sign in again.")
+                "The server granted no refresh token: \(untilWords), and then a person has to sign in again.")
         }
         if !scope.isEmpty {
             sentences.append(

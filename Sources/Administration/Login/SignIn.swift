@@ -1,16 +1,16 @@
 import Heimdallr
 import Reports
 
-/// How a person gets a client its token, in words for logs and pages.
+/// The way to sign a client in, for logs and pages.
 struct SignIn: Sendable {
     let client: String
-    /// `nil`: nobody can sign in; a refresh token has to be handed in.
+    /// `nil` if the client needs a new refresh token instead of a sign-in.
     let method: LoginMethod?
-    /// Of the page; `nil` when it has to be a terminal.
+    /// URL of the page; `nil` if only a terminal can sign in.
     let url: String?
-    /// What has to be registered at the server; `nil` where none is sent.
+    /// Redirect URI to register at the server; `nil` if none is sent.
     var redirectURI: String?
-    /// The client as it is now, for advice; `nil`: nothing is known of it.
+    /// The client's status, for advice.
     var status: HeimdallrStatus?
 
     var hint: SignInHint { SignInHint(advice: advice, url: url) }
@@ -20,9 +20,8 @@ struct SignIn: Sendable {
         return url == nil && (method == .browser || method == .implicit) ? command + " --paste" : command
     }
 
-    /// What to do, to stand behind a colon.
     var advice: String {
-        guard method != nil else { return "put a new refresh token where clients.\(client).refresh_token says" }
+        guard method != nil else { return "write a new refresh token to the source of clients.\(client).refresh_token" }
         return url.map { "sign in at \($0), or by \(command)" } ?? "sign in by \(command)"
     }
 }

@@ -2,17 +2,16 @@ import HTML
 
 /// The form that asks for `admin.token`.
 struct TokenForm {
-    /// The form's own token.
     let csrf: String
-    /// Where to go on then: a path of ours.
+    /// Path of the next page, on this host.
     let next: String
-    /// What was wrong with the last value.
+    /// Complaint about the last value.
     let wrong: String?
 
     var html: HTML {
         PageLayout(title: "Token").card(
             """
-            <h1>This page wants its token</h1>
+            <h1>This page requires its token</h1>
             \(alreadyHTML: complaint)<form method="post" action="/enter" class="gate">
             <input type="hidden" name="csrf" value="\(csrf)"><input type="hidden" name="next" value="\(next)">
             <label for="token">The value of <code>admin.token</code></label>

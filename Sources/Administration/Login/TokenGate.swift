@@ -4,15 +4,15 @@ import Heimdallr
 import Logging
 import Reactor
 
-/// Asks for `admin.token` where one is set: of programs in each request, of browsers once, in a form.
+/// Requires `admin.token`, if it is set: from programs in each request, from browsers once, in a form.
 struct TokenGate: Sendable {
-    /// Read anew for each request, so that it can be rotated. `nil`: nothing is asked for.
+    /// Read for each request, so that it can be rotated. `nil` if it is not set.
     let token: (any SecretProvider)?
     let forms: FormTokens
     let logger: Logger
     let sessions = AdminSessions()
 
-    /// - Returns: `nil` when the request may go on.
+    /// - Returns: `nil` for an authorized request.
     func refusal(_ request: ServerRequest, asksInAForm: Bool) async -> ServerResponse? {
         guard let token else { return nil }
         guard let expected = await secret(token) else { return Self.unavailable }
@@ -41,7 +41,7 @@ struct TokenGate: Sendable {
         return response
     }
 
-    /// `POST /enter`: what the form sends.
+    /// `POST /enter`: the form's target.
     func enter(_ request: ServerRequest) async -> ServerResponse {
         guard let token else { return .redirect(to: "/") }
         guard let fields = request.form,
@@ -49,39 +49,37 @@ struct TokenGate: Sendable {
         else { return ServerResponse.page(403, StalePage.html, sendsForms: true).marked(.staleForm) }
         guard let expected = await secret(token) else { return Self.unavailable }
         let next = Self.ownPath(fields["next"])
-        let answer = sessions.enter(Secret(fields["token"] ?? ""), expected: expected, from: request.caller) {
-            log($0, request)
-        }
-        switch answer {
-        case .welcome(let id):
+        let verdict = sessions.judge(Secret(fields["token"] ?? ""), expected: expected, from: request.caller)
+        log(verdict, request)
+        switch verdict {
+        case .right:
+            guard let id = sessions.open(expected) else { return Self.unavailable }
             var response = ServerResponse.redirect(to: next)
             response.setCookie(
                 AdminSessions.cookie(port: request.localAddress?.port), id, sameSite: "Strict",
                 maxAge: Int(AdminSessions.lifetime.components.seconds))
             return response
         case .wrong:
-            return form(request, next: next, wrong: "That is not it. Look at what admin.token says.", 403)
+            return form(request, next: next, wrong: "This token is wrong. Compare it with admin.token.", 403)
         case .tooMany:
             return form(
                 request, next: next, wrong: "Too many wrong tokens. Wait a minute, then try again.", 429)
-        case .failed: return Self.unavailable
         }
     }
 
-    /// Once in a while for each address, so that nobody fills the log.
+    /// Logs wrong tokens, with a rate limit for each address.
     private func log(_ verdict: AdminSessions.Verdict, _ request: ServerRequest) {
-        let (untold, isLookedAt): (Int?, Bool)
+        let (unreported, sentence): (Int?, Logger.Message)
         switch verdict {
         case .right: return
-        case .wrong(let count): (untold, isLookedAt) = (count, true)
-        case .tooMany(let count): (untold, isLookedAt) = (count, false)
+        case .wrong(let count): (unreported, sentence) = (count, "a wrong admin.token was given")
+        case .tooMany(let count):
+            (unreported, sentence) = (
+                count, "too many wrong values of admin.token: others are refused for up to a minute"
+            )
         }
-        guard let untold else { return }
-        logger.warning(
-            isLookedAt
-                ? "a wrong admin.token was given"
-                : "too many wrong values of admin.token: no more are looked at for up to a minute",
-            metadata: ["peer": "\(request.caller)", "wrong": "\(untold)"])
+        guard let unreported else { return }
+        logger.warning(sentence, metadata: ["peer": "\(request.caller)", "wrong": "\(unreported)"])
     }
 
     private func form(
@@ -107,7 +105,7 @@ struct TokenGate: Sendable {
         .problem(.tokenUnreadable, "admin.token can't be read; the log says why.\n")
     }
 
-    /// Never to another host: `//host` and `/\host` are such.
+    /// A path on this host; `/` for others such as `//host` and `/\host`.
     static func ownPath(_ path: String?) -> String {
         guard let path, path.hasPrefix("/"), !path.hasPrefix("//"), path.utf8.count <= 512,
             path.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\\") })
@@ -117,14 +115,14 @@ struct TokenGate: Sendable {
 }
 
 extension FormTokens {
-    /// The browser's cookie, or a new one that has to be set; `nil` only without random numbers.
+    /// The browser's cookie, or a new one to set; `nil` only without random numbers.
     func cookie(of request: ServerRequest) -> (value: String?, isNew: Bool) {
         if let cookie = request.cookies[Self.cookie], Self.isPlausible(cookie) { return (cookie, false) }
         return (try? Self.newCookie(), true)
     }
 }
 
-/// For a form whose cookie is gone.
+/// The answer to a form whose cookie has gone.
 enum StalePage {
     static let html = MessagePage(
         title: "Too old", headline: "This form is too old", tone: "bad",

@@ -2,16 +2,15 @@ import HTML
 import Heimdallr
 import Reports
 
-/// What is wrong with a client, and what to do about it.
+/// The fault of a client, with advice.
 struct ClientNote {
-    /// The class of its colour.
+    /// CSS class of its colour.
     private let tone: String
     private let headline: String
-    /// For a telephone.
+    /// For a narrow screen.
     private let short: String
     private let detail: String
     private let todo: String?
-    /// Sentences.
     private let also: [String]
     private let command: String?
 
@@ -37,11 +36,11 @@ struct ClientNote {
             if client.isTokenRefused {
                 headline = "An API refuses the token."
                 detail =
-                    "It said invalid_token, and there is no refresh token: only a sign-in brings a new one. Requests go "
-                    + "on with the old one, and the API’s 401 is their answer."
+                    "It answered invalid_token, and there is no refresh token, so only a sign-in brings a new one. Requests "
+                    + "still get the old one, and the API’s 401."
             } else {
                 headline = "Nobody is signed in."
-                detail = "Requests that want this client’s token get 503 until somebody does." + cause
+                detail = "Requests that need this client’s token get 503 until a person signs in." + cause
             }
             return
         }
@@ -71,8 +70,8 @@ struct ClientNote {
     }
 
     /// - Parameters:
-    ///   - failing: the row's further class, with a space in front; empty where it has none.
-    ///   - facts: what a telephone does not show beside the client.
+    ///   - failing: a further CSS class of the row, after a space, or nothing.
+    ///   - facts: details that a narrow screen does not show in the row.
     func html(of name: String, failing: String, facts: String) -> HTML {
         """
         <tr role="row" id="note-\(name)" class="note\(failing)"><td role="cell" colspan="7"><details class="fold" id="more-\(name)">\
@@ -93,8 +92,8 @@ struct ClientNote {
         return "<p>Run: <code>\(command)</code></p>"
     }
 
-    /// With what one would type in letters of its own.
+    /// With code in another font.
     private static func marked(_ text: String) -> HTML {
-        Sentence.parts(text).map { part -> HTML in part.isCode ? "<code>\(part.text)</code>" : "\(part.text)" }.joined()
+        Sentence.runs(text).map { run -> HTML in run.isCode ? "<code>\(run.text)</code>" : "\(run.text)" }.joined()
     }
 }

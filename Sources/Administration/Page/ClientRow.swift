@@ -1,12 +1,12 @@
 import HTML
 import Heimdallr
 
-/// A client on the overview: its row, and below it what is wrong, or what a telephone has no room for.
+/// A client on the overview: its row, and below it a fault or details.
 struct ClientRow {
     private let listed: Readiness.Client
     private let client: HeimdallrStatus
     private let shortfall: Shortfall
-    /// For the forms; `nil` where nobody can send any.
+    /// Token of the forms; `nil` without random numbers.
     private let formToken: String?
 
     init(_ listed: Readiness.Client, formToken: String?) {
@@ -123,7 +123,7 @@ struct ClientRow {
         return "<input type=\"hidden\" name=\"csrf\" value=\"\(formToken)\">"
     }
 
-    // MARK: Below it
+    // MARK: Details
 
     private var calm: HTML {
         """
@@ -132,7 +132,7 @@ struct ClientRow {
         """
     }
 
-    /// What a telephone does not show beside it.
+    /// Details that a narrow screen does not show in the row.
     private var facts: String {
         var facts = [GrantName.inWords(client.grantType)]
         if let issuer = listed.server { facts.append(issuer) }
@@ -145,7 +145,7 @@ struct ClientRow {
 }
 
 extension HeimdallrStatus.State {
-    /// One or two words, and the class of their colour.
+    /// One or two words, and the CSS class of their colour.
     var onThePage: (word: String, tone: String) {
         switch self {
         case .starting: ("Starting", "busy")

@@ -7,14 +7,14 @@ struct LatencyChart {
         var x: Int
         var height: Int
         var count: UInt64
-        /// What the bar stands for: `up to 25 ms`.
+        /// `up to 25 ms`
         var words: String
         var isSlow: Bool
     }
 
     static let height = 32
     private static let step = 12
-    /// From here on a bar is drawn as slow, in seconds.
+    /// Threshold of a slow bar in seconds.
     private static let slow = 1.0
 
     let bars: [Bar]
@@ -44,7 +44,7 @@ struct LatencyChart {
 
     var quantiles: String { "p50 \(Self.text(seconds: median)) · p95 \(Self.text(seconds: percentile95))" }
 
-    /// As if values were spread evenly inside their bucket; the last bucket counts as its lower bound.
+    /// Interpolates linearly in a bucket. The last bucket counts as its lower bound.
     static func quantile(_ share: Double, _ histogram: Histogram) -> Double {
         let wanted = Double(histogram.total) * share
         var below = 0.0

@@ -1,8 +1,8 @@
 import HTML
 
-/// A page that says how something went.
+/// A page that reports an outcome.
 struct MessagePage {
-    /// Offered where signing out failed: to forget the tokens here.
+    /// Offer after a failed sign-out: forget the tokens here.
     struct Forgetting {
         var client: String
         /// The form's token.
@@ -11,22 +11,22 @@ struct MessagePage {
 
     var title: String
     var headline: String
-    /// The class of the headline's colour.
+    /// CSS class of the headline's colour.
     var tone: String
     /// A sentence each.
     var lines: [String]
-    /// It ends a sign-in that went through a browser: its address is not kept.
+    /// The page ends a sign-in at a browser. The script removes its query from the address bar.
     var isCallback = false
-    /// The script hands over what stands behind `#` in the address.
+    /// The script sends the URL's fragment.
     var handsOver = false
-    /// Sentences on what was not granted.
+    /// Sentences about scopes and refresh tokens that were not granted.
     var shortfall: [String] = []
-    /// The time that stands in them, ISO 8601, for the script.
+    /// The time in these sentences, ISO 8601, for the script.
     var until: String?
-    /// What another party says.
+    /// Words of the server.
     var quote: String?
     var forgetting: Forgetting?
-    /// Where to try again.
+    /// URL to try again.
     var again: String?
 
     var html: HTML {
@@ -51,7 +51,7 @@ struct MessagePage {
     private func form(_ forgetting: Forgetting) -> HTML {
         """
         <form method="post" action="/logout/\(forgetting.client)">\
-        <p>Or forget the tokens here alone; the server may go on taking them until they expire.</p>
+        <p>Or forget the tokens here only. The server may accept them until they expire.</p>
         <input type="hidden" name="csrf" value="\(forgetting.csrf)"><input type="hidden" name="local" value="true">\
         <button class="button main">Forget here</button></form>
 

@@ -2,13 +2,12 @@ import HTML
 import Heimdallr
 import Reports
 
-/// What `/` shows. Nothing in it is a secret: see `StatusPage`.
+/// The page `/`. It has no secret: see `StatusPage`.
 struct OverviewPage {
     let status: StatusPage
-    /// For the forms; `nil` where nobody can send any.
+    /// Token of the forms; `nil` without random numbers.
     let formToken: String?
 
-    /// The whole page.
     var html: HTML {
         PageLayout(title: title, kind: "overview", reload: 30).page(
             """
@@ -35,7 +34,7 @@ struct OverviewPage {
             """)
     }
 
-    /// The part that the script fetches again and again.
+    /// The content that the script updates.
     var live: HTML {
         """
         <section class="summary" aria-label="The proxy">
@@ -84,7 +83,7 @@ struct OverviewPage {
         guard !rows.isEmpty else { return "<p class=\"empty\">The configuration has no upstreams.</p>" }
         return """
             <table class="cards upstreams" role="table">
-            <caption class="unseen">Upstreams, with what was asked of them since the proxy started</caption>
+            <caption class="unseen">Upstreams, with their requests since the proxy started</caption>
             <thead role="rowgroup"><tr role="row">
             <th role="columnheader" scope="col">Upstream</th>
             <th role="columnheader" scope="col">Client</th>
@@ -106,12 +105,12 @@ struct OverviewPage {
         return ("Degraded", status.clients.contains { $0.status.urgency == 0 } ? "bad" : "warn")
     }
 
-    /// Clients that need a person stand first; otherwise the order is the configuration's.
+    /// Urgent rows come first; otherwise the order is the configuration's.
     private static func failuresFirst<Row>(_ rows: [Row], _ urgency: (Row) -> Int) -> [Row] {
         rows.enumerated().sorted { (urgency($0.element), $0.offset) < (urgency($1.element), $1.offset) }.map(\.element)
     }
 
-    /// What a tab says while nobody looks at it.
+    /// Title of the browser's tab.
     private var title: String {
         let waiting = status.clients.count { $0.status.state == .needsAuthentication }
         return waiting == 0 ? overall.word : "\(waiting) to sign in"
@@ -119,7 +118,7 @@ struct OverviewPage {
 }
 
 extension HeimdallrStatus {
-    /// 0: something is wrong; 1: somebody has to sign in; 2: it is well.
+    /// 0 with a fault, 1 if a person has to sign in, otherwise 2.
     var urgency: Int {
         if state == .backingOff || lastError != nil || storeFault != nil { return 0 }
         return state == .needsAuthentication ? 1 : 2

@@ -2,7 +2,7 @@ import HTTPServer
 import HTML
 import Heimdallr
 
-/// The page at `/`, the part of it that is fetched again and again, and its buttons.
+/// The page at `/`, its updates, and its buttons.
 struct OverviewRoutes: Sendable {
     let model: AdminModel
     let forms: FormTokens
@@ -41,7 +41,7 @@ struct OverviewRoutes: Sendable {
         var isGood: Bool
         var headline: String
         var text: String
-        /// The client whose tokens can still be forgotten without the server.
+        /// Client whose tokens can be forgotten without the server.
         var forgets: String?
     }
 
@@ -86,7 +86,7 @@ extension AdminModel {
         context.parameters["client"].flatMap { sources.client(named: $0) }
     }
 
-    /// Whether the page can sign it in, or only a command can.
+    /// Whether the page can sign it in. Otherwise a command has to.
     func signsInHere(_ name: String) -> Bool {
         guard let client = sources.client(named: name) else { return false }
         return switch client.heimdallr.loginMethod {

@@ -1,12 +1,11 @@
 import HTML
 
-/// What all pages have around them. Styles and scripts are files of their own: the Content-Security-Policy allows none
-/// in a page.
+/// Frame of all pages. The Content-Security-Policy allows styles and scripts in files only.
 struct PageLayout {
     var title: String
-    /// For the script: what it makes live.
+    /// Kind of the page, for the script.
     var kind: String?
-    /// Without a script the page is loaded again after so many seconds.
+    /// Seconds after which a browser without scripts loads the page again.
     var reload: Int?
 
     func page(_ body: HTML) -> HTML {
@@ -31,7 +30,7 @@ struct PageLayout {
         """
     }
 
-    /// A page with one thing to say.
+    /// A page with one message.
     func card(_ content: HTML) -> HTML {
         page(
             """

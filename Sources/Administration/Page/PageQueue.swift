@@ -1,6 +1,6 @@
 import HTML
 
-/// Makes pages one after the other: they take the processor, and a probe shall not wait behind a crowd of them.
+/// Renders pages one after the other, so that a probe does not wait behind many of them.
 actor PageQueue {
     func make(_ page: @Sendable () -> HTML) -> HTML { page() }
 }

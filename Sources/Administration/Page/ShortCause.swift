@@ -1,8 +1,8 @@
 import Heimdallr
 
-/// What is wrong with a client, in a few words: what a telephone shows of it before somebody asks for more.
+/// The fault of a client in a few words, for a narrow screen.
 enum ShortCause {
-    /// `nil`: nothing is.
+    /// `nil` without a fault.
     static func text(_ client: HeimdallrStatus) -> String? {
         if let error = client.lastError { return text(error) }
         if client.state == .needsAuthentication {
@@ -25,12 +25,12 @@ enum ShortCause {
         switch fault {
         case .network(let error): text(error)
         case .status(let status), .redirect(let status): "The server answers \(status)"
-        case .answer: "The server’s answer is of no use"
+        case .answer: "The server’s answer is unusable"
         case .refused(let error): "Refused: \(error.code.rawValue)"
         case .secret: "The secret can’t be read"
         case .store: "The store is in use"
         case .discovery(.network(let error)): text(error)
-        case .discovery: "The server’s metadata is of no use"
+        case .discovery: "The server’s metadata is unusable"
         case .stuck: "No answer in time"
         }
     }
@@ -42,7 +42,7 @@ enum ShortCause {
         case .dns: "The server’s name can’t be resolved"
         case .tls: "TLS with the server failed"
         case .timeout: "No answer in time"
-        case .bodyTooLarge, .other: "The server’s answer is of no use"
+        case .bodyTooLarge, .other: "The server’s answer is unusable"
         }
     }
 }

@@ -1,17 +1,17 @@
 import HTML
 import Reports
 
-/// An upstream on the overview: its row, and below it the last failure and how to use it.
+/// An upstream on the overview: its row, and below it the last failure and examples.
 struct UpstreamRow {
     private let upstream: UpstreamTraffic
-    /// Where its requests go, at most four.
+    /// Destinations of its requests, at most four.
     private let destinations: [String]
     /// Commands to copy, at most four.
     private let examples: [String]
-    /// What is put on instead of a client's token; `nil`: nothing.
+    /// Credentials instead of a client's token.
     private let fixed: String?
-    /// What the last failure's sentence begins with.
-    private let places: [String]
+    /// Destinations in the sentence about the last failure.
+    private let configured: [String]
 
     init(_ upstream: UpstreamTraffic, status: StatusPage) {
         self.upstream = upstream
@@ -19,7 +19,7 @@ struct UpstreamRow {
         destinations = Self.distinct(rules.map { $0.destination ?? "https, the host that was asked for" })
         examples = Self.distinct(rules.map(\.example))
         fixed = status.fixedCredentials(of: upstream)
-        places = status.destinations(of: upstream)
+        configured = status.destinations(of: upstream)
     }
 
     var html: HTML {
@@ -42,13 +42,13 @@ struct UpstreamRow {
             """
     }
 
-    /// Two upstreams may have one host, and another client. Neither name contains a slash.
+    /// Upstreams of one host may have different clients. Neither name contains a slash.
     private var id: String { "\(name.filter { $0 != " " })/\(upstream.client ?? "")" }
 
     private var name: String {
-        let place = TrafficName(upstream.name)
-        return place == .upstream
-            ? upstream.name : place.inWords.prefix(1).uppercased() + place.inWords.dropFirst()
+        let group = TrafficName(upstream.name)
+        return group == .upstream
+            ? upstream.name : group.inWords.prefix(1).uppercased() + group.inWords.dropFirst()
     }
 
     private var client: HTML {
@@ -74,7 +74,7 @@ struct UpstreamRow {
         return codes.isEmpty ? nil : codes.map { "\($0.count) × \($0.code)" }.joined(separator: ", ")
     }
 
-    // MARK: Below it
+    // MARK: Details
 
     private func note(_ failing: String) -> HTML {
         """
@@ -91,7 +91,7 @@ struct UpstreamRow {
 
     private var failure: HTML? {
         guard let failure = upstream.lastFailure else { return nil }
-        let place = places.isEmpty ? "" : "\(places.joined(separator: " or ")): "
+        let place = configured.isEmpty ? "" : "\(configured.joined(separator: " or ")): "
         return """
 
             <p class="bad"><strong>Last failure, \(StatusPage.words(failure.ago)) ago:</strong> \(place + failure.cause)</p>
@@ -113,7 +113,7 @@ struct UpstreamRow {
         """
     }
 
-    /// At most four: a rule for each path of a host need not fill the page.
+    /// At most four, so that many rules don't fill the page.
     private static func distinct(_ texts: [String]) -> [String] {
         var kept: [String] = []
         for text in texts where !kept.contains(text) && kept.count < 4 { kept.append(text) }

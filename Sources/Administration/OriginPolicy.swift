@@ -1,10 +1,10 @@
 import HTTPMessage
 import Reactor
 
-/// Who may use the page, `/status` and `/events`. They hold no secret, but a web page in the user's browser should not get them:
-/// neither by DNS rebinding (then Host is the page's own name) nor plainly (then Origin or Sec-Fetch-Site give it away).
-struct Admission: Sendable {
-    /// Beside loopback and the listener's own address.
+/// Keeps other sites' pages from the page, `/status` and `/events`. DNS rebinding shows in Host, a plain request in Origin or
+/// Sec-Fetch-Site.
+struct OriginPolicy: Sendable {
+    /// Hosts beside loopback and the listener's address.
     let hosts: [Authority.Host]
 
     enum Refusal: Error, Equatable {
@@ -31,16 +31,16 @@ struct Admission: Sendable {
     }
 
     /// - Parameters:
-    ///   - hosts, origins, sites: every value of Host, Origin and Sec-Fetch-Site.
-    ///   - own: the address that the request came in at.
+    ///   - hosts, origins, sites: all values of Host, Origin and Sec-Fetch-Site.
+    ///   - own: the connection's local address.
     func check(hosts: [String], origins: [String], sites: [String], own: SocketAddress?) throws(Refusal) {
         let host = try checkHost(hosts, own: own)
         for origin in origins where !Self.isSame(origin: origin, host: host) { throw .foreignOrigin }
-        // `none`: by the address bar. `same-site` is not enough: every port of localhost is one site.
+        // `none` is the address bar. `same-site` is not enough, because all ports of localhost are one site.
         for site in sites where site != "same-origin" && site != "none" { throw .foreignSite }
     }
 
-    /// The only Host, when it is one of ours.
+    /// - Returns: the only Host.
     @discardableResult
     func checkHost(_ hosts: [String], own: SocketAddress?) throws(Refusal) -> String {
         guard let host = hosts.first, hosts.count == 1 else { throw .noHost }
@@ -48,11 +48,11 @@ struct Admission: Sendable {
         return host
     }
 
-    /// The same for a host that is only spoken of.
-    /// - Parameter listener: an address or a name that the listener has.
+    /// Whether the listener answers to this host.
+    /// - Parameter listener: its configured address or name.
     func answers(to text: String, listener: String) -> Bool {
         guard let host = Self.host(in: text) else { return false }
-        // A listener for every address has each of them.
+        // A wildcard listener has each address.
         if listener == "0.0.0.0" || listener == "::", NumericAddress(host) != nil { return true }
         return host == .name(listener.lowercased())
             || answers(to: host, own: SocketAddress(numericHost: listener, port: 0))
@@ -60,20 +60,19 @@ struct Admission: Sendable {
 
     private func answers(to host: Authority.Host, own: SocketAddress?) -> Bool {
         if host == .name("localhost") || hosts.contains(host) { return true }
-        // A page can have any name, but not an address as its name: what follows stands for itself.
+        // A page's host can be any name, but not this address.
         guard let asked = NumericAddress(host) else { return false }
         return host.isLoopback || own.flatMap { NumericAddress($0) } == asked
     }
 
-    /// The host of a Host field; `nil` when it can't be one. An empty port and the root's dot, which no browser sends, are
-    /// refused too: the Origin would not be the same text.
+    /// The host of a Host field; `nil` for an invalid one. An empty port and a final dot are invalid too, because the Origin
+    /// would differ. No browser sends them.
     static func host(in text: String) -> Authority.Host? {
         guard !text.hasSuffix(":"), !text.hasSuffix("."), !text.contains(".:") else { return nil }
         return (try? Authority(parsing: text))?.host
     }
 
-    /// An Origin (RFC 6454) is ours when it names the host that was asked; its scheme may be https where somebody in
-    /// front ends TLS.
+    /// Whether an Origin (RFC 6454) names the requested host. Its scheme is https behind a TLS proxy.
     private static func isSame(origin: String, host: String) -> Bool {
         for scheme in ["http://", "https://"] where origin.hasPrefix(scheme) {
             return origin.dropFirst(scheme.count).lowercased() == host.lowercased()

@@ -6,13 +6,14 @@ import Testing
 @testable import Administration
 
 @Suite("who may read the status", .timeLimit(.minutes(2)))
-struct AdmissionTests {
+struct OriginPolicyTests {
     private func check(
         _ host: String..., origin: [String] = [], site: [String] = [], own: String = "127.0.0.1"
-    ) throws -> Admission.Refusal? {
+    ) throws -> OriginPolicy.Refusal? {
         let address = try #require(SocketAddress(numericHost: own, port: 8081))
-        do throws(Admission.Refusal) {
-            try Admission(hosts: [.name("box.internal")]).check(hosts: host, origins: origin, sites: site, own: address)
+        do throws(OriginPolicy.Refusal) {
+            try OriginPolicy(hosts: [.name("box.internal")]).check(
+                hosts: host, origins: origin, sites: site, own: address)
             return nil
         } catch { return error }
     }

@@ -1,0 +1,67 @@
+import HTTPServer
+
+/// Access control of the admin port: the site that asks, and the token.
+struct AdminGate: Sendable {
+    enum Area: Sendable {
+        /// For orchestrators and scrapers: any Host, no token. Shows no secret and changes nothing.
+        case probe
+        /// Data and every change: requires the token, and refuses other sites.
+        case data
+        /// A page that another site may link to. `AdminContext.isForeign` says that it did. Without the token it is a form
+        /// that asks for the token.
+        case page
+        /// Files of that form: no token, and no other sites.
+        case open
+        /// Target of an authorization server's redirect, which comes from another site and without the session's cookie.
+        /// The attempt's cookie replaces both checks.
+        case callback
+    }
+
+    enum Verdict: Sendable {
+        case admitted(isForeign: Bool)
+        case refused(ServerResponse)
+    }
+
+    let origins: OriginPolicy
+    let token: TokenGate
+
+    func judge(_ request: ServerRequest, _ area: Area) async -> Verdict {
+        var isForeign = false
+        do throws(OriginPolicy.Refusal) {
+            let own = request.localAddress
+            if area == .callback, request.method == "GET" {
+                try origins.checkHost(request.hosts, own: own)
+            } else if area == .page, request.isNavigation {
+                try origins.checkHost(request.hosts, own: own)
+                isForeign = !request.sites.allSatisfy { $0 == "same-origin" || $0 == "none" }
+            } else {
+                try check(request)
+            }
+        } catch {
+            return .refused(Self.answer(error))
+        }
+        if area == .data || area == .page, let refusal = await token.refusal(request, asksInAForm: area == .page) {
+            return .refused(refusal)
+        }
+        return .admitted(isForeign: isForeign)
+    }
+
+    /// The answer to another site's request for an unknown path. It does not say that the path is unknown.
+    func refusal(of request: ServerRequest) -> ServerResponse? {
+        do throws(OriginPolicy.Refusal) {
+            try check(request)
+            return nil
+        } catch {
+            return Self.answer(error)
+        }
+    }
+
+    private func check(_ request: ServerRequest) throws(OriginPolicy.Refusal) {
+        try origins.check(
+            hosts: request.hosts, origins: request.values("Origin"), sites: request.sites, own: request.localAddress)
+    }
+
+    private static func answer(_ refusal: OriginPolicy.Refusal) -> ServerResponse {
+        .problem(refusal.problem, refusal.sentence + "\n")
+    }
+}
