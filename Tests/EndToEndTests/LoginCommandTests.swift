@@ -170,7 +170,7 @@ struct LoginCommandTests {
             to: origin, more: "admin: {listen: \"127.0.0.1:0\", socket: FOLDER/admin.sock}")
         let socket = "\(proxy.directory.path)/admin.sock"
         for (arguments, words) in [
-            (["api"], "by itself"), (["nobody"], "Its clients: api"), (["../x"], "no client of that name"),
+            (["api"], "without a sign-in"), (["nobody"], "Its clients: api"), (["../x"], "no client of that name"),
         ] {
             let run = try await RunningProxy.run(["login", "--socket", socket] + arguments)
             #expect(run.ending == .exited(1))
