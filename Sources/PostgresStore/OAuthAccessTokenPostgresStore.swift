@@ -23,7 +23,11 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
         try self.init(settings, clock: .system)
     }
 
-    init(_ settings: PostgresStoreSettings, clock: HeimdallrClock) throws(TokenStoreError) {
+    /// - Parameter wrap: puts another engine around this one; for tests.
+    package init(
+        _ settings: PostgresStoreSettings, clock: HeimdallrClock,
+        wrap: (any SharedRecordEngine) -> any SharedRecordEngine = { $0 }
+    ) throws(TokenStoreError) {
         self.settings = settings
         let libpq = try Libpq.load()
         let target = try ConnectionTarget(settings.connection, anchors: settings.trustAnchorsFile, libpq)
@@ -39,7 +43,7 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
         writer = try PostgresWriter(target, libpq, reach)
         engine = PostgresEngine(settings, sealing, names, clock, reach, listener, writer)
         records = MarkedTokenStore(
-            engine, leaseTime: settings.leaseTime,
+            wrap(engine), leaseTime: settings.leaseTime,
             patience: settings.patience, holder: Self.processName, clock: clock)
     }
 

@@ -59,9 +59,7 @@ final class PostgresEngine: SharedRecordEngine {
                     continue
                 }
                 if let place = answer.rows.text(0, 6) { throw MovedStore.late(settings.place, movedTo: place) }
-                let row = row(answer.rows, client, answer.asked, answer.heard)
-                if row.mark == .ours { await FaultPoint.leaseGot.reach(client) }
-                return row
+                return row(answer.rows, client, answer.asked, answer.heard)
             }
             throw PostgresFault(kind: .refused("02000"), text: "the row is gone")
         }
@@ -91,7 +89,6 @@ final class PostgresEngine: SharedRecordEngine {
                 }
                 content = .bytes(sealed)
             }
-            await FaultPoint.beforeUpdate.reach(client)
             let answer = try await run(
                 Statements.swap,
                 [
@@ -99,7 +96,6 @@ final class PostgresEngine: SharedRecordEngine {
                     .integer(reading.server(at: clock.now())), .text(names.channel), .text(names.text(for: client)),
                 ])
             guard answer.rows.count > 0 else { return nil }
-            await FaultPoint.afterCommit.reach(client)
             listener.know(next, of: client)
             return next
         }

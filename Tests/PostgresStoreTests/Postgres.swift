@@ -68,7 +68,7 @@ struct Postgres: Sendable {
         let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         let program = URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent(
             "PostgresContender")
-        let own = ["CONNECTION": server.connection, "HEIMDALLR_FAULT_POINT": fault]
+        let own = ["CONNECTION": server.connection, "FAULT": fault]
         return try ChildProcess(
             [program.path, space, client, refreshToken], environment: own.merging(environment) { _, new in new })
     }

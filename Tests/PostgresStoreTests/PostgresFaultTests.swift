@@ -39,7 +39,7 @@ import Testing
         let place = try await Postgres()
         let store = try await place.store { $0.patience = .seconds(20) }
         let holder = try place.contender("late", fault: "before-update:stop")
-        try await eventually("the holder stands") { holder.errors.contains("fault point before-update") }
+        try await eventually("the holder stands") { holder.output.contains("fault before-update") }
         let lease = try #require(try await store.lease(client: "billing"))
         try await store.save(record(1, "R2"), client: "billing")
         await lease.release()

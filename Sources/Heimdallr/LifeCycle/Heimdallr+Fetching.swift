@@ -101,9 +101,7 @@ extension Heimdallr {
         }
         guard apply({ $0.began(id, seed: prepared.seed, now: $1) }) else { return (nil, nil) }
         let begin = clock.now()
-        await FaultPoint.tokenAsked.reach(name)
         let outcome = await exchange.perform(prepared, hiding: echoes, wallClock: clock.wallClock)
-        await FaultPoint.tokenAnswered.reach(name)
         return (outcome, report(prepared.grantType, outcome, since: begin))
     }
 
