@@ -2,28 +2,28 @@ import CLibcurl
 import Glibc
 public import Reactor
 
-/// Makes one connection as a pool with these options would, says what was seen on the way, and closes it. Nothing is sent
-/// on it. For tools that explain what is wrong: it blocks, and is for any thread but a loop's.
+/// Makes one connection as a pool with these options would, reports the facts, and closes it. Sends nothing on it. For tools
+/// that explain faults. Blocks: not for the thread of a loop.
 public struct ConnectionProbe: Sendable {
-    /// What was seen.
+    /// The facts about one connection.
     public struct Facts: Sendable {
-        /// Why there is no connection; `nil`: it stood.
+        /// Why no connection was made.
         public var failure: TransportError?
-        /// Since the beginning; `nil`: TCP did not come about, or TLS failed on it.
+        /// Time until TCP was connected; `nil`: TCP failed, or TLS on it.
         public var connectedAfter: Duration?
-        /// The same for TLS.
+        /// Time until the TLS handshake had ended.
         public var securedAfter: Duration?
         /// `TLSv1.3`
         public var version: String?
-        /// What the server showed, PEM, its own certificate first; at most eight. Not verified where `failure` says so.
+        /// The server's chain in PEM, its own certificate first; at most eight. Verified only without a `failure`.
         public var certificates: [UInt8] = []
-        /// Of X509_STORE_CTX_get_error(3); `nil`: no certificate was looked at.
+        /// Result of the verification; `nil`: no certificate was verified.
         public var verification: Verification?
-        /// The server asked for a certificate of ours.
+        /// Whether the server asked for a client certificate.
         public var asksForCertificate = false
     }
 
-    /// What OpenSSL says of the server's certificates; a host name that is not theirs does not count here.
+    /// OpenSSL's result for the chain (X509_STORE_CTX_get_error(3)), apart from the host name.
     public enum Verification: Sendable, Equatable {
         case good, expired, notYetValid, selfSigned, unknownAuthority
         /// In OpenSSL's words.
@@ -43,54 +43,44 @@ public struct ConnectionProbe: Sendable {
         }
     }
 
-    /// Somebody whose addresses are needed.
-    public struct Party: Sendable, Hashable {
+    /// A host with a port.
+    public struct Host: Sendable, Hashable {
         /// Canonical, IPv6 in brackets.
-        public var host: String
-        public var port: UInt16
-
-        public init(host: String, port: UInt16) {
-            self.host = host
-            self.port = port
-        }
+        public let name: String
+        public let port: UInt16
     }
+
+    /// The addresses of each host.
+    public typealias Names = [Host: [NumericAddress]]
 
     private let options: PoolOptions
     private let origin: Origin
-    private let proxyURL: String?
-    /// The proxy in between; `nil`: the origin itself is dialled.
-    public let proxy: Party?
-    /// Whether this side looks the origin's name up, or only the proxy does.
-    public let looksUpOrigin: Bool
+    private let hop: NextHop
+    /// The next proxy; `nil`: the origin itself is dialled.
+    public let proxy: Host?
+    /// The hosts whose addresses are needed. The first one is dialled.
+    public let hosts: [Host]
 
     /// - Throws: `TransportError` where the next proxy's URL is malformed.
     public init(_ options: PoolOptions, to origin: Origin) throws(TransportError) {
         self.options = options
         self.origin = origin
-        switch options.nextProxy {
-        case .none: proxyURL = nil
-        case .environment: proxyURL = NextHop.proxy(for: origin, NextHop.variable)
-        case .url(let url): proxyURL = url
-        }
-        guard let proxyURL else {
-            proxy = nil
-            looksUpOrigin = true
+        hop = try NextHop(options.nextProxy, to: origin, tunnels: false)
+        let target = Host(name: origin.host, port: origin.port)
+        guard !hop.proxy.isEmpty else {
+            (proxy, hosts) = (nil, [target])
             return
         }
-        let address = try NextProxyAddress(proxyURL)
-        proxy = Party(host: address.host, port: address.port)
-        looksUpOrigin = address.wantsAddresses
+        let address = try NextProxyAddress(hop.proxy)
+        let next = Host(name: address.host, port: address.port)
+        (proxy, hosts) = (next, address.wantsAddresses ? [next, target] : [next])
     }
 
-    /// Whom a connection is made to.
-    public var first: Party { proxy ?? Party(host: origin.host, port: origin.port) }
-
     /// - Parameters:
-    ///   - reaching: `false`: only TCP, to the next proxy where there is one, and nothing is asked of it.
-    ///   - names: the addresses that stand for each.
-    ///   - limit: for all of it.
+    ///   - reaching: `false`: only TCP to the first host, without a request to a next proxy.
+    ///   - limit: upper bound for all of it.
     public func run(
-        reaching: Bool = true, names: [Party: [NumericAddress]], within limit: Duration
+        reaching: Bool = true, names: Names, within limit: Duration
     ) -> Facts {
         var facts = Facts()
         do throws(TransportError) {
@@ -102,7 +92,7 @@ public struct ConnectionProbe: Sendable {
     }
 
     private func run(
-        _ reaching: Bool, _ names: [Party: [NumericAddress]], _ limit: Duration, _ facts: inout Facts
+        _ reaching: Bool, _ names: Names, _ limit: Duration, _ facts: inout Facts
     ) throws(TransportError) {
         LibcurlGlobal.initialize()
         guard let handle = unsafe curl_easy_init() else {
@@ -124,28 +114,15 @@ public struct ConnectionProbe: Sendable {
             unsafe words.deallocate()
         }
         let set = HandleOptions(easy)
-        try set.setConnection(options, options.material?.current, hasProxy: proxyURL != nil)
-        try unsafe set.set(CURLOPT_ERRORBUFFER, pointer: UnsafeMutableRawPointer(words), "CURLOPT_ERRORBUFFER")
+        if reaching, let line = origin.connectTo { unsafe connectTo = curl_slist_append(nil, line) }
+        let url = reaching ? origin.url : "http://\(hosts[0].name):\(hosts[0].port)/"
+        try unsafe set.setDial(
+            url, connectTo, reaching ? hop : .direct, options, options.material?.current, errorText: words)
         try check(unsafe heimdallr_easy_set_witness(easy.pointer, witness), "CURLOPT_SSL_CTX_FUNCTION")
-        try set.set(CURLOPT_CONNECT_ONLY, 1, "CURLOPT_CONNECT_ONLY")
-        try set.set(CURLOPT_HTTP_VERSION, heimdallr_http_1_1, "CURLOPT_HTTP_VERSION")
         try set.set(CURLOPT_TIMEOUT_MS, max(1, limit.wholeMilliseconds), "CURLOPT_TIMEOUT_MS")
         try set.set(CURLOPT_CONNECTTIMEOUT_MS, max(1, limit.wholeMilliseconds), "CURLOPT_CONNECTTIMEOUT_MS")
-        try set.set(CURLOPT_NOPROXY, "", "CURLOPT_NOPROXY")
-        if reaching {
-            try set.set(CURLOPT_URL, origin.url, "CURLOPT_URL")
-            try set.set(CURLOPT_PROXY, proxyURL ?? "", "CURLOPT_PROXY")
-            if let line = origin.connectTo { unsafe connectTo = curl_slist_append(nil, line) }
-            try check(
-                unsafe heimdallr_easy_set_list(easy.pointer, CURLOPT_CONNECT_TO, connectTo), "CURLOPT_CONNECT_TO")
-        } else {
-            // A plain connection, whatever is spoken on it later.
-            try set.set(CURLOPT_URL, "http://\(first.host):\(first.port)/", "CURLOPT_URL")
-            try set.set(CURLOPT_PROXY, "", "CURLOPT_PROXY")
-        }
-        for (party, addresses) in names where !addresses.isEmpty && NumericAddress(party.host) == nil {
-            let line = NameRound.line(
-                NameRound.Party(host: party.host, port: party.port, isDialled: true), addresses)
+        for (host, addresses) in names where !addresses.isEmpty && NumericAddress(host.name) == nil {
+            let line = NameRound.line(NameRound.Party(host: host.name, port: host.port, isDialled: true), addresses)
             unsafe list = curl_slist_append(list, line)
         }
         try check(unsafe heimdallr_easy_set_list(easy.pointer, CURLOPT_RESOLVE, list), "CURLOPT_RESOLVE")
@@ -173,7 +150,7 @@ public struct ConnectionProbe: Sendable {
         return TransportError(code, message: text, systemError: systemError, sawResponse: false, verdict: .allowed)
     }
 
-    /// By TLS 1.3 a server that does not like our certificate, or the lack of one, says so behind the handshake.
+    /// In TLS 1.3 a server refuses a client certificate, or the lack of one, after the handshake.
     private func waitForAlert(
         _ easy: OpaquePointerBox, _ words: UnsafeMutablePointer<CChar>
     ) throws(TransportError) {

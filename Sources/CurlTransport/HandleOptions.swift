@@ -69,6 +69,25 @@ import Reactor
         }
     }
 
+    /// A connection that libcurl makes and its user speaks on: of the proxy (`Carrier`), and of a test (`ConnectionProbe`).
+    /// - Parameters: `connectTo` and `errorText` outlive the handle.
+    @unsafe func setDial(
+        _ url: String, _ connectTo: UnsafeMutablePointer<curl_slist>?, _ hop: NextHop, _ options: PoolOptions,
+        _ content: TLSMaterial.Content?, errorText: UnsafeMutablePointer<CChar>
+    ) throws(TransportError) {
+        try unsafe set(CURLOPT_ERRORBUFFER, pointer: UnsafeMutableRawPointer(errorText), "CURLOPT_ERRORBUFFER")
+        try set(CURLOPT_URL, url, "CURLOPT_URL")
+        try check(unsafe heimdallr_easy_set_list(handle, CURLOPT_CONNECT_TO, connectTo), "CURLOPT_CONNECT_TO")
+        try set(CURLOPT_CONNECT_ONLY, 1, "CURLOPT_CONNECT_ONLY")
+        try setConnection(options, content, hasProxy: !hop.proxy.isEmpty)
+        try set(CURLOPT_HTTP_VERSION, heimdallr_http_1_1, "CURLOPT_HTTP_VERSION")
+        try set(CURLOPT_PROXY, hop.proxy, "CURLOPT_PROXY")
+        try set(CURLOPT_NOPROXY, "", "CURLOPT_NOPROXY")
+        if !hop.proxy.isEmpty, !hop.needsAbsoluteForm {
+            try set(CURLOPT_HTTPPROXYTUNNEL, 1, "CURLOPT_HTTPPROXYTUNNEL")
+        }
+    }
+
     /// Has libcurl call `steps` while it talks to a next proxy.
     func count(_ steps: ProxySteps) throws(TransportError) {
         try set(CURLOPT_NOPROGRESS, 0, "CURLOPT_NOPROGRESS")

@@ -9,23 +9,13 @@ extension Carrier {
         let userData = unsafe Unmanaged.passUnretained(self).toOpaque()
         let set = HandleOptions(easy)
         try unsafe set.set(CURLOPT_PRIVATE, pointer: userData, "CURLOPT_PRIVATE")
-        try unsafe set.set(CURLOPT_ERRORBUFFER, pointer: UnsafeMutableRawPointer(errorText), "CURLOPT_ERRORBUFFER")
-        try set.set(CURLOPT_URL, origin.url, "CURLOPT_URL")
-        if let line = origin.connectTo {
-            unsafe connectTo = curl_slist_append(nil, line)
-            try check(unsafe heimdallr_easy_set_list(handle, CURLOPT_CONNECT_TO, connectTo), "CURLOPT_CONNECT_TO")
-        }
-        try set.set(CURLOPT_CONNECT_ONLY, 1, "CURLOPT_CONNECT_ONLY")
-        try set.setConnection(options, content, hasProxy: !hop.proxy.isEmpty)
+        if let line = origin.connectTo { unsafe connectTo = curl_slist_append(nil, line) }
+        try unsafe set.setDial(origin.url, connectTo, hop, options, content, errorText: errorText)
         try check(unsafe heimdallr_easy_set_resolver(handle, beforeLookUp), "CURLOPT_RESOLVER_START_FUNCTION")
         try unsafe set.set(CURLOPT_RESOLVER_START_DATA, pointer: userData, "CURLOPT_RESOLVER_START_DATA")
-        try set.set(CURLOPT_HTTP_VERSION, heimdallr_http_1_1, "CURLOPT_HTTP_VERSION")
         // For what a next proxy answers.
         try set.set(CURLOPT_BUFFERSIZE, 1024, "CURLOPT_BUFFERSIZE")
-        try set.set(CURLOPT_PROXY, hop.proxy, "CURLOPT_PROXY")
-        try set.set(CURLOPT_NOPROXY, "", "CURLOPT_NOPROXY")
         if !hop.proxy.isEmpty {
-            if !hop.needsAbsoluteForm { try set.set(CURLOPT_HTTPPROXYTUNNEL, 1, "CURLOPT_HTTPPROXYTUNNEL") }
             let steps = ProxySteps()
             self.steps = steps
             try set.count(steps)

@@ -3,19 +3,20 @@ import Configuration
 import Playground
 import WireText
 
-/// Says what is wrong between here and the servers, and what to do about it.
+/// Finds faults between the proxy and its servers.
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
-        abstract: "Find out what is wrong between here and the servers, and what to do about it.",
+        abstract: "Find faults between the proxy and its servers, and say what to do about them.",
         discussion: """
-            Needs no running proxy. For each client and each upstream: the name's addresses, whether the proxy may go \
-            there, TCP to each address, TLS with the certificate; for clients also the server's metadata, one token and \
-            the server's clock; for upstreams a HEAD without a token. Besides: secrets, their files' modes, the token \
-            store. All at once, and no step takes longer than its own time limit.
+            Needs no running proxy. It looks up the name of each client's server and of each upstream, asks whether the \
+            proxy may connect to the addresses, and makes a connection with TLS to each. For a client it also reads the \
+            server's metadata, fetches one token and compares the clocks; to an upstream it sends a HEAD without a token. \
+            It also checks the secrets, the modes of their files and the token store. The checks run side by side, each \
+            with a time limit.
 
-            Tokens are fetched as the proxy fetches them, never shown, and thrown away. What can be used only once is \
-            not: a refresh token, a sign-in. With --no-token no token is asked for at all.
+            Tokens are fetched as the proxy fetches them. They are never shown, and thrown away. A refresh token or a \
+            sign-in can be used only once, so doctor does not use them. With --no-token it asks for no token at all.
 
             The exit code is 0 when all is well (warnings do not count), 1 when something is wrong, 2 for wrong usage, \
             78 for a wrong configuration.
@@ -24,10 +25,10 @@ struct DoctorCommand: AsyncParsableCommand {
     @OptionGroup var options: ConfigurationOptions
 
     @Argument(
-        help: ArgumentHelp("Clients, and hosts of upstreams.", discussion: "Default: all.", valueName: "name"))
+        help: ArgumentHelp("Clients, and hosts of upstreams.", discussion: "Default: all of them.", valueName: "name"))
     var names: [String] = []
 
-    @Flag(help: "As JSON, for programs.")
+    @Flag(help: "Print JSON for programs.")
     var json = false
 
     @Flag(name: .customLong("no-token"), help: "Ask for no tokens.")
@@ -39,24 +40,24 @@ struct DoctorCommand: AsyncParsableCommand {
         let playground: Playground? =
             source.wantsPlayground ? try await PlaygroundVariables.start(addingTo: &environment) : nil
         let settings = try source.load(environment: environment)
-        let progress = DoctorProgress()
         var diagnoses: [Diagnosis]
         do {
             let doctor = Doctor(configuration: settings, names: names, asksForTokens: !asksForNoToken)
-            diagnoses = try await doctor.diagnoses { progress.show($0, of: $1) }
+            diagnoses = try await doctor.diagnoses { done, all in
+                Self.show("Looking: \(done) of \(all) done …")
+            }
         } catch Doctor.Fault.unknown(let name, let known) {
             let meant = Suggestion.phrase(Suggestion.nearest(to: name, among: known))
             throw ValidationError("there is no client or upstream \"\(name)\"\(meant)")
         } catch {
-            Complaint.error(
-                "nothing can be looked at: \(error)")
+            Complaint.error("nothing can be looked at: \(error)")
             throw ExitStatus.failure.error
         }
-        progress.end()
+        Self.show("")
         await playground?.stop()
         if names.isEmpty {
             let surroundings = SurroundingsCheck(source: source, configuration: settings)
-            diagnoses[0].parts[0].findings += await BlockingWork.run { surroundings.findings }
+            diagnoses[0].groups[0].findings += await BlockingWork.run { surroundings.findings }
         }
         let findings = diagnoses.flatMap(\.findings)
         let failed = findings.count { $0.outcome == .failed }
@@ -64,6 +65,11 @@ struct DoctorCommand: AsyncParsableCommand {
         OutputDescriptor.standardOutput.write(
             json ? Self.json(diagnoses, failed, warnings) : Self.text(diagnoses, failed, warnings))
         if failed > 0 { throw ExitStatus.failure.error }
+    }
+
+    /// Replaces the line that shows the progress at a terminal.
+    private static func show(_ progress: String) {
+        if Terminal.showsErrors { OutputDescriptor.standardError.write("\r\u{1B}[K\(progress)") }
     }
 
     private static func text(_ diagnoses: [Diagnosis], _ failed: Int, _ warnings: Int) -> String {
@@ -79,19 +85,5 @@ struct DoctorCommand: AsyncParsableCommand {
             .init("ok", .bool(failed == 0)), .init("failed", .number(failed)), .init("warnings", .number(warnings)),
             .init("subjects", .array(diagnoses.map(\.json))),
         ]).document
-    }
-}
-
-/// How far it is, for who watches.
-private struct DoctorProgress: Sendable {
-    private let isShown = Terminal.showsErrors
-
-    func show(_ done: Int, of all: Int) {
-        guard isShown else { return }
-        OutputDescriptor.standardError.write("\r\u{1B}[KLooking: \(done) of \(all) done …")
-    }
-
-    func end() {
-        if isShown { OutputDescriptor.standardError.write("\r\u{1B}[K") }
     }
 }

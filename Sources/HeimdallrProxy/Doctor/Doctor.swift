@@ -1,70 +1,38 @@
-import Administration
 import Configuration
 import CurlTransport
 import Heimdallr
-import HeimdallrCurl
 import Proxy
 import Reactor
-import Synchronization
 
-/// Looks at everything that the proxy with this configuration depends on, all at once where it can, each step within a
-/// time of its own.
+/// Checks everything that the proxy with this configuration depends on, side by side.
 struct Doctor {
     let configuration: Configuration
-    /// Of clients and hosts of upstreams; empty: all.
+    /// Clients and hosts of upstreams. Empty: all.
     var names: [String] = []
     var asksForTokens = true
 
-    /// So many clients and upstreams are looked at at the same time.
-    private static let mostAtOnce = 16
-
     enum Fault: Error {
-        /// Nobody has this name.
+        /// No client and no upstream has this name.
         case unknown(String, known: [String])
     }
 
-    /// What there is to look at.
-    private struct Subjects {
-        var clients: [ClientSettings]
-        /// Several rules may lead to one place, on the same way.
-        var upstreams: [UpstreamSettings]
-    }
-
-    /// - Throws: `Fault`
-    private func subjects() throws(Fault) -> Subjects {
-        var upstreams: [UpstreamSettings] = []
-        for upstream in configuration.upstreams where !upstreams.contains(where: { Self.isSame($0, upstream) }) {
-            upstreams.append(upstream)
-        }
-        guard !names.isEmpty else { return Subjects(clients: configuration.clients, upstreams: upstreams) }
-        let known = configuration.clients.map(\.name) + configuration.upstreams.map(\.host.description)
-        for name in names where !known.contains(name) { throw .unknown(name, known: known) }
-        return Subjects(
-            clients: configuration.clients.filter { names.contains($0.name) },
-            upstreams: upstreams.filter { names.contains($0.host.description) })
-    }
-
-    private static func isSame(_ one: UpstreamSettings, _ other: UpstreamSettings) -> Bool {
-        one.host == other.host && one.url == other.url && one.proxy == other.proxy && one.tls == other.tls
-    }
-
-    /// Files first, then clients and upstreams in the order of the configuration.
-    /// - Parameter progress: told how many of how many are done, from any thread.
+    /// The files come first, then clients and upstreams in the order of the configuration.
+    /// - Parameter progress: called with the number of checks that have ended, and of all.
     /// - Throws: `Fault`; also when there is no event loop, or a client can't work at all.
-    func diagnoses(progress: @escaping @Sendable (_ done: Int, _ all: Int) -> Void) async throws -> [Diagnosis] {
-        let subjects = try subjects()
+    func diagnoses(progress: @escaping (_ done: Int, _ all: Int) -> Void) async throws -> [Diagnosis] {
+        let known = configuration.clients.map(\.name) + configuration.upstreams.map(\.host.description)
+        for name in names where !known.contains(name) { throw Fault.unknown(name, known: known) }
+        let clients = configuration.clients.filter { names.isEmpty || names.contains($0.name) }
         let loop = try EventLoop.start(name: "doctor")
         defer { loop.stop() }
         let secrets = SecretShelf(configuration)
         let own = await BlockingWork.run { [configuration] in Self.listeners(configuration) }
-        var checks: [@Sendable () async -> Diagnosis] = []
         let files = FileCheck(
-            configuration: configuration, secrets: secrets, clients: subjects.clients, upstreams: subjects.upstreams,
+            configuration: configuration, secrets: secrets, clients: clients, upstreams: upstreams,
             isWhole: names.isEmpty)
-        checks.append { await files.diagnosis() }
-        for settings in subjects.clients {
-            let notes = TokenRequestNotes()
-            let tap = Tap()
+        var checks: [@Sendable () async -> Diagnosis] = [{ await files.diagnosis() }]
+        for settings in clients {
+            let (notes, tap) = (TokenRequestNotes(), Tap())
             let assembly = ClientAssembly(settings, configuration, secrets)
             let client = try assembly.make(
                 on: loop, store: OAuthAccessTokenMemoryStore(), last: notes, tap: tap, onTokenRequest: { _ in })
@@ -73,46 +41,41 @@ struct Doctor {
                 asksForTokens: asksForTokens, loop: loop)
             checks.append { await check.diagnosis() }
         }
-        for settings in subjects.upstreams {
-            let check = UpstreamCheck(
-                settings: settings,
-                options: PoolOptions(upstream: settings, trustAnchors: configuration.trustAnchorsFile), own: own,
-                loop: loop)
+        for settings in upstreams {
+            let options = PoolOptions(upstream: settings, trustAnchors: configuration.trustAnchorsFile)
+            let check = UpstreamCheck(settings: settings, options: options, own: own, loop: loop)
             checks.append { await check.diagnosis() }
         }
-        return Diagnosis.joined(await Self.all(checks, progress))
-    }
-
-    private static func all(
-        _ checks: [@Sendable () async -> Diagnosis], _ progress: @escaping @Sendable (Int, Int) -> Void
-    ) async -> [Diagnosis] {
-        var results: [Int: Diagnosis] = [:]
         progress(0, checks.count)
-        await withTaskGroup(of: (Int, Diagnosis).self) { group in
-            var next = 0
-            while next < checks.count || results.count < checks.count {
-                if next < checks.count, next - results.count < mostAtOnce {
-                    let (index, check) = (next, checks[next])
-                    group.addTask { (index, await check()) }
-                    next += 1
-                } else if let (index, diagnosis) = await group.next() {
-                    results[index] = diagnosis
-                    progress(results.count, checks.count)
-                }
-            }
+        let results = await Checks.all(checks) {
+            progress($0, checks.count)
+        } _: {
+            await $0()
         }
-        return checks.indices.compactMap { results[$0] }
+        return Diagnosis.joined(results)
     }
 
-    /// Where the proxy would listen. Blocks for names.
+    /// The upstreams to check. Rules with the same connection count once.
+    private var upstreams: [UpstreamSettings] {
+        var upstreams: [UpstreamSettings] = []
+        for upstream in configuration.upstreams where names.isEmpty || names.contains(upstream.host.description) {
+            let isKnown = upstreams.contains {
+                $0.host == upstream.host && $0.url == upstream.url && $0.proxy == upstream.proxy
+                    && $0.tls == upstream.tls
+            }
+            if !isKnown { upstreams.append(upstream) }
+        }
+        return upstreams
+    }
+
+    /// The addresses that the proxy would listen at. Blocks for names.
     private static func listeners(_ configuration: Configuration) -> OwnListeners {
         let own = OwnListeners()
         let all =
             configuration.proxy.listen + configuration.upstreams.compactMap(\.listen)
             + [configuration.admin?.listen].compactMap(\.self)
         for case .tcp(let host, let port) in all where port != 0 {
-            guard let found = try? SocketAddress.resolve(host: host, port: port) else { continue }
-            for address in found { own.add(address) }
+            for address in (try? SocketAddress.resolve(host: host, port: port)) ?? [] { own.add(address) }
         }
         return own
     }

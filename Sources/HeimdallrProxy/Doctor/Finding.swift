@@ -1,32 +1,38 @@
 import WireText
 
-/// One thing that was looked at, and what came of it. No secret in it, and nothing that does not print.
+/// The result of one check: printable, and without secrets.
 struct Finding: Sendable, Equatable {
     enum Outcome: String, Sendable {
         case good = "ok"
-        case warning
-        case failed
-        /// Not looked at, and why.
-        case skipped
+        case warning, failed, skipped
+
+        fileprivate var mark: String {
+            switch self {
+            case .good: "ok   "
+            case .warning: "WARN "
+            case .failed: "FAIL "
+            case .skipped: "-    "
+            }
+        }
     }
 
-    /// What was looked at, in a word or two.
+    /// Name of the check: one or two words.
     var check: String
     var outcome: Outcome
-    /// What was seen: a sentence without its capital and full stop.
+    /// A sentence without its capital letter and full stop.
     var text: String
-    /// What to do; where it is not well, there always is something.
+    /// What to do. Warnings and failures have it.
     var advice: String?
     var duration: Duration?
-    var kin = Kin.none
+    var condition = Condition.always
 
-    /// How a finding depends on others.
-    enum Kin: Sendable {
-        case none
-        /// Follows from a fault of a place or of the metadata, and is told only without one.
-        case consequence
-        /// Is told only where no token came.
-        case refutedByToken
+    /// When a finding is told.
+    enum Condition: Sendable {
+        case always
+        /// Without a fault of a server or of the metadata, from which it follows.
+        case withoutCause
+        /// Without a token, which would refute it.
+        case withoutToken
     }
 
     static func good(_ check: String, _ text: String, after duration: Duration? = nil) -> Finding {
@@ -44,91 +50,80 @@ struct Finding: Sendable, Equatable {
     static func skipped(_ check: String, _ text: String) -> Finding {
         Finding(check: check, outcome: .skipped, text: text)
     }
+
+    // MARK: Output
+
+    fileprivate func text(_ margin: String) -> String {
+        let name = check + String(repeating: " ", count: max(0, 12 - check.count))
+        let time = duration.map { " (\(max(0, Int($0 / .milliseconds(1)))) ms)" } ?? ""
+        let remedy = advice.map { "\(margin)                   what to do: \(Self.plain($0))\n" } ?? ""
+        return "\(margin)\(outcome.mark) \(name) \(Self.plain(text))\(time)\n\(remedy)"
+    }
+
+    fileprivate func json(_ address: String?) -> JSON {
+        .object([
+            .init("check", .string(check)), .init("place", JSON(address)), .init("result", .string(outcome.rawValue)),
+            .init("text", .string(Self.plain(text))), .init("what_to_do", JSON(advice.map(Self.plain))),
+            .init("milliseconds", duration.map { JSON.decimal($0 / .milliseconds(1)) } ?? .null),
+        ])
+    }
+
+    private static func plain(_ text: String) -> String { text.replacing("`", with: "") }
 }
 
-/// What was found out about one client, one upstream, or the files of the configuration.
+/// The findings about one client, one upstream, or the files of the configuration.
 struct Diagnosis: Sendable, Equatable {
     enum Kind: String, Sendable { case configuration, client, upstream }
 
-    /// Findings that belong together, about one address say.
-    struct Part: Sendable, Equatable {
-        /// `nil`: about the whole.
-        var place: String?
+    /// Findings about one address.
+    struct Group: Sendable, Equatable {
+        /// `nil`: the findings are about the whole.
+        var address: String?
         var findings: [Finding]
     }
 
     var kind: Kind
     var name: String
-    var parts: [Part]
+    var groups: [Group]
 
-    var findings: [Finding] { parts.flatMap(\.findings) }
+    var findings: [Finding] { groups.flatMap(\.findings) }
 
-    /// Upstreams at one place of which the same is wrong are one, under all their names.
+    /// Makes one diagnosis of upstreams with one address and the same faults, under all their names.
     static func joined(_ all: [Diagnosis]) -> [Diagnosis] {
         all.reduce(into: []) { joined, diagnosis in
             let isWrong = diagnosis.findings.contains { $0.outcome == .failed }
-            let same = joined.firstIndex { $0.kind == diagnosis.kind && $0.words == diagnosis.words }
+            let same = joined.firstIndex { $0.kind == diagnosis.kind && $0.untimed == diagnosis.untimed }
             guard diagnosis.kind == .upstream, isWrong, let same else { return joined.append(diagnosis) }
             joined[same].name += ", " + diagnosis.name
         }
     }
 
-    /// All places and findings, without durations.
-    private var words: [String] {
-        parts.flatMap { part in
-            [part.place ?? ""] + part.findings.map { "\($0.check) \($0.outcome) \($0.text) \($0.advice ?? "")" }
+    /// The groups without durations.
+    private var untimed: [Group] {
+        groups.map { group in
+            Group(
+                address: group.address,
+                findings: group.findings.map { finding in
+                    var finding = finding
+                    finding.duration = nil
+                    return finding
+                })
         }
     }
-
-    // MARK: For people
 
     var text: String {
         var text = kind == .configuration ? "Configuration\n" : "\(kind == .client ? "Client" : "Upstream") \(name)\n"
-        for part in parts {
-            if let place = part.place { text += "  \(place)\n" }
-            let margin = part.place == nil ? "  " : "    "
-            for finding in part.findings { text += Self.text(finding, margin) }
+        for group in groups {
+            if let address = group.address { text += "  \(address)\n" }
+            text += group.findings.map { $0.text(group.address == nil ? "  " : "    ") }.joined()
         }
         return text
     }
 
-    private static func text(_ finding: Finding, _ margin: String) -> String {
-        let mark =
-            switch finding.outcome {
-            case .good: "ok   "
-            case .warning: "WARN "
-            case .failed: "FAIL "
-            case .skipped: "-    "
-            }
-        let name = finding.check + String(repeating: " ", count: max(0, 12 - finding.check.count))
-        var text = "\(margin)\(mark) \(name) \(plain(finding.text))"
-        if let duration = finding.duration { text += " (\(words(duration)))" }
-        text += "\n"
-        if let advice = finding.advice { text += "\(margin)                   what to do: \(plain(advice))\n" }
-        return text
-    }
-
-    private static func plain(_ text: String) -> String { text.replacing("`", with: "") }
-
-    private static func words(_ duration: Duration) -> String {
-        "\(max(0, Int(duration / .milliseconds(1)))) ms"
-    }
-
-    // MARK: For programs
-
     var json: JSON {
-        let checks = parts.flatMap { part in part.findings.map { Self.json($0, part.place) } }
+        let checks = groups.flatMap { group in group.findings.map { $0.json(group.address) } }
         return .object([
             .init("kind", .string(kind.rawValue)), .init("name", .string(name)), .init("checks", .array(checks)),
-        ])
-    }
-
-    private static func json(_ finding: Finding, _ place: String?) -> JSON {
-        .object([
-            .init("check", .string(finding.check)), .init("place", JSON(place)),
-            .init("result", .string(finding.outcome.rawValue)), .init("text", .string(plain(finding.text))),
-            .init("what_to_do", JSON(finding.advice.map(plain))),
-            .init("milliseconds", finding.duration.map { JSON.decimal($0 / .milliseconds(1)) } ?? .null),
         ])
     }
 }

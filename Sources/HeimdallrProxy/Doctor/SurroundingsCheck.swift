@@ -3,33 +3,28 @@ import Configuration
 import CurlTransport
 import WireText
 
-/// The environment of this process, and the proxy that runs with the same configuration, if there is one.
+/// The environment of this process, and the running proxy with the same configuration.
 struct SurroundingsCheck {
     let source: ConfigurationSource
     let configuration: Configuration
 
-    /// In seconds, for the running proxy's answer.
-    private static let patience = 2
-
     var findings: [Finding] {
-        let variables = LibcurlGlobal.removedVariables.map { name in
+        var findings = LibcurlGlobal.removedVariables.map { name in
             Finding.warning(
                 "environment", "\(name) is ignored: it would write the keys of all TLS connections to a file",
                 "unset \(name) where the proxy is started")
         }
-        guard hasRunningProxyAnotherFile else { return variables }
-        return variables + [
-            .warning(
-                "file", "the running proxy has read another version of the configuration file",
-                "run heimdallr-proxy reload")
-        ]
+        if case .file = source, let admin = configuration.admin, hasChanged(admin) {
+            let text = "the running proxy has read another version of the configuration file"
+            findings.append(.warning("file", text, "run heimdallr-proxy reload"))
+        }
+        return findings
     }
 
-    private var hasRunningProxyAnotherFile: Bool {
-        guard case .file = source, let admin = configuration.admin else { return false }
+    private func hasChanged(_ admin: AdminSettings) -> Bool {
         for path in AdminOptions.sockets(of: admin, environment: ProcessEnvironment.all) {
-            let client = AdminClient(path: path, timeout: Self.patience)
-            guard let answer = try? client.send("GET", "/status"), let status = try? JSONParser.parse(answer.body)
+            guard let answer = try? AdminClient(path: path, timeout: 2).send("GET", "/status"),
+                let status = try? JSONParser.parse(answer.body)
             else { continue }
             return status["configuration"]?["changed_since_read"] == .bool(true)
         }

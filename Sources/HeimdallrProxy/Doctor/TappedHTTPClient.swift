@@ -3,7 +3,7 @@ import Heimdallr
 import Synchronization
 import WireText
 
-/// What a client's servers have answered. Any thread.
+/// The answers of a client's servers, without their bodies. Any thread.
 final class Tap: Sendable {
     struct Answer: Sendable {
         var url: String
@@ -11,7 +11,9 @@ final class Tap: Sendable {
         var status: Int
         var date: String?
         var age: String?
-        var type: String?
+        /// `type/subtype` of Content-Type (RFC 9110, section 8.3.1), of at most 60 characters of registered names
+        /// (RFC 6838, section 4.2).
+        var mediaType: String?
         /// Seconds since 1970-01-01T00:00:00Z, in the middle of the exchange.
         var at: Int64
     }
@@ -19,7 +21,7 @@ final class Tap: Sendable {
     private let state = Mutex((answers: [Answer](), document: [UInt8]?.none))
 
     var answers: [Answer] { state.withLock { $0.answers } }
-    /// The metadata that came last.
+    /// The latest metadata.
     var document: JSONValue? { state.withLock { $0.document }.flatMap { try? JSONParser.parse($0) } }
 
     fileprivate func note(_ request: HeimdallrHTTPRequest, _ response: HeimdallrHTTPResponse, at: Int64) {
@@ -28,19 +30,27 @@ final class Tap: Sendable {
         }
         let answer = Answer(
             url: String(request.url.prefix { $0 != "?" }), method: request.method, status: response.status,
-            date: value("date"), age: value("age"), type: value("content-type"), at: at)
-        // What a server publishes about itself holds no secret; nothing else of an answer is kept.
+            date: value("date"), age: value("age"), mediaType: value("content-type").flatMap(Self.mediaType), at: at)
+        // Metadata is public. No other body is kept.
         let isMetadata =
             request.method == "GET" && request.url.contains("/.well-known/") && (200..<300).contains(response.status)
-        let document = isMetadata ? response.body : nil
         state.withLock { state in
             state.answers.append(answer)
-            if let document { state.document = document }
+            if isMetadata { state.document = response.body }
         }
+    }
+
+    private static func mediaType(_ field: String) -> String? {
+        let name = field.prefix { $0 != ";" && $0 != " " && $0 != "\t" }
+        let parts = name.utf8.split(separator: ASCII.slash, omittingEmptySubsequences: false)
+        let isRegular = parts.allSatisfy { part in
+            !part.isEmpty && part.allSatisfy { ASCII.isAlphanumeric($0) || "!#$&-^_.+".utf8.contains($0) }
+        }
+        return parts.count == 2 && name.utf8.count <= 60 && isRegular ? String(name) : nil
     }
 }
 
-/// Lets a tap see what is answered.
+/// Notes each answer in a tap.
 struct TappedHTTPClient: HeimdallrHTTPClient {
     let client: any HeimdallrHTTPClient
     let tap: Tap
