@@ -19,7 +19,7 @@ BRIDGE = "HeimdallrFoundation"
 MAY_BE_UNSAFE = {"CLinux", "Reactor", "CurlTransport", "Cryptography", "FileSystem", "PostgresStore", "QRCode"}
 UNSAFE_FILES = {
     "HeimdallrProxy/SystemCalls.swift", "HeimdallrProxy/Terminal.swift", "HeimdallrProxy/ChildProgram.swift",
-    "HeimdallrProxy/AppendedFile.swift",
+    "HeimdallrProxy/AppendedFile.swift", "HeimdallrProxy/SocketConnection.swift",
     "Configuration/YAMLEvents.swift",
 }
 UNSAFE = re.compile(

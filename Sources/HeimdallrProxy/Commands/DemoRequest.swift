@@ -1,39 +1,35 @@
-import Dispatch
 import WireText
 
-/// One request as the simplest of programs would send it: bytes over a connection of its own, nothing in common with
-/// the proxy it talks to.
+/// One request of a simple program: bytes over a connection, without any code of the proxy.
 struct DemoRequest: Sendable {
     /// `127.0.0.1:PORT`.
     let connectTo: String
-    /// A path, or a whole URL as one says it to a proxy (RFC 9112, section 3.2).
+    /// A path, or for a proxy a whole URL (RFC 9112, section 3.2).
     let target: String
     let host: String
 
-    func send() async throws(DemoError) -> DemoAnswer {
-        // Blocks for as long as it takes, so not on a thread that tasks share.
-        let result: Result<DemoAnswer, DemoError> = await withCheckedContinuation { continuation in
-            DispatchQueue(label: "demo").async {
-                do throws(DemoError) {
-                    continuation.resume(returning: .success(try exchange()))
-                } catch {
-                    continuation.resume(returning: .failure(error))
-                }
-            }
-        }
-        return try result.get()
+    func send() async throws -> DemoAnswer {
+        try await BlockingWork.run { Result { try exchange() } }.get()
     }
 
     private func exchange() throws(DemoError) -> DemoAnswer {
         guard let port = connectTo.split(separator: ":").last.flatMap({ UInt16($0) }) else {
-            throw .noAddress(connectTo)
+            throw DemoError("\(connectTo) is not an address and port of this machine")
         }
-        let connection = try LoopbackConnection(port: port, timeout: 10)
+        let peer = "port \(port) of this machine"
         let request = "GET \(target) HTTP/1.1\r\nHost: \(host)\r\nAccept: application/json\r\nConnection: close\r\n\r\n"
-        guard connection.send(request), let bytes = connection.receiveAll(limit: 1 << 20) else {
-            throw .noAnswer(port: port)
+        let connection: SocketConnection
+        do throws(SystemCallError) {
+            connection = try SocketConnection(host: "127.0.0.1", port: port, timeout: 10)
+        } catch {
+            throw DemoError("no connection to \(peer) (errno \(error.number))")
         }
-        guard let answer = DemoAnswer(bytes) else { throw .notHTTP(port: port) }
+        guard connection.send(Array(request.utf8)),
+            let bytes = connection.receiveAll(limit: 1 << 20, within: .seconds(10))
+        else { throw DemoError("\(peer) did not answer within 10 seconds") }
+        guard let answer = DemoAnswer(bytes) else {
+            throw DemoError("\(peer) answered with something that is not HTTP")
+        }
         return answer
     }
 }
@@ -41,7 +37,7 @@ struct DemoRequest: Sendable {
 /// An answer, for people to read.
 struct DemoAnswer: Sendable {
     let status: Int
-    /// The status line, the fields that tell something, and the body; indented.
+    /// The status line, the fields that matter here, and the body; indented.
     let shown: String
 
     init?(_ bytes: [UInt8]) {
@@ -61,19 +57,9 @@ struct DemoAnswer: Sendable {
     }
 }
 
-/// What can go wrong between the demo and its servers.
-enum DemoError: Error, CustomStringConvertible {
-    case noAddress(String)
-    case noConnection(port: UInt16, errno: Int32)
-    case noAnswer(port: UInt16)
-    case notHTTP(port: UInt16)
+/// A fault between the demo and its servers.
+struct DemoError: Error, CustomStringConvertible {
+    let description: String
 
-    var description: String {
-        switch self {
-        case .noAddress(let address): "\(address) is not an address and port of this machine."
-        case .noConnection(let port, let errno): "No connection to port \(port) of this machine (errno \(errno))."
-        case .noAnswer(let port): "Port \(port) of this machine did not answer within 10 seconds."
-        case .notHTTP(let port): "Port \(port) of this machine answered with something that is not HTTP."
-        }
-    }
+    init(_ description: String) { self.description = description }
 }
