@@ -7,9 +7,9 @@ import Testing
 @testable import HeimdallrProxy
 
 @Suite struct LogLevelTests {
-    private func desk(_ configured: LogSettings.Level = .info) -> (LogLevel, LogLevelDesk) {
+    private func desk(_ configured: LogSettings.Level = .info) -> (LogLevel, LogLevelControl) {
         let level = LogLevel(configured)
-        return (level, LogLevelDesk(level: level, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }))
+        return (level, LogLevelControl(level: level, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }))
     }
 
     @Test func `a level that was asked for counts for its time, and then the configuration's`() async throws {

@@ -163,7 +163,7 @@ final class Replica: @unchecked Sendable {
     /// As a reload of the proxy does it, client by client.
     func reload(changes: Bool = true, authority next: Int? = nil) {
         guard !isAway, changes else { return }
-        // One at a time, as `ReloadDoor` has it.
+        // One at a time, as `ReloadQueue` has it.
         if let lastReload {
             Task { [self] in
                 await lastReload.value

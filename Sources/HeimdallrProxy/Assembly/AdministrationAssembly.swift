@@ -10,50 +10,24 @@ import Reports
 
 /// Connects the administration with the objects that it shows and controls.
 struct AdministrationAssembly {
-    private let configuration: Configuration
-    private let clients: [KeptClient]
-    private let server: ProxyServer
-    private let failures: UpstreamFailures
-    private let secrets: SecretShelf
-    private let tls: TLSShelf
-    private let reloads: ReloadCounts
-    private let logLevel: LogLevelDesk
-    private let audit: @Sendable () -> AuditCounts?
-    private let spans: @Sendable () -> SpanReport?
-    private let reload: @Sendable () async -> ReloadAnswer
-    private let quit: @Sendable () -> Void
-    private let pendingLogins: (any PendingLoginStore)?
-    private let freshness: ConfigurationFreshness?
-
-    /// - Parameters:
-    ///   - spans: counts of spans, with tracing.
-    ///   - reload: reads the configuration again.
-    ///   - quit: stops the proxy.
-    ///   - pendingLogins: logins shared with other processes; `nil` for none.
-    init(
-        _ configuration: Configuration, clients: [KeptClient], server: ProxyServer, failures: UpstreamFailures,
-        secrets: SecretShelf, tls: TLSShelf,
-        reloads: ReloadCounts, logLevel: LogLevelDesk, audit: @escaping @Sendable () -> AuditCounts?,
-        spans: @escaping @Sendable () -> SpanReport?,
-        reload: @escaping @Sendable () async -> ReloadAnswer,
-        quit: @escaping @Sendable () -> Void, pendingLogins: (any PendingLoginStore)? = nil,
-        freshness: ConfigurationFreshness? = nil
-    ) {
-        self.configuration = configuration
-        self.clients = clients
-        self.server = server
-        self.failures = failures
-        self.secrets = secrets
-        self.tls = tls
-        self.reloads = reloads
-        self.logLevel = logLevel
-        self.audit = audit
-        self.spans = spans
-        self.reload = reload
-        self.quit = quit
-        self.pendingLogins = pendingLogins
-        self.freshness = freshness
-    }
+    let configuration: Configuration
+    let clients: [KeptClient]
+    let server: ProxyServer
+    let failures: UpstreamFailures
+    let secrets: SecretCache
+    let tls: TLSFileCache
+    let reloads: ReloadCounts
+    let logLevel: LogLevelControl
+    let audit: @Sendable () -> AuditCounts?
+    /// Counts of spans; `nil` without tracing.
+    let spans: @Sendable () -> SpanReport?
+    /// Reads the configuration again.
+    let reload: @Sendable () async -> ReloadAnswer
+    /// Stops the proxy.
+    let quit: @Sendable () -> Void
+    /// Logins that are shared with other processes.
+    var pendingLogins: (any PendingLoginStore)?
+    var freshness: ConfigurationFreshness?
 
     /// `nil` without an admin port, which shows them.
     static func tokenMetrics(_ configuration: Configuration) -> TokenMetrics? {
@@ -65,18 +39,18 @@ struct AdministrationAssembly {
     /// - Returns: `nil` when the configuration has no admin port.
     /// - Throws: `AdministrationError`
     func start(tokens: TokenMetrics?, passed: [PassedSocket], logger: Logger) async throws -> Administration? {
-        guard let admin = configuration.admin, let tokens, var settings = Self.places(configuration, passed) else {
+        guard let admin = configuration.admin, let tokens, var settings = Self.addresses(configuration, passed) else {
             return nil
         }
         settings.hosts = admin.hosts
         settings.pendingLogins = pendingLogins
-        settings.token = admin.token.map { AdminTokenRule.guarding(secrets.door($0)) }
+        settings.token = admin.token.map { AdminTokenRule.guarding(secrets.accessSecret($0)) }
         settings.runtimeDirectory = ProcessEnvironment.value(of: "XDG_RUNTIME_DIR")
         return try await Administration.start(settings, sources: sources, tokens: tokens, logger: logger)
     }
 
-    /// Where it listens, and nothing else of it.
-    static func places(_ configuration: Configuration, _ passed: [PassedSocket]) -> AdministrationSettings? {
+    /// Only the addresses of its listeners.
+    static func addresses(_ configuration: Configuration, _ passed: [PassedSocket]) -> AdministrationSettings? {
         guard let admin = configuration.admin, case .tcp(let host, let port) = admin.listen else { return nil }
         var settings = AdministrationSettings(host: host, port: port)
         settings.socket = admin.socket

@@ -7,7 +7,7 @@ import Logging
 import Proxy
 import Reactor
 
-/// The only place that makes the objects of the process and connects them.
+/// Makes all objects of the process and connects them.
 struct App {
     let configuration: Configuration
     let logger: Logger
@@ -32,8 +32,8 @@ struct App {
         var loops: [EventLoop] = []
         for index in 0..<configuration.proxy.threads { loops.append(try EventLoop.start(name: "loop \(index)")) }
         let reloads = ReloadCounts()
-        let secrets = SecretShelf(configuration, counts: reloads, logger: logger)
-        let tls = TLSShelf(counts: reloads, logger: logger)
+        let secrets = SecretCache(configuration, counts: reloads, logger: logger)
+        let tls = TLSFileCache(counts: reloads, logger: logger)
         await tls.add(configuration)
         let stores = try await StoreAssembly(
             settings: configuration.store, secrets: secrets, logger: logger,
@@ -65,14 +65,14 @@ struct App {
         observer.spans = traces.spans(tracing)
         let server = try await ProxyServer(
             configuration, clients: clients.byName, loops: loops, observer: observer,
-            users: configuration.proxy.users.mapValues { secrets.door($0) },
+            users: configuration.proxy.users.mapValues { secrets.accessSecret($0) },
             credentials: CredentialSources { secrets.secret($0) },
             material: { [tls] in tls.material($0, extra: $1) }, passed: manager.passed)
-        let door = ReloadDoor()
+        let reloadQueue = ReloadQueue()
         let assembly = AdministrationAssembly(
-            configuration, clients: clients, server: server, failures: watch.failures, secrets: secrets,
-            tls: tls, reloads: reloads, logLevel: LogLevelDesk(level: logLevel, logger: logger),
-            audit: { audit.counts }, spans: { traces.report }, reload: { await door.reload() }, quit: quit,
+            configuration: configuration, clients: clients, server: server, failures: watch.failures, secrets: secrets,
+            tls: tls, reloads: reloads, logLevel: LogLevelControl(level: logLevel, logger: logger),
+            audit: { audit.counts }, spans: { traces.report }, reload: { await reloadQueue.reload() }, quit: quit,
             pendingLogins: stores.pendingLogins, freshness: freshness)
         let administration: Administration?
         do {
@@ -90,13 +90,13 @@ struct App {
         // Observers are registered before the first event.
         for client in clients { watch.add(client) }
         for client in clients { client.heimdallr.start() }
-        let places = ProxyServer.clientLimit(configuration.proxy)
-        if places < configuration.proxy.maxConnections {
+        let limit = ProxyServer.clientLimit(configuration.proxy)
+        if limit < configuration.proxy.maxConnections {
             logger.warning(
                 "fewer clients at once than max_connections: raise the limit of file descriptors (ulimit -n)",
                 metadata: [
                     "max_connections": .stringConvertible(configuration.proxy.maxConnections),
-                    "clients": .stringConvertible(places),
+                    "clients": .stringConvertible(limit),
                 ])
         }
         for address in server.addresses { logger.info("listening", metadata: ["address": "\(address)"]) }
@@ -112,8 +112,8 @@ struct App {
             traces: traces, files: files, store: store, tokens: tokens, reloads: reloads, logger: logger,
             logLevel: logLevel, read: read, configuration: configuration,
             clients: clients,
-            door: door, quit: quit)
-        door.set(running)
+            reloadQueue: reloadQueue, quit: quit)
+        reloadQueue.set(running)
         return running
     }
 
@@ -138,7 +138,7 @@ struct App {
             StartPages.release()
         }
         let reloading = Task { for await _ in reloads { _ = await running.reload() } }
-        running.door.set(manager)
+        running.reloadQueue.set(manager)
         // Signals that came during the start are waiting here.
         for await _ in stops { break }
         manager.isStopping()

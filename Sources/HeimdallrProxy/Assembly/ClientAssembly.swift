@@ -9,12 +9,12 @@ import Reactor
 struct ClientAssembly {
     private let settings: ClientSettings
     private let trustAnchors: String?
-    private let secrets: SecretShelf
+    private let secrets: SecretCache
     private let material: TLSMaterial?
     private let counts: ConnectionCounts?
 
     init(
-        _ settings: ClientSettings, _ configuration: Configuration, _ secrets: SecretShelf,
+        _ settings: ClientSettings, _ configuration: Configuration, _ secrets: SecretCache,
         material: TLSMaterial? = nil, counts: ConnectionCounts? = nil
     ) {
         self.material = material
@@ -60,7 +60,7 @@ struct ClientAssembly {
         configuration.revocationEndpoint = settings.revocationEndpoint
         configuration.deviceAuthorizationEndpoint = settings.deviceAuthorizationEndpoint
         configuration.pushedAuthorizationEndpoint = settings.pushedAuthorizationEndpoint
-        configuration.pushedAuthorization = PushedAuthorization(settings.par)
+        configuration.pushedAuthorization = PushedAuthorization(rawValue: settings.par.rawValue) ?? .auto
         configuration.scope = settings.scope
         configuration.resource = settings.resource
         configuration.audience = settings.audience
@@ -115,7 +115,8 @@ struct ClientAssembly {
                 ? OAuthNoClientCredentials() : OAuthClientSecretCredentials(identifier: settings.clientID)
         }
         let method: OAuthClientSecretCredentials.Method =
-            settings.authMethod == .clientSecretPost ? .post : .basic(BasicEncoding(settings.basicEncoding))
+            settings.authMethod == .clientSecretPost
+            ? .post : .basic(BasicEncoding(rawValue: settings.basicEncoding.rawValue) ?? .form)
         return OAuthClientSecretCredentials(
             identifier: settings.clientID, secret: secrets.secret(secret), method: method)
     }
@@ -205,26 +206,6 @@ extension JWTAudience {
         case .tokenEndpoint: self = .tokenEndpoint
         case .issuer: self = .issuer
         case .text(let text): self = .text(text)
-        }
-    }
-}
-
-extension BasicEncoding {
-    fileprivate init(_ setting: ClientSettings.BasicEncoding) {
-        switch setting {
-        case .form: self = .form
-        case .percent: self = .percent
-        case .raw: self = .raw
-        }
-    }
-}
-
-extension PushedAuthorization {
-    fileprivate init(_ setting: ClientSettings.PushedAuthorization) {
-        switch setting {
-        case .auto: self = .auto
-        case .off: self = .off
-        case .required: self = .required
         }
     }
 }

@@ -5,12 +5,12 @@ import Synchronization
 
 /// Watches the configured files that are reloaded when they change: secrets, keys, certificates, trust anchors.
 final class FreshFiles: Sendable {
-    let secrets: SecretShelf
-    let tls: TLSShelf
+    let secrets: SecretCache
+    let tls: TLSFileCache
     private let watch = Mutex<FileWatch?>(nil)
     private let logger: Logger
 
-    init(secrets: SecretShelf, tls: TLSShelf, logger: Logger) {
+    init(secrets: SecretCache, tls: TLSFileCache, logger: Logger) {
         self.secrets = secrets
         self.tls = tls
         self.logger = logger

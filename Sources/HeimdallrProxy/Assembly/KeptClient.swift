@@ -17,7 +17,7 @@ struct KeptClient: Sendable {
     /// Makes the client; it sends nothing yet.
     /// - Parameter isHeld: see `ClientStore`.
     init(
-        _ settings: ClientSettings, _ configuration: Configuration, _ secrets: SecretShelf, _ tls: TLSShelf,
+        _ settings: ClientSettings, _ configuration: Configuration, _ secrets: SecretCache, _ tls: TLSFileCache,
         on loop: EventLoop,
         store: any OAuthAccessTokenStore, isHeld: Bool, traces: Traces,
         onTokenRequest: @escaping @Sendable (TokenRequestReport) -> Void

@@ -10,7 +10,7 @@ import Synchronization
 typealias ReadConfiguration = (configuration: Configuration, warnings: [ConfigurationError.Problem])
 
 /// Serializes requests to read the configuration again: one reading after the other.
-final class ReloadDoor: Sendable {
+final class ReloadQueue: Sendable {
     private struct State {
         weak var running: RunningApp?
         var isClosed = false
@@ -127,7 +127,7 @@ extension RunningApp {
             }
         }
         await waitBriefly(atMost: .seconds(1)) { [secrets] in await secrets.prime() }
-        guard !door.isClosed else {
+        guard !reloadQueue.isClosed else {
             throw ConfigurationError(problems: [.init(file: "configuration", message: "the proxy stops")])
         }
         let addresses = Set(server.addresses.map(\.description))
@@ -143,7 +143,7 @@ extension RunningApp {
         do {
             over = try await server.change(
                 to: next, clients: clients.byName, observer: observer,
-                users: next.proxy.users.mapValues { [secrets] in secrets.door($0) })
+                users: next.proxy.users.mapValues { [secrets] in secrets.accessSecret($0) })
         } catch {
             traces.discard(tracing)
             await BlockingWork.run { [audit] in audit.discard(stream) }
@@ -169,11 +169,11 @@ extension RunningApp {
         tokens?.change(to: next.clients.map { (name: $0.name, grantType: $0.grantType.description) })
         administration?.change(
             to: AdministrationAssembly(
-                next, clients: clients, server: server, failures: watch.failures, secrets: secrets,
+                configuration: next, clients: clients, server: server, failures: watch.failures, secrets: secrets,
                 tls: files.tls, reloads: reloads,
-                logLevel: LogLevelDesk(level: logLevel, logger: logger),
+                logLevel: LogLevelControl(level: logLevel, logger: logger),
                 audit: { [audit] in audit.counts }, spans: { [traces] in traces.report },
-                reload: { [door] in await door.reload() }, quit: quit
+                reload: { [reloadQueue] in await reloadQueue.reload() }, quit: quit
             ).sources)
         for client in made { watch.add(client) }
         await withDiscardingTaskGroup { group in

@@ -24,14 +24,14 @@ final class RunningApp: Sendable {
     let audit: AuditTrail
     let traces: Traces
     let files: FreshFiles
-    var secrets: SecretShelf { files.secrets }
+    var secrets: SecretCache { files.secrets }
     let store: any OAuthAccessTokenStore
     let tokens: TokenMetrics?
     let reloads: ReloadCounts
     let logger: Logger
     let logLevel: LogLevel
     let read: @Sendable () throws(ConfigurationError) -> ReadConfiguration
-    let door: ReloadDoor
+    let reloadQueue: ReloadQueue
     let loops: [EventLoop]
     let quit: @Sendable () -> Void
     let current: Mutex<Current>
@@ -42,7 +42,7 @@ final class RunningApp: Sendable {
         store: any OAuthAccessTokenStore, tokens: TokenMetrics?, reloads: ReloadCounts, logger: Logger,
         logLevel: LogLevel,
         read: @escaping @Sendable () throws(ConfigurationError) -> ReadConfiguration, configuration: Configuration,
-        clients: [KeptClient], door: ReloadDoor, quit: @escaping @Sendable () -> Void
+        clients: [KeptClient], reloadQueue: ReloadQueue, quit: @escaping @Sendable () -> Void
     ) {
         self.server = server
         self.loops = loops
@@ -57,7 +57,7 @@ final class RunningApp: Sendable {
         self.logger = logger
         self.logLevel = logLevel
         self.read = read
-        self.door = door
+        self.reloadQueue = reloadQueue
         self.quit = quit
         current = Mutex(Current(configuration: configuration, clients: clients))
     }
@@ -70,7 +70,7 @@ final class RunningApp: Sendable {
     var page: String? { administration?.address }
 
     /// Reads the configuration again; concurrent calls run one after the other.
-    func reload() async -> ReloadAnswer { await door.reload() }
+    func reload() async -> ReloadAnswer { await reloadQueue.reload() }
 
     /// Time for exporting the remaining spans at the end.
     private static let lastSpans = Duration.seconds(3)
@@ -79,7 +79,7 @@ final class RunningApp: Sendable {
     func stop(drainTimeout: Duration = .seconds(1), delay: Duration = .zero) async {
         let begin = ContinuousClock.now
         administration?.beginDraining()
-        await door.close()
+        await reloadQueue.close()
         await server.drain(within: drainTimeout, after: delay)
         files.end()
         // No request waits for these any more, but a rotated refresh token that is on its way must not be lost.

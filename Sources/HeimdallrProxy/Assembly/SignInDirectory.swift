@@ -6,16 +6,16 @@ import Synchronization
 /// listens. Any thread.
 final class SignInDirectory: Sendable {
     /// Weak, because the administration refers to the proxy, which refers to this.
-    private struct Place {
+    private struct Reference {
         weak var administration: Administration?
     }
 
-    private let place = Mutex(Place())
+    private let reference = Mutex(Reference())
 
-    func set(_ administration: Administration?) { place.withLock { $0.administration = administration } }
+    func set(_ administration: Administration?) { reference.withLock { $0.administration = administration } }
 
     func hint(for client: String) -> SignInHint {
-        guard let administration = place.withLock({ $0.administration }) else {
+        guard let administration = reference.withLock({ $0.administration }) else {
             return SignInHint(
                 advice: "the configuration has no admin section, so nobody can sign in; write admin: {} into it",
                 url: nil)

@@ -11,7 +11,7 @@ import Reactor
 struct StartCheck {
     let configuration: Configuration
     let passed: [PassedSocket]
-    let secrets: SecretShelf
+    let secrets: SecretCache
     /// For faults whose position in the file is unknown.
     let file: String
 
@@ -21,7 +21,7 @@ struct StartCheck {
         self.configuration = configuration
         self.file = file
         self.passed = passed
-        secrets = SecretShelf(configuration)
+        secrets = SecretCache(configuration)
     }
 
     /// Errors and warnings of a start, in its own words. Blocks for names and the disk.
@@ -45,7 +45,7 @@ struct StartCheck {
             if error.isForbidden { warnings.append(fault) } else { problems.append(fault) }
         }
         do {
-            try AdministrationAssembly.places(configuration, passed).map(Administration.check)
+            try AdministrationAssembly.addresses(configuration, passed).map(Administration.check)
         } catch {
             let isMade = configuration.admin?.socket.map(Self.isMadeByUnit) ?? false
             if isMade { warnings.append(problem(error, "admin")) } else { problems.append(problem(error, "admin")) }

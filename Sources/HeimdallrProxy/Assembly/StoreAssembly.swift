@@ -8,7 +8,7 @@ import Synchronization
 /// Makes the token store from its settings.
 struct StoreAssembly {
     let settings: StoreSettings
-    let secrets: SecretShelf
+    let secrets: SecretCache
     let logger: Logger
     /// Additional trust anchors of the configuration.
     var trustAnchors: String?

@@ -3,21 +3,21 @@ import Configuration
 import Glibc
 import WireText
 
-/// Says whether the running proxy is well, for `HEALTHCHECK` of an image and for probes that run a command.
+/// Reports whether the running proxy is ready, for `HEALTHCHECK` of an image and for probes that run a command.
 struct HealthCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "health",
         abstract: "Say whether the running proxy is ready, by the exit code: 0 or 1.",
         discussion: """
             For HEALTHCHECK of a container image, and for probes that run a command. Asks the admin port of the \
-            configuration, or else its socket, and prints one line. The proxy's configuration is found as by serve; the \
-            secrets in it are not read.
+            configuration, or else its socket, and prints one line. It finds the configuration as serve does, and reads no \
+            secret in it.
 
-            With --wait it asks again until the answer is good, for scripts that start the proxy: the exit code is 1 when \
-            that time has passed.
+            With --wait it asks again until the answer is good, for scripts that start the proxy. The exit code is 1 after \
+            that time.
 
-            Without an admin section it says whether the proxy accepts connections and its loop turns; with --ready or \
-            --strict it fails then, since nobody can be asked.
+            Without an admin section it reports whether the proxy accepts connections and its loop turns. With --ready or \
+            --strict it then fails, because that needs the admin port.
             """)
 
     @OptionGroup var admin: AdminOptions
@@ -33,7 +33,7 @@ struct HealthCommand: ParsableCommand {
             "Ask again until the answer is good, for this time at most: 1 to 3600.", valueName: "seconds"))
     var wait: Int?
 
-    /// What the proxy is asked.
+    /// The question to the proxy.
     enum Question: EnumerableFlag {
         case live, ready, strict
 
@@ -92,37 +92,37 @@ struct HealthCommand: ParsableCommand {
                 "no configuration says where the proxy is: give --config PATH or --socket PATH, or set HEIMDALLR_UPSTREAM"
             )
         }
-        switch HealthPlaces(source, environment: environment) {
+        switch HealthTargets(source, environment: environment) {
         case .unknown(let reason): return .bad(reason)
-        case .administration(let places): return probe.ask(places, (question ?? .ready).target)
+        case .administration(let targets): return probe.ask(targets, (question ?? .ready).target)
         case .listeners(let addresses):
             guard question == nil || question == .live else {
                 return .impossible(
-                    "the configuration has no admin section, so nobody can be asked; write admin: {} into it")
+                    "the configuration has no admin section, so the proxy can't be asked; write admin: {} into it")
             }
             return probe.knock(at: addresses)
         }
     }
 }
 
-/// What came of it: one line.
+/// The result: one line.
 struct HealthOutcome: Equatable {
     var isGood: Bool
     var line: String
-    /// Whether a later answer can be another one.
+    /// Whether a later attempt may give another result.
     var mayChange = true
 
     static func good(_ text: String) -> HealthOutcome { .init(isGood: true, line: oneLine(text)) }
     static func bad(_ text: String) -> HealthOutcome { .init(isGood: false, line: oneLine(text)) }
 
-    /// Nobody can be asked, however long one waits.
+    /// No later attempt can succeed.
     static func impossible(_ text: String) -> HealthOutcome {
         .init(isGood: false, line: oneLine(text), mayChange: false)
     }
 
     private static let limit = 400
 
-    /// What others send is shown printable and short.
+    /// Makes foreign text printable and short.
     private static func oneLine(_ text: String) -> String {
         let shown = ForeignText.printable(text.split(separator: "\n").joined(separator: "; "), most: limit)
         return shown.isEmpty ? "the answer is empty" : shown

@@ -1,28 +1,28 @@
 import Configuration
 
-/// Asks a running proxy how it is, within a time that a probe has. Blocks.
+/// Asks a running proxy for its health, within the time of a probe. Blocks.
 struct HealthProbe {
-    /// For all of one question to one place, in seconds.
+    /// Upper bound in seconds for one question to one target.
     let timeout: Int
 
     private static let maxAnswer = 64 * 1024
 
-    /// The first place that answers decides.
-    func ask(_ places: [HealthPlaces.Place], _ target: String) -> HealthOutcome {
+    /// The first one that answers decides.
+    func ask(_ targets: [HealthTargets.Target], _ request: String) -> HealthOutcome {
         var reasons: [String] = []
-        for place in places {
-            switch send(target, to: place) {
+        for target in targets {
+            switch send(request, to: target) {
             case .answer(200, let text): return .good(text)
             case .answer(503, let text): return .bad(text)
-            case .answer(let status, _): reasons.append("\(place) answers \(status): is it the proxy's admin port?")
-            case .nothing(let reason): reasons.append("\(place): \(reason)")
+            case .answer(let status, _): reasons.append("\(target) answers \(status): is it the proxy's admin port?")
+            case .nothing(let reason): reasons.append("\(target): \(reason)")
             }
         }
         return .bad(reasons.isEmpty ? "there is nobody to ask: give --socket PATH" : reasons.joined(separator: "; "))
     }
 
-    /// Whether somebody serves there: a connection is made, our side is ended, and a proxy whose loop turns ends its own. That
-    /// is no request, so nothing is logged or counted.
+    /// Checks whether the listeners are served: it makes a connection and ends its side, and a proxy whose loop turns ends the
+    /// other side. That is no request, so it is neither logged nor counted.
     func knock(at addresses: [ListenAddress]) -> HealthOutcome {
         var reasons: [String] = []
         for address in addresses {
@@ -55,11 +55,11 @@ struct HealthProbe {
         case nothing(String)
     }
 
-    private func send(_ target: String, to place: HealthPlaces.Place) -> Reply {
-        switch place {
+    private func send(_ request: String, to target: HealthTargets.Target) -> Reply {
+        switch target {
         case .socket(let path):
             do throws(AdminClient.Failure) {
-                let answer = try AdminClient(path: path, timeout: timeout).send("GET", target)
+                let answer = try AdminClient(path: path, timeout: timeout).send("GET", request)
                 return .answer(answer.status, String(decoding: answer.body, as: UTF8.self))
             } catch {
                 switch error {
@@ -70,7 +70,7 @@ struct HealthProbe {
         case .port(let host, let port):
             do throws(SystemCallError) {
                 let connection = try SocketConnection(host: host, port: port, timeout: timeout)
-                let head = "GET \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+                let head = "GET \(request) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
                 guard connection.send(Array(head.utf8)),
                     let bytes = connection.receiveAll(limit: Self.maxAnswer, within: .seconds(timeout))
                 else { return .nothing("no answer within \(timeout) s") }
@@ -85,7 +85,7 @@ struct HealthProbe {
     }
 }
 
-extension HealthPlaces.Place: CustomStringConvertible {
+extension HealthTargets.Target: CustomStringConvertible {
     /// As `ListenAddress` writes it.
     var description: String {
         switch self {

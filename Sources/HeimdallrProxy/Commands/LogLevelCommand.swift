@@ -2,15 +2,15 @@ import ArgumentParser
 import Configuration
 import WireText
 
-/// Shows or changes the log's level of the running proxy.
+/// Shows or changes the log level of the running proxy.
 struct LogLevelCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "log-level",
         abstract: "Show the running proxy's log level, or change it for a while.",
         discussion: """
-            Without a level it says which one counts. With one, that one counts for the time given, and then the \
-            configuration's again, by itself: nobody has to think of it, and no restart is needed. The configuration's own \
-            level ends it at once. A reload changes what counts afterwards, not what was asked for here.
+            Without a level it prints the current one. With a level, that level counts for the given time. The level of \
+            the configuration then returns by itself, without a restart. To end it at once, give the configuration's level. \
+            A reload changes only the level that returns.
 
               heimdallr-proxy log-level debug --for 30m
 
@@ -34,7 +34,7 @@ struct LogLevelCommand: ParsableCommand {
             guard time == nil else { throw ValidationError("--for wants a level: log-level debug --for 10m") }
             return
         }
-        do throws(LogLevelDesk.Fault) { _ = try LogLevelDesk.read(level, for: time) } catch {
+        do throws(LogLevelControl.Fault) { _ = try LogLevelControl.read(level, for: time) } catch {
             throw ValidationError(error.sentence)
         }
     }

@@ -4,14 +4,14 @@ import Heimdallr
 import Logging
 import PostgresStore
 
-/// What an operator does with a token store. No running proxy is asked.
+/// Commands on a token store. They ask no running proxy.
 struct StoreCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "store",
-        abstract: "Make, look at or move the token store.",
+        abstract: "Make, inspect or move the token store.",
         discussion: """
-            For `store: {kind: postgres}`: `store init` makes the tables, `store status` says what is in them. `store move` \
-            takes the records of one store to another, of whatever kind.
+            For a store in PostgreSQL, `store init` makes the tables, and `store status` shows their content. `store move` \
+            moves the records of a store of any kind to another store.
             """,
         subcommands: [StoreInitCommand.self, StoreStatusCommand.self, StoreMoveCommand.self])
 }
@@ -22,20 +22,20 @@ struct StoreInitCommand: AsyncParsableCommand {
         commandName: "init",
         abstract: "Make the tables of a store in PostgreSQL.",
         discussion: """
-            Makes what is missing and changes nothing that is there; it needs the right to make a schema. With --sql it \
-            prints the statements instead, for whoever keeps the database, and needs no configuration.
+            Makes the missing tables and changes none that exist. It needs the right to create a schema. With --sql it \
+            prints the statements for a database administrator instead, and needs no configuration.
 
-            The proxy itself needs less: with --role NAME that role gets the right to read, add and change rows.
+            The proxy itself needs fewer rights. With --role NAME that role may read, add and change rows.
 
               heimdallr-proxy store init --sql --role heimdallr | psql production
             """)
 
     @OptionGroup var options: ConfigurationOptions
 
-    @Flag(help: "Print the statements, and carry out nothing.")
+    @Flag(help: "Print the statements without executing them.")
     var sql = false
 
-    @Option(help: ArgumentHelp("A role that may use the tables from then on.", valueName: "name"))
+    @Option(help: ArgumentHelp("A role that gets the right to use the tables.", valueName: "name"))
     var role: String?
 
     func run() async throws {
@@ -49,15 +49,15 @@ struct StoreInitCommand: AsyncParsableCommand {
     }
 }
 
-/// What is in the tables.
+/// Shows the content of the tables.
 struct StoreStatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
-        abstract: "Look at a store in PostgreSQL.",
+        abstract: "Show the state of a store in PostgreSQL.",
         discussion: """
-            Says whether the database can be reached and the tables may be used, how many records there are, how old they \
-            are, which key sealed them, and who holds leases. Nothing of a record is read. The exit code is 1 when the \
-            store can't be used.
+            Shows whether the database is reachable and the tables may be used, the number of records, their age, the key \
+            that sealed them, and the owners of leases. It reads no content of a record. The exit code is 1 when the store \
+            can't be used, and 78 when it is not in PostgreSQL.
             """)
 
     @OptionGroup var options: ConfigurationOptions
@@ -71,23 +71,22 @@ struct StoreStatusCommand: AsyncParsableCommand {
     }
 }
 
-/// From one store to another.
+/// Moves the records of one store to another.
 struct StoreMoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "move",
-        abstract: "Take the records of the configured store to that of another configuration.",
+        abstract: "Move the records of this configuration's store to the store of another.",
         discussion: """
-            For each client of the configuration, its records go to the store of --to. The store they leave keeps a note, and \
-            no proxy starts on it any more; moving the records back takes the note away. Stop the proxies of the store first. \
-            A record at the other end that was written by somebody else is never replaced: nothing is moved then. What a move \
-            that was interrupted has left behind is moved by the same command.
+            Moves the records of each client to the store of --to. The former store keeps a note, and no proxy starts on it \
+            any more; moving the records back removes the note. Stop the proxies of the store first. A foreign record in the \
+            other store is never replaced: then nothing is moved. The same command continues an interrupted move.
 
               heimdallr-proxy store move --config file.yaml --to postgres.yaml
             """)
 
     @OptionGroup var options: ConfigurationOptions
 
-    @Option(help: ArgumentHelp("The configuration whose `store` is to have them.", valueName: "path"))
+    @Option(help: ArgumentHelp("The configuration of the store that receives them.", valueName: "path"))
     var to: String
 
     func run() async throws {
@@ -106,11 +105,11 @@ struct StoreMoveCommand: AsyncParsableCommand {
     }
 }
 
-/// The store of a configuration, for commands that work without a proxy.
+/// The store of a configuration, for commands without a proxy.
 struct ConfiguredStore {
     let settings: Configuration
     private let assembly: StoreAssembly
-    private let secrets: SecretShelf
+    private let secrets: SecretCache
 
     /// - Throws: `ExitStatus.badConfiguration`, after every problem was printed.
     init(_ path: String?) throws {
@@ -118,7 +117,7 @@ struct ConfiguredStore {
         let source = try ConfigurationSource.choose(named: path, environment: environment)
         if source.wantsPlayground { PlaygroundVariables.addPlaceholders(to: &environment) }
         settings = try source.load(environment: environment)
-        secrets = SecretShelf(settings)
+        secrets = SecretCache(settings)
         assembly = StoreAssembly(
             settings: settings.store, secrets: secrets, logger: Logger(label: "heimdallr-proxy"),
             trustAnchors: settings.trustAnchorsFile, longestTimeout: settings.longestTimeout)
@@ -140,13 +139,13 @@ struct ConfiguredStore {
         throw ExitStatus.badConfiguration.error
     }
 
-    /// Of any kind that outlives a process, and ready to be moved from or to.
+    /// A store of any kind but memory, ready for a move.
     func movable(alone: Bool) async throws -> any MovableTokenStore {
         try await Self.reporting {
             let store: any MovableTokenStore
             switch settings.store {
             case .memory:
-                throw TokenStoreError("`store` of `kind: memory` is gone with its process: there is nothing in it")
+                throw TokenStoreError("a store of `kind: memory` ends with its process, so it has no records to move")
             case .file: store = try await assembly.fileStore()
             case .postgres: store = try await assembly.postgresStore()
             }
@@ -155,7 +154,7 @@ struct ConfiguredStore {
         }
     }
 
-    /// Prints what went wrong.
+    /// Prints a fault of the store.
     static func reporting<Value>(_ body: () async throws -> Value) async throws -> Value {
         do {
             return try await body()

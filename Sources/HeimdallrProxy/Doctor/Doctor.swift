@@ -25,7 +25,7 @@ struct Doctor {
         let clients = configuration.clients.filter { names.isEmpty || names.contains($0.name) }
         let loop = try EventLoop.start(name: "doctor")
         defer { loop.stop() }
-        let secrets = SecretShelf(configuration)
+        let secrets = SecretCache(configuration)
         let own = await BlockingWork.run { [configuration] in Self.listeners(configuration) }
         let files = FileCheck(
             configuration: configuration, secrets: secrets, clients: clients, upstreams: upstreams,

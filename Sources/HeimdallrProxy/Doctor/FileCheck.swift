@@ -8,7 +8,7 @@ import WireText
 /// The secrets and the token store of the configuration.
 struct FileCheck: Sendable {
     let configuration: Configuration
-    let secrets: SecretShelf
+    let secrets: SecretCache
     /// The named ones, or all.
     let clients: [ClientSettings]
     let upstreams: [UpstreamSettings]

@@ -21,7 +21,7 @@ struct Finding: Sendable, Equatable {
     var outcome: Outcome
     /// A sentence without its capital letter and full stop.
     var text: String
-    /// What to do. Warnings and failures have it.
+    /// The remedy. Warnings and failures have one.
     var advice: String?
     var duration: Duration?
     var condition = Condition.always

@@ -1,6 +1,6 @@
 import Logging
 
-/// systemd's journal, where standard error leads to it. A line may begin with its priority then: sd-daemon(3).
+/// systemd's journal. Where standard error leads to it, each line begins with its priority: sd-daemon(3).
 enum Journal {
     /// Whether standard error is the stream of the journal that `JOURNAL_STREAM` names: systemd.exec(5).
     static let readsErrors = isStream(

@@ -21,17 +21,17 @@ final class LogLevel: Sendable {
 
     private let state: Mutex<State>
     /// Index of the current level in `LogSettings.Level.allCases`.
-    private let place: Atomic<Int>
+    private let index: Atomic<Int>
 
     init(_ configured: LogSettings.Level) {
         state = Mutex(State(configured: configured))
-        place = Atomic(Self.place(of: configured))
+        index = Atomic(Self.index(of: configured))
     }
 
     /// The current level.
-    var current: LogSettings.Level { LogSettings.Level.allCases[place.load(ordering: .relaxed)] }
+    var current: LogSettings.Level { LogSettings.Level.allCases[index.load(ordering: .relaxed)] }
 
-    private static func place(of level: LogSettings.Level) -> Int {
+    private static func index(of level: LogSettings.Level) -> Int {
         LogSettings.Level.allCases.firstIndex(of: level) ?? 0
     }
 
@@ -40,7 +40,7 @@ final class LogLevel: Sendable {
         state.withLock { state in
             state.configured = level
             guard state.other == nil else { return }
-            place.store(Self.place(of: level), ordering: .relaxed)
+            index.store(Self.index(of: level), ordering: .relaxed)
         }
     }
 
@@ -57,7 +57,7 @@ final class LogLevel: Sendable {
             state.timer?.cancel()
             state.timer = timer
             state.other = (change.level, end)
-            place.store(Self.place(of: change.level), ordering: .relaxed)
+            index.store(Self.index(of: change.level), ordering: .relaxed)
         }
     }
 
@@ -67,7 +67,7 @@ final class LogLevel: Sendable {
             state.timer?.cancel()
             state.timer = nil
             state.other = nil
-            place.store(Self.place(of: state.configured), ordering: .relaxed)
+            index.store(Self.index(of: state.configured), ordering: .relaxed)
         }
     }
 
@@ -77,7 +77,7 @@ final class LogLevel: Sendable {
             guard state.other?.end == end else { return nil }
             state.timer = nil
             state.other = nil
-            place.store(Self.place(of: state.configured), ordering: .relaxed)
+            index.store(Self.index(of: state.configured), ordering: .relaxed)
             return state.configured
         }
     }

@@ -9,7 +9,7 @@ import Synchronization
 
 /// The last good content of the configuration's PEM files: one shared object for each group of files, however many
 /// peers use it. Any thread; reading blocks.
-final class TLSShelf: Sendable {
+final class TLSFileCache: Sendable {
     private let counts: ReloadCounts
     private let logger: Logger?
     private let materials = Mutex<[TLSMaterial.Files: TLSMaterial]>([:])

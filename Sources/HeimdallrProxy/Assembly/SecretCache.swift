@@ -5,8 +5,8 @@ import Logging
 import Synchronization
 
 /// The secrets of the configuration: one shared object for each source, released with its last user. Any thread.
-final class SecretShelf: Sendable {
-    private struct Place {
+final class SecretCache: Sendable {
+    private struct WeakSecret {
         weak var secret: LiveSecret?
     }
 
@@ -14,7 +14,7 @@ final class SecretShelf: Sendable {
     private let environment: Mutex<[String: String]>
     private let counts: ReloadCounts
     private let logger: Logger?
-    private let places = Mutex<[SecretSource: Place]>([:])
+    private let sources = Mutex<[SecretSource: WeakSecret]>([:])
 
     /// - Parameters:
     ///   - configuration: names the environment variables that commands may not see.
@@ -32,18 +32,18 @@ final class SecretShelf: Sendable {
 
     /// The secret of a source. It keeps the last good value when a new one is unavailable.
     func secret(_ source: SecretSource) -> LiveSecret {
-        places.withLock { places in
-            if let secret = places[source]?.secret { return secret }
+        sources.withLock { sources in
+            if let secret = sources[source]?.secret { return secret }
             let secret = make(source)
-            places = places.filter { $0.value.secret != nil }
-            places[source] = Place(secret: secret)
+            sources = sources.filter { $0.value.secret != nil }
+            sources[source] = WeakSecret(secret: secret)
             return secret
         }
     }
 
     /// A secret that grants access to the proxy. An unreadable file matches nothing, so that removing it locks users
     /// out. A command's last good value stays.
-    func door(_ source: SecretSource) -> any SecretProvider {
+    func accessSecret(_ source: SecretSource) -> any SecretProvider {
         switch source {
         case .literal(let text): Secret(text)
         case .file(let path): SecretFileProvider(path: path)
@@ -53,7 +53,7 @@ final class SecretShelf: Sendable {
 
     /// Secrets that are in use now.
     var all: [(source: SecretSource, secret: LiveSecret)] {
-        places.withLock { $0.compactMap { source, place in place.secret.map { (source, $0) } } }
+        sources.withLock { $0.compactMap { source, weak in weak.secret.map { (source, $0) } } }
     }
 
     /// Files of the secrets that are in use now.

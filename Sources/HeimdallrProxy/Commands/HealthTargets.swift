@@ -1,18 +1,18 @@
 import Administration
 import Configuration
 
-/// Where a running proxy can be asked how it is.
-enum HealthPlaces: Equatable {
-    enum Place: Equatable {
+/// The addresses at which a running proxy reports its health.
+enum HealthTargets: Equatable {
+    enum Target: Equatable {
         case port(host: String, port: UInt16)
         case socket(String)
     }
 
-    /// The port first: it tells any user of the machine, while the socket is for the proxy's own.
-    case administration([Place])
-    /// There is no administration: where programs connect to.
+    /// The port comes first: it answers any user of the machine, the socket only the user of the proxy.
+    case administration([Target])
+    /// Listeners for programs, where there is no administration.
     case listeners([ListenAddress])
-    /// Nothing says so: why, and what to do.
+    /// No address is known: the reason, and what to do.
     case unknown(String)
 
     init(_ source: ConfigurationSource, environment: [String: String]) {
@@ -35,37 +35,37 @@ enum HealthPlaces: Equatable {
 
     private static func inFile(
         _ file: String, _ environment: [String: String]
-    ) throws(ConfigurationError) -> HealthPlaces {
+    ) throws(ConfigurationError) -> HealthTargets {
         guard let admin = try Configuration.adminSettings(file: file, environment: environment) else {
             return .listeners(try Configuration.proxyListeners(file: file, environment: environment))
         }
-        return .administration(places(admin, environment))
+        return .administration(targets(admin, environment))
     }
 
-    private static func inEnvironment(_ environment: [String: String]) throws(ConfigurationError) -> HealthPlaces {
+    private static func inEnvironment(_ environment: [String: String]) throws(ConfigurationError) -> HealthTargets {
         guard let found = try Configuration.fromEnvironment(environment)?.configuration else {
             return .unknown("HEIMDALLR_UPSTREAM is not set: give the API's URL, or --config PATH")
         }
         guard let admin = found.admin else { return .listeners(found.proxy.listen) }
-        return .administration(places(admin, environment))
+        return .administration(targets(admin, environment))
     }
 
-    private static func places(_ admin: AdminSettings, _ environment: [String: String]) -> [Place] {
-        var places: [Place] = []
+    private static func targets(_ admin: AdminSettings, _ environment: [String: String]) -> [Target] {
+        var targets: [Target] = []
         var port: UInt16 = 0
         if case .tcp(let host, let number) = admin.listen {
             port = number
-            // One that the kernel chose is known to nobody.
-            if port != 0 { places.append(.port(host: host, port: port)) }
+            // Port 0 is chosen by the kernel at the start.
+            if port != 0 { targets.append(.port(host: host, port: port)) }
         }
         let sockets =
             admin.socket.map { [$0] }
             ?? AdminSocket.candidates(port: port, runtimeDirectory: environment["XDG_RUNTIME_DIR"])
-        return places + sockets.map { .socket($0) }
+        return targets + sockets.map { .socket($0) }
     }
 
-    private static func guess(file: String, _ environment: [String: String]) -> [Place] {
-        let port = AdminGuess.port(file: file).map { [Place.port(host: "127.0.0.1", port: $0)] } ?? []
+    private static func guess(file: String, _ environment: [String: String]) -> [Target] {
+        let port = AdminGuess.port(file: file).map { [Target.port(host: "127.0.0.1", port: $0)] } ?? []
         return port + AdminGuess.sockets(file: file, environment: environment).map { .socket($0) }
     }
 }

@@ -2,7 +2,7 @@ import Configuration
 import Logging
 
 /// Handles `heimdallr-proxy log-level` in the running proxy.
-struct LogLevelDesk: Sendable {
+struct LogLevelControl: Sendable {
     let level: LogLevel
     let logger: Logger
 
