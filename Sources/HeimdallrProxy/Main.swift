@@ -1,7 +1,7 @@
 import ArgumentParser
 import CurlTransport
 
-/// The process: hygiene first, then the verb, then the exit code.
+/// The process: its settings first, then the command, then the exit code.
 @main
 enum Main {
     static func main() async {
@@ -9,9 +9,10 @@ enum Main {
         ProcessHygiene.apply()
         // Before the first thread, for the environment has no lock.
         _ = LibcurlGlobal.removedVariables
-        // Without any, `check` would be taken for `serve`.
+        // Without arguments, `check` would run as `serve`.
         guard let arguments = ProcessArguments.all else {
-            Complaint.error("the command line can't be read, for /proc is not mounted here: mount -t proc proc /proc")
+            Complaint.error(
+                "the command line can't be read, because /proc is not mounted here: mount -t proc proc /proc")
             ProcessHygiene.end(ExitStatus.failure.rawValue)
         }
         let words = Array(arguments.dropFirst())
@@ -44,16 +45,16 @@ enum Main {
     }
 }
 
-/// What the process says to the one who started it.
+/// The exit codes of the process.
 enum ExitStatus: Int32 {
     case success = 0
     case failure = 1
     case usage = 2
-    /// The question was answered, and the answer is bad: `status` of a degraded proxy, `why` of a refusal.
+    /// A bad answer: `status` of a degraded proxy, `why` of a refused request.
     case unwell = 3
     /// EX_CONFIG of sysexits.h.
     case badConfiguration = 78
-    /// Of `exec`, as shells and env(1) have it: the program is there, but can't be run.
+    /// `exec` found the program but can't run it, as in shells and env(1).
     case notExecutable = 126
     case noSuchProgram = 127
 

@@ -3,26 +3,25 @@ import ArgumentParser
 import Configuration
 import WireText
 
-/// Which running proxy a verb talks to; the same for all of them.
+/// The running proxy that a command asks.
 struct AdminOptions: ParsableArguments {
     @OptionGroup var options: ConfigurationOptions
 
     @Option(
         help: ArgumentHelp(
             "The running proxy's admin socket.",
-            discussion: "Default: the one that the configuration's admin section means.", valueName: "path"),
+            discussion: "Default: that of the configuration's admin section.", valueName: "path"),
         completion: .file())
     var socket: String?
 
-    /// As `perform`, for what a script wants to know by the exit code too.
+    /// Does the same as `perform`, with an exit code for scripts.
     /// - Throws: also `ExitStatus.unwell`, after printing, when the answer is a bad sign and `exitZero` is not set.
     func report(_ target: String, exitZero: Bool) throws {
         let answer = try print(try ask("GET", target))
         if answer.isBadSign, !exitZero { throw ExitStatus.unwell.error }
     }
 
-    /// Asks the running proxy and prints what it says: to standard output when it could do what was wanted, else to
-    /// standard error.
+    /// Asks the running proxy and prints its answer: a success to standard output, a failure to standard error.
     /// - Throws: `ExitStatus.failure`, also when there is no running proxy; `.badConfiguration`
     func perform(_ method: String, _ target: String) throws {
         _ = try print(try ask(method, target))
@@ -47,8 +46,7 @@ struct AdminOptions: ParsableArguments {
         try ask(method, target, at: try candidates(), body: body, type: type)
     }
 
-    /// As `ask`, where the file may be too wrong by now to say where its proxy is: then as far as it can be guessed from
-    /// it.
+    /// Does the same as `ask`. In a file that is no longer valid it guesses the socket.
     func askTheOldOne(_ method: String, _ target: String) throws -> AdminClient.Answer {
         guard socket == nil else { return try ask(method, target) }
         let environment = ProcessEnvironment.all
@@ -96,7 +94,7 @@ struct AdminOptions: ParsableArguments {
         throw ExitStatus.failure.error
     }
 
-    /// Where the running proxy's socket may be, the likeliest first. Prints what is wrong.
+    /// Possible paths of the running proxy's socket, the likeliest first. Prints faults of the configuration.
     func candidates() throws -> [String] {
         if let socket { return [socket] }
         let environment = ProcessEnvironment.all
@@ -107,14 +105,14 @@ struct AdminOptions: ParsableArguments {
                     + "admin: {} into it, or give --socket")
             throw ExitStatus.failure.error
         }
-        // In a folder that another user could have made, that user's program might answer.
+        // A program of another user might answer in a folder that this user could have made.
         if admin.socket == nil, let fault = AdminSocket.ownFolderFault() {
             Complaint.warning("\(AdminSocket.ownFolder) is not used: \(fault)")
         }
         return Self.sockets(of: admin, environment: environment)
     }
 
-    /// Places of the admin socket of a proxy with these settings, the likeliest first.
+    /// Possible paths of the admin socket with these settings, the likeliest first.
     static func sockets(of admin: AdminSettings, environment: [String: String]) -> [String] {
         if let socket = admin.socket { return [socket] }
         guard case .tcp(_, let port) = admin.listen else { return [] }
@@ -122,28 +120,28 @@ struct AdminOptions: ParsableArguments {
     }
 }
 
-/// Speaks just enough HTTP/1.1 with our own server over its unix socket.
+/// A minimal HTTP/1.1 client for our own server on its Unix socket.
 struct AdminClient {
     struct Answer: Equatable {
         var status: Int
         var body: [UInt8]
-        /// The field `Heimdallr-Verdict`: what was asked for is degraded, or would be refused.
+        /// The field `Heimdallr-Verdict`: the state is degraded, or the request would be refused.
         var isBadSign = false
     }
 
     enum Failure: Error, Equatable {
         case nobodyThere
-        /// Another user is at the other end, or could be.
+        /// Another user listens there, or could.
         case stranger(String)
         case other(String)
     }
 
     let path: String
-    /// In seconds. A token request may take this long, and a logout two of them.
+    /// In seconds. Enough for the two token requests of a logout.
     var timeout = 120
     private static let maxAnswer = 16 << 20
 
-    /// One request on a connection of its own. Blocks.
+    /// Sends one request on a new connection. Blocks.
     func send(
         _ method: String, _ target: String, body: [UInt8] = [], type: String? = nil
     ) throws(Failure) -> Answer {
@@ -172,7 +170,7 @@ struct AdminClient {
         return answer
     }
 
-    /// Passwords go this way, and tokens come back: only our own user or root may be at the other end.
+    /// Refuses a peer that is neither our own user nor root, because passwords and tokens use this connection.
     static func fault(ofPeer peer: UInt32?, asking user: UInt32) -> String? {
         guard let peer else { return "the system does not say who listens there" }
         guard peer != user, peer != 0 else { return nil }
@@ -180,7 +178,7 @@ struct AdminClient {
             "user \(peer) listens there, not user \(user) or root; if that is your proxy, run this command as user \(peer)"
     }
 
-    /// A head, and as much body as it says.
+    /// Parses a head and its body.
     static func parse(_ bytes: [UInt8]) -> Answer? {
         let end = Array("\r\n\r\n".utf8)
         guard bytes.count >= end.count,

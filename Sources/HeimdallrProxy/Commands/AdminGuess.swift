@@ -1,8 +1,8 @@
 import Administration
 import FileSystem
 
-/// Where the admin socket may be, by a file that is no good configuration any more: what stands in it behind `socket:` and
-/// `listen:` after a line that begins with `admin:`, be it in braces or in lines of its own.
+/// Guesses the admin socket from an invalid configuration file: reads the values of `socket:` and `listen:` after the line
+/// `admin:`, in braces or on separate lines.
 enum AdminGuess {
     static func sockets(file: String, environment: [String: String]) -> [String] {
         guard let section = section(file) else { return [] }
@@ -14,7 +14,7 @@ enum AdminGuess {
         return AdminSocket.candidates(port: port(section), runtimeDirectory: environment["XDG_RUNTIME_DIR"])
     }
 
-    /// Of the admin port; `nil`: there is no such section.
+    /// The admin port; `nil` without an admin section.
     static func port(file: String) -> UInt16? { section(file).map(port) }
 
     private static func port(_ section: String) -> UInt16 {

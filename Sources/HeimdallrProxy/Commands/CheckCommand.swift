@@ -85,7 +85,7 @@ struct CheckCommand: AsyncParsableCommand {
         return text
     }
 
-    /// What has to be registered at the authorization servers before anybody can sign in.
+    /// The redirect URIs to register at the authorization servers before the first sign-in.
     private static func redirectURIs(_ settings: Configuration) -> String {
         let lines = settings.redirectURIs.map { "  \($0.client): \($0.uri)\n" }
         guard !lines.isEmpty else { return "" }

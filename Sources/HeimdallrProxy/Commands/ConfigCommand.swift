@@ -2,21 +2,21 @@ import ArgumentParser
 import Configuration
 import WireText
 
-/// What there is to know about configuration files in general; `check` is about one.
+/// Facts about configuration files in general. `check` is about one file.
 struct ConfigCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "config",
-        abstract: "About configuration files.",
-        discussion: "To look at a file of yours: `heimdallr-proxy check --config FILE`.",
+        abstract: "Facts about configuration files.",
+        discussion: "`heimdallr-proxy check --config FILE` checks one file.",
         subcommands: [Schema.self])
 
-    /// Prints what a configuration may hold.
+    /// Prints the keys and values of a configuration.
     struct Schema: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "schema",
             abstract: "Print a JSON Schema of the configuration, for editors.",
             discussion: """
-                The schema (draft 2020-12) is that of this very version. Editors with a YAML language server complete and \
+                The schema (draft 2020-12) is that of this version. Editors with a YAML language server complete and \
                 check the file with it:
 
                   heimdallr-proxy config schema > heimdallr-proxy.schema.json

@@ -2,8 +2,8 @@ import Configuration
 import Logging
 import Reactor
 
-/// What is said of a configuration on standard error: as compilers do it; by a proxy that logs JSON, as lines of its log
-/// once it knows so.
+/// Problems and warnings of a configuration on standard error: in the form of compilers, or as log lines where the
+/// configuration asks for a JSON log.
 struct ConfigurationReport {
     private let isJSON: Bool
 

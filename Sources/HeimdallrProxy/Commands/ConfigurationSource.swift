@@ -6,15 +6,14 @@ import Heimdallr
 import Proxy
 import Reactor
 
-/// Where the configuration comes from: the file that was named, else `config.yaml` of the current folder, else the
-/// environment.
+/// The source of the configuration: the named file, else `config.yaml` of the current folder, else the environment.
 enum ConfigurationSource: Sendable, Equatable {
     case file(String)
     case environment
 
     static let defaultFile = "config.yaml"
 
-    /// - Throws: a usage error that says what to do, when there is none.
+    /// - Throws: a usage error with advice, when there is none.
     static func choose(
         named: String?, environment: [String: String],
         fileExists: (String) -> Bool = { FileSystem.exists($0) }
@@ -40,10 +39,10 @@ enum ConfigurationSource: Sendable, Equatable {
         }
     }
 
-    /// Reads and checks the configuration; prints what is wrong with it, and its warnings, to standard error.
+    /// Reads and checks the configuration. Prints its problems and warnings to standard error.
     /// - Parameters:
     ///   - passed: listening sockets that the process was started with.
-    ///   - logs: whether it is for a proxy that is about to run: then a JSON log has the warnings, too.
+    ///   - logs: whether a proxy is about to start. A JSON log then gets the warnings.
     /// - Throws: `ExitStatus.badConfiguration`, after every problem was printed.
     func load(
         environment: [String: String], passed: [PassedSocket] = [], logs: Bool = false
@@ -63,7 +62,7 @@ enum ConfigurationSource: Sendable, Equatable {
         }
     }
 
-    /// Prints what a start with this configuration would refuse on this machine.
+    /// Prints the faults that a start with this configuration would have on this machine.
     /// - Throws: `ExitStatus.badConfiguration`
     func checkStart(_ configuration: Configuration, passed: [PassedSocket]) async throws {
         let (problems, warnings) = await startFaults(configuration, passed: passed)
@@ -90,7 +89,7 @@ enum ConfigurationSource: Sendable, Equatable {
         }
     }
 
-    /// Reads and checks it, and says nothing.
+    /// Reads and checks it, and prints nothing.
     /// - Throws: every problem at once.
     func readAgain(
         environment: [String: String], passed: [PassedSocket]
@@ -115,8 +114,7 @@ enum ConfigurationSource: Sendable, Equatable {
         throw ConfigurationError(problems: [.init(file: name, message: fault)])
     }
 
-    /// Where the administration of the proxy with this configuration is; nothing else is checked, so that the one who
-    /// asks needs none of its secrets.
+    /// The addresses of the administration. Checks nothing else, so that the caller needs none of the secrets.
     /// - Throws: `ExitStatus.badConfiguration`, after every problem was printed.
     func loadAdmin(environment: [String: String]) throws -> AdminSettings? {
         guard case .file(let path) = self else { return try load(environment: environment).admin }
@@ -128,7 +126,7 @@ enum ConfigurationSource: Sendable, Equatable {
         }
     }
 
-    /// The faults of the part that describes the administration; `nil`: there are none.
+    /// The faults of the admin section; `nil`: there are none.
     func problemsOfAdmin(environment: [String: String]) -> [String]? {
         guard case .file(let path) = self else { return nil }
         do throws(ConfigurationError) {
@@ -161,18 +159,18 @@ enum ConfigurationSource: Sendable, Equatable {
     }
 }
 
-/// Who guesses `admin.token` has the page.
+/// The rule for the length of `admin.token`, which opens the page.
 enum AdminTokenRule {
-    /// In octets: 96 bits and more, where it was made at random.
+    /// In octets: at least 96 random bits.
     static let minimum = 16
 
-    /// - Returns: what is wrong with it, and what to do; `nil` also when it can't be read, which is reported elsewhere.
+    /// - Returns: the fault, with advice. `nil` also for an unreadable token, which is reported elsewhere.
     static func fault(_ token: SecretSource?, environment: [String: String]) -> String? {
         guard let token, let count = count(token, environment), count < minimum else { return nil }
         return fault(count)
     }
 
-    /// One that is too short by now, or came from a command, opens nothing.
+    /// Makes a token that is too short open nothing, when it has changed or comes from a command.
     static func guarding(_ token: any SecretProvider) -> any SecretProvider {
         SecretClosureProvider {
             let secret = try await token.secret()
@@ -190,7 +188,7 @@ enum AdminTokenRule {
         switch token {
         case .literal(let text): return text.utf8.count
         case .environment(let name): return environment[name]?.utf8.count
-        // Nothing is run to check a configuration.
+        // A check runs no command.
         case .command: return nil
         case .file(let path):
             guard var bytes = try? FileSystem.read(path, limit: 64 * 1024)[...] else { return nil }

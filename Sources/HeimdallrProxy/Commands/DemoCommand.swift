@@ -3,15 +3,15 @@ import Configuration
 import Logging
 import Playground
 
-/// Shows, in one process and without any file, what the proxy is for.
+/// Shows the purpose of the proxy in one process, without any file.
 struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "demo",
         abstract: "See it work: one request without and with the proxy. Needs nothing.",
         discussion: """
-            Starts an authorization server, an API that wants a token, and the proxy, all on this machine on free \
-            ports; sends the API the same request directly and through the proxy; shows both answers; and ends. The \
-            exit code is 0 when the API refused the first and answered the second.
+            Starts an authorization server, an API that requires a token, and the proxy on free ports of this machine. \
+            Sends the API the same request directly and through the proxy, shows both answers, and ends. The exit code \
+            is 0 when the API refused the first and answered the second.
             """)
 
     func run() async throws {
@@ -35,7 +35,7 @@ struct DemoCommand: AsyncParsableCommand {
         switch outcome {
         case .success(true): return
         case .success(false):
-            OutputDescriptor.standardError.write("The demo did not go as it should; see the answers above.\n")
+            OutputDescriptor.standardError.write("The demo failed: see the answers above.\n")
         case .failure(let error):
             OutputDescriptor.standardError.write("The demo failed: \(error)\n")
         }
@@ -68,7 +68,7 @@ struct DemoCommand: AsyncParsableCommand {
         return true
     }
 
-    /// What a user would write for the same, but for the port.
+    /// The configuration of a user for the same, apart from the port.
     private static let settings = """
         playground: true
         proxy:

@@ -4,20 +4,19 @@ import Cryptography
 import Heimdallr
 import WireText
 
-/// Runs a program that is to use the proxy.
+/// Runs a program that uses the proxy.
 struct ExecCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "exec",
-        abstract: "Run a program with the proxy's variables set and our secrets' removed.",
+        abstract: "Run a program that uses the proxy, without the variables of its secrets.",
         usage: "heimdallr-proxy exec [--config <path>] [--user <name>] -- <command> [<argument> ...]",
         discussion: """
-            Sets http_proxy for the program, and no_proxy for this machine and the proxy's own listeners (what it says \
-            already stays); NODE_USE_ENV_PROXY=1 makes Node read them, and an empty grpc_proxy keeps gRPC away from the \
-            proxy, which refuses CONNECT. Removes the environment variables that the \
-            configuration takes its values from, and all that begin with HEIMDALLR_: what can use a token need not have \
-            the means to get one. The program takes this process's place. \
-            Where the configuration has proxy.users, --user says which of them the program is: its name and password go \
-            into the variables. Example:
+            Sets http_proxy for the program. Adds this machine and the proxy's listeners to no_proxy. Sets \
+            NODE_USE_ENV_PROXY=1, so that Node reads both, and an empty grpc_proxy, because gRPC sends CONNECT, which the \
+            proxy refuses. Removes the environment variables of the configuration's secrets, and all that begin with \
+            HEIMDALLR_. The program replaces this process. \
+            Where the configuration has proxy.users, --user names the one that the program is. Its name and password \
+            become part of the variables. Example:
 
               heimdallr-proxy exec -- curl http://api.example.com/
 
@@ -34,7 +33,7 @@ struct ExecCommand: ParsableCommand {
     var command: [String] = []
 
     func validate() throws {
-        // What stands in front of the program and is no option of ours arrives here, too.
+        // Unknown options in front of the program arrive here.
         if let first = command.first, first == "--help" || first == "-h" || first == "-help" {
             throw CleanExit.helpRequest(self)
         }
@@ -60,19 +59,19 @@ struct ExecCommand: ParsableCommand {
                     : "proxy.listen has no port that is known before the proxy runs; give it one")
         }
         let proxy = "http://\(try credentials(settings, environment))\(authority)"
-        // curl reads http_proxy in lower case only (httpoxy); others read the capitals. https goes as it went, for no
-        // token can be put on it.
+        // curl reads http_proxy only in lower case (httpoxy), other programs in upper case. https is left as it is: it can get
+        // no token.
         let direct = NoProxyList(extending: [environment["no_proxy"], environment["NO_PROXY"]], for: settings)
         if direct.takesEverything {
             Complaint.warning(
-                "no_proxy has *, so that the program will not use the proxy: unset it")
+                "no_proxy has *, so the program will not use the proxy: unset it")
         }
         var variables = [
             "http_proxy": proxy, "HTTP_PROXY": proxy, "no_proxy": direct.value, "NO_PROXY": direct.value,
             "NODE_USE_ENV_PROXY": "1",
         ]
-        // gRPC takes the first of grpc_proxy, https_proxy and http_proxy that is set, and sends CONNECT there. It goes as it
-        // went without us: past the proxy, or by the one that https_proxy names.
+        // gRPC uses the first of grpc_proxy, https_proxy and http_proxy that is set, and sends CONNECT. An empty value keeps
+        // its former way: direct, or by https_proxy.
         if environment["grpc_proxy"] == nil, environment["https_proxy"] == nil { variables["grpc_proxy"] = "" }
         let failure = ProgramExecution.replaceProcess(
             program, setting: variables, removing: ChildEnvironment.withheld(from: environment.keys, settings))
@@ -127,7 +126,7 @@ struct ExecCommand: ParsableCommand {
     /// `127.0.0.1:8080`; `nil` for a port that the kernel chooses.
     static func authority(_ settings: Configuration) -> String? {
         for case .tcp(let host, let port) in settings.proxy.listen where port != 0 {
-            // To connect to every address is to connect to none.
+            // An address of all interfaces is no address to connect to.
             let reachable = host == "0.0.0.0" ? "127.0.0.1" : host == "::" ? "::1" : host
             return reachable.contains(":") ? "[\(reachable)]:\(port)" : "\(reachable):\(port)"
         }

@@ -1,24 +1,24 @@
 import ArgumentParser
 import Configuration
 
-/// The command line. What each verb does is in its own file.
+/// The command line. Each command has its own file.
 struct HeimdallrProxyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "heimdallr-proxy",
         abstract: "Lets programs that know nothing of OAuth call APIs that want a token.",
         discussion: """
-            A program sends plain HTTP to this proxy. For each host that the configuration names, the proxy keeps an \
-            OAuth token fresh, puts it on the request and forwards it, over TLS, to the API:
+            A program sends plain HTTP to this proxy. For each host in the configuration, the proxy keeps an OAuth token \
+            fresh, adds it to the request, and forwards the request to the API over TLS:
 
               heimdallr-proxy demo                   see it work; needs nothing
               heimdallr-proxy --config config.yaml   run the proxy
               export http_proxy=http://127.0.0.1:8080
                                                      how programs are told
 
-            Say http:// to the proxy, also when the API is https://: what travels through CONNECT is encrypted, and \
+            Programs say http:// to the proxy, even if the API is https://. A request through CONNECT is encrypted, so it \
             gets no token.
 
-            For a single API there need be no file. Set HEIMDALLR_UPSTREAM, HEIMDALLR_TOKEN_ENDPOINT, \
+            A single API needs no file. Set HEIMDALLR_UPSTREAM, HEIMDALLR_TOKEN_ENDPOINT, \
             HEIMDALLR_CLIENT_ID and HEIMDALLR_CLIENT_SECRET, and start heimdallr-proxy.
 
             Exit codes: 0, 1 failure, 2 wrong usage, 3 a bad answer of status or why, 78 wrong configuration.
@@ -37,7 +37,7 @@ struct HeimdallrProxyCommand: ParsableCommand {
 
     static let _errorLabel = "error"
 
-    /// The parser shows the help of the whole program for a verb that it does not know.
+    /// Refuses `help` of an unknown command, for which the parser shows the help of the whole program.
     /// - Throws: a usage error, for `help` of an unknown verb.
     static func checkHelp(_ words: [String]) throws(ValidationError) {
         guard words.first == "help" else { return }
@@ -51,7 +51,7 @@ struct HeimdallrProxyCommand: ParsableCommand {
         }
     }
 
-    /// The parser takes an unknown verb for an argument of the default one, and says so; this says what it is.
+    /// The error for an unknown command. The parser takes it for an argument of the default command.
     static func unknownVerb(_ word: String?) -> String? {
         let verbs = configuration.subcommands.map { $0._commandName } + ["help"]
         guard let word, !word.hasPrefix("-"), !verbs.contains(word) else { return nil }
@@ -65,7 +65,7 @@ struct HeimdallrProxyCommand: ParsableCommand {
 }
 
 extension HeimdallrProxyCommand {
-    /// What other programs call what ours do.
+    /// Names of our commands in other programs.
     private static let otherNames = [
         "run": "serve", "start": "serve", "up": "serve", "daemon": "serve", "validate": "check", "verify": "check",
         "test": "check", "lint": "check", "conf": "check", "info": "status", "state": "status", "ps": "status",
@@ -77,7 +77,7 @@ extension HeimdallrProxyCommand {
         "debug": "log-level", "schema": "config schema", "version": "--version", "try": "doctor",
     ]
 
-    /// By its letters, by its beginning, or because it is called so elsewhere.
+    /// Finds a command by its letters, its beginning, or its name elsewhere.
     private static func nearest(to word: String, among verbs: [String]) -> String? {
         let plain = word.lowercased().filter { $0 != "-" && $0 != "_" }
         if let verb = verbs.first(where: { $0 == plain }) ?? otherNames[plain] { return verb }
@@ -87,7 +87,7 @@ extension HeimdallrProxyCommand {
     }
 }
 
-/// Where the configuration is; the same for every verb.
+/// The configuration, for every command.
 struct ConfigurationOptions: ParsableArguments {
     @Option(
         name: .shortAndLong,

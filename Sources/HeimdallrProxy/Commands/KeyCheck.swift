@@ -3,26 +3,26 @@ import Cryptography
 import FileSystem
 import WireText
 
-/// Reads the keys and certificates of a configuration, and says what they are and what is wrong with them. Commands are
-/// not run: what they print is judged when it is used.
+/// Reads the keys and certificates of a configuration, describes them and finds their faults. It runs no commands: their
+/// output is judged at its first use.
 struct KeyCheck {
     /// One sentence for each that could be read.
     private(set) var findings: [ConfigurationError.Problem] = []
-    /// What can't be used.
+    /// Faults of keys and certificates.
     private(set) var problems: [ConfigurationError.Problem] = []
-    /// Certificates that have ended or soon will.
+    /// Certificates that have expired or soon will.
     private(set) var warnings: [ConfigurationError.Problem] = []
 
     private let environment: [String: String]
     /// Seconds since 1970-01-01T00:00:00Z.
     private let now: Int64
 
-    /// How long before a certificate's end we begin to say so, in seconds.
+    /// Seconds before a certificate's end at which a warning begins.
     private static let notice: Int64 = 30 * 86_400
-    /// Of one file; a bundle may hold hundreds.
+    /// Upper bound for one file. A bundle may hold hundreds of certificates.
     private static let maxWarnings = 5
 
-    /// Blocks for as long as the disk takes.
+    /// Blocks for the disk.
     init(_ configuration: Configuration, environment: [String: String], now: Int64 = WallClock.now()) {
         self.environment = environment
         self.now = now
@@ -81,7 +81,7 @@ struct KeyCheck {
         checkLife([first], use)
     }
 
-    /// Of the file of a Google service account; anything else is the key itself.
+    /// The key in the file of a Google service account. Any other content is the key itself.
     private static func key(inside file: SecretBytes) -> SecretBytes {
         file.withSpan { span in
             guard let members = try? JSONParser.members(span), case .string(let range)? = members["private_key"]?.value
@@ -101,7 +101,7 @@ struct KeyCheck {
             guard first.belongs(to: key) else { throw .key(.foreignCertificate) }
             say("\(key), certificate \(described(first))", use)
         } catch {
-            // TLS takes kinds that we don't sign with.
+            // TLS accepts kinds of keys that the proxy can't sign with.
             guard error == .key(.kind) else {
                 throw error == .key(.foreignCertificate) ? Fault(error, certificate) : Fault(error, key)
             }
@@ -114,7 +114,7 @@ struct KeyCheck {
         do throws(CryptographyError) { return try X509Certificate.all(pem: bytes) } catch { throw Fault(error, path) }
     }
 
-    /// - Returns: `nil` for what only a command can tell.
+    /// - Returns: `nil` for the secret of a command.
     private func secret(_ source: SecretSource) throws(Fault) -> SecretBytes? {
         switch source {
         case .literal(let text): return SecretBytes(Array(text.utf8))

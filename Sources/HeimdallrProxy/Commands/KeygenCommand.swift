@@ -9,8 +9,8 @@ struct KeygenCommand: ParsableCommand {
         commandName: "keygen",
         abstract: "Make a key for the token store.",
         discussion: """
-            Prints 32 random bytes as base64, or writes them to a new file that only this user may read. A file that is \
-            there already is left as it is: tokens sealed with its key could never be read again.
+            Prints 32 random bytes as base64, or writes them to a new file that only this user may read. It never replaces a \
+            file: tokens sealed with the key in it could not be read again.
 
               heimdallr-proxy keygen --output store.key
             """)

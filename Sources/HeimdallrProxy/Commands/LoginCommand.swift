@@ -6,15 +6,15 @@ import WireText
 struct LoginCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "login",
-        abstract: "Sign in, so that a client gets its token.",
+        abstract: "Sign in a person, so that a client gets its token.",
         discussion: """
-            What happens depends on the client's grant type. authorization_code and implicit: a browser is opened, or \
-            its address printed, and the command waits until somebody has signed in there. device_code: a code, an \
-            address and a QR code are printed, for a browser anywhere. password: user name and password are asked for, \
-            and only the tokens kept. The tokens go to the running proxy; this command never sees them.
+            The client's grant type decides how. authorization_code and implicit: the command opens a browser, or prints \
+            the address, and waits for the sign-in there. device_code: it prints a code, an address and a QR code, for a \
+            browser on any device. password: it asks for user name and password, and keeps neither. The tokens go to the \
+            running proxy; this command never sees them.
 
-            Over SSH, or where redirect_uri belongs to another program: with --paste the address of the page that the \
-            browser was sent to in the end is read from standard input, even if that page could not be shown.
+            Use --paste over SSH, or where redirect_uri belongs to another program. It reads the last address of the \
+            browser from standard input, even if the browser could not show that page.
 
             The exit code is 0 once the client has its token, else 1. Ctrl-C ends the attempt.
             """)
@@ -42,7 +42,7 @@ struct LoginCommand: ParsableCommand {
         for note in notes { Self.say(note) }
     }
 
-    // MARK: What the proxy says
+    // MARK: Answers of the proxy
 
     private struct Begun {
         var method: String
@@ -68,7 +68,7 @@ struct LoginCommand: ParsableCommand {
     private struct Progress {
         var state: String
         var message: String?
-        /// What was not granted.
+        /// Scopes that were not granted.
         var notes: [String] = []
 
         init?(_ answer: JSONValue) {
@@ -88,7 +88,7 @@ struct LoginCommand: ParsableCommand {
 
     // MARK: A browser, or another device
 
-    /// - Returns: what was not granted.
+    /// - Returns: notes on scopes that were not granted.
     private func wait(_ begun: Begun, _ path: String, _ show: () -> Void) throws -> [String] {
         let path = "\(path)/\(begun.ticket ?? "")"
         show()
@@ -167,9 +167,9 @@ struct LoginCommand: ParsableCommand {
         return answer.notes
     }
 
-    // MARK: What a person reads
+    // MARK: Output
 
-    /// To standard error: standard output is for what programs read, and there is nothing of that here.
+    /// Writes to standard error. Standard output is for programs.
     private static func say(_ text: String) { OutputDescriptor.standardError.write(text + "\n") }
 
     private static func failure(_ text: String) -> ExitCode {
@@ -185,7 +185,7 @@ struct LoginCommand: ParsableCommand {
     }
 }
 
-/// One line that says how long there is still time; nothing where nobody watches.
+/// One line with the remaining time, at a terminal only.
 private final class ProgressLine {
     private let text: String
     private let deadline: ContinuousClock.Instant
@@ -213,7 +213,7 @@ private final class ProgressLine {
 
 /// A browser of the desktop that this terminal belongs to.
 private enum Browser {
-    /// - Returns: `false` where there is no desktop, or nothing that opens addresses.
+    /// - Returns: `false` without a desktop, or without a program that opens addresses.
     static func open(_ url: String) -> Bool {
         let environment = ProcessEnvironment.all
         guard environment["DISPLAY"] != nil || environment["WAYLAND_DISPLAY"] != nil,

@@ -8,8 +8,8 @@ struct LogoutCommand: ParsableCommand {
         abstract: "Revoke and forget a client's tokens.",
         discussion: """
             Asks the authorization server to revoke the refresh token, then the access token (RFC 7009), and forgets \
-            both. When the server can't be asked or refuses, nothing is forgotten and the exit code is 1; --local \
-            forgets all the same. A client that needs nobody to sign in gets new tokens with its next request.
+            both. If the server is unreachable or refuses, nothing is forgotten and the exit code is 1; --local forgets \
+            the tokens anyway. A client that needs no sign-in gets new tokens with its next request.
             """)
 
     @OptionGroup var options: AdminOptions

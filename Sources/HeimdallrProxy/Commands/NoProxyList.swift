@@ -1,9 +1,9 @@
 import Configuration
 import HTTPMessage
 
-/// What a program is to ask for without the proxy (`no_proxy`): this machine, where it may have services of its own, and
-/// the proxy's own listeners, which are base URLs. There is no standard for it; every client understands names and
-/// addresses, few understand ports and blocks.
+/// Hosts that a program connects to without the proxy (`no_proxy`): this machine with its services, and the proxy's
+/// listeners, which are base URLs. There is no standard for it: all clients understand names and addresses, few understand
+/// ports and blocks.
 struct NoProxyList {
     private(set) var entries: [String] = []
 
@@ -17,7 +17,7 @@ struct NoProxyList {
         let wanted = Set(settings.upstreams.filter { !$0.host.wildcard }.map(\.host.host))
         let loopback = ["localhost", "127.0.0.1", "[::1]"]
         for text in loopback where !Self.isWanted(text, wanted) { add(Self.bare(text)) }
-        // A block would take in those, too.
+        // A block would include those.
         if !wanted.contains(where: { if case .ipv4(let address) = $0 { address >> 24 == 127 } else { false } }) {
             add("127.0.0.0/8")
         }

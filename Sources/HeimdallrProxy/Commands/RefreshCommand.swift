@@ -5,15 +5,15 @@ import WireText
 struct RefreshCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "refresh",
-        abstract: "Ask for a client's new token now, and say what came of it.",
+        abstract: "Ask for a client's new token now, and print the outcome.",
         discussion: """
-            For when somebody has changed something at the authorization server: a scope, a secret, a key. The token \
-            that is in use serves on until the new one is there, or if none comes. A backoff is ended by it; two token \
-            requests of a client are a second apart all the same, there is never a second one beside one that is under \
-            way, and a server that asked for a pause by Retry-After gets it. The token is never shown.
+            Use it after a change at the authorization server: a scope, a secret, a key. The current token stays in use \
+            until the new one arrives, or if none does. The command ends a backoff. It respects the other limits: one token \
+            request of a client at a time, a second between two of them, and a pause that the server asked for by \
+            Retry-After. The token is never shown.
 
-            The exit code is 0 once the client has a new token, else 1. A client that needs somebody to sign in wants \
-            heimdallr-proxy login CLIENT.
+            The exit code is 0 once the client has a new token, else 1. A client that needs a sign-in needs \
+            heimdallr-proxy login CLIENT instead.
             """)
 
     @OptionGroup var options: AdminOptions

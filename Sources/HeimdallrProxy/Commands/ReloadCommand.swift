@@ -6,15 +6,15 @@ struct ReloadCommand: ParsableCommand {
         commandName: "reload",
         abstract: "Have the running proxy read its configuration again.",
         discussion: """
-            A good one is taken up as a whole: requests that begin from then on go by it, those under way end by the one \
-            before. Tokens, connections and counters of what did not change are kept. Waits until it is in use, and \
-            says what has changed.
+            A valid configuration comes into use as a whole. New requests use it; requests under way end with the former \
+            one. Unchanged clients and upstreams keep their tokens, connections and counters. The command waits until the \
+            configuration is in use, and prints the changes.
 
-            Where it is wrong the one before stays in use, its problems are printed with file, line and column, and the \
-            exit code is 78. What can't change while the proxy runs is such a problem, too: proxy.threads, \
-            admin, store, log.format and playground.
+            If it is wrong, the former one stays in use. The command prints each problem with file, line and column, and \
+            its exit code is 78. A change of proxy.threads, admin, store, log.format or playground is such a problem: it \
+            needs a restart.
 
-            SIGHUP does the same, and its log says how it went.
+            SIGHUP does the same, and the log has the outcome.
             """)
 
     @OptionGroup var options: AdminOptions

@@ -5,21 +5,21 @@ import Playground
 import Proxy
 import Reports
 
-/// Runs the proxy until it is told to stop.
+/// Runs the proxy until a signal stops it.
 struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve",
         abstract: "Run the proxy (this is the default).",
         discussion: """
-            Runs in the foreground and logs to standard error. On SIGTERM or SIGINT it stops accepting, finishes what \
-            is in flight and exits with 0. SIGHUP has it read its configuration again, as reload does. SIGUSR1 and its like \
-            make a log line and nothing else.
+            Runs in the foreground and logs to standard error. On SIGTERM or SIGINT it stops accepting, finishes the \
+            requests in flight and exits with 0. On SIGHUP it reads its configuration again, as reload does. Other signals, \
+            such as SIGUSR1, only make a log line.
             """)
 
     @OptionGroup var options: ConfigurationOptions
 
     func run() async throws {
-        // Before anything is opened that could have the number of a socket.
+        // First, because a file opened earlier could take the number of a passed socket.
         let manager = try ServiceManager.take()
         Signals.catchStrays()
         var environment = ProcessEnvironment.all
@@ -66,12 +66,12 @@ struct ServeCommand: AsyncParsableCommand {
     }
 }
 
-/// What to try when the playground is on.
+/// The first request to try with the playground.
 enum PlaygroundHint {
     static let host = "api.playground.test"
     static let url = "http://\(host)/hello"
 
-    /// Whether the command below would reach the playground's API: some upstream of the configuration leads there.
+    /// Whether an upstream of the configuration leads to the playground's API.
     static func leadsThere(_ settings: Configuration, api: String) -> Bool {
         guard case .upstream(let route) = RouteExplanation(settings, method: "GET", url: url) else {
             return false

@@ -1,12 +1,12 @@
 import WireText
 
-/// Shows the status of the running proxy again and again, a second apart at least.
+/// Shows the status of the running proxy once a second.
 struct StatusWatch {
     let options: AdminOptions
     let asJSON: Bool
 
-    /// Blocks until Ctrl-C, or until nobody reads any more.
-    /// - Throws: as `status` does, when there is no proxy to begin with.
+    /// Blocks until Ctrl-C, or until the reader of the output has gone.
+    /// - Throws: as `status` does, without a running proxy at the beginning.
     func run() throws {
         Interruption.watch()
         _ = try options.ask("GET", "/status")
@@ -18,20 +18,20 @@ struct StatusWatch {
 
     private func draw(_ paths: [String]) {
         let output = OutputDescriptor.standardOutput
-        // A screen of its own, without a cursor; what was there before comes back.
+        // The alternate screen without a cursor. The former content comes back at the end.
         output.write("\u{1B}[?1049h\u{1B}[?25l")
         var last = ""
         while !Interruption.hasCome {
             last = Self.text(paths) ?? Self.lost(last)
             let size = Terminal.size
-            // One write, each line over the one before it: nothing is blank in between.
+            // One write over the former lines, without a blank screen in between.
             guard output.write(ScreenText.frame(last, rows: size.rows, columns: size.columns)) else { break }
             Terminal.pause(seconds: 1)
         }
         output.write("\u{1B}[?25h\u{1B}[?1049l" + last)
     }
 
-    private static let lostLine = "The proxy does not answer any more; it is waited for. What was known last:\n\n"
+    private static let lostLine = "The proxy no longer answers. Its last known status:\n\n"
 
     private static func lost(_ last: String) -> String { last.hasPrefix(lostLine) ? last : lostLine + last }
 
@@ -77,18 +77,18 @@ struct StatusWatch {
     }
 }
 
-/// Tells a status that says something new from one in which only clocks have gone on.
+/// Tells a changed status from one in which only times differ.
 struct StatusChange {
     private var last: JSONValue??
-    /// How long each client's token still lasts, in seconds.
+    /// Remaining lifetime of each client's token, in seconds.
     private var left: [String: Double] = [:]
 
-    /// - Parameter status: what `/status` says; `nil`: nothing.
-    /// - Returns: whether it is to be shown. The first one is.
+    /// - Parameter status: the answer of `/status`; `nil`: none.
+    /// - Returns: whether to show it. The first one is shown.
     mutating func take(_ status: JSONValue?) -> Bool {
         let plain = status.map(Self.withoutClocks)
         let now = Self.lifetimes(status)
-        // A token that lasts longer than before is another one.
+        // A longer lifetime than before is that of a new token.
         let isRenewed = now.contains { name, seconds in left[name].map { seconds > $0 + 1 } ?? false }
         left = now
         defer { last = .some(plain) }
@@ -118,9 +118,9 @@ struct StatusChange {
     }
 }
 
-/// A text as a terminal's screen shows it.
+/// A text on a terminal's screen.
 enum ScreenText {
-    /// From the upper left corner on; what does not fit is cut, and said to be.
+    /// Begins at the upper left corner, cuts long lines, and reports the number of lines without room.
     static func frame(_ text: String, rows: Int, columns: Int) -> String {
         var lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         if lines.last?.isEmpty == true { lines.removeLast() }
@@ -131,7 +131,7 @@ enum ScreenText {
             frame += "\u{1B}[K\r\n"
         }
         if hidden > 0 { frame += "… \(hidden + 1) more lines\u{1B}[K\r\n" }
-        // What an earlier, longer text left below.
+        // Clears the rest of an earlier, longer text.
         return frame + "\u{1B}[J"
     }
 }

@@ -3,10 +3,10 @@ import FileSystem
 import Heimdallr
 import PostgresStore
 
-/// Reads what opens a store in PostgreSQL, without reaching for it.
+/// Checks the connection string of a store in PostgreSQL without a connection.
 enum StoreCheck {
-    /// - Returns: what is wrong, and what to do; `nil` also where a command prints the connection string, which is not run
-    ///   for it, and where there is no libpq to ask: the start says so.
+    /// - Returns: the fault, with advice. `nil` also where a command prints the connection string, because a check runs no
+    ///   command, and without libpq, which the start reports.
     static func fault(_ configuration: Configuration, environment: [String: String]) -> String? {
         guard case .postgres(let settings) = configuration.store else { return nil }
         let text: Secret

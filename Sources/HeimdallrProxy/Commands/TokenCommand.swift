@@ -7,7 +7,7 @@ struct TokenCommand: ParsableCommand {
         commandName: "token",
         abstract: "Print a client's current access token.",
         discussion: """
-            For trying things out: whoever has the token can use it until it expires. Waits for one if there is none.
+            For experiments: anyone who has the token can use it until it expires. If there is none, waits for one.
             """)
 
     @OptionGroup var options: AdminOptions

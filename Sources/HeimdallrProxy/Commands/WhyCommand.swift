@@ -7,8 +7,8 @@ struct WhyCommand: ParsableCommand {
         commandName: "why",
         abstract: "Show which rule and which token a request would get.",
         discussion: """
-            Sends nothing. Says which upstream of the configuration the request is for, where it would go, whose token \
-            it would carry, how old that is, and the client's last error.
+            Sends nothing. Prints the upstream of the request, its destination, the client whose token it would carry, the \
+            age of that token, and the client's last error.
 
             The exit code is 0 when the request would be forwarded, 3 when the proxy would refuse it (no rule \
             covers it, or its client has no token and can't get one now), and 1 when no proxy is running. With \
@@ -23,10 +23,10 @@ struct WhyCommand: ParsableCommand {
     @Argument(help: "The URL as a program asks the proxy for it: http://HOST/PATH.")
     var url: String
 
-    @Flag(help: "As JSON, for programs.")
+    @Flag(help: "Print JSON for programs.")
     var json = false
 
-    @Flag(help: "Exit with 0 also when the request would be refused.")
+    @Flag(help: "Exit with 0 even if the request would be refused.")
     var exitZero = false
 
     func validate() throws {

@@ -3,18 +3,18 @@
 import Glibc
 import Synchronization
 
-/// What takes finished lines.
+/// An output of finished lines.
 protocol LineOutput: Sendable {
-    /// Blocks until all is written, or can't be.
-    /// - Returns: how many of the bytes are done with; the others can be given again, as far as they are whole lines.
+    /// Blocks until all bytes are written, or a write fails.
+    /// - Returns: the number of finished bytes. The whole lines after them can be given again.
     func take(_ bytes: [UInt8]) -> Int
 }
 
 extension OutputDescriptor: LineOutput {
-    /// Several write to standard error, each in whole lines.
+    /// Keeps the lines of several writers apart.
     private static let turn = Mutex(())
 
-    /// What nobody reads any more is done with.
+    /// Bytes without a reader count as finished.
     func take(_ bytes: [UInt8]) -> Int {
         Self.turn.withLock { _ in _ = write(bytes) }
         return bytes.count
@@ -25,15 +25,15 @@ extension OutputDescriptor: LineOutput {
 enum AppendedFileFault: Error {
     /// open(2) refuses, or it is no plain file.
     case call(SystemCallError)
-    /// Somebody else has a hand in it; with what to do.
+    /// Another user can change it; with the remedy.
     case notOurs(String)
 }
 
-/// A file that lines are appended to, and that somebody else may move away meanwhile. Any thread.
+/// A file for appended lines. Other programs may move it at any time. Any thread.
 final class AppendedFile: LineOutput {
     private struct State {
         var descriptor: Int32
-        /// It ends within a line.
+        /// The file ends within a line.
         var isTorn = false
         var isFailing = false
     }
@@ -42,7 +42,7 @@ final class AppendedFile: LineOutput {
     private let state: Mutex<State>
     private let changed: @Sendable (SystemCallError?) -> Void
 
-    /// - Parameter changed: told when it can't be written any more, and (`nil`) when it can again.
+    /// - Parameter changed: called with the first failure of a write, and with `nil` after the recovery.
     init(path: String, changed: @escaping @Sendable (SystemCallError?) -> Void) throws(AppendedFileFault) {
         self.path = path
         self.changed = changed
@@ -51,8 +51,8 @@ final class AppendedFile: LineOutput {
 
     deinit { _ = Glibc.close(state.withLock { $0.descriptor }) }
 
-    /// Through no symbolic link, and nothing that open(2) or write(2) would wait for: a pipe without a reader, a device.
-    /// Nothing that somebody else could change, or has laid at the path for us to write to.
+    /// Opens no symbolic link, and nothing that blocks open(2) or write(2), such as a pipe or a device. Refuses a file that
+    /// another user could change, or placed at the path.
     private static func open(_ path: String, making: Int32 = O_CREAT) throws(AppendedFileFault) -> Int32 {
         let flags = O_WRONLY | O_APPEND | making | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
         let descriptor = unsafe Glibc.open(path, flags, 0o600)
@@ -71,7 +71,7 @@ final class AppendedFile: LineOutput {
         return descriptor
     }
 
-    /// Finds what keeps the file from being opened, and neither makes nor writes one.
+    /// Finds a fault of opening the file. Makes and writes none.
     static func check(_ path: String) throws(AppendedFileFault) {
         do throws(AppendedFileFault) {
             _ = Glibc.close(try open(path, making: 0))
@@ -82,12 +82,12 @@ final class AppendedFile: LineOutput {
         }
     }
 
-    /// Why a file that is there is not written to, and what to do.
+    /// The reason not to write to an existing file, with the remedy.
     static func fault(owner: UInt32, mode: UInt32, links: UInt64, user: UInt32) -> String? {
         if owner != user, owner != 0 {
             return
-                "it belongs to user \(owner), who can change what is written: have it belong to user \(user), who the "
-                + "proxy runs as, or to root (chown), or move it away"
+                "it belongs to user \(owner), who can change its lines: give it to the proxy's user \(user) or to root "
+                + "(chown), or move it away"
         }
         if mode & 0o022 != 0 {
             return "its group or everybody may write to it: take that away with chmod go-w"
@@ -96,7 +96,7 @@ final class AppendedFile: LineOutput {
         return nil
     }
 
-    /// From now on what is at the path is written to.
+    /// Writes to the file that is now at the path.
     func reopen() throws(AppendedFileFault) {
         let next = try Self.open(path)
         let before = state.withLock { state in

@@ -1,14 +1,13 @@
 import Configuration
 
-/// What a program that we start may know of our environment: all but what the configuration took from it. What can use a
-/// token need not have the means to get one.
+/// The environment of a program that we start: ours, without the variables of the configuration. A program that uses a token
+/// does not need the means to get one.
 enum ChildEnvironment {
-    /// Which of the variables are taken away: those that secrets come from, those that the configuration names as
-    /// `${NAME}` anywhere, and all of ours.
+    /// The variables to remove: those of secrets, those that the configuration names as `${NAME}`, and all of ours.
     static func withheld(from environment: some Sequence<String>, _ configuration: Configuration) -> Set<String> {
         var names = configuration.variables.filter { !isPublic($0) }
         names.formUnion(secretVariables(configuration))
-        // One that is misspelled holds its secret none the less.
+        // A misspelled variable may hold a secret.
         names.formUnion(environment.filter { $0.hasPrefix("HEIMDALLR_") })
         return names
     }
@@ -18,8 +17,7 @@ enum ChildEnvironment {
         return environment.filter { !names.contains($0.key) }
     }
 
-    /// Names that say where things are and who runs them, which programs can't do without. `${HOME}` in a path takes
-    /// nothing from anybody.
+    /// Variables that programs need to find files and users. `${HOME}` in a path keeps HOME.
     private static func isPublic(_ name: String) -> Bool {
         publicNames.contains(name) || name.hasPrefix("LC_") || name.hasPrefix("XDG_")
     }
@@ -30,7 +28,7 @@ enum ChildEnvironment {
         "NO_PROXY", "ALL_PROXY",
     ]
 
-    /// Whatever they are called.
+    /// The variables of `{env: NAME}`, under any name.
     private static func secretVariables(_ settings: Configuration) -> Set<String> {
         var sources = [settings.admin?.token]
         for client in settings.clients { sources += client.secrets }

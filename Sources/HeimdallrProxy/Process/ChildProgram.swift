@@ -3,7 +3,7 @@
 import CLinux
 import Glibc
 
-/// A program that runs beside this process, in a process group of its own. posix_spawn(3), waitpid(2).
+/// A program in a new process group. posix_spawn(3), waitpid(2).
 struct ChildProgram {
     enum Ending: Equatable {
         case exited(Int32)
@@ -15,14 +15,14 @@ struct ChildProgram {
     /// - Parameters:
     ///   - arguments: the program first, searched in `PATH`; never a shell.
     ///   - environment: all of it.
-    ///   - input: what it reads from standard input, at most 4 KiB.
-    ///   - output: a descriptor that it prints to; `nil`: nowhere, where its errors always go.
+    ///   - input: the content of its standard input, at most 4 KiB.
+    ///   - output: the descriptor of its standard output; `nil`: /dev/null, as for its standard error.
     init(
         _ arguments: [String], environment: [String: String], input: [UInt8] = [], output: Int32? = nil
     ) throws(SystemCallError) {
         let ends = try Self.pipe()
         defer { close(ends.0) }
-        // Fits into the pipe, so that nobody waits (pipe(7)).
+        // The input fits into the pipe, so the write does not block (pipe(7)).
         OutputDescriptor(number: ends.1).write(Array(input.prefix(4096)))
         close(ends.1)
         try self.init(arguments, environment: environment, input: ends.0, output: output)
@@ -71,7 +71,7 @@ struct ChildProgram {
         self.pid = pid
     }
 
-    /// `nil` while it runs. Asks only once after the end: the process is gone then.
+    /// `nil` while it runs. Only the first call after the end returns it.
     func ending() -> Ending? {
         var status: Int32 = 0
         guard unsafe waitpid(pid, &status, WNOHANG) == pid else { return nil }
@@ -79,7 +79,7 @@ struct ChildProgram {
         return signal == 0 ? .exited((status >> 8) & 0xFF) : .signalled(signal)
     }
 
-    /// The same, but what it has left running in its process group is killed before its number is free for others.
+    /// Does the same, but first kills the rest of its process group, while the group's number is still taken.
     func endingWithGroup() -> Ending? {
         var information = unsafe siginfo_t()
         guard unsafe waitid(P_PID, id_t(pid), &information, WEXITED | WNOHANG | WNOWAIT) == 0,
@@ -98,11 +98,11 @@ struct ChildProgram {
         return ends
     }
 
-    /// It, and what it has started.
+    /// Signals the program and its descendants in the process group.
     func kill(_ signal: Int32) { _ = Glibc.kill(-pid, signal) }
 }
 
-/// Children of this process, other than those it waits for by name.
+/// Children of this process that no `ChildProgram` waits for.
 enum Children {
     /// Reaps those that have ended. waitpid(2).
     /// - Returns: `false` when there are no children left.
@@ -142,7 +142,7 @@ struct ProcessLink: ~Copyable {
         otherEnd = -1
     }
 
-    /// The program reads the end of its input. shutdown(2).
+    /// Ends the input of the program. shutdown(2).
     borrowing func endSending() { _ = shutdown(ownEnd, Int32(SHUT_WR)) }
 
     /// The bytes that the program has sent; `nil`: none so far; empty: its end is closed. recv(2).
@@ -162,12 +162,12 @@ struct ProcessLink: ~Copyable {
     }
 }
 
-/// What a program prints, to be read by this process: a pipe, and a bounded buffer that is wiped when it goes.
+/// The output of a program: a pipe, and a bounded buffer that is wiped at its end.
 @safe struct ChildOutput: ~Copyable {
     enum Progress: Comparable { case nothing, some, ended, tooMuch }
 
     private let readEnd: Int32
-    /// For the program. The end of what it prints shows once nobody has this one any more.
+    /// The end for the program. The output ends when the last process has closed it.
     private(set) var writeEnd: Int32
     private let buffer: UnsafeMutableBufferPointer<UInt8>
     private var count = 0
@@ -190,7 +190,7 @@ struct ProcessLink: ~Copyable {
         writeEnd = -1
     }
 
-    /// Waits for more, for so long. poll(2).
+    /// Waits for more output. poll(2).
     mutating func read(waiting milliseconds: Int32) -> Progress {
         var interest = pollfd(fd: readEnd, events: Int16(POLLIN), revents: 0)
         guard unsafe poll(&interest, 1, milliseconds) > 0 else { return .nothing }
@@ -200,7 +200,7 @@ struct ProcessLink: ~Copyable {
         return unsafe count < buffer.count ? .some : .tooMuch
     }
 
-    /// What was printed, without one line end at its end.
+    /// The output without a final line end.
     borrowing func withText<Result>(_ body: (Span<UInt8>) -> Result) -> Result {
         var end = count
         if end > 0, unsafe buffer[end - 1] == UInt8(ascii: "\n") {

@@ -4,8 +4,8 @@ import Glibc
 /// A process of this executable that stands between the proxy and a command that prints a secret.
 ///
 /// Linux makes it the parent of every descendant of the command whose own parent has ended, so it can end them all:
-/// children in sessions of their own and daemons, too. It kills only its own children, and reaps them itself, so none of
-/// their numbers can belong to another process by then.
+/// daemons and children in other sessions as well. It kills only its own children, and reaps them itself, so none of their
+/// numbers can belong to another process by then.
 enum CommandKeeper {
     /// The name that it is started with, which no person types.
     static let name = "heimdallr-command-keeper"
@@ -40,9 +40,9 @@ enum CommandKeeper {
         }
     }
 
-    /// How soon the command's end is seen, in milliseconds.
+    /// Interval of looks at the command, in milliseconds.
     private static let pause: Int32 = 5
-    /// How long it tries to end everything. A process of another user can't be killed.
+    /// Upper bound for ending everything: a process of another user can't be killed.
     private static let patience = Duration.seconds(5)
 
     /// Runs the command that its arguments name, and reports to its standard input, a socket of the proxy. When the proxy
@@ -77,14 +77,14 @@ enum CommandKeeper {
     private static func endAll(_ program: ChildProgram) {
         program.kill(SIGKILL)
         let deadline = ContinuousClock.now + patience
-        // Those that are killed leave their own children to this process.
+        // The children of a killed process become children of this one.
         while Children.reap(), ContinuousClock.now < deadline {
             for child in children(of: getpid()) { _ = kill(child, SIGKILL) }
             usleep(1000)
         }
     }
 
-    /// Living and ended ones, as /proc shows them.
+    /// Living and ended children, by /proc.
     private static func children(of process: Int32) -> [Int32] {
         FileSystem.names(in: "/proc").compactMap { Int32($0) }.filter { parent(of: $0) == process }
     }

@@ -1,25 +1,25 @@
 import Glibc
 import Heimdallr
 
-/// A program that prints a secret: `{command: [program, argument, …]}`. No shell reads it, and nothing it prints is shown.
+/// A program that prints a secret: `{command: [program, argument, …]}`. Runs without a shell. Its output is never shown.
 struct SecretCommand: Sendable {
     /// The program first.
     let words: [String]
-    /// All that it sees: ours, without what the configuration took from it.
+    /// Its whole environment: ours, without the variables of the configuration.
     let environment: [String: String]
 
     /// The file that is run as `CommandKeeper`.
     var keeper = CommandKeeper.executable
 
-    /// So long it may take.
+    /// Upper bound of its run time.
     static let time = Duration.seconds(10)
-    /// So many bytes it may print.
+    /// Upper bound of its output in bytes.
     static let limit = 64 * 1024
 
-    /// For messages. Arguments may hold what nobody should read.
+    /// The name in messages, without arguments, which may be secret.
     var name: String { "the command \(words.first ?? "")" }
 
-    /// Runs it on a thread of its own.
+    /// Runs it on a new thread.
     /// - Throws: `SecretProviderError`
     func secret() async throws -> Secret {
         try await BlockingWork.run { Result { () throws(SecretProviderError) in try run() } }.get()
@@ -36,7 +36,7 @@ struct SecretCommand: Sendable {
         output.closeWriteEnd()
         var progress = ChildOutput.Progress.nothing
         var ending: ChildProgram.Ending?
-        // What it left running may hold its output open for ever; then its own end counts.
+        // A program that it left running may hold the output open. Then its own end counts.
         while progress < .ended, ContinuousClock.now < deadline {
             progress = output.read(waiting: ending == nil ? Self.pause : 0)
             if progress == .nothing, ending != nil { break }

@@ -2,25 +2,24 @@ import Configuration
 import Glibc
 import Reactor
 
-/// Who started the process and looks after it, systemd most likely: the listening sockets that it passed (sd_listen_fds(3)),
-/// and what it wants to hear (sd_notify(3)).
+/// The service manager that started the process, such as systemd: its passed listening sockets (sd_listen_fds(3)), and
+/// notifications to it (sd_notify(3)).
 struct ServiceManager: Sendable {
     static let none = ServiceManager()
-    /// What problems with the sockets stand under.
+    /// The variable that problems with the sockets name.
     static let socketsVariable = "LISTEN_FDS"
 
     var passed: [PassedSocket] = []
     var notify: NotifySocket?
-    /// How often a sign of life is due; without it the process is killed.
+    /// Interval of the signs of life. Without them the process is killed.
     var watchdog: Duration?
 
     private static let variables = [
         socketsVariable, "LISTEN_PID", "LISTEN_FDNAMES", "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID",
     ]
 
-    /// Reads the environment of this process, and takes out what is for nobody else. To be called before the first thread is
-    /// started.
-    /// - Throws: `ExitStatus.badConfiguration`, after it was printed what is wrong with a socket.
+    /// Reads the environment of this process, and removes these variables from it. Called before the first thread starts.
+    /// - Throws: `ExitStatus.badConfiguration`, after printing the faults of the sockets.
     static func take() throws -> ServiceManager {
         let environment = ProcessEnvironment.all
         for name in variables where environment[name] != nil { ProcessEnvironment.remove(name) }
@@ -43,9 +42,9 @@ struct ServiceManager: Sendable {
     ) throws(ConfigurationError) {
         notify = environment["NOTIFY_SOCKET"].flatMap { NotifySocket($0) }
         watchdog = Self.watchdog(environment, process: process)
-        // Meant for another process: it has inherited our environment, or we its.
+        // A different process is meant where an environment was inherited.
         guard let count = environment[Self.socketsVariable], environment["LISTEN_PID"] == "\(process)" else { return }
-        // Int32 would take a sign.
+        // Int32 would accept a sign.
         guard count.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let count = Int32(count),
             (0...1024).contains(count)
         else {
@@ -73,7 +72,7 @@ struct ServiceManager: Sendable {
         ConfigurationError(problems: [.init(file: socketsVariable, message: message)])
     }
 
-    /// Twice in the time that it has. sd_watchdog_enabled(3).
+    /// Half of the time limit. sd_watchdog_enabled(3).
     private static func watchdog(_ environment: [String: String], process: Int32) -> Duration? {
         if let other = environment["WATCHDOG_PID"], other != "\(process)" { return nil }
         guard let text = environment["WATCHDOG_USEC"], let microseconds = Int64(text), microseconds > 0 else {
@@ -82,12 +81,12 @@ struct ServiceManager: Sendable {
         return .microseconds(microseconds) / 2
     }
 
-    // MARK: What it hears
+    // MARK: Notifications
 
-    /// It accepts, or has read its configuration again.
+    /// The proxy accepts connections, or has read its configuration again.
     func isReady(at addresses: [String], isGood: Bool = true) {
         let status = "Listening on " + addresses.joined(separator: ", ")
-        let complaint = isGood ? "" : "; the configuration that was read last is wrong, the one before it is in use"
+        let complaint = isGood ? "" : "; the last configuration is wrong, the former one stays in use"
         notify?.send("READY=1\nSTATUS=\(status)\(complaint)")
     }
 
@@ -96,10 +95,10 @@ struct ServiceManager: Sendable {
         notify?.send("RELOADING=1\nMONOTONIC_USEC=\(now)\nSTATUS=Reading the configuration again")
     }
 
-    func isStopping() { notify?.send("STOPPING=1\nSTATUS=Finishing what is under way") }
+    func isStopping() { notify?.send("STOPPING=1\nSTATUS=Finishing requests under way") }
 
-    /// Gives signs of life for as long as every loop has its turns.
-    /// - Parameter pulse: returns once each had one.
+    /// Sends signs of life while every loop turns.
+    /// - Parameter pulse: returns after a turn of each loop.
     func watch(_ pulse: @escaping @Sendable () async -> Void) -> Task<Void, Never>? {
         guard let notify, let watchdog else { return nil }
         return Task {

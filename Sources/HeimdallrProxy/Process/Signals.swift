@@ -3,15 +3,15 @@ import Glibc
 import Logging
 import Synchronization
 
-/// The signals that the proxy hears.
+/// The signals that the proxy handles.
 ///
-/// SIGTERM and SIGINT ask it to stop, SIGHUP to read its configuration again. Those that mean nothing to it would end it
-/// in the middle of its requests: SIGUSR1 and SIGUSR2, and those of timers, power and descriptors. They make a log line,
-/// and that is all. SIGQUIT, SIGABRT and the signals of faults end a process at once, and are meant to.
+/// SIGTERM and SIGINT stop it, SIGHUP has it read its configuration again. Signals without a meaning would end it in the
+/// middle of its requests: SIGUSR1 and SIGUSR2, and those of timers, power and descriptors. They only make a log line.
+/// SIGQUIT, SIGABRT and the signals of faults still end the process at once.
 final class Signals {
-    /// Something for each SIGTERM and SIGINT since this was made.
+    /// One element for each SIGTERM and SIGINT.
     let stops: AsyncStream<Void>
-    /// Something for SIGHUPs since this was made, and since it was looked at: one is as good as ten.
+    /// One element for all SIGHUPs since the last element.
     let reloads: AsyncStream<Void>
     private let stopped: AsyncStream<Void>.Continuation
     private let reloaded: AsyncStream<Void>.Continuation
@@ -24,14 +24,13 @@ final class Signals {
         (SIGPROF, "SIGPROF"), (SIGIO, "SIGIO"), (SIGPWR, "SIGPWR"), (SIGSTKFLT, "SIGSTKFLT"),
     ]
 
-    /// From here on the process lives through those that mean nothing. To be called first; what comes before `init` waits
-    /// for the log.
+    /// Makes the process survive signals without a meaning. Called first; signals before `init` wait for the log.
     static func catchStrays() {
-        // A file that reached its limit is an error code of one write, like a peer that closed.
+        // A file at its size limit then is an error code of one write, like a closed peer.
         _ = signal(SIGXFSZ, SIG_IGN)
         SignalPipe.open()
         for (number, _) in named { SignalPipe.catchSignal(number) }
-        // Those of real time have numbers only. signal(7).
+        // Real-time signals have no names. signal(7).
         for number in SignalPipe.realTime { SignalPipe.catchSignal(number) }
     }
 
@@ -50,7 +49,7 @@ final class Signals {
                     continue
                 }
                 logger.warning(
-                    "a signal that means nothing to the proxy; nothing was done",
+                    "a signal without a meaning for the proxy; nothing was done",
                     metadata: [
                         "signal": "\(Self.name(of: Int32(number)))",
                         "what_to_do": "SIGHUP has it read its configuration again; SIGTERM ends it",
@@ -64,7 +63,7 @@ final class Signals {
     /// Does what SIGTERM does.
     var stop: @Sendable () -> Void { { [stopped] in stopped.yield() } }
 
-    /// Hears no more.
+    /// Stops handling signals.
     func end() {
         source.cancel()
         stopped.finish()

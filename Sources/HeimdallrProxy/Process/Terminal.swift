@@ -11,7 +11,7 @@ enum Terminal {
     static var showsOutput: Bool { isatty(STDOUT_FILENO) == 1 }
     static var givesInput: Bool { isatty(STDIN_FILENO) == 1 }
 
-    /// One line of standard input without its end; `nil` at the end of input, or when Ctrl-C came.
+    /// One line of standard input without its end; `nil` at the end of input, or after Ctrl-C.
     static func readLine(limit: Int = 16 * 1024) -> String? {
         var line: [UInt8] = []
         while line.count <= limit {
@@ -25,7 +25,7 @@ enum Terminal {
         return nil
     }
 
-    /// The same without showing what is typed. termios(3).
+    /// Reads a line without echo. termios(3).
     static func readSecretLine() -> String? {
         var before = termios()
         guard unsafe tcgetattr(STDIN_FILENO, &before) == 0 else { return readLine() }
@@ -37,7 +37,7 @@ enum Terminal {
         return readLine()
     }
 
-    /// Of the one that standard output goes to; as many as terminals used to have where it does not say.
+    /// The size of the terminal of standard output; 24 by 80 if it is unknown.
     static var size: (rows: Int, columns: Int) {
         var rows: UInt16 = 0
         var columns: UInt16 = 0
@@ -54,15 +54,15 @@ enum Terminal {
     }
 }
 
-/// Ctrl-C, for a command that has something to put away first.
+/// Ctrl-C, for a command that must clean up first.
 enum Interruption {
     private static let flag = Atomic(false)
 
     static var hasCome: Bool { flag.load(ordering: .relaxed) }
 
-    /// From here on SIGINT and SIGTERM end nothing by themselves; calls that wait are interrupted. sigaction(2).
+    /// Makes SIGINT and SIGTERM interrupt blocking calls instead of ending the process. sigaction(2).
     static func watch() {
-        // Made before the handler needs it.
+        // Initializes the flag before the handler needs it.
         _ = hasCome
         var action = sigaction()
         unsafe action.__sigaction_handler.sa_handler = { _ in Interruption.flag.store(true, ordering: .relaxed) }
