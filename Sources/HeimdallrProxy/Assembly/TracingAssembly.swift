@@ -10,7 +10,7 @@ import Reports
 extension Traces {
     private static let connectTimeout = Duration.seconds(5)
 
-    convenience init(secrets: SecretShelf, tls: TLSShelf, logger: Logger) {
+    convenience init(secrets: SecretCache, tls: TLSFileCache, logger: Logger) {
         self.init(
             version: Version.number,
             connect: { settings, trustAnchors, loop in
