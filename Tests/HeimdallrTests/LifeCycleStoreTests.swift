@@ -149,6 +149,19 @@ import Testing
         #expect(cycle.life.revision == 8)
     }
 
+    @Test func `a fetch that takes up a later record gives up what was not saved`() {
+        var cycle = DrivenLifeCycle()
+        cycle.start(fault: "away")
+        cycle.answer(DrivenLifeCycle.token("T1"), saving: "away")
+        #expect(cycle.life.unsaved?.revision == 1)
+        cycle.life.refreshNow(now: cycle.now, random: { 0.5 })
+        cycle.collect()
+        cycle.answer(.adopted(cycle.record("T2", expiresIn: -1, refreshToken: nil, revision: 9)))
+        #expect(cycle.life.unsaved == nil && cycle.life.storeFault == nil)
+        #expect(cycle.life.token == nil, "nobody else has T1")
+        #expect(cycle.life.revision == 9)
+    }
+
     @Test func `a token that a later record does not hold is gone, though the one in the record has ended`() {
         var cycle = DrivenLifeCycle(needs: .person)
         cycle.start(stored: cycle.record("T1", refreshToken: "R1", revision: 5))

@@ -120,8 +120,7 @@ extension TokenLifeCycle {
             }
         case .adopted(let record):
             fetching.end()
-            succeeded(now: now)
-            takeUp(record, now: now, wallClock: wallClock, random: random)
+            adopt(record, now: now, wallClock: wallClock, random: random)
             if token == nil || !waiters.isEmpty { wantToken(now: now) }
         case .seedSpent:
             fetching.end()
