@@ -197,4 +197,19 @@ import Testing
         #expect(try await client.perform(within: .seconds(20)) { 7 } == 7)
         #expect(late.all.isEmpty, "nobody waited for it any more")
     }
+
+    @Test func `a process that was stopped gives the disk time again`() async throws {
+        let clock = ManualClock()
+        var machine = HeldClock().machine
+        machine.clock = clock.clock
+        let queue = Recorder<@Sendable () -> Void>()
+        machine.carryOut = { queue.append($0) }
+        let client = try FileStoreClient("billing", on: machine)
+        let reading = Task { try await client.perform(within: .seconds(10)) { 7 } }
+        try await eventually("the alarm") { clock.sleepers == 1 && queue.all.count == 1 }
+        clock.advance(by: .seconds(40))
+        try await eventually("the second half") { clock.sleepers == 1 }
+        queue.all.first?()
+        #expect(try await reading.value == 7)
+    }
 }

@@ -17,6 +17,8 @@ final class ManualClock: Sendable {
     init(chance: Double = 0) { setChance(chance) }
 
     var now: ContinuousClock.Instant { state.withLock { $0.now } }
+    /// Number of tasks that sleep.
+    var sleepers: Int { state.withLock { $0.sleepers.count } }
 
     var clock: HeimdallrClock {
         HeimdallrClock(
