@@ -32,6 +32,8 @@ enum PostgresContender {
         } catch let error as TokenStoreError {
             say("failed \(error.kind): \(error)")
         }
+        // exit(3) would clean up OpenSSL under threads that still run.
+        _exit(0)
     }
 
     /// One write: a line is whole or not there. write(2).
