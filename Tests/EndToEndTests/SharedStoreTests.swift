@@ -106,7 +106,7 @@ struct SharedStoreTests {
             try await use(reached)
             // The same once more, as after an interruption.
             let again = try await move(from, to)
-            #expect(again.output == "api: is there already\n0 moved\n", "\(again.transcript)")
+            #expect(again.output == "api: no record\n0 moved\n", "\(again.transcript)")
         }
         // One chain: each proxy began with the token that the one before had got.
         #expect(origin.requests.map { $0.fields.value("Authorization") } == (1...4).map { "Bearer T\($0)" })

@@ -107,9 +107,10 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
         let client = try client(name)
         let lock: FileLock
         if let held = client.lock { lock = held } else { lock = try await self.lock(client) }
-        try await client.perform(within: diskPatience) { [directory] in
+        try await client.perform(within: diskPatience) { [self] in
             let folder = try PrivateDirectory(path: directory)
-            try folder.remove(client.recordName)
+            // An empty record tells the processes that still have its tokens. A full disk has no room for one.
+            do { try empty(client, in: folder) } catch { try folder.remove(client.recordName) }
             withExtendedLifetime(lock) {}
         }
         client.owes(under: nil)
@@ -123,9 +124,12 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
 
     public func names(of client: String) async throws -> [String] {
         guard let prefix = FileStoreName.file(for: client) else { return [] }
-        return try await self.client(client).perform(within: diskPatience) { [directory] in
-            FileSystem.names(in: directory).filter { $0.hasSuffix(".token") }.map { String($0.dropLast(6)) }
+        return try await self.client(client).perform(within: diskPatience) { [self] in
+            let names = FileSystem.names(in: directory).filter { $0.hasSuffix(".token") }.map { String($0.dropLast(6)) }
                 .filter { RecordName.client(of: $0) == prefix }.map { client + $0.suffix(17) }
+            guard !names.isEmpty else { return [] }
+            let folder = try PrivateDirectory(path: directory)
+            return names.filter { (try? read(FileStoreClient($0), in: folder)?.record.holdsAnything) ?? true }
         }
     }
 
@@ -187,6 +191,16 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
             // The work may outlive its caller. Meanwhile no other process may write.
             withExtendedLifetime(lock) {}
         }
+    }
+
+    /// Replaces the record by one without tokens.
+    private func empty(_ client: FileStoreClient, in folder: PrivateDirectory) throws {
+        guard let old = try read(client, in: folder)?.record else { return }
+        let stamp = machine.stamp()
+        let record = TokenRecord(
+            revision: old.revision &+ 1, accessToken: nil, issuedAt: stamp.wall, expiresAt: stamp.wall,
+            refreshToken: nil)
+        try folder.replace(client.recordName, with: StoredRecord(record, stamp).seal(client: client.name, key: key))
     }
 
     private func read(_ client: FileStoreClient, in folder: PrivateDirectory) throws -> StoredRecord? {

@@ -18,10 +18,11 @@ package struct StoreMove {
     }
 
     /// Nothing is moved where one record can't be. The note is written before the first record goes: a move that is
-    /// interrupted leaves no store with a record that another one has, too, and on which proxies start.
+    /// interrupted leaves no store with a record that another one has, too, and on which proxies start. A record leaves the
+    /// source once the target has it: a later move in the other direction must not find it after a sign-out there.
     /// - Parameter say: prints a line.
     package func run(_ say: (String) -> Void) async throws {
-        let isResumed = try await source.newPlace() != nil
+        let isResumed = try await source.newPlace() == target.place
         // The records of a store that was moved away are old.
         let isReturn = try await target.newPlace() != nil
         func outcome(_ record: TokenRecord?, _ there: TokenRecord?) -> Outcome {
@@ -54,10 +55,12 @@ package struct StoreMove {
         for (client, name) in records {
             let done = try await holding(name) { record, there in
                 let outcome = outcome(record, there)
-                guard outcome == .moved, var record else { return outcome }
-                record.revision = max(record.revision, (there?.revision ?? 0) + 1)
-                try await target.save(record, client: name)
-                return .moved
+                if outcome == .moved, var record {
+                    record.revision = max(record.revision, (there?.revision ?? 0) + 1)
+                    try await target.save(record, client: name)
+                }
+                if outcome == .moved || outcome == .same { try await source.remove(client: name) }
+                return outcome
             }
             say("\(client): \(done.rawValue)")
             if done == .moved { moved += 1 }
@@ -78,8 +81,4 @@ package struct StoreMove {
         for lease in leases { await lease?.release() }
         return try outcome.get()
     }
-}
-
-extension TokenRecord {
-    fileprivate var holdsAnything: Bool { accessToken != nil || refreshToken != nil || dpopKey != nil }
 }

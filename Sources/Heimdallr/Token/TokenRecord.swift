@@ -104,6 +104,9 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
         self.keyThumbprint = keyThumbprint
     }
 
+    /// A record that was removed has no content.
+    var holdsAnything: Bool { accessToken != nil || refreshToken != nil || dpopKey != nil }
+
     /// Parts of a second are cut off the token's life, never added.
     init(_ token: AccessToken, revision: UInt64, now: ContinuousClock.Instant, wallClock: Int64) {
         let left = max(0, now.duration(to: token.expiresAt).components.seconds)
