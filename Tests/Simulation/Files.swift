@@ -20,6 +20,9 @@ final class Files: @unchecked Sendable {
         rmdir(directory)
     }
 
+    /// Or was a moment ago.
+    var isFull: Bool { fullUntil.map { world.now < $0 + .seconds(5) } ?? false }
+
     func fill(for duration: Duration) { fullUntil = world.now + duration }
 
     /// Work on the disk. The kernel refuses each write while the disk is full.

@@ -9,7 +9,7 @@ struct ModelEngine: SharedRecordEngine {
     static let grace = Duration.seconds(5)
 
     func read(client: String) async throws -> SharedRow {
-        try await perform { rows in Self.shared(rows[client] ?? Database.Row(), "", at: database.world.now, database) }
+        try await perform { rows in shared(rows[client] ?? Database.Row(), "", at: database.world.now) }
     }
 
     func mark(client: String, revision: UInt64?, holder: String, for time: Duration) async throws -> SharedRow {
@@ -17,12 +17,12 @@ struct ModelEngine: SharedRecordEngine {
             if !process.isMover, let place = database.newPlace { throw MovedStore.late("the database", movedTo: place) }
             let now = database.world.now
             var row = rows[client] ?? Database.Row()
-            let found = Self.shared(row, holder, at: now, database)
+            let found = shared(row, holder, at: now)
             if row.revision == revision ?? row.revision, found.mark == .none || found.mark == .ours {
                 row.mark = (holder, process, now + time)
                 rows[client] = row
             }
-            return Self.shared(row, holder, at: now, database)
+            return shared(row, holder, at: now)
         }
     }
 
@@ -43,10 +43,6 @@ struct ModelEngine: SharedRecordEngine {
             var record = record
             record?.revision = next
             rows[client] = Database.Row(revision: next, record: record)
-            guard next > row.revision else {
-                database.world.fail("\(client): revision \(next) over \(row.revision)")
-                return nil
-            }
             database.world.wrote(record, over: row.record, by: process)
             database.changed(client, by: process)
             return next
@@ -66,12 +62,10 @@ struct ModelEngine: SharedRecordEngine {
 
     func setNewPlace(_ place: String?) async throws { try await perform { _ in database.newPlace = place } }
 
-    private static func shared(
-        _ row: Database.Row, _ holder: String, at now: ContinuousClock.Instant, _ database: Database
-    ) -> SharedRow {
+    private func shared(_ row: Database.Row, _ holder: String, at now: ContinuousClock.Instant) -> SharedRow {
         var mark = SharedRow.Mark.none
         if let standing = row.mark {
-            let end = max(standing.until, database.backAt.map { $0 + grace } ?? standing.until)
+            let end = max(standing.until, database.backAt.map { $0 + Self.grace } ?? standing.until)
             if standing.holder == holder {
                 mark = .ours
             } else if now < end {
@@ -84,6 +78,11 @@ struct ModelEngine: SharedRecordEngine {
         // As a store does that reckons by its own clock, and keeps more than whole seconds.
         let measured = record?.measured
         record?.reckoned = measured
+        if let measured {
+            let wall = process.clock.wallClock()
+            record?.issuedAt = wall - measured.issuedAt.duration(to: now).components.seconds - 1
+            record?.expiresAt = wall + now.duration(to: measured.expiresAt).components.seconds
+        }
         if let measured, measured.expiresAt <= now { record?.accessToken = nil }
         return SharedRow(revision: row.revision, record: .success(record), mark: mark)
     }

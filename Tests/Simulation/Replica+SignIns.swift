@@ -111,11 +111,12 @@ extension Replica {
     func signOut(_ client: Int, revokes: Bool) {
         guard !isAway, world.plan.kinds[client].wantsPerson else { return }
         let (slot, name) = (slots[client], Self.name(client))
-        world.signedOut(name, slot.server)
+        let family = world.signedOut(name, slot.server)
         // It may take effect late, after another sign-in.
-        Task { [world] in
-            _ = await slot.heimdallr.logOut(locally: !revokes)
+        Task { [world, process] in
+            let report = await slot.heimdallr.logOut(locally: !revokes)
             world.signedOut(name, slot.server)
+            if report.isComplete, family?.isDurable == true, !world.isMoving { world.removed(family, by: process) }
         }
     }
 }

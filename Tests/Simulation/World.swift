@@ -103,14 +103,20 @@ final class World: @unchecked Sendable {
         }
     }
 
+    /// A sign-out is durable. On a full disk the file is gone, and tells other processes nothing.
+    func removed(_ family: Authority.Family?, by process: Process) {
+        guard let family, !process.isMover, !(process.usesFiles && files.isFull) else { return }
+        family.removedAt = family.removedAt ?? now
+    }
+
     /// A record in the place of another one, durable.
     func wrote(_ record: TokenRecord?, over old: TokenRecord?, by process: Process) {
         let (former, new) = (old?.refreshToken?.revealed, record?.refreshToken?.revealed)
         for authority in authorities {
             if let record {
                 authority.wasSaved(record)
-            } else if !process.isMover, let family = former.flatMap({ authority.family(of: $0) }) {
-                family.removedAt = now
+            } else {
+                removed(former.flatMap { authority.family(of: $0) }, by: process)
             }
             guard let new else { continue }
             if let former, !authority.follows(new, former) {
@@ -255,10 +261,12 @@ final class World: @unchecked Sendable {
         signIns[key] = family
     }
 
-    func signedOut(_ client: String, _ authority: Authority) {
-        let key = "\(authority.name) \(client)"
-        signIns[key]?.isReplaced = true
-        signIns[key] = nil
+    /// - Returns: the sign-in that stood.
+    @discardableResult
+    func signedOut(_ client: String, _ authority: Authority) -> Authority.Family? {
+        let family = signIns.removeValue(forKey: "\(authority.name) \(client)")
+        family?.isReplaced = true
+        return family
     }
 
     /// Every client has had a token at every replica within a moment, unless it was lost for a reason.
