@@ -9,9 +9,8 @@ extension Heimdallr {
     public func accessToken(
         for resource: String, insteadOf refused: AccessToken? = nil, before deadline: ContinuousClock.Instant
     ) async throws(HeimdallrError) -> AccessToken {
-        try await waiting { life, id, now in
-            life.wait(
-                id, for: resource, insteadOf: refused?.generation, until: deadline, now: now, random: self.clock.random)
+        try await waiting { life, id, moment in
+            life.wait(id, for: resource, insteadOf: refused?.generation, until: deadline, moment)
         }
     }
 
@@ -29,9 +28,7 @@ extension Heimdallr {
     ///   more. If not, the 401 is the answer.
     public func refused(_ token: AccessToken, by resource: String, saysInvalid: Bool, isReplay: Bool) -> Bool {
         apply {
-            $0.refused(
-                token.generation, by: resource, saysInvalid: saysInvalid, isReplay: isReplay, now: $1,
-                random: clock.random)
+            $0.refused(token.generation, by: resource, saysInvalid: saysInvalid, isReplay: isReplay, $1)
         }
     }
 

@@ -11,12 +11,11 @@ extension Heimdallr {
         } catch {
             fault = Self.fault(error)
         }
-        let wallClock = clock.wallClock()
         if record == nil, fault == nil, await hasForeignRecord() {
             apply { life, _ in life.saving.noteForeignRecord() }
         }
         if look({ $0.ignoresStoredToken }) { record?.accessToken = nil }
-        apply { $0.loaded(record, fault: fault, now: $1, wallClock: wallClock, random: clock.random) }
+        apply { $0.loaded(record, fault: fault, $1) }
         guard fault != nil else { return }
         Task.detached { [weak self, clock] in
             var attempt = 1
@@ -48,8 +47,7 @@ extension Heimdallr {
         defer { gate.release(turn) }
         do {
             let record = try await stored()
-            let wallClock = clock.wallClock()
-            apply { $0.reloaded(record, now: $1, wallClock: wallClock, random: clock.random) }
+            apply { $0.reloaded(record, $1) }
             return true
         } catch {
             return false
@@ -61,8 +59,7 @@ extension Heimdallr {
         guard let turn = await gate.acquire() else { return }
         defer { gate.release(turn) }
         guard let record = try? await stored() else { return }
-        let wallClock = clock.wallClock()
-        apply { $0.looked(record, now: $1, wallClock: wallClock, random: clock.random) }
+        apply { $0.looked(record, $1) }
     }
 
     /// Hears from the store when another process may have changed the record. One watch, for as long as the client lives.
@@ -88,8 +85,7 @@ extension Heimdallr {
             gate.release(turn)
             switch record {
             case .success(let record):
-                let wallClock = clock.wallClock()
-                apply { $0.noticed(record, now: $1, wallClock: wallClock, random: clock.random) }
+                apply { $0.noticed(record, $1) }
                 return
             case .failure(let error):
                 let fault = Self.fault(error)
@@ -141,13 +137,13 @@ extension Heimdallr {
         guard let record = unsavedRecord else { return true }
         switch await save(record) {
         case .done:
-            apply { $0.resaved(record, fault: nil, now: $1, random: clock.random) }
+            apply { $0.resaved(record, fault: nil, $1) }
             return true
         case .superseded(let later):
             takeUp(later)
             return false
         case .failed(let error):
-            apply { $0.resaved(record, fault: error.description, now: $1, random: clock.random) }
+            apply { $0.resaved(record, fault: error.description, $1) }
             if error.kind == .unreachable { throw error }
             return true
         }
@@ -200,13 +196,12 @@ extension Heimdallr {
         } else {
             fault = "saving was cancelled"
         }
-        apply { $0.resaved(record, fault: fault, now: $1, random: clock.random) }
+        apply { $0.resaved(record, fault: fault, $1) }
     }
 
     /// Another process was faster.
     func takeUp(_ later: TokenRecord) {
-        let wallClock = clock.wallClock()
-        apply { $0.superseded(by: later, now: $1, wallClock: wallClock, random: clock.random) }
+        apply { $0.superseded(by: later, $1) }
     }
 
     private static func fault(_ error: any Error) -> TokenStoreError {

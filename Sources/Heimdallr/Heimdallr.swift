@@ -151,7 +151,7 @@ public final class Heimdallr: Sendable {
         if certificate != nil { checkCertificate() }
         let now = clock.now()
         if let token = state.withLock({ $0.lifeCycle.tokenInUse(now: now) }) { return token }
-        return apply { $0.use(now: $1, random: clock.random) }
+        return apply { $0.use($1) }
     }
 
     /// The token to use now for `resource`; `nil` when there is none, it has expired, or this resource refused it and a
@@ -162,7 +162,7 @@ public final class Heimdallr: Sendable {
         if certificate != nil { checkCertificate() }
         let now = clock.now()
         if let token = state.withLock({ $0.lifeCycle.tokenInUse(for: resource, now: now) }) { return token }
-        return apply { $0.use(for: resource, now: $1, random: clock.random) }
+        return apply { $0.use(for: resource, $1) }
     }
 
     /// The token to use now. Waits for one where there is none, until `deadline` at the latest; the token request then
@@ -170,15 +170,13 @@ public final class Heimdallr: Sendable {
     /// - Throws: `HeimdallrError`, which says why there is none and when to ask again.
     public func accessToken(before deadline: ContinuousClock.Instant) async throws(HeimdallrError) -> AccessToken {
         if let token = currentToken() { return token }
-        return try await waiting { life, id, now in
-            life.wait(id, until: deadline, now: now, random: self.clock.random)
+        return try await waiting { life, id, moment in
+            life.wait(id, until: deadline, moment)
         }
     }
 
     /// Waits for what `begin` says, with exactly one outcome.
-    func waiting(
-        _ begin: (inout TokenLifeCycle, UInt64, ContinuousClock.Instant) -> Void
-    ) async throws(HeimdallrError) -> AccessToken {
+    func waiting(_ begin: (inout TokenLifeCycle, UInt64, Moment) -> Void) async throws(HeimdallrError) -> AccessToken {
         if exchangesCallers { throw Self.callerWanted }
         checkCertificate()
         let id = state.withLock { state in
@@ -207,7 +205,7 @@ public final class Heimdallr: Sendable {
     /// To be called when the resource answered 401 to a request that carried `token` (RFC 6750 section 3.1): the token
     /// is never used again, and a new one is fetched. Does nothing when it has been replaced already. Never waits.
     public func reject(_ token: AccessToken) {
-        apply { $0.reject(generation: token.generation, now: $1, random: clock.random) }
+        apply { $0.reject(generation: token.generation, $1) }
     }
 
     /// Puts a token onto `request`. Waits for one where there is none, for `limit` at the longest.
@@ -237,14 +235,14 @@ public final class Heimdallr: Sendable {
 
     /// Treats the access token as expired from now on; the refresh token stays.
     public func invalidateAccessToken() {
-        apply { $0.invalidate(now: $1, random: clock.random) }
+        apply { $0.invalidate($1) }
     }
 
     /// Forgets access and refresh token, in memory and in the store. Does not ask the server: see `logOut(locally:)`.
     /// - Throws: errors of the store. The tokens in memory are gone even then.
     public func clearAccessToken() async throws {
         callers?.forget()
-        apply { $0.clear(now: $1, random: clock.random) }
+        apply { $0.clear($1) }
         // A cancellation must not stop this halfway: the store would bring the tokens back.
         try await Task { [self] in
             guard let turn = await gate.acquire() else { throw CancellationError() }
@@ -256,7 +254,7 @@ public final class Heimdallr: Sendable {
     /// The same for one who holds the gate.
     func forgetHoldingGate() async throws {
         callers?.forget()
-        apply { $0.clear(now: $1, random: clock.random) }
+        apply { $0.clear($1) }
         try await store.remove(client: recordName)
     }
 
@@ -295,7 +293,7 @@ public final class Heimdallr: Sendable {
     /// no effect when callers' own tokens are exchanged.
     public func start() {
         guard !exchangesCallers else { return }
-        apply { $0.start(now: $1, random: clock.random) }
+        apply { $0.start($1) }
     }
 
     /// Before the store is read: its access token was asked for by other settings and is not used. Its refresh token is.
@@ -328,12 +326,10 @@ public final class Heimdallr: Sendable {
     /// Gives an event to the life cycle and performs the resulting actions. Events leave in order; continuations resume
     /// outside the lock.
     @discardableResult
-    func apply<Answer: Sendable>(
-        _ body: (inout TokenLifeCycle, ContinuousClock.Instant) -> Answer
-    ) -> Answer {
-        let now = clock.now()
+    func apply<Answer: Sendable>(_ body: (inout TokenLifeCycle, Moment) -> Answer) -> Answer {
+        let moment = Moment(clock)
         let (answer, resumptions): (Answer, [Resumption]) = state.withLock { state in
-            let answer = body(&state.lifeCycle, now)
+            let answer = body(&state.lifeCycle, moment)
             var resumptions: [Resumption] = []
             for action in state.lifeCycle.takeActions() {
                 perform(action, &state, &resumptions)
@@ -386,7 +382,7 @@ public final class Heimdallr: Sendable {
         state.withLock { state in
             if state.alarm?.at == instant { state.alarm = nil }
         }
-        apply { $0.tick(now: $1, random: clock.random) }
+        apply { $0.tick($1) }
     }
 
     /// A fetch has ended, in whatever way.

@@ -29,3 +29,25 @@ public struct HeimdallrClock: Sendable {
         now: { ContinuousClock.now }, wallClock: { WallClock.now() },
         sleep: { try await ContinuousClock().sleep(until: $0) }, random: { Double.random(in: 0..<1) })
 }
+
+/// The time and the source of chance for one step of a life cycle.
+struct Moment: Sendable {
+    let now: ContinuousClock.Instant
+    /// Calendar time in seconds since 1970.
+    let wallClock: Int64
+    /// A number from 0 up to, but not including, 1.
+    let random: @Sendable () -> Double
+
+    init(now: ContinuousClock.Instant, wallClock: Int64, random: @escaping @Sendable () -> Double) {
+        self.now = now
+        self.wallClock = wallClock
+        self.random = random
+    }
+
+    /// Reads the wall clock first: a stop in between shortens the life in a record and never prolongs it.
+    init(_ clock: HeimdallrClock) {
+        wallClock = clock.wallClock()
+        now = clock.now()
+        random = clock.random
+    }
+}

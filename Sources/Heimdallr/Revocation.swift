@@ -102,8 +102,7 @@ extension Heimdallr {
             refreshToken = await revoke(token, "refresh_token", at: endpoint, expiresIn: nil, hiding: secrets)
             guard refreshToken == .revoked else {
                 let rest: LogoutReport.Part = held.accessToken == nil ? .notHeld : .notAsked
-                return LogoutReport(
-                    result: .asked(refreshToken: refreshToken, accessToken: rest), isForgotten: false)
+                return LogoutReport(result: .asked(refreshToken: refreshToken, accessToken: rest), isForgotten: false)
             }
         }
         var accessToken = LogoutReport.Part.notHeld

@@ -33,6 +33,10 @@ struct DrivenLifeCycle {
                 refreshBefore: refreshBefore, patience: .seconds(15)))
     }
 
+    var moment: Moment { moment(chance) }
+
+    func moment(_ chance: Double) -> Moment { Moment(now: now, wallClock: wall) { chance } }
+
     /// Seconds since the beginning.
     var time: Double { begin.duration(to: now) / .seconds(1) }
     var wake: Double? { life.nextWake.map { begin.duration(to: $0) / .seconds(1) } }
@@ -62,7 +66,7 @@ struct DrivenLifeCycle {
         var rings = 0
         while let wake = life.nextWake, wake <= end {
             now = max(now, wake)
-            life.tick(now: now, random: { [chance] in chance })
+            life.tick(moment)
             collect()
             rings += 1
             if rings > 10_000 {
@@ -72,19 +76,18 @@ struct DrivenLifeCycle {
         }
         wall += Int64((begin.duration(to: end) / .seconds(1)).rounded(.down)) - Int64(time.rounded(.down))
         now = end
-        life.tick(now: now, random: { [chance] in chance })
+        life.tick(moment)
         collect()
     }
 
     mutating func start(stored: TokenRecord? = nil, fault: String? = nil) {
-        life.start(now: now, random: { [chance] in chance })
+        life.start(moment)
         collect()
         load(stored, fault: fault)
     }
 
     mutating func load(_ record: TokenRecord? = nil, fault: String? = nil) {
-        life.loaded(
-            record, fault: fault.map { TokenStoreError($0) }, now: now, wallClock: wall, random: { [chance] in chance })
+        life.loaded(record, fault: fault.map { TokenStoreError($0) }, moment)
         collect()
     }
 
@@ -92,20 +95,20 @@ struct DrivenLifeCycle {
     mutating func wait(_ seconds: Double = 10) -> UInt64 {
         let id = nextWaiter
         nextWaiter += 1
-        life.wait(id, until: now + .seconds(seconds), now: now, random: { [chance] in chance })
+        life.wait(id, until: now + .seconds(seconds), moment)
         collect()
         return id
     }
 
     mutating func use() -> String? {
-        let token = life.use(now: now, random: { [chance] in chance })
+        let token = life.use(moment)
         collect()
         return token?.value.revealed
     }
 
     mutating func reject(_ generation: UInt64? = nil) {
         guard let generation = generation ?? life.token?.generation else { return }
-        life.reject(generation: generation, now: now, random: { [chance] in chance })
+        life.reject(generation: generation, moment)
         collect()
     }
 
@@ -126,8 +129,7 @@ struct DrivenLifeCycle {
         }
         #expect(life.began(id, now: now) == true)
         if delay > 0 { pass(delay) }
-        let record = life.answered(
-            id, outcome, now: now, wallClock: wall, random: { [chance] in chance })
+        let record = life.answered(id, outcome, moment)
         savingID = id
         if fetch?.id == id { fetch = nil }
         collect()
@@ -137,7 +139,7 @@ struct DrivenLifeCycle {
     private var savingID: UInt64 = 0
 
     mutating func saved(_ record: TokenRecord, fault: String? = nil) {
-        life.saved(savingID, record, fault: fault, now: now, random: { [chance] in chance })
+        life.saved(savingID, record, fault: fault, moment)
         collect()
     }
 

@@ -19,7 +19,7 @@ import Testing
         guard loaded.accessToken != nil else { return nil }
         #expect(loaded.issuedAt <= clock.wall)
         let now = ContinuousClock.now
-        let token = try #require(loaded.accessToken(now: now, wallClock: clock.wall))
+        let token = try #require(loaded.accessToken(at: Moment(now: now, wallClock: clock.wall) { 0 }))
         return now.duration(to: token.expiresAt).components.seconds
     }
 
@@ -102,7 +102,7 @@ import Testing
             try await folder.store(machine: clock.machine).save(record, client: "billing")
             let loaded = try await folder.store(machine: clock.machine).load(client: "billing")
             #expect(loaded?.refreshToken == record.refreshToken)
-            if let token = loaded?.accessToken(now: .now, wallClock: clock.wall) {
+            if let token = loaded?.accessToken(at: Moment(now: .now, wallClock: clock.wall) { 0 }) {
                 #expect(ContinuousClock.now.duration(to: token.expiresAt) <= TokenPolicy.maxLifetime)
             }
         }

@@ -71,14 +71,14 @@ struct SeededGenerator: RandomNumberGenerator {
             case 0, 1:
                 cycle.wait(Double.random(in: 0..<20, using: &chance))
                 waits += 1
-            case 2, 3: check(cycle.life.use(now: cycle.now, random: { 0.5 }), cycle)
+            case 2, 3: check(cycle.life.use(cycle.moment(0.5)), cycle)
             case 4 where Int.random(in: 0..<4, using: &chance) == 0:
                 if let token = cycle.life.token {
                     rejected.insert(token.generation)
                     cycle.reject(token.generation)
                 }
             case 5 where Int.random(in: 0..<20, using: &chance) == 0:
-                cycle.life.clear(now: cycle.now, random: { 0.5 })
+                cycle.life.clear(cycle.moment(0.5))
                 savingLogin?.isForgotten = true
             case 6:
                 if let id = cycle.life.waiters.keys.randomElement(using: &chance) { cycle.life.leave(id) }
@@ -86,12 +86,12 @@ struct SeededGenerator: RandomNumberGenerator {
             case 10: finishSaving(&cycle)
             case 11: logIn(&cycle, &chance)
             case 12 where Int.random(in: 0..<4, using: &chance) == 0:
-                cycle.life.refreshNow(now: cycle.now, random: { 0.5 })
+                cycle.life.refreshNow(cycle.moment(0.5))
             default: cycle.pass([0.01, 0.1, 0.9, 1, 5, 60, 900][Int.random(in: 0..<7, using: &chance)])
             }
             cycle.collect()
             if let wake = cycle.life.nextWake, wake <= cycle.now {
-                cycle.life.tick(now: cycle.now, random: { 0.5 })
+                cycle.life.tick(cycle.moment(0.5))
                 cycle.collect()
                 if let wake = cycle.life.nextWake { #expect(wake > cycle.now, "an alarm without end, seed \(seed)") }
             }
@@ -117,9 +117,7 @@ struct SeededGenerator: RandomNumberGenerator {
             guard saving == nil, savingLogin == nil else { return }
             if let id = underWay {
                 underWay = nil
-                let record = cycle.life.answered(
-                    id, outcome(cycle, &chance), now: cycle.now, wallClock: cycle.wall,
-                    random: { [chance = cycle.chance] in chance })
+                let record = cycle.life.answered(id, outcome(cycle, &chance), cycle.moment)
                 if let record { saving = (id, record) }
             } else if let fetch = cycle.fetch {
                 cycle.fetch = nil
@@ -139,8 +137,7 @@ struct SeededGenerator: RandomNumberGenerator {
             cycle.life.askedForLogin(now: cycle.now)
             let before = cycle.life.token
             let login = try? cycle.life.loggedIn(
-                response, as: nil, askedAt: cycle.now, over: UInt64.random(in: 0..<5, using: &chance), now: cycle.now,
-                wallClock: cycle.wall)
+                response, as: nil, askedAt: cycle.now, over: UInt64.random(in: 0..<5, using: &chance), cycle.moment)
             cycle.collect()
             if let login { savingLogin = (login.id, login.record, false) }
             #expect(cycle.life.token == before, "not before it is saved, seed \(seed)")
@@ -150,7 +147,7 @@ struct SeededGenerator: RandomNumberGenerator {
             guard let login = savingLogin else { return }
             savingLogin = nil
             let isUsed = cycle.life.loginSaved(
-                login.id, login.record, fault: cycle.chance < 0.7 ? nil : "disk full", now: cycle.now, random: { 0.5 })
+                login.id, login.record, fault: cycle.chance < 0.7 ? nil : "disk full", cycle.moment(0.5))
             cycle.collect()
             #expect(isUsed == !login.isForgotten, "seed \(seed)")
             guard isUsed else { return }
@@ -165,11 +162,10 @@ struct SeededGenerator: RandomNumberGenerator {
             if let (id, record) = saving {
                 saving = nil
                 let fault = isGood || cycle.chance < 0.7 ? nil : "disk full"
-                cycle.life.saved(id, record, fault: fault, now: cycle.now, random: { 0.5 })
+                cycle.life.saved(id, record, fault: fault, cycle.moment(0.5))
             }
             for record in cycle.resaves {
-                cycle.life.resaved(
-                    record, fault: isGood || cycle.chance < 0.5 ? nil : "disk full", now: cycle.now, random: { 0.5 })
+                cycle.life.resaved(record, fault: isGood || cycle.chance < 0.5 ? nil : "disk full", cycle.moment(0.5))
             }
             cycle.resaves = []
             cycle.collect()

@@ -30,7 +30,7 @@ import Testing
             while cycle.resaves.count < attempt { cycle.pass(1) }
             #expect(cycle.resaves.last == record)
             let fault = attempt == 3 ? nil : "disk full"
-            cycle.life.resaved(cycle.resaves[attempt - 1], fault: fault, now: cycle.now, random: { 0.5 })
+            cycle.life.resaved(cycle.resaves[attempt - 1], fault: fault, cycle.moment)
             cycle.collect()
         }
         #expect(cycle.life.storeFault == nil)
@@ -47,7 +47,7 @@ import Testing
         cycle.reject()
         cycle.pass(1)
         cycle.answer(DrivenLifeCycle.token("T2", refreshToken: "R2"), saving: "disk full")
-        cycle.life.resaved(cycle.resaves[0], fault: nil, now: cycle.now, random: { 0.5 })
+        cycle.life.resaved(cycle.resaves[0], fault: nil, cycle.moment)
         #expect(cycle.life.storeFault == "disk full")
         while cycle.resaves.count < 2 { cycle.pass(1) }
         #expect(cycle.resaves[1].refreshToken == Secret("R2"))
@@ -165,9 +165,7 @@ import Testing
     @Test func `a token that a later record does not hold is gone, though the one in the record has ended`() {
         var cycle = DrivenLifeCycle(needs: .person)
         cycle.start(stored: cycle.record("T1", refreshToken: "R1", revision: 5))
-        cycle.life.noticed(
-            cycle.record("T2", expiresIn: -1, refreshToken: "R2", revision: 6), now: cycle.now, wallClock: cycle.wall,
-            random: { 0.5 })
+        cycle.life.noticed(cycle.record("T2", expiresIn: -1, refreshToken: "R2", revision: 6), cycle.moment)
         cycle.collect()
         #expect(cycle.life.token == nil)
         #expect(cycle.life.refreshToken == Secret("R2"))
@@ -177,8 +175,7 @@ import Testing
         var cycle = DrivenLifeCycle(needs: .person)
         cycle.start(stored: cycle.record("T1", refreshToken: "R1", revision: 5))
         let generation = cycle.life.token?.generation
-        cycle.life.noticed(
-            cycle.record("T1", refreshToken: nil, revision: 6), now: cycle.now, wallClock: cycle.wall, random: { 0.5 })
+        cycle.life.noticed(cycle.record("T1", refreshToken: nil, revision: 6), cycle.moment)
         cycle.collect()
         #expect(cycle.life.revision == 6)
         #expect(cycle.life.refreshToken == nil)
@@ -204,21 +201,20 @@ import Testing
         cycle.pass(3560)
         let underWay = cycle.fetch?.id ?? 0
         #expect(cycle.life.began(underWay, now: cycle.now) == true)
-        cycle.life.clear(now: cycle.now, random: { 0.5 })
+        cycle.life.clear(cycle.moment)
         cycle.collect()
         #expect(cycle.cancelled == [underWay])
         #expect(cycle.life.began(underWay, now: cycle.now) == false)
         #expect(
             cycle.life.answered(
-                underWay, DrivenLifeCycle.token("T2", refreshToken: "R2"), now: cycle.now, wallClock: cycle.wall,
-                random: { 0.5 }) == nil)
+                underWay, DrivenLifeCycle.token("T2", refreshToken: "R2"), cycle.moment) == nil)
         #expect(cycle.use() == nil)
         #expect(cycle.life.refreshToken == nil)
         cycle.pass(10)
         #expect(cycle.fetches.count == 2)
         #expect(
             cycle.life.answered(
-                underWay, DrivenLifeCycle.token("T2"), now: cycle.now, wallClock: cycle.wall, random: { 0.5 }) == nil)
+                underWay, DrivenLifeCycle.token("T2"), cycle.moment) == nil)
         cycle.wait()
         #expect(cycle.fetches.last == .grant)
     }

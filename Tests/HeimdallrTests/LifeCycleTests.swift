@@ -116,7 +116,7 @@ import Testing
             cycle.reject()
         }
         let fetches = cycle.fetches.count
-        cycle.life.start(now: cycle.now, random: { 0.9 })
+        cycle.life.start(cycle.moment(0.9))
         cycle.collect()
         cycle.pass(3)
         #expect(cycle.fetches.count == fetches)
@@ -224,7 +224,7 @@ import Testing
         #expect(cycle.fetches.count == 2)
         // What the first one brings after all is of no interest.
         #expect(
-            cycle.life.answered(1, DrivenLifeCycle.token("late"), now: cycle.now, wallClock: cycle.wall, random: { 0 })
+            cycle.life.answered(1, DrivenLifeCycle.token("late"), cycle.moment(0))
                 == nil)
         cycle.answer(DrivenLifeCycle.token("T1"))
         #expect(cycle.use() == "T1")
@@ -374,7 +374,7 @@ import Testing
         #expect(cycle.life.began(1, seed: Secret("R0"), now: cycle.now) == true)
         #expect(
             cycle.life.answered(
-                1, DrivenLifeCycle.refused(.invalidGrant), now: cycle.now, wallClock: cycle.wall, random: { 0.5 })
+                1, DrivenLifeCycle.refused(.invalidGrant), cycle.moment)
                 == nil)
         cycle.fetch = nil
         cycle.collect()

@@ -119,8 +119,7 @@ import Testing
 
     private func refuse(_ cycle: inout DrivenLifeCycle, _ resource: String = "a", replay: Bool = false) -> Bool {
         let answer = cycle.life.refused(
-            cycle.life.token?.generation ?? 0, by: resource, saysInvalid: false, isReplay: replay, now: cycle.now,
-            random: { 0.5 })
+            cycle.life.token?.generation ?? 0, by: resource, saysInvalid: false, isReplay: replay, cycle.moment)
         cycle.collect()
         return answer
     }
@@ -128,8 +127,7 @@ import Testing
     private func wait(_ cycle: inout DrivenLifeCycle, _ resource: String = "a", insteadOf refused: UInt64?) -> UInt64 {
         let id = cycle.nextWaiter
         cycle.nextWaiter += 1
-        cycle.life.wait(
-            id, for: resource, insteadOf: refused, until: cycle.now + .seconds(10), now: cycle.now, random: { 0.5 })
+        cycle.life.wait(id, for: resource, insteadOf: refused, until: cycle.now + .seconds(10), cycle.moment)
         cycle.collect()
         return id
     }
@@ -141,8 +139,8 @@ import Testing
         #expect(refuse(&cycle))
         #expect(cycle.fetches == [.refresh(Secret("R1"))])
         #expect(cycle.use() == "T1")
-        #expect(cycle.life.use(for: "b", now: cycle.now, random: { 0.5 })?.value == Secret("T1"))
-        #expect(cycle.life.use(for: "a", now: cycle.now, random: { 0.5 }) == nil)
+        #expect(cycle.life.use(for: "b", cycle.moment)?.value == Secret("T1"))
+        #expect(cycle.life.use(for: "a", cycle.moment) == nil)
         let held = wait(&cycle, insteadOf: old)
         let queued = wait(&cycle, insteadOf: nil)
         let other = wait(&cycle, "b", insteadOf: nil)
@@ -159,8 +157,7 @@ import Testing
         let old = cycle.life.token?.generation ?? 0
         #expect(refuse(&cycle))
         cycle.answer(DrivenLifeCycle.token("T2"))
-        let again = cycle.life.refused(
-            old, by: "b", saysInvalid: true, isReplay: false, now: cycle.now, random: { 0.5 })
+        let again = cycle.life.refused(old, by: "b", saysInvalid: true, isReplay: false, cycle.moment)
         #expect(again)
         let id = wait(&cycle, "b", insteadOf: old)
         #expect(cycle.outcomes[id]?.token == "T2")
@@ -179,7 +176,7 @@ import Testing
             cycle.answer(fault)
             #expect(cycle.outcomes[held]?.error != nil)
             #expect(cycle.use() == "T1")
-            #expect(cycle.life.use(for: "a", now: cycle.now, random: { 0.5 })?.value == Secret("T1"))
+            #expect(cycle.life.use(for: "a", cycle.moment)?.value == Secret("T1"))
             // In the backoff nothing is to be had.
             #expect(!refuse(&cycle))
             #expect(!cycle.eventNames.contains("token_lost"))

@@ -84,9 +84,7 @@ final class CallerClients: Sendable {
         return try result.get()
     }
 
-    private func client(
-        _ caller: Fingerprint, _ token: Secret, _ endsAt: ContinuousClock.Instant?
-    ) -> Heimdallr {
+    private func client(_ caller: Fingerprint, _ token: Secret, _ endsAt: ContinuousClock.Instant?) -> Heimdallr {
         Heimdallr(
             of: blueprint, grant.exchanging(CallerToken(token: token, endsAt: endsAt, clock: blueprint.clock)),
             CallerTokenParser(parser: blueprint.exchange.parser, endsAt: endsAt)

@@ -70,8 +70,7 @@ public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
         request.secrets.append(assertion)
         request.form.removeAll { $0.name == "client_secret" }
         request.set(FormParameter("client_id", identifier))
-        request.set(
-            FormParameter("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"))
+        request.set(FormParameter("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"))
         request.set(FormParameter("client_assertion", assertion))
     }
 
@@ -95,9 +94,7 @@ public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
     }
 
     /// The claims of RFC 7523 section 3. `nbf` is what Entra ID wants beside them.
-    private func sign(
-        header: [JSON.Member], _ request: TokenRequest, with signer: SignedJWT.Signer
-    ) throws -> Secret {
+    private func sign(header: [JSON.Member], _ request: TokenRequest, with signer: SignedJWT.Signer) throws -> Secret {
         let now = WallClock.now()
         do {
             return try SignedJWT.sign(

@@ -36,9 +36,7 @@ struct ServerMetadata: Sendable, Equatable {
         guard let value = try? JSONParser.parse(body), case .object = value, let named = value["issuer"]?.string else {
             throw .malformed
         }
-        guard named.utf8.elementsEqual(issuer.utf8) else {
-            throw .otherIssuer(ForeignText.printable(named))
-        }
+        guard named.utf8.elementsEqual(issuer.utf8) else { throw .otherIssuer(ForeignText.printable(named)) }
         for endpoint in Endpoint.allCases { endpoints[endpoint] = value[endpoint.rawValue]?.string }
         let aliases = value["mtls_endpoint_aliases"]
         for endpoint in Endpoint.allCases where endpoint.hasAlias {
@@ -50,9 +48,7 @@ struct ServerMetadata: Sendable, Equatable {
 
     /// - Throws: `DiscoveryFault.missing`, or `.unusable` for what the configuration would not be allowed to name either.
     /// - Parameter throughAlias: whether the client authenticates with a certificate.
-    func url(
-        _ endpoint: Endpoint, allowPlaintext: Bool, throughAlias: Bool = false
-    ) throws(DiscoveryFault) -> String {
+    func url(_ endpoint: Endpoint, allowPlaintext: Bool, throughAlias: Bool = false) throws(DiscoveryFault) -> String {
         guard let url = named(endpoint, throughAlias: throughAlias) else { throw .missing(endpoint.rawValue) }
         guard (try? TokenEndpointURL.check(url, allowPlaintext: allowPlaintext)) != nil else {
             throw .unusable(endpoint.rawValue)

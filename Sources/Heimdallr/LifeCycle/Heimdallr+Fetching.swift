@@ -76,7 +76,7 @@ extension Heimdallr {
         _ id: UInt64, _ kind: TokenLifeCycle.FetchKind, _ lease: (any TokenStoreLease)?, _ isRetry: Bool
     ) async -> (TokenLifeCycle.Outcome?, TokenRequestReport?) {
         // Says that the request is about to go out, so that reading the secrets counts as part of it.
-        guard apply({ $0.began(id, now: $1) }) else { return (nil, nil) }
+        guard apply({ $0.began(id, now: $1.now) }) else { return (nil, nil) }
         var prepared: TokenExchange.Prepared
         let slot: TokenRequestLimiter.Slot?
         do {
@@ -99,15 +99,14 @@ extension Heimdallr {
             let error = TokenStoreError("the store gave this client to another process meanwhile", kind: .busy)
             return (.fault(.store(error), retryAfter: nil), nil)
         }
-        guard apply({ $0.began(id, seed: prepared.seed, now: $1) }) else { return (nil, nil) }
+        guard apply({ $0.began(id, seed: prepared.seed, now: $1.now) }) else { return (nil, nil) }
         let begin = clock.now()
         let outcome = await exchange.perform(prepared, hiding: echoes, wallClock: clock.wallClock)
         return (outcome, report(prepared.grantType, outcome, since: begin))
     }
 
     func finish(_ id: UInt64, _ outcome: TokenLifeCycle.Outcome) async {
-        let wallClock = clock.wallClock()
-        let record = apply { $0.answered(id, outcome, now: $1, wallClock: wallClock, random: clock.random) }
+        let record = apply { $0.answered(id, outcome, $1) }
         guard let record else { return }
         let fault: String?
         switch await save(record) {
@@ -115,7 +114,7 @@ extension Heimdallr {
         case .failed(let error): fault = error.description
         case .superseded(let later): return takeUp(later)
         }
-        apply { $0.saved(id, record, fault: fault, now: $1, random: clock.random) }
+        apply { $0.saved(id, record, fault: fault, $1) }
     }
 
     func report(

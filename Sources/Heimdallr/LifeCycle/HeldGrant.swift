@@ -29,9 +29,9 @@ struct HeldGrant: Sendable {
     // MARK: Getting and losing it
 
     /// The store's.
-    mutating func takeUp(_ record: TokenRecord, now: Instant, wallClock: Int64) {
+    mutating func takeUp(_ record: TokenRecord, _ moment: Moment) {
         refreshToken = record.refreshToken
-        life = record.refreshTokenLife.map { RefreshLife($0, now: now, wallClock: wallClock) }
+        life = record.refreshTokenLife.map { RefreshLife($0, moment) }
         signIn = record.signIn
     }
 

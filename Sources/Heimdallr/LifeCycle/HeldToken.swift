@@ -8,11 +8,11 @@ struct HeldToken: Sendable {
     private(set) var firstUsedAt: Instant?
 
     /// - Parameter refreshBefore: at most this long before expiry; capped at half the life.
-    init(_ token: AccessToken, refreshBefore: Duration, now: Instant, random: () -> Double) {
+    init(_ token: AccessToken, refreshBefore: Duration, _ moment: Moment) {
         self.token = token
-        let early = min(refreshBefore, now.duration(to: token.expiresAt) / 2)
+        let early = min(refreshBefore, moment.now.duration(to: token.expiresAt) / 2)
         // Spread over the first half of the window, so that a fleet started at once does not ask at once.
-        refreshAt = token.expiresAt - early * (0.5 + 0.5 * random())
+        refreshAt = token.expiresAt - early * (0.5 + 0.5 * moment.random())
     }
 
     mutating func noteUse(at now: Instant) {

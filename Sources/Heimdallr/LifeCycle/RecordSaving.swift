@@ -54,7 +54,7 @@ struct RecordSaving: Sendable {
 
     /// Saving has ended, the first time or a later one: the record is durable, or `fault` says why it is not. Nothing for
     /// one that is not the newest.
-    mutating func ended(_ record: TokenRecord, fault: String?, now: Instant, random: () -> Double) {
+    mutating func ended(_ record: TokenRecord, fault: String?, _ moment: Moment) {
         guard record.revision == revision else { return }
         self.fault = fault
         guard fault != nil else {
@@ -65,8 +65,8 @@ struct RecordSaving: Sendable {
         }
         unsaved = record
         failuresInARow += 1
-        let pause = Backoff.transient.delay(attempt: failuresInARow, random: random())
-        dueAt = now + .seconds(1) + min(pause, longestPause)
+        let pause = Backoff.transient.delay(attempt: failuresInARow, random: moment.random())
+        dueAt = moment.now + .seconds(1) + min(pause, longestPause)
     }
 
     /// Drops the unsaved record.

@@ -26,20 +26,20 @@ struct RefreshLife: Sendable, Equatable {
         endsAt = askedAt + .milliseconds(Int64(min(seconds, Self.longest) * 1000))
     }
 
-    init(_ record: TokenRecord.RefreshTokenLife, now: Instant, wallClock: Int64) {
+    init(_ record: TokenRecord.RefreshTokenLife, _ moment: Moment) {
         func instant(_ time: Int64) -> Instant {
             let bound = Int64(Self.longest)
-            let (distance, overflow) = time.subtractingReportingOverflow(wallClock)
-            return now + .seconds(overflow ? 0 : min(max(distance, -bound), bound))
+            let (distance, overflow) = time.subtractingReportingOverflow(moment.wallClock)
+            return moment.now + .seconds(overflow ? 0 : min(max(distance, -bound), bound))
         }
         beganAt = instant(record.issuedAt)
         endsAt = max(beganAt, instant(record.expiresAt))
     }
 
-    func record(now: Instant, wallClock: Int64) -> TokenRecord.RefreshTokenLife {
+    func record(_ moment: Moment) -> TokenRecord.RefreshTokenLife {
         TokenRecord.RefreshTokenLife(
-            issuedAt: wallClock + now.duration(to: beganAt).components.seconds,
-            expiresAt: wallClock + now.duration(to: endsAt).components.seconds)
+            issuedAt: moment.wallClock + moment.now.duration(to: beganAt).components.seconds,
+            expiresAt: moment.wallClock + moment.now.duration(to: endsAt).components.seconds)
     }
 
     var isWorthKeeping: Bool { beganAt.duration(to: endsAt) >= Self.worthKeeping }

@@ -63,12 +63,10 @@ struct Rejections: Sendable {
     private(set) var until: ContinuousClock.Instant?
 
     /// - Parameter least: between two token requests, whatever happens.
-    mutating func rejected(
-        onFirstUse: Bool, least: Duration, now: ContinuousClock.Instant, random: () -> Double
-    ) {
+    mutating func rejected(onFirstUse: Bool, least: Duration, _ moment: Moment) {
         inARow = onFirstUse ? inARow + 1 : 0
         guard inARow >= 2 else { return }
-        until = now + max(least, Backoff.rejection.delay(attempt: inARow - 1, random: random()))
+        until = moment.now + max(least, Backoff.rejection.delay(attempt: inARow - 1, random: moment.random()))
     }
 
     /// The next token request begins.

@@ -90,8 +90,7 @@ struct TokenExchange: Sendable {
         _ form: [FormParameter], to url: String, grantType: String
     ) async throws(TokenEndpointFault) -> Prepared {
         let request = try await authenticated(form, tokenEndpoint: url)
-        var prepared = Prepared(
-            request: message(request, to: url), secrets: request.secrets, grantType: grantType)
+        var prepared = Prepared(request: message(request, to: url), secrets: request.secrets, grantType: grantType)
         prepared.remake = { () async throws(TokenEndpointFault) in
             try await prepare(form, to: url, grantType: grantType)
         }
@@ -129,9 +128,7 @@ struct TokenExchange: Sendable {
         }
     }
 
-    private func readingSecrets<Result>(
-        _ body: () async throws -> Result
-    ) async throws(TokenEndpointFault) -> Result {
+    private func readingSecrets<Result>(_ body: () async throws -> Result) async throws(TokenEndpointFault) -> Result {
         do {
             return try await body()
         } catch let error as SecretProviderError {

@@ -16,18 +16,18 @@ extension TokenLifeCycle {
     }
 
     /// Handles the time: expiry, refreshes, retries, deadlines. Harmless at any moment.
-    mutating func tick(now: Instant, random: () -> Double) {
-        if let token, token.isExpired(at: now) { expire(now: now) }
-        warnOfEnd(now: now)
-        if let id = fetching.stuck(at: now) {
+    mutating func tick(_ moment: Moment) {
+        if let token, token.isExpired(at: moment.now) { expire(now: moment.now) }
+        warnOfEnd(now: moment.now)
+        if let id = fetching.stuck(at: moment.now) {
             act(.cancelFetch(id))
             fetching.end()
-            fail(.stuck, retryAfter: nil, now: now, random: random)
+            fail(.stuck, retryAfter: nil, moment)
         }
-        if let held, held.wantsRefresh(at: now), nextKind != nil { wantToken(now: now) }
-        if stage == .running, !isYielding, fetching.isDue(at: now) { beginFetch() }
-        resumeOverdue(now: now)
-        if let record = saving.begin(now: now) { act(.resave(record)) }
+        if let held, held.wantsRefresh(at: moment.now), nextKind != nil { wantToken(now: moment.now) }
+        if stage == .running, !isYielding, fetching.isDue(at: moment.now) { beginFetch() }
+        resumeOverdue(now: moment.now)
+        if let record = saving.begin(now: moment.now) { act(.resave(record)) }
     }
 
     /// When `tick` has something to do next.
@@ -92,94 +92,87 @@ extension TokenLifeCycle {
     // MARK: Its end
 
     /// - Returns: the record to save before anything else happens; then `saved` is called.
-    mutating func answered(
-        _ id: FetchID, _ outcome: Outcome, now: Instant, wallClock: Int64, random: () -> Double
-    ) -> TokenRecord? {
+    mutating func answered(_ id: FetchID, _ outcome: Outcome, _ moment: Moment) -> TokenRecord? {
         guard let fetch, fetch.id == id, stage == .running else { return nil }
         switch outcome {
         case .response(let response):
-            return accept(response, fetch, now: now, wallClock: wallClock, random: random)
+            return accept(response, fetch, moment)
         case .fault(let fault, let retryAfter):
             fetching.end()
-            setbacks.note(fault, at: now)
+            setbacks.note(fault, at: moment.now)
             switch (fetch.kind, Self.verdict(on: fault)) {
             case (.refresh(let spent), .grantGone):
-                return loseRefreshToken(spent, now: now, wallClock: wallClock, random: random)
+                return loseRefreshToken(spent, moment)
             case (.refresh, .refused):
-                refreshRefused(fault, retryAfter: retryAfter, now: now, random: random)
+                refreshRefused(fault, retryAfter: retryAfter, moment)
             case (.grant, .grantGone) where settings.needs == .freshSeed,
                 (.grant, .refused) where settings.needs == .freshSeed && awaitsStore:
                 // With an unreadable record, the seed has most likely been spent for that record. It is tried once, and
                 // the record is used as soon as it can be read.
                 grant.spend(fetch.seed)
-                failAuthentication(now: now, random: random)
+                failAuthentication(moment)
             case (.grant, .refused) where settings.needs == .freshSeed:
-                refreshRefused(fault, retryAfter: retryAfter, now: now, random: random)
+                refreshRefused(fault, retryAfter: retryAfter, moment)
             default:
-                fail(fault, retryAfter: retryAfter, now: now, random: random)
+                fail(fault, retryAfter: retryAfter, moment)
             }
         case .adopted(let record):
             fetching.end()
-            adopt(record, now: now, wallClock: wallClock, random: random)
-            if token == nil || !waiters.isEmpty { wantToken(now: now) }
+            adopt(record, moment)
+            if token == nil || !waiters.isEmpty { wantToken(now: moment.now) }
         case .seedSpent:
             fetching.end()
-            failAuthentication(now: now, random: random)
+            failAuthentication(moment)
         }
-        tick(now: now, random: random)
+        tick(moment)
         return nil
     }
 
-    private mutating func accept(
-        _ response: TokenResponse, _ fetch: Fetch, now: Instant, wallClock: Int64, random: () -> Double
-    ) -> TokenRecord? {
+    private mutating func accept(_ response: TokenResponse, _ fetch: Fetch, _ moment: Moment) -> TokenRecord? {
         var kept = refreshToken
         if case .refresh(let spent) = fetch.kind { kept = spent }
         let new: AccessToken
         do throws(TokenResponseError) {
-            new = try settings.policy.token(from: response, askedAt: fetch.askedAt ?? now, keeping: kept)
-            if new.isExpired(at: now) { throw TokenResponseError.alreadyExpired }
+            new = try settings.policy.token(from: response, askedAt: fetch.askedAt ?? moment.now, keeping: kept)
+            if new.isExpired(at: moment.now) { throw TokenResponseError.alreadyExpired }
         } catch {
-            return reject(response, error, now: now, wallClock: wallClock, random: random)
+            return reject(response, error, moment)
         }
-        grant.renew(new.refreshToken, life(of: response, replacing: kept, askedAt: fetch.askedAt ?? now))
+        grant.renew(new.refreshToken, life(of: response, replacing: kept, askedAt: fetch.askedAt ?? moment.now))
         if fetch.kind != .grant || response.refreshToken != nil { grant.trust() }
-        fetching.saves(then: .publish(new, refreshed: token != nil || fetch.kind != .grant), now: now)
-        return record(new, now: now, wallClock: wallClock)
+        fetching.saves(then: .publish(new, refreshed: token != nil || fetch.kind != .grant), now: moment.now)
+        return record(new, moment)
     }
 
     /// Handles an answer with a useless access token. Its new refresh token is still good, and the old one may be
     /// spent.
     private mutating func reject(
-        _ response: TokenResponse, _ error: TokenResponseError, now: Instant, wallClock: Int64, random: () -> Double
+        _ response: TokenResponse, _ error: TokenResponseError, _ moment: Moment
     ) -> TokenRecord? {
         if let rotated = response.refreshToken, rotated != refreshToken {
-            grant.renew(
-                rotated, life(of: response, replacing: refreshToken, askedAt: fetch?.askedAt ?? now))
-            fetching.saves(then: .fail(.answer(error)), now: now)
-            return record(token, now: now, wallClock: wallClock)
+            grant.renew(rotated, life(of: response, replacing: refreshToken, askedAt: fetch?.askedAt ?? moment.now))
+            fetching.saves(then: .fail(.answer(error)), now: moment.now)
+            return record(token, moment)
         }
         fetching.end()
-        fail(.answer(error), retryAfter: nil, now: now, random: random)
-        tick(now: now, random: random)
+        fail(.answer(error), retryAfter: nil, moment)
+        tick(moment)
         return nil
     }
 
     /// The record is durable, or `fault` says why it is not: then the token serves from memory and saving is retried.
-    mutating func saved(
-        _ id: FetchID, _ record: TokenRecord, fault: String?, now: Instant, random: () -> Double
-    ) {
-        saving.ended(record, fault: fault, now: now, random: random)
+    mutating func saved(_ id: FetchID, _ record: TokenRecord, fault: String?, _ moment: Moment) {
+        saving.ended(record, fault: fault, moment)
         guard let fetch, fetch.id == id, case .saving(let after, _) = fetch.phase, stage == .running else { return }
         fetching.end()
         switch after {
         case .publish(let new, let refreshed):
-            if new.isExpired(at: now) {
-                fail(.answer(.alreadyExpired), retryAfter: nil, now: now, random: random)
+            if new.isExpired(at: moment.now) {
+                fail(.answer(.alreadyExpired), retryAfter: nil, moment)
             } else {
-                succeeded(now: now)
-                let expiresIn = now.duration(to: new.expiresAt)
-                publish(new, now: now, random: random)
+                succeeded(now: moment.now)
+                let expiresIn = moment.now.duration(to: new.expiresAt)
+                publish(new, moment)
                 act(
                     .emit(
                         refreshed
@@ -187,9 +180,9 @@ extension TokenLifeCycle {
                             : .tokenAcquired(expiresIn: expiresIn, stored: false)))
             }
         case .fail(let fault):
-            fail(fault, retryAfter: nil, now: now, random: random)
+            fail(fault, retryAfter: nil, moment)
         }
-        tick(now: now, random: random)
+        tick(moment)
     }
 
     mutating func succeeded(now: Instant) {
@@ -201,25 +194,25 @@ extension TokenLifeCycle {
     // MARK: Failures
 
     /// Remembers it, plans the next attempt, and sends away whom that would not help.
-    mutating func fail(_ fault: TokenEndpointFault, retryAfter: Duration?, now: Instant, random: () -> Double) {
+    mutating func fail(_ fault: TokenEndpointFault, retryAfter: Duration?, _ moment: Moment) {
         let permanent = fault.looksPermanent
         remember(
             permanent ? .refused(fault) : .unavailable(fault), backoff: permanent ? .permanent : .transient,
-            retryAfter: retryAfter, now: now, random: random)
+            retryAfter: retryAfter, moment)
     }
 
     /// Only a person helps, but a new refresh token may be handed in, or a doubtful one may be good again.
-    private mutating func failAuthentication(now: Instant, random: () -> Double) {
-        remember(.needsAuthentication, backoff: .permanent, retryAfter: nil, now: now, random: random)
+    private mutating func failAuthentication(_ moment: Moment) {
+        remember(.needsAuthentication, backoff: .permanent, retryAfter: nil, moment)
         needAuthentication()
     }
 
     private mutating func remember(
-        _ kind: Setbacks.Failure.Kind, backoff: Backoff, retryAfter: Duration?, now: Instant, random: () -> Double
+        _ kind: Setbacks.Failure.Kind, backoff: Backoff, retryAfter: Duration?, _ moment: Moment
     ) {
-        let retryAt = now + backoff.delay(attempt: setbacks.inARow + 1, random: random())
+        let retryAt = moment.now + backoff.delay(attempt: setbacks.inARow + 1, random: moment.random())
         let keepsWaiters = if case .unavailable = kind { true } else { false }
-        remember(kind, retryAt: retryAt, retryAfter: retryAfter, now: now, keepsWaiters: keepsWaiters)
+        remember(kind, retryAt: retryAt, retryAfter: retryAfter, now: moment.now, keepsWaiters: keepsWaiters)
     }
 
     /// - Parameter keepsWaiters: those stay for whom the retry comes early enough.
@@ -295,15 +288,13 @@ extension TokenLifeCycle {
 
     /// Handles a refusal without a cause. The second one counts as `invalid_grant`; the refresh token is kept, and
     /// tried at long intervals. The second attempt comes as early as it counts.
-    private mutating func refreshRefused(
-        _ fault: TokenEndpointFault, retryAfter: Duration?, now: Instant, random: () -> Double
-    ) {
-        if let retryAt = grant.refused(at: now) {
-            remember(.refused(fault), retryAt: retryAt, retryAfter: retryAfter, now: now, keepsWaiters: true)
+    private mutating func refreshRefused(_ fault: TokenEndpointFault, retryAfter: Duration?, _ moment: Moment) {
+        if let retryAt = grant.refused(at: moment.now) {
+            remember(.refused(fault), retryAt: retryAt, retryAfter: retryAfter, now: moment.now, keepsWaiters: true)
         } else if settings.needs == .person || grant.lastAttemptWasGrant {
-            failAuthentication(now: now, random: random)
+            failAuthentication(moment)
         } else {
-            wantToken(now: now)
+            wantToken(now: moment.now)
         }
     }
 
@@ -314,49 +305,48 @@ extension TokenLifeCycle {
     }
 
     /// `invalid_grant`: the only answer that discards a refresh token.
-    private mutating func loseRefreshToken(
-        _ spent: Secret, now: Instant, wallClock: Int64, random: () -> Double
-    ) -> TokenRecord? {
+    private mutating func loseRefreshToken(_ spent: Secret, _ moment: Moment) -> TokenRecord? {
         grant.lose(spent)
         echoes.note(spent)
         if settings.needs == .person {
             act(.emit(.tokenLost(.grantGone)))
             needAuthentication()
         } else {
-            wantToken(now: now)
+            wantToken(now: moment.now)
         }
-        tick(now: now, random: random)
-        return record(token, now: now, wallClock: wallClock)
+        tick(moment)
+        return record(token, moment)
     }
 
     // MARK: Records
 
-    private mutating func record(_ token: AccessToken?, now: Instant, wallClock: Int64) -> TokenRecord {
+    private mutating func record(_ token: AccessToken?, _ moment: Moment) -> TokenRecord {
         let revision = saving.nextRevision()
         var record =
-            token.map { TokenRecord($0, revision: revision, now: now, wallClock: wallClock) }
+            token.map { TokenRecord($0, revision: revision, moment) }
             ?? TokenRecord(
-                revision: revision, accessToken: nil, issuedAt: wallClock, expiresAt: wallClock, refreshToken: nil)
+                revision: revision, accessToken: nil, issuedAt: moment.wallClock, expiresAt: moment.wallClock,
+                refreshToken: nil)
         record.refreshToken = refreshToken
         record.signIn = grant.signIn
-        record.refreshTokenLife = grant.life?.record(now: now, wallClock: wallClock)
+        record.refreshTokenLife = grant.life?.record(moment)
         return record
     }
 
     /// The record was not saved, because another process has saved a later one. The later record is used; the token of
     /// the answer may be good or not.
-    mutating func superseded(by record: TokenRecord, now: Instant, wallClock: Int64, random: () -> Double) {
+    mutating func superseded(by record: TokenRecord, _ moment: Moment) {
         guard stage == .running else { return }
         if case .saving = fetch?.phase { fetching.end() } else { cancelFetch() }
         logins.forget()
         saving.attemptEnded()
-        adopt(record, now: now, wallClock: wallClock, random: random)
-        tick(now: now, random: random)
+        adopt(record, moment)
+        tick(moment)
     }
 
     /// A background save has ended.
-    mutating func resaved(_ record: TokenRecord, fault: String?, now: Instant, random: () -> Double) {
+    mutating func resaved(_ record: TokenRecord, fault: String?, _ moment: Moment) {
         saving.attemptEnded()
-        saving.ended(record, fault: fault, now: now, random: random)
+        saving.ended(record, fault: fault, moment)
     }
 }

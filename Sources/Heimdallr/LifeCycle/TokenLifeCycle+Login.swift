@@ -12,54 +12,51 @@ extension TokenLifeCycle {
     /// - Returns: the record to save; `nil` after the end of the life cycle.
     /// - Throws: the fault of the token. Nothing has changed then.
     mutating func loggedIn(
-        _ response: TokenResponse, as signIn: SignIn?, askedAt: Instant, over stored: UInt64, now: Instant,
-        wallClock: Int64
+        _ response: TokenResponse, as signIn: SignIn?, askedAt: Instant, over stored: UInt64, _ moment: Moment
     ) throws(TokenResponseError) -> (id: LoginID, record: TokenRecord)? {
         // The refresh token of an earlier login may be another person's: it is not kept.
         let token = try settings.policy.token(from: response, askedAt: askedAt, keeping: nil)
-        guard !token.isExpired(at: now) else { throw .alreadyExpired }
+        guard !token.isExpired(at: moment.now) else { throw .alreadyExpired }
         guard stage != .stopped else { return nil }
         stage = .running
         let life = token.refreshToken == nil ? nil : RefreshLife(response.refreshTokenExpiresIn, from: askedAt)
-        var record = TokenRecord(token, revision: saving.nextRevision(over: stored), now: now, wallClock: wallClock)
+        var record = TokenRecord(token, revision: saving.nextRevision(over: stored), moment)
         record.signIn = signIn
-        record.refreshTokenLife = life?.record(now: now, wallClock: wallClock)
+        record.refreshTokenLife = life?.record(moment)
         return (logins.begin(token, as: signIn, life), record)
     }
 
     /// The record is durable, or `fault` names the reason. The token replaces the former one.
     /// - Returns: false after `clear`.
-    mutating func loginSaved(
-        _ id: LoginID, _ record: TokenRecord, fault: String?, now: Instant, random: () -> Double
-    ) -> Bool {
+    mutating func loginSaved(_ id: LoginID, _ record: TokenRecord, fault: String?, _ moment: Moment) -> Bool {
         guard stage == .running, let login = logins.end(id) else { return false }
-        saving.ended(record, fault: fault, now: now, random: random)
+        saving.ended(record, fault: fault, moment)
         cancelFetch()
         grant.replace(login.token.refreshToken, login.refreshLife, login.signIn)
         rejections = Rejections()
         storedGeneration = nil
         suspicions = Suspicions()
-        succeeded(now: now)
+        succeeded(now: moment.now)
         announcedNeed = false
-        if login.token.isExpired(at: now) {
+        if login.token.isExpired(at: moment.now) {
             if token != nil { drop(.discarded) }
-            if !waiters.isEmpty { wantToken(now: now) }
+            if !waiters.isEmpty { wantToken(now: moment.now) }
         } else {
-            publish(login.token, now: now, random: random)
-            act(.emit(.tokenAcquired(expiresIn: now.duration(to: login.token.expiresAt), stored: false)))
+            publish(login.token, moment)
+            act(.emit(.tokenAcquired(expiresIn: moment.now.duration(to: login.token.expiresAt), stored: false)))
         }
-        tick(now: now, random: random)
+        tick(moment)
         return true
     }
 
     /// Somebody wants a new token now: not before the minimum interval or what a server asked for has passed, but
     /// without waiting for the rest of a backoff.
-    mutating func refreshNow(now: Instant, random: () -> Double) {
+    mutating func refreshNow(_ moment: Moment) {
         guard stage == .running, !isYielding, !fetching.isUnderWay, logins.pending == nil, nextKind != nil else {
             return
         }
-        fetching.plan(from: max(now, failure?.serverWants ?? now))
-        tick(now: now, random: random)
+        fetching.plan(from: max(moment.now, failure?.serverWants ?? moment.now))
+        tick(moment)
     }
 
     // MARK: Logins at other processes
@@ -71,30 +68,30 @@ extension TokenLifeCycle {
 
     /// Handles the store's record. Only a record without tokens replaces ours. Revisions don't tell which record is
     /// later: after a logout another process may have counted anew.
-    mutating func looked(_ record: TokenRecord?, now: Instant, wallClock: Int64, random: () -> Double) {
+    mutating func looked(_ record: TokenRecord?, _ moment: Moment) {
         guard let record, stage == .running, !fetching.isUnderWay, logins.pending == nil,
             token == nil || isTokenInvalid,
             refreshToken == nil, record.accessToken == nil || record.accessToken != token?.value,
             record.revision != revision, record.refreshToken == nil || record.refreshToken != spentRefreshToken,
-            record.refreshToken != nil || record.accessToken(now: now, wallClock: wallClock) != nil
+            record.refreshToken != nil || record.accessToken(at: moment) != nil
         else { return }
-        succeeded(now: now)
+        succeeded(now: moment.now)
         saving.giveUp()
         saving.noteReading(fault: nil)
-        takeUp(record, now: now, wallClock: wallClock, random: random)
-        if token == nil, nextKind != nil { wantToken(now: now) }
-        tick(now: now, random: random)
+        takeUp(record, moment)
+        if token == nil, nextKind != nil { wantToken(now: moment.now) }
+        tick(moment)
     }
 
     // MARK: Other processes on one store
 
     /// Handles the store's record after a notification. An unsaved record of ours is saved, or gives way, at its own
     /// time. Only without a request under way.
-    mutating func noticed(_ record: TokenRecord?, now: Instant, wallClock: Int64, random: () -> Double) {
+    mutating func noticed(_ record: TokenRecord?, _ moment: Moment) {
         guard stage == .running, logins.pending == nil else { return }
         guard saving.unsaved == nil else {
-            saving.hurry(now: now)
-            return tick(now: now, random: random)
+            saving.hurry(now: moment.now)
+            return tick(moment)
         }
         storeIsBack()
         // A missing or empty record is a logout for all processes. A record with a lower revision was restored from an
@@ -104,25 +101,25 @@ extension TokenLifeCycle {
         }
         cancelFetch()
         if let record {
-            adopt(record, now: now, wallClock: wallClock, random: random)
+            adopt(record, moment)
         } else {
             drop(.discarded)
             grant.forget()
             if nextKind == nil { needAuthentication() }
         }
-        if token == nil, !waiters.isEmpty { wantToken(now: now) }
-        tick(now: now, random: random)
+        if token == nil, !waiters.isEmpty { wantToken(now: moment.now) }
+        tick(moment)
     }
 
     /// Takes another process's record as it is. Tokens that it does not hold are dropped.
-    mutating func adopt(_ record: TokenRecord, now: Instant, wallClock: Int64, random: () -> Double) {
-        succeeded(now: now)
+    mutating func adopt(_ record: TokenRecord, _ moment: Moment) {
+        succeeded(now: moment.now)
         saving.giveUp()
         saving.noteReading(fault: nil)
-        takeUp(record, now: now, wallClock: wallClock, random: random)
+        takeUp(record, moment)
         if let token, token.value != record.accessToken { drop(.discarded) }
         if token == nil {
-            if nextKind == nil { needAuthentication() } else if !waiters.isEmpty { wantToken(now: now) }
+            if nextKind == nil { needAuthentication() } else if !waiters.isEmpty { wantToken(now: moment.now) }
         }
     }
 

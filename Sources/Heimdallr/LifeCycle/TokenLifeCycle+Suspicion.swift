@@ -4,24 +4,23 @@ extension TokenLifeCycle {
     /// fetched if that may help.
     /// - Returns: whether to wait for a newer token and repeat the request; else the 401 stands.
     mutating func refused(
-        _ generation: UInt64, by resource: String, saysInvalid: Bool, isReplay: Bool, now: Instant,
-        random: () -> Double
+        _ generation: UInt64, by resource: String, saysInvalid: Bool, isReplay: Bool, _ moment: Moment
     ) -> Bool {
         guard stage == .running else { return false }
-        guard let token, token.generation == generation, !token.isExpired(at: now) else { return !isReplay }
+        guard let token, token.generation == generation, !token.isExpired(at: moment.now) else { return !isReplay }
         let refusal = Suspicions.Refusal(
             generation: generation, resource: resource, saysInvalid: saysInvalid, isReplay: isReplay,
             life: token.issuedAt.duration(to: token.expiresAt), isStored: generation == storedGeneration)
-        guard suspicions.refused(refusal, now: now) else { return false }
+        guard suspicions.refused(refusal, now: moment.now) else { return false }
         if fetching.isUnderWay { return true }
         // A caller that can't have a new token goes on with the old one.
-        if let obstacle = self.refusal(now: now) {
+        if let obstacle = self.refusal(now: moment.now) {
             suspicions.giveUp()
-            if obstacle == .needsAuthentication, saysInvalid { askForPerson(instead: token, now: now) }
+            if obstacle == .needsAuthentication, saysInvalid { askForPerson(instead: token, now: moment.now) }
             return false
         }
-        wantToken(now: now)
-        tick(now: now, random: random)
+        wantToken(now: moment.now)
+        tick(moment)
         return true
     }
 
@@ -47,21 +46,18 @@ extension TokenLifeCycle {
     }
 
     /// The same, with the effects of `use`.
-    mutating func use(for resource: String, now: Instant, random: () -> Double) -> AccessToken? {
-        guard let token = use(now: now, random: random), !suspicions.isSuspect(token.generation, at: resource) else {
-            return nil
-        }
+    mutating func use(for resource: String, _ moment: Moment) -> AccessToken? {
+        guard let token = use(moment), !suspicions.isSuspect(token.generation, at: resource) else { return nil }
         return token
     }
 
     /// Somebody waits for a token for `resource`: the one in use, unless it is suspect there or no newer than `refused`.
     mutating func wait(
-        _ id: WaiterID, for resource: String, insteadOf refused: UInt64?, until deadline: Instant, now: Instant,
-        random: () -> Double
+        _ id: WaiterID, for resource: String, insteadOf refused: UInt64?, until deadline: Instant, _ moment: Moment
     ) {
         var unwanted = refused
         if let token, suspicions.isSuspect(token.generation, at: resource) { unwanted = token.generation }
-        wait(id, insteadOf: unwanted, until: deadline, now: now, random: random)
+        wait(id, insteadOf: unwanted, until: deadline, moment)
     }
 
     /// Resumes the callers that wait for another token than the one in use.

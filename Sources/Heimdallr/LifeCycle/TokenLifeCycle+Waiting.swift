@@ -1,18 +1,15 @@
 extension TokenLifeCycle {
     /// A caller waits for a token until `deadline`. Resumed exactly once, perhaps at once.
     /// - Parameter unwanted: a token that is no newer than this one is of no use to them.
-    mutating func wait(
-        _ id: WaiterID, insteadOf unwanted: UInt64? = nil, until deadline: Instant, now: Instant,
-        random: () -> Double
-    ) {
-        if let token = use(now: now, random: random), unwanted.map({ token.generation > $0 }) ?? true {
+    mutating func wait(_ id: WaiterID, insteadOf unwanted: UInt64? = nil, until deadline: Instant, _ moment: Moment) {
+        if let token = use(moment), unwanted.map({ token.generation > $0 }) ?? true {
             act(.resume(id, .success(token)))
             return
         }
-        if let error = refusal(now: now) {
+        if let error = refusal(now: moment.now) {
             if error == .needsAuthentication, token == nil {
                 needAuthentication()
-                lookAgain(now: now)
+                lookAgain(now: moment.now)
             }
             act(.resume(id, .failure(error)))
             return
@@ -22,10 +19,10 @@ extension TokenLifeCycle {
         case .new:
             stage = .loading
             act(.load)
-        case .running: wantToken(now: now)
+        case .running: wantToken(now: moment.now)
         case .loading, .stopped: break
         }
-        tick(now: now, random: random)
+        tick(moment)
     }
 
     /// The caller has gone. A fetch that has been sent goes on.

@@ -124,14 +124,14 @@ struct TokenLifeCycle: Sendable {
     // MARK: Using the token
 
     /// The hot path: the token, if there is one that may be used. Begins the background refresh when it is due.
-    mutating func use(now: Instant, random: () -> Double) -> AccessToken? {
+    mutating func use(_ moment: Moment) -> AccessToken? {
         guard let held, stage == .running else { return nil }
-        guard !held.token.isExpired(at: now) else {
-            tick(now: now, random: random)
+        guard !held.token.isExpired(at: moment.now) else {
+            tick(moment)
             return nil
         }
-        self.held?.noteUse(at: now)
-        if now >= held.refreshAt, !fetching.isUnderWay { tick(now: now, random: random) }
+        self.held?.noteUse(at: moment.now)
+        if moment.now >= held.refreshAt, !fetching.isUnderWay { tick(moment) }
         return held.token
     }
 
@@ -142,34 +142,33 @@ struct TokenLifeCycle: Sendable {
     }
 
     /// The token that was really sent was refused by the resource. No-op when it has been replaced.
-    mutating func reject(generation: UInt64, now: Instant, random: () -> Double) {
+    mutating func reject(generation: UInt64, _ moment: Moment) {
         guard let held, held.token.generation == generation else { return }
         rejections.rejected(
-            onFirstUse: held.isFirstUse(at: now) && generation != storedGeneration, least: settings.minInterval,
-            now: now,
-            random: random)
+            onFirstUse: held.isFirstUse(at: moment.now) && generation != storedGeneration, least: settings.minInterval,
+            moment)
         drop(.rejected)
-        if rejectedUntil == nil { wantToken(now: now) }
-        tick(now: now, random: random)
+        if rejectedUntil == nil { wantToken(now: moment.now) }
+        tick(moment)
     }
 
     /// The access token counts as expired; the refresh token stays.
-    mutating func invalidate(now: Instant, random: () -> Double) {
+    mutating func invalidate(_ moment: Moment) {
         guard token != nil else { return }
         drop(.discarded)
-        tick(now: now, random: random)
+        tick(moment)
     }
 
     /// Drops the token, unless it is bound to this certificate, and fetches another one.
-    mutating func drop(notBoundTo certificate: UInt64, now: Instant, random: () -> Double) {
+    mutating func drop(notBoundTo certificate: UInt64, _ moment: Moment) {
         guard let token, token.certificate != certificate else { return }
         drop(.discarded)
-        wantToken(now: now)
-        tick(now: now, random: random)
+        wantToken(now: moment.now)
+        tick(moment)
     }
 
     /// Forgets everything. What is under way is given up; the caller removes the record.
-    mutating func clear(now: Instant, random: () -> Double) {
+    mutating func clear(_ moment: Moment) {
         cancelFetch()
         if held != nil { drop(.discarded) }
         grant.forget()
@@ -182,8 +181,8 @@ struct TokenLifeCycle: Sendable {
         rejections = Rejections()
         suspicions = Suspicions()
         if stage == .new || stage == .loading { stage = .running }
-        if !waiters.isEmpty { wantToken(now: now) }
-        tick(now: now, random: random)
+        if !waiters.isEmpty { wantToken(now: moment.now) }
+        tick(moment)
     }
 
     /// Takes the token out of use.
@@ -195,16 +194,16 @@ struct TokenLifeCycle: Sendable {
     // MARK: Beginning and ending
 
     /// Begins to keep a token: the store's, or a new one.
-    mutating func start(now: Instant, random: () -> Double) {
+    mutating func start(_ moment: Moment) {
         isWarm = true
         switch stage {
         case .new:
             stage = .loading
             act(.load)
-        case .running where token == nil: wantToken(now: now)
+        case .running where token == nil: wantToken(now: moment.now)
         case .running, .loading, .stopped: break
         }
-        tick(now: now, random: random)
+        tick(moment)
     }
 
     /// The record is about to be another object's, or the process ends. A request that is under way goes on, and its record
@@ -236,59 +235,57 @@ struct TokenLifeCycle: Sendable {
     }
 
     /// The store was read. `fault`: it has a record that can't be read, or can't be reached.
-    mutating func loaded(
-        _ record: TokenRecord?, fault: TokenStoreError?, now: Instant, wallClock: Int64, random: () -> Double
-    ) {
+    mutating func loaded(_ record: TokenRecord?, fault: TokenStoreError?, _ moment: Moment) {
         guard stage == .loading else { return }
         stage = .running
         saving.noteReading(fault: fault)
-        if let record { takeUp(record, now: now, wallClock: wallClock, random: random) }
+        if let record { takeUp(record, moment) }
         if let inherited, inherited.revision > revision {
-            takeUp(inherited, now: now, wallClock: wallClock, random: random)
-            saving.inherit(inherited, now: now)
+            takeUp(inherited, moment)
+            saving.inherit(inherited, now: moment.now)
         }
         inherited = nil
-        if token == nil, isWarm || !waiters.isEmpty { wantToken(now: now) }
-        tick(now: now, random: random)
+        if token == nil, isWarm || !waiters.isEmpty { wantToken(now: moment.now) }
+        tick(moment)
     }
 
     /// Whether the store was unreadable from the start, and no record of ours has been saved since.
     var awaitsStore: Bool { stage == .running && saving.revision == 0 && saving.fault != nil }
 
     /// The store could be read at last. What was gone without it is over.
-    mutating func reloaded(_ record: TokenRecord?, now: Instant, wallClock: Int64, random: () -> Double) {
+    mutating func reloaded(_ record: TokenRecord?, _ moment: Moment) {
         guard awaitsStore else { return }
         saving.noteReading(fault: nil)
         guard let record, !fetching.isUnderWay else { return }
         setbacks.forgetFailure()
         fetching.unplan()
-        takeUp(record, now: now, wallClock: wallClock, random: random)
-        if token == nil, isWarm || !waiters.isEmpty { wantToken(now: now) }
-        tick(now: now, random: random)
+        takeUp(record, moment)
+        if token == nil, isWarm || !waiters.isEmpty { wantToken(now: moment.now) }
+        tick(moment)
     }
 
     /// The store's record becomes ours.
-    mutating func takeUp(_ record: TokenRecord, now: Instant, wallClock: Int64, random: () -> Double) {
+    mutating func takeUp(_ record: TokenRecord, _ moment: Moment) {
         saving.takeUp(record.revision)
-        grant.takeUp(record, now: now, wallClock: wallClock)
-        guard let stored = record.accessToken(now: now, wallClock: wallClock) else { return }
+        grant.takeUp(record, moment)
+        guard let stored = record.accessToken(at: moment) else { return }
         // A later revision with the same token: no newer one for a resource that refused it.
-        if let token, token.value == stored.value, !token.isExpired(at: now) { return }
+        if let token, token.value == stored.value, !token.isExpired(at: moment.now) { return }
         storedGeneration = stored.generation
-        publish(stored, now: now, random: random)
-        act(.emit(.tokenAcquired(expiresIn: now.duration(to: stored.expiresAt), stored: true)))
+        publish(stored, moment)
+        act(.emit(.tokenAcquired(expiresIn: moment.now.duration(to: stored.expiresAt), stored: true)))
     }
 
     /// The token is in use from here on.
-    mutating func publish(_ new: AccessToken, now: Instant, random: () -> Double) {
+    mutating func publish(_ new: AccessToken, _ moment: Moment) {
         if held != nil { rejections.endRow() }
         echoes.note(new.value)
         echoes.note(refreshToken)
-        held = HeldToken(new, refreshBefore: settings.refreshBefore, now: now, random: random)
+        held = HeldToken(new, refreshBefore: settings.refreshBefore, moment)
         announcedNeed = false
         hasSettled = true
         // Those who waited use it.
-        if !waiters.isEmpty { held?.noteUse(at: now) }
+        if !waiters.isEmpty { held?.noteUse(at: moment.now) }
         resumeAll(.success(new))
     }
 }

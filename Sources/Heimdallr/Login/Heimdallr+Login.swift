@@ -131,15 +131,15 @@ extension Heimdallr {
     /// Asks for a new token now, though the old one is still good. Two token requests are at least a second apart, and
     /// the server's `Retry-After` is honoured. Does nothing for a client that needs a login. Returns at once.
     public func refreshNow() {
-        apply { $0.refreshNow(now: $1, random: clock.random) }
+        apply { $0.refreshNow($1) }
     }
 
     /// As `refreshNow()`, and waits for the outcome, for `limit` at the longest. Waits for the request under way, if
     /// there is one.
     /// - Throws: `HeimdallrError`; the former token stays.
     public func refreshedToken(waiting limit: Duration = .seconds(30)) async throws(HeimdallrError) -> AccessToken {
-        try await waiting { life, id, now in
-            life.waitForRefresh(id, until: now + limit, now: now, random: self.clock.random)
+        try await waiting { life, id, moment in
+            life.waitForRefresh(id, until: moment.now + limit, moment)
         }
     }
 
@@ -313,7 +313,7 @@ extension Heimdallr {
         guard let slot else { throw .cancelled }
         defer { exchange.httpClient.release(slot) }
         let askedAt = clock.now()
-        apply { $0.askedForLogin(now: $1) }
+        apply { $0.askedForLogin(now: $1.now) }
         let outcome = await exchange.perform(prepared, hiding: liveSecrets, wallClock: clock.wallClock)
         return (outcome, askedAt)
     }
@@ -352,13 +352,12 @@ extension Heimdallr {
         _ response: TokenResponse, as signIn: SignIn?, askedAt: ContinuousClock.Instant
     ) async throws(LoginError) {
         let stored = (try? await store.load(client: recordName))?.revision ?? 0
-        let wallClock = clock.wallClock()
         let taken = apply {
-            life, now -> Result<(id: TokenLifeCycle.LoginID, record: TokenRecord)?, TokenResponseError> in
+            life, moment -> Result<(id: TokenLifeCycle.LoginID, record: TokenRecord)?, TokenResponseError> in
             do throws(TokenResponseError) {
                 return .success(
                     try life.loggedIn(
-                        response, as: signIn, askedAt: askedAt, over: stored, now: now, wallClock: wallClock))
+                        response, as: signIn, askedAt: askedAt, over: stored, moment))
             } catch {
                 return .failure(error)
             }
@@ -376,7 +375,7 @@ extension Heimdallr {
                 throw .overtaken
             }
             let isUsed = apply {
-                $0.loginSaved(login.id, login.record, fault: fault, now: $1, random: clock.random)
+                $0.loginSaved(login.id, login.record, fault: fault, $1)
             }
             guard isUsed else {
                 try checkRunning()

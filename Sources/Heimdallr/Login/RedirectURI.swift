@@ -27,9 +27,7 @@ struct RedirectURI: Sendable, Equatable {
             guard let host = Self.host(text[text.index(after: colon)...]), host == host.lowercased() else {
                 throw .badRedirectURI
             }
-            guard scheme == "https" || ["127.0.0.1", "[::1]", "localhost"].contains(host) else {
-                throw .badRedirectURI
-            }
+            guard scheme == "https" || ["127.0.0.1", "[::1]", "localhost"].contains(host) else { throw .badRedirectURI }
         }
         (base, fixed) = Self.split(text)
         guard !fixed.contains(where: { pair in Self.answerNames.contains(pair.prefix { $0 != "=" }) }) else {

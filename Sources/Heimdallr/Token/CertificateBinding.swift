@@ -41,6 +41,6 @@ extension Heimdallr {
     func checkCertificate() {
         guard let certificate = certificate?() else { return }
         guard look({ $0.token.map { $0.certificate != certificate } ?? false }) else { return }
-        apply { $0.drop(notBoundTo: certificate, now: $1, random: clock.random) }
+        apply { $0.drop(notBoundTo: certificate, $1) }
     }
 }

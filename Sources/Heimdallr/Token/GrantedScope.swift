@@ -39,7 +39,6 @@ enum GrantedScope {
         let mark = UInt8(ascii: "\\")
         let text = SecretSpelling.replacing(
             secrets, in: Array(names.joined(separator: " ").utf8), by: [mark], enough: .max)
-        return Set(
-            String(decoding: text, as: UTF8.self).split(separator: " ").filter { !$0.utf8.contains(mark) })
+        return Set(String(decoding: text, as: UTF8.self).split(separator: " ").filter { !$0.utf8.contains(mark) })
     }
 }

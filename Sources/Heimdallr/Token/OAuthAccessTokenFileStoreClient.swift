@@ -65,8 +65,7 @@ final class FileStoreClient: Sendable {
                 outcome.end(.failure(error))
                 return
             }
-            outcome.end(
-                .failure(TokenStoreError("the disk of the token store does not answer: it was given \(limit)")))
+            outcome.end(.failure(TokenStoreError("the disk of the token store does not answer: it was given \(limit)")))
         }
         defer { alarm.cancel() }
         return try await withCheckedThrowingContinuation { continuation in

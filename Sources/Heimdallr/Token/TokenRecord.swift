@@ -108,36 +108,35 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
     var holdsAnything: Bool { accessToken != nil || refreshToken != nil || dpopKey != nil }
 
     /// Parts of a second are cut off the token's life, never added.
-    init(_ token: AccessToken, revision: UInt64, now: ContinuousClock.Instant, wallClock: Int64) {
-        let left = max(0, now.duration(to: token.expiresAt).components.seconds)
-        let age = max(0, token.issuedAt.duration(to: now).components.seconds)
+    init(_ token: AccessToken, revision: UInt64, _ moment: Moment) {
+        let left = max(0, moment.now.duration(to: token.expiresAt).components.seconds)
+        let age = max(0, token.issuedAt.duration(to: moment.now).components.seconds)
         self.init(
-            revision: revision, accessToken: token.value, issuedAt: wallClock - age, expiresAt: wallClock + left,
-            refreshToken: token.refreshToken, scope: token.scope)
+            revision: revision, accessToken: token.value, issuedAt: moment.wallClock - age,
+            expiresAt: moment.wallClock + left, refreshToken: token.refreshToken, scope: token.scope)
         members = token.members
         binding = token.binding
         certificate = token.certificate
         measured = Moments(issuedAt: token.issuedAt, expiresAt: token.expiresAt)
     }
 
-    /// The token as of now; `nil` when it has expired, or when the wall clock is before its issue: its age is unknown
-    /// then.
-    func accessToken(now: ContinuousClock.Instant, wallClock: Int64) -> AccessToken? {
-        guard let accessToken, TokenPolicy.isPresentable(accessToken) else { return nil }
-        if let reckoned {
-            guard reckoned.issuedAt <= now, now < reckoned.expiresAt else { return nil }
-            return AccessToken(
-                value: accessToken, type: binding == nil ? "Bearer" : "DPoP", issuedAt: reckoned.issuedAt,
-                expiresAt: min(reckoned.expiresAt, now + TokenPolicy.maxLifetime), refreshToken: refreshToken,
-                scope: scope, members: members, binding: binding, certificate: certificate)
-        }
-        guard issuedAt <= wallClock, wallClock < expiresAt else { return nil }
-        let left = min(expiresAt.subtractingSaturated(wallClock), TokenPolicy.maxLifetime.components.seconds)
-        let age = min(wallClock.subtractingSaturated(issuedAt), TokenPolicy.maxLifetime.components.seconds)
+    /// The token now; `nil` after its end, and while the wall clock is before its issue, because its age is unknown then.
+    func accessToken(at moment: Moment) -> AccessToken? {
+        guard let accessToken, TokenPolicy.isPresentable(accessToken), let life = life(at: moment) else { return nil }
         return AccessToken(
-            value: accessToken, type: binding == nil ? "Bearer" : "DPoP", issuedAt: now - .seconds(age),
-            expiresAt: now + .seconds(left),
-            refreshToken: refreshToken, scope: scope, members: members, binding: binding, certificate: certificate)
+            value: accessToken, type: binding == nil ? "Bearer" : "DPoP", issuedAt: life.issuedAt,
+            expiresAt: min(life.expiresAt, moment.now + TokenPolicy.maxLifetime), refreshToken: refreshToken,
+            scope: scope, members: members, binding: binding, certificate: certificate)
+    }
+
+    private func life(at moment: Moment) -> Moments? {
+        let (now, wallClock) = (moment.now, moment.wallClock)
+        if let reckoned { return reckoned.issuedAt <= now && now < reckoned.expiresAt ? reckoned : nil }
+        guard issuedAt <= wallClock, wallClock < expiresAt else { return nil }
+        func bounded(_ seconds: Int64) -> Duration { min(.seconds(seconds), TokenPolicy.maxLifetime) }
+        return Moments(
+            issuedAt: now - bounded(wallClock.subtractingSaturated(issuedAt)),
+            expiresAt: now + bounded(expiresAt.subtractingSaturated(wallClock)))
     }
 }
 

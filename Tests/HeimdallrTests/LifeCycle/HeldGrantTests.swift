@@ -59,7 +59,7 @@ import Testing
         let now = ContinuousClock.now
         var rejections = Rejections()
         func reject(first: Bool = true) {
-            rejections.rejected(onFirstUse: first, least: .seconds(1), now: now, random: { 1 })
+            rejections.rejected(onFirstUse: first, least: .seconds(1), Moment(now: now, wallClock: 0) { 1 })
         }
         reject()
         #expect(rejections.until == nil)

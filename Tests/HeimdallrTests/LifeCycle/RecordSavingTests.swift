@@ -14,7 +14,7 @@ import Testing
     private func end(
         _ saving: inout RecordSaving, _ revision: UInt64, _ fault: String?, at seconds: Double, chance: Double = 1
     ) {
-        saving.ended(record(revision), fault: fault, now: at(seconds), random: { chance })
+        saving.ended(record(revision), fault: fault, Moment(now: at(seconds), wallClock: 0) { chance })
     }
 
     @Test("revisions count on, past what another process has stored")

@@ -17,15 +17,14 @@ extension DrivenLifeCycle {
     ) throws -> (id: UInt64, record: TokenRecord) {
         life.askedForLogin(now: now)
         let signIn = name.map { SignIn(idToken: Secret("header.payload.signature"), name: $0) }
-        let login = try life.loggedIn(
-            response, as: signIn, askedAt: now, over: stored, now: now, wallClock: wall)
+        let login = try life.loggedIn(response, as: signIn, askedAt: now, over: stored, moment)
         collect()
         return try #require(login)
     }
 
     @discardableResult
     mutating func loginSaved(_ login: (id: UInt64, record: TokenRecord), fault: String? = nil) -> Bool {
-        let isUsed = life.loginSaved(login.id, login.record, fault: fault, now: now, random: { [chance] in chance })
+        let isUsed = life.loginSaved(login.id, login.record, fault: fault, moment)
         collect()
         return isUsed
     }
@@ -39,7 +38,7 @@ extension DrivenLifeCycle {
     mutating func waitForRefresh(_ seconds: Double = 10) -> UInt64 {
         let id = nextWaiter
         nextWaiter += 1
-        life.waitForRefresh(id, until: now + .seconds(seconds), now: now, random: { [chance] in chance })
+        life.waitForRefresh(id, until: now + .seconds(seconds), moment)
         collect()
         return id
     }

@@ -61,9 +61,7 @@ import Testing
         cycle.loginSaved(login)
         #expect(cycle.cancelled == [fetch.id])
         #expect(cycle.life.began(fetch.id, now: cycle.now) == false, "the old refresh token is not sent any more")
-        let late = cycle.life.answered(
-            fetch.id, DrivenLifeCycle.token("LATE", refreshToken: "R-late"), now: cycle.now, wallClock: cycle.wall,
-            random: { 0.5 })
+        let late = cycle.life.answered(fetch.id, DrivenLifeCycle.token("LATE", refreshToken: "R-late"), cycle.moment)
         cycle.collect()
         #expect(late == nil)
         #expect(cycle.use() == "NEW")
@@ -88,7 +86,7 @@ import Testing
         var cycle = DrivenLifeCycle(needs: .person)
         cycle.start()
         let login = try cycle.loggedIn(DrivenLifeCycle.response("T1", refreshToken: "R1"))
-        cycle.life.clear(now: cycle.now, random: { 0.5 })
+        cycle.life.clear(cycle.moment)
         cycle.collect()
         #expect(cycle.loginSaved(login) == false)
         #expect(cycle.use() == nil)
@@ -106,8 +104,7 @@ import Testing
         ] {
             var life = cycle.life
             #expect(throws: error) {
-                try life.loggedIn(
-                    response, as: nil, askedAt: cycle.now, over: 0, now: cycle.now, wallClock: cycle.wall)
+                try life.loggedIn(response, as: nil, askedAt: cycle.now, over: 0, cycle.moment)
             }
             cycle.life = life
         }
@@ -141,7 +138,7 @@ import Testing
         var next = DrivenLifeCycle(needs: .person)
         next.start(stored: record)
         #expect(next.status.signedInAs == "ada")
-        next.life.invalidate(now: next.now, random: { 0.5 })
+        next.life.invalidate(next.moment)
         next.wait()
         next.answer(DrivenLifeCycle.refused(.invalidGrant))
         #expect(next.status.signedInAs == nil)
@@ -169,7 +166,7 @@ import Testing
         cycle.start()
         for _ in 0..<10 { cycle.wait() }
         #expect(cycle.looks == 1)
-        cycle.life.looked(nil, now: cycle.now, wallClock: cycle.wall, random: { 0.5 })
+        cycle.life.looked(nil, cycle.moment)
         cycle.pass(4)
         cycle.wait()
         #expect(cycle.looks == 1)
@@ -177,13 +174,12 @@ import Testing
         cycle.wait()
         #expect(cycle.looks == 2)
         let record = cycle.record("T7", refreshToken: "R7")
-        cycle.life.looked(record, now: cycle.now, wallClock: cycle.wall, random: { 0.5 })
+        cycle.life.looked(record, cycle.moment)
         cycle.collect()
         #expect(cycle.use() == "T7")
         #expect(cycle.eventNames == ["needs_authentication", "token_acquired"])
         // What we have is not given up for what lies there.
-        cycle.life.looked(
-            cycle.record("T8", revision: 8), now: cycle.now, wallClock: cycle.wall, random: { 0.5 })
+        cycle.life.looked(cycle.record("T8", revision: 8), cycle.moment)
         #expect(cycle.use() == "T7")
 
         // What was refused here is not taken up again, though it still lies there: the disk was full.
@@ -191,12 +187,12 @@ import Testing
         let old = refused.record(nil, refreshToken: "R1", revision: 7)
         refused.start(stored: old)
         refused.answer(DrivenLifeCycle.refused(.invalidGrant), saving: "disk full")
-        refused.life.looked(old, now: refused.now, wallClock: refused.wall, random: { 0.5 })
+        refused.life.looked(old, refused.moment)
         refused.collect()
         #expect(refused.life.refreshToken == nil)
         // After a logout and a restart elsewhere, the count begins anew.
         let new = refused.record("T1", refreshToken: "R2", revision: 1)
-        refused.life.looked(new, now: refused.now, wallClock: refused.wall, random: { 0.5 })
+        refused.life.looked(new, refused.moment)
         refused.collect()
         #expect(refused.use() == "T1")
         refused.pass(60)
@@ -216,7 +212,7 @@ import Testing
         var cycle = DrivenLifeCycle(needs: .person)
         cycle.start()
         try cycle.logIn(DrivenLifeCycle.response("T1", refreshToken: "R1"))
-        cycle.life.refreshNow(now: cycle.now, random: { 0.5 })
+        cycle.life.refreshNow(cycle.moment)
         cycle.collect()
         #expect(cycle.fetches.isEmpty)
         cycle.pass(1)
@@ -232,12 +228,12 @@ import Testing
         cycle.start()
         cycle.answer(DrivenLifeCycle.refused(.invalidClient, status: 401))
         cycle.pass(2)
-        cycle.life.refreshNow(now: cycle.now, random: { 1 })
+        cycle.life.refreshNow(cycle.moment)
         cycle.collect()
         #expect(cycle.fetches.count == 2)
         cycle.answer(DrivenLifeCycle.status(503, retryAfter: .seconds(20)))
         cycle.pass(10)
-        cycle.life.refreshNow(now: cycle.now, random: { 1 })
+        cycle.life.refreshNow(cycle.moment)
         cycle.collect()
         #expect(cycle.fetches.count == 2)
         cycle.pass(10)
@@ -245,7 +241,7 @@ import Testing
 
         var person = DrivenLifeCycle(needs: .person)
         person.start()
-        person.life.refreshNow(now: person.now, random: { 0.5 })
+        person.life.refreshNow(person.moment)
         person.collect()
         person.pass(100)
         #expect(person.fetches.isEmpty)

@@ -20,7 +20,7 @@ import Testing
         }
         // The session's end does not move.
         for week in 1...11 {
-            cycle.life.invalidate(now: cycle.now, random: { 0.5 })
+            cycle.life.invalidate(cycle.moment)
             cycle.pass(7 * day)
             cycle.wait()
             refresh(left: 90 * day - Double(week) * 7 * day)
@@ -32,7 +32,7 @@ import Testing
         #expect(announced(cycle).isEmpty)
         refresh(left: 7 * day)
         #expect(announced(cycle) == [.seconds(7 * day)])
-        cycle.life.invalidate(now: cycle.now, random: { 0.5 })
+        cycle.life.invalidate(cycle.moment)
         cycle.pass(5)
         cycle.wait()
         refresh(left: 7 * day - 5)

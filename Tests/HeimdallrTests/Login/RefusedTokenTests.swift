@@ -73,8 +73,7 @@ import Testing
         var cycle = try signedIn()
         _ = cycle.refused(saysInvalid: true)
         #expect(cycle.looks == 1)
-        cycle.life.looked(
-            cycle.record("T2", revision: 9), now: cycle.now, wallClock: cycle.wall, random: { 0.5 })
+        cycle.life.looked(cycle.record("T2", revision: 9), cycle.moment)
         cycle.collect()
         #expect(cycle.use() == "T2")
         #expect(cycle.status.state == .ready)
@@ -84,8 +83,7 @@ import Testing
 extension DrivenLifeCycle {
     fileprivate mutating func refused(saysInvalid: Bool, isReplay: Bool = false) -> Bool {
         guard let generation = life.token?.generation else { return false }
-        let isWorthwhile = life.refused(
-            generation, by: "a", saysInvalid: saysInvalid, isReplay: isReplay, now: now, random: { [chance] in chance })
+        let isWorthwhile = life.refused(generation, by: "a", saysInvalid: saysInvalid, isReplay: isReplay, moment)
         collect()
         return isWorthwhile
     }
