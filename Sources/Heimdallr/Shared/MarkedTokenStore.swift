@@ -21,7 +21,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
     private let engine: any SharedRecordEngine
     private let leaseTime: Duration
     private let patience: Duration
-    private let clock: HeimdallrClock
+    let clock: HeimdallrClock
     /// Name of this process. Each mark has this name and a random number.
     private let process: String
     private let clients = Mutex<[String: ClientState]>([:])
@@ -150,7 +150,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
     }
 
     /// Takes the mark away, unless a record has still to be saved under it.
-    fileprivate func end(_ lease: MarkedLease) async {
+    func end(_ lease: MarkedLease) async {
         let isOwed = clients.withLock { clients in
             if clients[lease.client]?.lease === lease { clients[lease.client]?.lease = nil }
             return clients[lease.client]?.isOwed ?? false
@@ -171,7 +171,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
 
     /// Marks a lease's row again, unless another process has the mark or has written.
     /// - Returns: the end of the time in which a request may begin; `nil`: the lease has ended.
-    fileprivate func renew(_ lease: MarkedLease) async -> Instant? {
+    func renew(_ lease: MarkedLease) async -> Instant? {
         let asked = clock.now()
         let row = try? await engine.mark(
             client: lease.client, revision: lease.row.revision, holder: lease.holder, for: leaseTime)
@@ -179,7 +179,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
     }
 
     /// A lease whose last reference went without `release()`.
-    fileprivate func abandon(_ client: String, _ holder: String) {
+    func abandon(_ client: String, _ holder: String) {
         guard clients.withLock({ $0[client]?.isOwed != true }) else { return stands(client, holder) }
         Task.detached { [self] in await unmark(client, holder) }
     }
@@ -257,73 +257,4 @@ extension SharedRow {
             && (there.accessToken == nil || there.accessToken == wanted.accessToken)
             && (wanted.refreshToken != nil || there.accessToken == wanted.accessToken)
     }
-}
-
-/// The mark of this process in one client's row, or the news that the row has a later record.
-final class MarkedLease: TokenStoreLease {
-    private struct State {
-        var isOpen = true
-        var isRead = false
-        var revision: UInt64
-        /// A request that begins before this instant ends before the mark does. `nil`: the row is not marked.
-        var until: ContinuousClock.Instant?
-    }
-
-    let client: String
-    let holder: String
-    let row: SharedRow
-    let isMarked: Bool
-    private let store: MarkedTokenStore
-    private let state: Mutex<State>
-
-    init(
-        _ store: MarkedTokenStore, _ client: String, _ holder: String, _ row: SharedRow,
-        until: ContinuousClock.Instant?
-    ) {
-        self.store = store
-        self.client = client
-        self.holder = holder
-        self.row = row
-        isMarked = until != nil
-        state = Mutex(State(revision: row.revision, until: until))
-    }
-
-    deinit { if isMarked, isOpen, !hasWritten { store.abandon(client, holder) } }
-
-    /// Whether a save has taken the mark away.
-    var hasWritten: Bool { state.withLock { $0.revision != row.revision } }
-    var isOpen: Bool { state.withLock { $0.isOpen } }
-    var revision: UInt64 { state.withLock { $0.revision } }
-
-    /// The row that the mark found, once. Later readers want a new look.
-    func firstReading() -> SharedRow? {
-        state.withLock { state in
-            guard state.isOpen, !state.isRead else { return nil }
-            state.isRead = true
-            return row
-        }
-    }
-
-    func wrote(_ revision: UInt64) { state.withLock { $0.revision = revision } }
-
-    /// The request may have waited for its slot longer than the mark stands. The mark's time then begins anew.
-    func isHeld() async -> Bool {
-        guard let until = state.withLock({ $0.isOpen ? $0.until : nil }) else { return false }
-        if store.isBefore(until) { return true }
-        guard let renewed = await store.renew(self) else { return false }
-        state.withLock { $0.until = renewed }
-        return true
-    }
-
-    func release() async {
-        let wasOpen = state.withLock { state in
-            defer { state.isOpen = false }
-            return state.isOpen
-        }
-        if wasOpen { await store.end(self) }
-    }
-}
-
-extension MarkedTokenStore {
-    fileprivate func isBefore(_ instant: Instant) -> Bool { clock.now() < instant }
 }

@@ -1,0 +1,200 @@
+// Steps that all kinds of login share: from the lease of the store to the saved token.
+extension Heimdallr {
+    /// The event of a login that did not end with a token; who logged in or out in another way knows it already.
+    func tell(_ error: LoginError) {
+        switch error {
+        case .overtaken, .cancelled, .stopped, .wrongMethod, .badRedirectURI: return
+        default: apply { life, _ in life.act(.emit(.loginFailed(error))) }
+        }
+    }
+
+    /// An answer to a login of this client was refused before it came here: an event tells of it, and nothing changes.
+    package func refusedAnswer(_ error: LoginError) { tell(error) }
+
+    /// A known parameter that an answer has twice (RFC 6749 section 3.1). Checked before the answer uses up its
+    /// attempt.
+    package static func repeatedParameter(in answer: Substring, isFragment: Bool) -> String? {
+        AuthorizationResponse.repeatedName(in: answer, isFragment: isFragment)
+    }
+
+    /// The error of an answer without `state`, which belongs to no certain login; `nil`: no error, or a state.
+    /// Printable, at most 256 characters each, without `secrets`.
+    /// - Parameter answer: a query or a fragment, without its mark.
+    package static func refusalWithoutState(in answer: Substring, hiding secrets: [Secret]) -> OAuthError? {
+        AuthorizationResponse.refusalWithoutState(in: answer, hiding: secrets)
+    }
+
+    func checkRunning() throws(LoginError) {
+        if look({ $0.stage == .stopped || $0.isYielding }) { throw .stopped }
+    }
+
+    func url(_ endpoint: Endpoint) async throws(LoginError) -> String {
+        do throws(DiscoveryFault) { return try await exchange.directory.url(endpoint) } catch {
+            throw LoginError(error)
+        }
+    }
+
+    /// Secrets to hide in a server's messages.
+    var liveSecrets: [Secret] {
+        let held = tokensInMemory()
+        return [held.accessToken, held.refreshToken].compactMap { $0 }
+    }
+
+    /// The same, and what the client itself authenticates with.
+    package func knownSecrets() async -> [Secret] {
+        var request = TokenRequest(form: [], headers: [])
+        try? await exchange.credentials.authenticate(&request)
+        return liveSecrets + request.secrets
+    }
+
+    /// OpenID Connect. An id token can be checked only with an issuer, whose keys are known.
+    var wantsIDToken: Bool {
+        exchange.configuration.issuer != nil && exchange.configuration.scope.contains("openid")
+    }
+
+    /// Runs `body` alone with this client's record: without another token request of this or another process. A
+    /// cancelled caller does not stop it, because a credential that works once may be used already.
+    func holdingStore<Value: Sendable>(
+        _ body: @escaping @Sendable () async throws(LoginError) -> Value
+    ) async throws(LoginError) -> Value {
+        let result = await Task { [self] in
+            guard let turn = await gate.acquire() else { return Result<Value, LoginError>.failure(.cancelled) }
+            defer { gate.release(turn) }
+            var lease: (any TokenStoreLease)?
+            do {
+                lease = try await store.lease(client: recordName)
+            } catch let error as TokenStoreError where error.kind == .busy || error.kind == .unreachable {
+                return .failure(.endpoint(.store(error)))
+            } catch {
+                // A faulty store keeps no other process out.
+            }
+            countLogin(1)
+            defer { countLogin(-1) }
+            let result: Result<Value, LoginError>
+            do throws(LoginError) {
+                try checkRunning()
+                result = .success(try await body())
+            } catch {
+                result = .failure(error)
+            }
+            await lease?.release()
+            return result
+        }.value
+        return try result.get()
+    }
+
+    /// A login's token request.
+    /// - Returns: the token and when it was asked for.
+    func token(
+        _ form: [FormParameter], grantType: String, sendsScope: Bool, to endpoint: String?
+    ) async throws(LoginError) -> (TokenResponse, ContinuousClock.Instant) {
+        let (outcome, askedAt) = try await ask(form, grantType: grantType, sendsScope: sendsScope, to: endpoint)
+        report(outcome, grantType, since: askedAt)
+        switch outcome {
+        case .response(let response): return (response, askedAt)
+        case .fault(let fault, _): throw LoginError(fault)
+        // Not what a login's request can bring.
+        case .adopted, .seedSpent: throw .overtaken
+        }
+    }
+
+    /// - Throws: `LoginError` when nothing could be sent.
+    func ask(
+        _ form: [FormParameter], grantType: String, sendsScope: Bool, to endpoint: String?
+    ) async throws(LoginError) -> (TokenLifeCycle.Outcome, ContinuousClock.Instant) {
+        var prepared: TokenExchange.Prepared
+        let slot: TokenRequestLimiter.Slot?
+        do throws(TokenEndpointFault) {
+            prepared = try await exchange.prepare(grantType: grantType, form, sendsScope: sendsScope, to: endpoint)
+            slot = try await exchange.slot(for: &prepared)
+        } catch {
+            throw LoginError(error)
+        }
+        guard let slot else { throw .cancelled }
+        defer { exchange.httpClient.release(slot) }
+        let askedAt = clock.now()
+        apply { $0.askedForLogin(now: $1.now) }
+        let outcome = await exchange.perform(prepared, hiding: liveSecrets, wallClock: clock.wallClock)
+        return (outcome, askedAt)
+    }
+
+    func report(_ outcome: TokenLifeCycle.Outcome, _ grantType: String, since askedAt: ContinuousClock.Instant) {
+        onTokenRequest?(report(grantType, outcome, since: askedAt))
+    }
+
+    /// The signed-in person by the id token, if one is wanted.
+    /// - Throws: `LoginError.idToken`
+    func signIn(from response: TokenResponse, nonce: String?, isRequired: Bool) async throws(LoginError) -> SignIn? {
+        guard wantsIDToken, let issuer = exchange.configuration.issuer else { return nil }
+        guard let idToken = response.idToken else {
+            let isGranted = response.scope?.contains("openid") ?? true
+            if isRequired, isGranted { throw .idToken(.missing) }
+            return nil
+        }
+        do throws(IDTokenFault) {
+            let token = try SignedToken(idToken.revealedBytes)
+            try await issuerKeys.check(token)
+            let claims = Claims(token.payload)
+            try claims.check(
+                Claims.Expectation(
+                    issuer: issuer, client: exchange.credentials.identifier, nonce: nonce, now: clock.wallClock()))
+            try claims.check(response.accessToken, by: token.algorithm)
+            var name = claims.personalName
+            if name == nil { name = await userInfoName(of: claims.subject, response) }
+            return SignIn(idToken: idToken, name: name ?? claims.name)
+        } catch {
+            throw .idToken(error)
+        }
+    }
+
+    /// Makes a login's token durable, then uses it. Under `holdingStore` only.
+    func takeUp(
+        _ response: TokenResponse, as signIn: SignIn?, askedAt: ContinuousClock.Instant
+    ) async throws(LoginError) {
+        let stored = (try? await store.load(client: recordName))?.revision ?? 0
+        let taken = apply {
+            life, moment -> Result<(id: TokenLifeCycle.LoginID, record: TokenRecord)?, TokenResponseError> in
+            do throws(TokenResponseError) {
+                return .success(
+                    try life.loggedIn(
+                        response, as: signIn, askedAt: askedAt, over: stored, moment))
+            } catch {
+                return .failure(error)
+            }
+        }
+        switch taken {
+        case .failure(let error): throw .endpoint(.answer(error))
+        case .success(nil): throw .stopped
+        case .success(let login?):
+            let fault: String?
+            switch await save(login.record) {
+            case .done: fault = nil
+            case .failed(let error): fault = error.description
+            case .superseded(let later):
+                takeUp(later)
+                throw .overtaken
+            }
+            let isUsed = apply {
+                $0.loginSaved(login.id, login.record, fault: fault, $1)
+            }
+            guard isUsed else {
+                try checkRunning()
+                throw .overtaken
+            }
+        }
+    }
+}
+
+extension LoginError {
+    init(_ fault: DiscoveryFault) {
+        if case .missing(let name) = fault { self = .noEndpoint(name) } else { self = .discovery(fault) }
+    }
+
+    init(_ fault: TokenEndpointFault) {
+        switch fault {
+        case .refused(let error): self = .refused(error)
+        case .discovery(let fault): self.init(fault)
+        default: self = .endpoint(fault)
+        }
+    }
+}

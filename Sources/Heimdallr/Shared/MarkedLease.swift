@@ -1,0 +1,66 @@
+import Synchronization
+
+/// The mark of this process in one client's row, or the news that the row has a later record.
+final class MarkedLease: TokenStoreLease {
+    private struct State {
+        var isOpen = true
+        var isRead = false
+        var revision: UInt64
+        /// A request that begins before this instant ends before the mark does. `nil`: the row is not marked.
+        var until: ContinuousClock.Instant?
+    }
+
+    let client: String
+    let holder: String
+    let row: SharedRow
+    let isMarked: Bool
+    private let store: MarkedTokenStore
+    private let state: Mutex<State>
+
+    init(
+        _ store: MarkedTokenStore, _ client: String, _ holder: String, _ row: SharedRow,
+        until: ContinuousClock.Instant?
+    ) {
+        self.store = store
+        self.client = client
+        self.holder = holder
+        self.row = row
+        isMarked = until != nil
+        state = Mutex(State(revision: row.revision, until: until))
+    }
+
+    deinit { if isMarked, isOpen, !hasWritten { store.abandon(client, holder) } }
+
+    /// Whether a save has taken the mark away.
+    var hasWritten: Bool { state.withLock { $0.revision != row.revision } }
+    var isOpen: Bool { state.withLock { $0.isOpen } }
+    var revision: UInt64 { state.withLock { $0.revision } }
+
+    /// The row that the mark found, once. Later readers want a new look.
+    func firstReading() -> SharedRow? {
+        state.withLock { state in
+            guard state.isOpen, !state.isRead else { return nil }
+            state.isRead = true
+            return row
+        }
+    }
+
+    func wrote(_ revision: UInt64) { state.withLock { $0.revision = revision } }
+
+    /// The request may have waited for its slot longer than the mark stands. The mark's time then begins anew.
+    func isHeld() async -> Bool {
+        guard let until = state.withLock({ $0.isOpen ? $0.until : nil }) else { return false }
+        if store.clock.now() < until { return true }
+        guard let renewed = await store.renew(self) else { return false }
+        state.withLock { $0.until = renewed }
+        return true
+    }
+
+    func release() async {
+        let wasOpen = state.withLock { state in
+            defer { state.isOpen = false }
+            return state.isOpen
+        }
+        if wasOpen { await store.end(self) }
+    }
+}
