@@ -33,13 +33,13 @@ extension Heimdallr {
         return await exchange.takingUp(record)
     }
 
-    /// The store has a record of this client's name that belongs to another server or account.
+    /// Whether the store has a record of this client for another server or account.
     private func hasForeignRecord() async -> Bool {
         guard let names = try? await store.names(of: name) else { return false }
         return names.contains { $0 != recordName }
     }
 
-    /// Reads the store again. A disk that returns, or a repaired file, needs no restart.
+    /// Reads the store again: a repaired store needs no restart.
     /// - Returns: whether further tries are useless.
     private func loadAgain() async -> Bool {
         guard look({ $0.awaitsStore }) else { return true }
@@ -54,7 +54,7 @@ extension Heimdallr {
         }
     }
 
-    /// Somebody may have logged in at another process.
+    /// Looks for a login at another process.
     func lookAgain() async {
         guard let turn = await gate.acquire() else { return }
         defer { gate.release(turn) }
@@ -62,7 +62,7 @@ extension Heimdallr {
         apply { $0.looked(record, $1) }
     }
 
-    /// Hears from the store when another process may have changed the record. One watch, for as long as the client lives.
+    /// Watches the store for changes by other processes, as long as the client lives.
     func watchStore() {
         guard let changes = store.changes(client: recordName) else { return }
         apply { life, _ in life.saving.share() }
@@ -75,8 +75,7 @@ extension Heimdallr {
         keep(storeWatch: watch)
     }
 
-    /// Reads the record after a change by another process. A failed read is repeated, because no second notice may
-    /// come.
+    /// Reads the record after a change by another process. Repeats a failed read: no second notice may come.
     func noticeChange() async {
         for attempt in 1...Self.readings {
             guard let turn = await gate.acquire() else { return }
@@ -102,28 +101,27 @@ extension Heimdallr {
     enum Stored {
         case newer(TokenRecord)
         case nothingNew
-        /// It can't be read just now, and to go on as if there were none could do harm.
+        /// It can't be read now, and a request without it could do harm.
         case unknown(TokenStoreError)
     }
 
-    /// To be asked under the lease.
+    /// Reads the store under the lease.
     func whatIsStored(_ kind: TokenLifeCycle.FetchKind) async -> Stored {
         let (revision, ours) = look { ($0.revision, $0.refreshToken) }
         do {
             guard let record = try await stored() else { return .nothingNew }
-            // Two that could not see each other may have counted alike.
+            // Two processes that could not see each other may have used one revision.
             let isOther = isShared && record.revision == revision && record.refreshToken != ours
             return record.revision > revision || isOther ? .newer(record) : .nothingNew
         } catch let error as TokenStoreError
             where spends(kind) && (error.kind == .unreachable || error.kind == .unreadable && isShared)
         {
-            // Other processes may be able to read this record, and may have replaced it.
+            // Other processes may be able to read this record and may have replaced it.
             return .unknown(error)
         } catch let error as TokenStoreError
             where error.kind != .unreadable && revision == 0 && kind == .grant && exchange.grant.needs == .freshSeed
         {
-            // The refresh token that was handed in has been spent for the one in the record, most likely, and a server
-            // that sees it again may kill them both.
+            // The configured refresh token was probably spent for the record's one. A second use may revoke both.
             return .unknown(error)
         } catch {
             return .nothingNew
@@ -149,12 +147,12 @@ extension Heimdallr {
         }
     }
 
-    /// Whether a token request sends what can be used only once.
+    /// Whether a token request sends a one-time credential.
     func spends(_ kind: TokenLifeCycle.FetchKind) -> Bool {
         kind != .grant || exchange.grant.needs == .freshSeed
     }
 
-    /// A request that is allowed while other processes' records are unknown; `nil`: none.
+    /// Kind of the request that is allowed while other processes' records are unknown.
     func kindWithoutStore() -> TokenLifeCycle.FetchKind? { exchange.grant.needs == .nobody ? .grant : nil }
 
     // MARK: Writing
@@ -185,7 +183,7 @@ extension Heimdallr {
         var fault: String?
         if let turn = await gate.acquire() {
             defer { gate.release(turn) }
-            // A record that was forgotten meanwhile must not come back.
+            // A record that `clear` has forgotten must not come back.
             if unsavedRecord == record {
                 switch await save(record) {
                 case .done: break
@@ -199,7 +197,7 @@ extension Heimdallr {
         apply { $0.resaved(record, fault: fault, $1) }
     }
 
-    /// Another process was faster.
+    /// Uses the later record of another process.
     func takeUp(_ later: TokenRecord) {
         apply { $0.superseded(by: later, $1) }
     }

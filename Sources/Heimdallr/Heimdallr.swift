@@ -2,10 +2,9 @@ import Synchronization
 
 /// Keeps one valid access token for one OAuth client, and puts it on requests.
 ///
-/// All members can be called on any thread. `currentToken()`, `refused(_:by:saysInvalid:isReplay:)` and `reject(_:)`
-/// never wait, so an event loop may call them. Token requests (RFC 6749) run in separate tasks, one at a time. A caller
-/// that stops waiting does not end its token request. Nothing is sent before `start()` or the first wait. End the
-/// client with `shutdown()`.
+/// Safe on any thread. `currentToken()`, `refused(_:by:saysInvalid:isReplay:)` and `reject(_:)` never wait, so an event
+/// loop may call them. Token requests (RFC 6749) run in separate tasks, one at a time, and outlive the wait of a caller.
+/// Nothing is sent before `start()` or the first wait. `shutdown()` ends the client.
 public final class Heimdallr: Sendable {
     /// The client's name, which its events and its metrics carry. Not the `client_id`.
     public let name: String
@@ -15,7 +14,7 @@ public final class Heimdallr: Sendable {
     let store: any OAuthAccessTokenStore
     let exchange: TokenExchange
     let issuerKeys: IssuerKeys
-    /// One at a time works on the store's record.
+    /// Admits one task at a time to the store's record.
     let gate: TokenRequestLimiter
     let clock: HeimdallrClock
     /// See `HeimdallrConfiguration`.
@@ -31,10 +30,10 @@ public final class Heimdallr: Sendable {
         var nextWaiter: UInt64 = 0
         var continuations: [UInt64: CheckedContinuation<Result<AccessToken, HeimdallrError>, Never>] = [:]
         var fetches: [UInt64: Task<Void, Never>] = [:]
-        /// Logins that have sent what can be used once.
+        /// Number of logins that have sent a one-time credential.
         var logins = 0
         var alarm: (at: ContinuousClock.Instant, task: Task<Void, Never>)?
-        /// Hears what other processes do with the record.
+        /// Listens for changes of the record by other processes.
         var storeWatch: Task<Void, Never>?
     }
 
@@ -43,7 +42,7 @@ public final class Heimdallr: Sendable {
         result: Result<AccessToken, HeimdallrError>
     )
 
-    /// Sends nothing yet.
+    /// Makes a client. Sends nothing yet.
     /// - Parameters:
     ///   - name: identifies this client in events, in metrics and, as part of `RecordName`, in the store.
     ///   - configuration: endpoints, scope and times; checked here.
@@ -109,7 +108,7 @@ public final class Heimdallr: Sendable {
         state = Mutex(State(lifeCycle: TokenLifeCycle(settings: settings)))
     }
 
-    /// For one caller: nothing of it is kept but in memory.
+    /// Makes the client of one caller. Its tokens are in memory only.
     init(
         of blueprint: CallerClients.Blueprint, _ grant: TokenExchangeGrant, _ parser: any OAuthAccessTokenParser,
         asked: @escaping @Sendable (TokenRequestReport) -> Void
@@ -145,8 +144,7 @@ public final class Heimdallr: Sendable {
 
     // MARK: The token
 
-    /// The token to use now; `nil` when there is none, or it has expired or was rejected. Never waits. Calling it keeps
-    /// the token alive: when a refresh is due, one starts in the background while this token still serves.
+    /// Valid token, if there is one. Never waits. A call keeps the token alive: a due refresh starts in the background.
     public func currentToken() -> AccessToken? {
         if certificate != nil { checkCertificate() }
         let now = clock.now()
@@ -154,10 +152,8 @@ public final class Heimdallr: Sendable {
         return apply { $0.use($1) }
     }
 
-    /// The token to use now for `resource`; `nil` when there is none, it has expired, or this resource refused it and a
-    /// new one is on its way. Never waits.
-    /// - Parameter resource: a name of the caller's choice, the same text each time, out of a small set: the origin,
-    ///   say.
+    /// Valid token for `resource`; `nil` also while a new one is fetched because this resource refused it. Never waits.
+    /// - Parameter resource: a name of the caller's choice, out of a small set, such as the origin. Always the same text.
     public func currentToken(for resource: String) -> AccessToken? {
         if certificate != nil { checkCertificate() }
         let now = clock.now()
@@ -165,9 +161,8 @@ public final class Heimdallr: Sendable {
         return apply { $0.use(for: resource, $1) }
     }
 
-    /// The token to use now. Waits for one where there is none, until `deadline` at the latest; the token request then
-    /// goes on without this caller.
-    /// - Throws: `HeimdallrError`, which says why there is none and when to ask again.
+    /// Returns a valid token. Waits for one until `deadline`. A token request goes on after that without this caller.
+    /// - Throws: `HeimdallrError`: the reason, and the time of the next attempt.
     public func accessToken(before deadline: ContinuousClock.Instant) async throws(HeimdallrError) -> AccessToken {
         if let token = currentToken() { return token }
         return try await waiting { life, id, moment in
@@ -175,7 +170,7 @@ public final class Heimdallr: Sendable {
         }
     }
 
-    /// Waits for what `begin` says, with exactly one outcome.
+    /// Waits for the outcome of `begin`.
     func waiting(_ begin: (inout TokenLifeCycle, UInt64, Moment) -> Void) async throws(HeimdallrError) -> AccessToken {
         if exchangesCallers { throw Self.callerWanted }
         checkCertificate()
@@ -196,37 +191,36 @@ public final class Heimdallr: Sendable {
         return try result.get()
     }
 
-    /// Whether a refresh token was sent and its result is not saved yet.
+    /// Whether a one-time credential was sent and its result is not saved yet.
     var isSpending: Bool {
         state.withLock { state in
             if state.logins > 0 { return true }
             guard !state.fetches.isEmpty else { return false }
-            // The record of a refusal is saved when the life cycle has done with the fetch.
+            // The record of a refusal is saved after the life cycle has ended the fetch.
             guard let fetch = state.lifeCycle.fetch else { return true }
             return fetch.isSpending
         }
     }
 
-    /// A token request of any kind is under way.
+    /// Whether a token request of any kind is under way.
     var isAsking: Bool { isSpending || state.withLock { $0.lifeCycle.fetch != nil } }
 
-    /// While one is being exchanged, `drain(within:)` waits.
+    /// Counts logins that exchange a credential. `drain(within:)` waits for them.
     func countLogin(_ change: Int) { state.withLock { $0.logins += change } }
 
     // MARK: Beginning and ending
 
-    /// Gets a token before the first request: the stored one if it is still good, else a new one. Returns at once. Has
-    /// no effect when callers' own tokens are exchanged.
+    /// Gets a token before the first request, from the store or the server. Returns at once. No effect with `exchangesCallers`.
     public func start() {
         guard !exchangesCallers else { return }
         apply { $0.start($1) }
     }
 
-    /// Before the store is read: its access token was asked for by other settings and is not used. Its refresh token is.
+    /// Ignores the stored access token, which has other settings. The stored refresh token is used. Call before `start()`.
     package func ignoreStoredToken() { apply { life, _ in life.ignoresStoredToken = true } }
 
     /// Ends the client: waiting callers get `HeimdallrError.stopped`, and event streams end. Returns at once. Call
-    /// `drain(within:)` first, so that no refresh token is lost.
+    /// `drain(within:)` before, to keep the refresh token.
     public func shutdown() {
         callers?.shutdown()
         apply { life, _ in life.stop() }
@@ -238,19 +232,17 @@ public final class Heimdallr: Sendable {
 
     // MARK: Watching
 
-    /// Events of the client from now on. Each call makes a new stream, which ends at `shutdown()`. A reader more than
-    /// 256 events behind loses the oldest ones.
+    /// Events from now until `shutdown()`. Each call makes a stream. A stream keeps the newest 256 unread events.
     public func events() -> AsyncStream<HeimdallrEvent> { broadcast.stream() }
 
     // MARK: Performing what the life cycle decides
 
-    /// A look, without effect.
+    /// Reads the state.
     func look<Answer: Sendable>(_ body: (TokenLifeCycle) -> Answer) -> Answer {
         state.withLock { body($0.lifeCycle) }
     }
 
-    /// Gives an event to the life cycle and performs the resulting actions. Events leave in order; continuations resume
-    /// outside the lock.
+    /// Gives an event to the life cycle and performs its actions. Events leave in order; continuations resume outside the lock.
     @discardableResult
     func apply<Answer: Sendable>(_ body: (inout TokenLifeCycle, Moment) -> Answer) -> Answer {
         let moment = Moment(clock)
@@ -288,7 +280,7 @@ public final class Heimdallr: Sendable {
         }
     }
 
-    /// One alarm at a time, at the earliest moment the life cycle has something to do. It does not keep `self` alive.
+    /// Sets the only alarm to the time of the next action. It does not keep `self` alive.
     private func setAlarm(_ state: inout State) {
         guard let wake = state.lifeCycle.nextWake else {
             state.alarm?.task.cancel()
@@ -311,13 +303,13 @@ public final class Heimdallr: Sendable {
         apply { $0.tick($1) }
     }
 
-    /// A fetch has ended, in whatever way.
+    /// Removes a fetch that has ended.
     func ended(_ id: UInt64) { state.withLock { $0.fetches[id] = nil } }
 
     /// Whether other processes use the store.
     var isShared: Bool { state.withLock { $0.storeWatch != nil } }
 
-    /// The one that hears what other processes do with the record.
+    /// Replaces the task that listens for changes of the record by other processes.
     func keep(storeWatch: Task<Void, Never>) {
         state.withLock { state in
             state.storeWatch?.cancel()

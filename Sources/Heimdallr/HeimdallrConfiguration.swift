@@ -2,36 +2,28 @@ internal import WireText
 
 /// The settings of one OAuth client. `Heimdallr.init` checks them and throws `HeimdallrConfigurationError`.
 public struct HeimdallrConfiguration: Sendable {
-    /// The authorization server's issuer identifier, exactly as the server writes it. Endpoints that are not set here
-    /// come from its metadata (RFC 8414, OpenID Connect Discovery). An https:// URL without a query; http:// with
-    /// `allowPlaintext`.
+    /// Issuer identifier of the server, byte for byte. Its metadata has the endpoints that are not set here (RFC 8414, OpenID
+    /// Connect Discovery). An https:// URL without a query; http:// with `allowPlaintext`.
     public var issuer: String?
-    /// Where token requests go (RFC 6749 section 3.2): an absolute https:// URL; http:// with `allowPlaintext`. `nil`:
-    /// from the issuer's metadata.
+    /// Token endpoint (RFC 6749 section 3.2): an https:// URL; http:// with `allowPlaintext`. `nil`: from the metadata.
     public var tokenEndpoint: String?
-    /// Where tokens are revoked (RFC 7009); a URL like `tokenEndpoint`. Where the issuer's metadata has none either,
-    /// tokens can't be revoked.
+    /// Revocation endpoint (RFC 7009). `nil`: from the metadata, if any.
     public var revocationEndpoint: String?
-    /// Where a person's browser goes to log in (RFC 6749 section 3.1); a URL like `tokenEndpoint`. `nil`: from the
-    /// issuer's metadata.
+    /// Authorization endpoint for browsers (RFC 6749 section 3.1). `nil`: from the metadata.
     public var authorizationEndpoint: String?
-    /// Where a login on another device begins (RFC 8628 section 3.1); a URL like `tokenEndpoint`. `nil`: from the
-    /// issuer's metadata.
+    /// Device authorization endpoint (RFC 8628 section 3.1). `nil`: from the metadata.
     public var deviceAuthorizationEndpoint: String?
-    /// Where a login's request is pushed (RFC 9126 section 2); a URL like `tokenEndpoint`. `nil`: from the issuer's
-    /// metadata.
+    /// Endpoint for pushed authorization requests (RFC 9126 section 2). `nil`: from the metadata.
     public var pushedAuthorizationEndpoint: String?
     /// Whether a login's request is pushed to the server before the browser goes there.
     public var pushedAuthorization = PushedAuthorization.auto
-    /// Scopes to ask for (RFC 6749 section 3.3). Empty: the server decides. With `openid` and an `issuer`,
-    /// `HeimdallrStatus.signedInAs` names the signed-in person.
+    /// Scopes to ask for (RFC 6749 section 3.3). Empty: the server decides. `openid` with an `issuer` names the person.
     public var scope: [String] = []
     /// The URIs of the resources that the token is for: one `resource` parameter each (RFC 8707).
     public var resource: [String] = []
     /// The `audience` parameter, which some servers want in place of `resource`.
     public var audience: String?
-    /// Permissions in detail (RFC 9396): JSON objects, each with a `type`. Sent with every token request and login; at
-    /// most `maxAuthorizationDetails` bytes in all.
+    /// Permissions (RFC 9396): JSON objects with a `type`, at most `maxAuthorizationDetails` bytes in all.
     public var authorizationDetails: [JSONValue] = []
     /// Further form parameters of every token request, whatever the grant. None of `reservedParameters`.
     public var parameters: [FormParameter] = []
@@ -49,12 +41,11 @@ public struct HeimdallrConfiguration: Sendable {
     public var timeout = Duration.seconds(10)
     /// Binds tokens to a key (RFC 9449), so that a thief can't use them. `nil`: Bearer tokens.
     public var dpop: DPoPSetting?
-    /// Whether the client authenticates with a certificate, or its tokens are bound to one (RFC 8705): the
-    /// `mtls_endpoint_aliases` of the issuer's metadata then count before its other endpoints. The certificate itself is
-    /// the HTTP client's.
+    /// Whether the client uses a certificate (RFC 8705): `mtls_endpoint_aliases` of the metadata then come first. The HTTP
+    /// client has the certificate.
     public var usesMutualTLS = false
-    /// Returns a number of the client certificate that new connections show now. Tokens are bound to the certificate that
-    /// they were asked for with (RFC 8705 section 3), and are not used with another one. `nil`: tokens are not bound so.
+    /// Returns the number of the present client certificate. Tokens are bound to the certificate of their request (RFC 8705
+    /// section 3). `nil`: tokens are not bound.
     package var certificate: (@Sendable () -> UInt64)?
     /// Allows the password grant and the implicit grant, which RFC 9700 advises against.
     public var allowDeprecated = false
@@ -153,8 +144,7 @@ extension HeimdallrConfiguration {
 
 /// Why a configuration can't work. The text says what to do.
 public enum HeimdallrConfigurationError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// Not an absolute http:// or https:// URL, or one with user information or a fragment: the name, such as `token
-    /// endpoint` or `issuer`.
+    /// No absolute http(s) URL, or one with user information or a fragment: its name, such as `issuer`.
     case malformedEndpoint(String)
     /// An http:// URL without `allowPlaintext`: the name, such as `token endpoint` or `issuer`.
     case plaintextEndpoint(String)

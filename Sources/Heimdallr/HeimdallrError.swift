@@ -1,13 +1,11 @@
-/// Why there is no token. The case says what to do: wait for `tokenEndpointUnavailable` to pass, check the
-/// configuration after `clientRefused`, log in after `needsAuthentication`. The text holds no secret.
+/// Reason why there is no token. Wait after `tokenEndpointUnavailable`, check the configuration after `clientRefused`, log
+/// in after `needsAuthentication`. The text holds no secret.
 public enum HeimdallrError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The token endpoint can't be reached or gives no usable answer. The next attempt is made after `retryAfter`.
     case tokenEndpointUnavailable(TokenEndpointFault, retryAfter: Duration)
-    /// The token endpoint refuses this client, or the client's secret can't be had. The next attempt is made after
-    /// `retryAfter`, later than for other errors.
+    /// The token endpoint refuses this client, or its secret is unavailable. The next attempt is after a longer `retryAfter`.
     case clientRefused(TokenEndpointFault, retryAfter: Duration)
-    /// The resource answered 401 to several new tokens in a row: most likely audience, resource or scope is wrong. No
-    /// new token is asked for before `retryAfter`.
+    /// The resource refused several new tokens: probably a wrong audience or scope. No token request before `retryAfter`.
     case rejectedByResource(retryAfter: Duration)
     /// Somebody has to log in, or to hand in a new refresh token.
     case needsAuthentication
@@ -47,8 +45,7 @@ public enum TokenEndpointFault: Error, Sendable, Hashable, CustomStringConvertib
     case network(HeimdallrHTTPClientError)
     /// The answer has this error status, and no OAuth error in it.
     case status(Int)
-    /// The answer is a redirect with this status. None is followed: the credentials would go to an address outside the
-    /// configuration.
+    /// The answer is a redirect with this status. None is followed, to keep the credentials at the configured address.
     case redirect(Int)
     /// The answer has a success status and a body that can't be used.
     case answer(TokenResponseError)

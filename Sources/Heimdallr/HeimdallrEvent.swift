@@ -9,8 +9,7 @@ public struct HeimdallrEvent: Sendable, Equatable {
     public enum Kind: Sendable, Equatable {
         /// From now on a new token requires a person's login, or a new refresh token in the configuration.
         case needsAuthentication
-        /// The client has a token: its first one, or the first after a loss. `stored` says that it comes from the
-        /// store.
+        /// The client has a token: its first one, or the first after a loss. `stored`: from the store.
         case tokenAcquired(expiresIn: Duration, stored: Bool)
         /// A new token has replaced one that was still good.
         case tokenRefreshed(expiresIn: Duration)
@@ -30,8 +29,7 @@ public struct HeimdallrEvent: Sendable, Equatable {
         case expired
         /// The resource refused it: `Heimdallr.reject(_:)`.
         case rejected
-        /// `Heimdallr.invalidateAccessToken()`, `clearAccessToken()` or `logOut(locally:)` was called, or the client certificate
-        /// that it is bound to was replaced.
+        /// `invalidateAccessToken()`, `clearAccessToken()` or `logOut(locally:)` was called, or its client certificate was replaced.
         case discarded
         /// The server no longer accepts the refresh token.
         case grantGone

@@ -25,8 +25,7 @@ public struct HeimdallrStatus: Sendable, Equatable {
     public var grantType: String
     /// How a person logs in. `nil`: it gets its tokens without a person.
     public var loginMethod: LoginMethod?
-    /// Name of the signed-in person, from a verified id token only: mail address, user name, name or identifier.
-    /// Printable, at most 256 characters.
+    /// Name of the signed-in person, from a verified id token. Printable, at most 256 characters.
     public var signedInAs: String?
     /// The scopes that the current token was granted.
     public var scope: [String]
@@ -50,27 +49,23 @@ public struct HeimdallrStatus: Sendable, Equatable {
     public var waiters: Int
     /// Fault of the store. Meanwhile the token is kept in memory only.
     public var storeFault: String?
-    /// Whether the store has no record of this client, but one of the same name for another token endpoint, issuer,
-    /// `client_id` or account. That one stays and is not used.
+    /// Whether the store has only a record of this name for another server or account, which stays unused.
     public var hasForeignRecord = false
     /// Whether the client has had a first outcome: a token, an error, or the need for a login.
     public var hasSettled: Bool
-    /// The scopes that were asked for and the current token was not granted. `offline_access` counts as granted when
-    /// there is a refresh token, `openid` when `signedInAs` is known.
+    /// The requested scopes that the token lacks. A refresh token counts as `offline_access`, `signedInAs` as `openid`.
     public var scopeNotGranted: [String] = []
     /// Why the sign-in ended: the server's error, or the reason why the server could not be asked. `nil` otherwise.
     public var cause: TokenEndpointFault?
     /// How long ago `cause` was.
     public var sinceCause: Duration?
-    /// Whether a resource answered `invalid_token` and only a login can bring another token, for want of a refresh
-    /// token. The token stays in use: other resources may still take it.
+    /// Whether a resource answered `invalid_token` and only a login can bring another token. The token stays in use.
     public var isTokenRefused = false
     /// `HeimdallrConfiguration.issuer`.
     public var issuer: String?
     /// The address, without its query, of the last request to the authorization server.
     public var lastAddress: String?
-    /// The encoding of the last Basic credentials. `nil`: every encoding gives the same bytes, so it can't be the cause
-    /// of a refusal.
+    /// The encoding of the last Basic credentials. `nil`: every encoding gives the same bytes.
     public var ambiguousEncoding: BasicEncoding?
     /// Number of remembered callers whose own tokens are exchanged; `nil`: the client has its own token.
     public var callers: Int?

@@ -18,10 +18,9 @@ public struct LogoutReport: Sendable, Equatable {
         case notHeld
         /// The server has revoked it, or did not know it any more: RFC 7009 section 2.2.
         case revoked
-        /// The refresh token could not be revoked, so the access token stays, too.
+        /// The refresh token could not be revoked, so the access token stays.
         case notAsked
-        /// The server does not revoke tokens of this kind (`unsupported_token_type`, RFC 7009 section 2.2.1). It lives
-        /// on for `expiresIn`, where that is known.
+        /// The server does not revoke such tokens (RFC 7009 section 2.2.1). It lives on for `expiresIn`, if known.
         case unsupported(expiresIn: Duration?)
         /// The request failed; the token stays.
         case failed(TokenEndpointFault)
@@ -51,11 +50,9 @@ public struct LogoutReport: Sendable, Equatable {
 
 // Revocation, RFC 7009.
 extension Heimdallr {
-    /// Revokes the refresh token, then the access token (RFC 7009), and forgets both, in memory and in the store. A
-    /// token that can't be revoked is kept for another try; but after the revocation of the refresh token, both are
-    /// forgotten. Waits for a token request under way, and goes on when its task is cancelled. A client whose grant
-    /// requires no person gets a new token at the next request.
-    /// - Parameter locally: whether to forget only, without asking the server.
+    /// Revokes the refresh token, then the access token (RFC 7009), and forgets both, in memory and in the store. A token whose
+    /// revocation failed is kept for another try, but not after the refresh token was revoked. Waits for a token request under
+    /// way, and is not cancelled with its task. A client without a login gets a new token at the next request.
     public func logOut(locally: Bool = false) async -> LogoutReport {
         // A cancellation must not stop this halfway: a revoked token would stay in use.
         await Task { [self] in

@@ -2,14 +2,11 @@ import CurlTransport
 import Heimdallr
 
 /// Sends requests with libcurl, on an event loop. Never follows redirects, always checks certificates, and uses the
-/// environment's proxies only when told to. Safe on any thread.
-///
-/// The first client removes `SSLKEYLOGFILE` from the process's environment: libcurl would write the TLS keys of every
-/// connection to that file.
+/// environment's proxies only when told to. Safe on any thread. The first client removes `SSLKEYLOGFILE` from the
+/// environment, because libcurl would write TLS keys to that file.
 public final class CurlHTTPClient: HeimdallrHTTPClient {
-    /// Names of the environment variables that were removed because they make libcurl write secrets to files, for a
-    /// warning of the program. Removes them, if nothing has before. unsetenv(3) is not safe while other threads read the
-    /// environment: access this property, or make the first client, before such threads start.
+    /// Names of the removed environment variables that make libcurl write secrets to files. Removes them. unsetenv(3) is unsafe
+    /// beside threads that read the environment: call this, or make the first client, before such threads start.
     public static var removedEnvironmentVariables: [String] { LibcurlGlobal.removedVariables }
 
     private let client: BufferedClient
@@ -24,7 +21,7 @@ public final class CurlHTTPClient: HeimdallrHTTPClient {
         self.failed = failed
     }
 
-    /// With an event loop and a thread of its own.
+    /// With a separate event loop and thread.
     /// - Parameter settings: certificates, proxy, time to connect.
     /// - Throws: an error that says why, when the kernel gives no thread or file descriptor.
     public convenience init(settings: CurlHTTPClientSettings = CurlHTTPClientSettings()) throws {

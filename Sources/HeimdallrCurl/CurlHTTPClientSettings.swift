@@ -16,11 +16,9 @@ public struct CurlHTTPClientSettings: Sendable, Equatable {
     public enum Proxy: Sendable, Equatable {
         /// No proxy, whatever the environment says.
         case none
-        /// What the environment variables `https_proxy`, `http_proxy` and `no_proxy` say, read as libcurl does
-        /// (libcurl-env(3)).
+        /// The proxy of `https_proxy`, `http_proxy` and `no_proxy`, read as by libcurl (libcurl-env(3)).
         case environment
-        /// This one: `http://host:port` or `https://host:port`, with `user:password@` before the host where the proxy
-        /// wants it.
+        /// This one: `http://host:port` or `https://host:port`, optionally with `user:password@`.
         case url(String)
     }
 

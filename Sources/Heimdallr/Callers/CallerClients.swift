@@ -2,9 +2,8 @@ internal import Cryptography
 import Synchronization
 internal import WireText
 
-/// Clients for callers that bring tokens of their own, which are exchanged (RFC 8693). Each caller has a separate
-/// `Heimdallr`, so one caller's failure affects no other. They share knowledge of the server, and no secret. Nothing is
-/// written to disk. Any thread.
+/// Clients for callers whose tokens are exchanged (RFC 8693). Each caller has a separate `Heimdallr`, so one caller's
+/// failure affects no other. They share no secret, and nothing is written to disk. Any thread.
 final class CallerClients: Sendable {
     /// Settings and parts that all callers share.
     struct Blueprint: Sendable {
@@ -64,7 +63,7 @@ final class CallerClients: Sendable {
         var endsAt: ContinuousClock.Instant?
         if let left = Self.secondsLeft(of: token, wallClock: blueprint.clock.wallClock()) {
             guard left > 0 else { throw .expired }
-            // No number of a caller's may overflow.
+            // Bounds the caller's number against overflow.
             endsAt = now + min(.seconds(min(left, 1e9)), TokenPolicy.maxLifetime)
         }
         let result = state.withLock { state -> Result<Heimdallr, CallerRefusal> in
@@ -117,8 +116,8 @@ final class CallerClients: Sendable {
         }
     }
 
-    /// Takes the callers of `former`, the same client before a reload: each one's token, its request under way and all who
-    /// wait for it. A caller gets a client with the new settings when its token has ended.
+    /// Takes over the callers of `former`: tokens, requests and waiting callers. Each gets a client with the new settings when
+    /// its token has ended.
     func takeOver(_ former: CallerClients) {
         let table = former.state.withLock { state in
             defer { state.table = CallerTable() }
@@ -144,7 +143,7 @@ final class CallerClients: Sendable {
         for client in clients { client.shutdown() }
     }
 
-    /// For the status of all.
+    /// Numbers for the status.
     var overview: (count: Int, hasToken: Bool, waiters: Int, lastSuccessAt: ContinuousClock.Instant?) {
         let (clients, lastSuccessAt) = state.withLock { ($0.table.clients, $0.table.lastSuccessAt) }
         let now = blueprint.clock.now()
@@ -174,7 +173,7 @@ final class CallerClients: Sendable {
         return true
     }
 
-    /// Until its `exp`, where the token is a JWT in the clear; whoever issued it, it is believed to end.
+    /// Seconds until `exp`, if the token is a readable JWT. The signature does not matter.
     static func secondsLeft(of token: Secret, wallClock: Int64) -> Double? {
         token.withSpan { span -> Double? in
             guard let first = span.indices.first(where: { span[$0] == ASCII.dot }),
@@ -191,7 +190,7 @@ final class CallerClients: Sendable {
     }
 }
 
-/// A caller's token until its end. A request may begin just before it.
+/// A caller's token, which throws after its end.
 private struct CallerToken: SecretProvider {
     let token: Secret
     let endsAt: ContinuousClock.Instant?
@@ -212,7 +211,7 @@ private struct CallerTokenParser: OAuthAccessTokenParser {
 
     func parse(_ content: Secret) throws(TokenResponseError) -> TokenResponse {
         let response = try parser.parse(content)
-        // A thousand of them are held.
+        // A thousand such tokens may be held.
         guard response.accessToken.count <= CallerClients.maxTokenBytes else { throw .badAccessToken }
         return reduced(response)
     }

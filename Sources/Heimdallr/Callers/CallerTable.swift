@@ -1,15 +1,14 @@
 internal import Cryptography
 
-/// Which callers there are, and who of them has to go: decided purely. Bounded in number and in bytes; new ones are
-/// bounded in time until they have proved that their token is good for something.
+/// Known callers, bounded in number and bytes. The rate of new callers is bounded until their first exchange succeeds.
 struct CallerTable<Client: Sendable>: Sendable {
     typealias Instant = ContinuousClock.Instant
 
-    /// Callers at once.
+    /// Greatest number of callers.
     static var capacity: Int { 1000 }
-    /// Of all their tokens together.
+    /// Bound on the size of all tokens.
     static var maxBytes: Int { 4 << 20 }
-    /// New callers whose first exchange has not succeeded: so many at once, and one more each `trialPause`.
+    /// Greatest number of callers before their first success; one more each `trialPause`.
     static var trials: Int { 256 }
     static var trialPause: Duration { .milliseconds(100) }
     /// Time after the last request until a caller without a token is removed, and with it the memory of a refusal.
@@ -28,7 +27,7 @@ struct CallerTable<Client: Sendable>: Sendable {
 
     private var entries: [Fingerprint: Entry] = [:]
     private(set) var bytes = 0
-    /// Trials that are used up, as of `trialsAt`.
+    /// Used trials at `trialsAt`.
     private var usedTrials = 0.0
     private var trialsAt: Instant?
     private(set) var lastSuccessAt: Instant?
@@ -53,7 +52,7 @@ struct CallerTable<Client: Sendable>: Sendable {
         entries[caller]?.isInherited = false
     }
 
-    /// Takes the callers of `other` that are not here, as far as there is room.
+    /// Takes over the unknown callers of `other`, as far as there is room.
     mutating func takeOver(_ other: CallerTable) {
         for (caller, var entry) in other.entries
         where entries[caller] == nil && entries.count < Self.capacity && bytes + entry.size <= Self.maxBytes {
@@ -64,7 +63,7 @@ struct CallerTable<Client: Sendable>: Sendable {
         lastSuccessAt = [lastSuccessAt, other.lastSuccessAt].compactMap(\.self).max()
     }
 
-    /// Whether one more may be tried.
+    /// Counts a new caller.
     mutating func beginTrial(now: Instant) throws(CallerRefusal) {
         if let trialsAt { usedTrials = max(0, usedTrials - (trialsAt.duration(to: now) / Self.trialPause)) }
         trialsAt = now
@@ -74,9 +73,7 @@ struct CallerTable<Client: Sendable>: Sendable {
         usedTrials += 1
     }
 
-    /// - Parameters:
-    ///   - size: of the caller's token.
-    ///   - hasToken: whether a client can be used as it is; those that can't go first.
+    /// - Parameter hasToken: callers without a token are removed first.
     mutating func add(
         _ client: Client, _ caller: Fingerprint, size: Int, endsAt: Instant?, now: Instant, hasToken: (Client) -> Bool
     ) {
@@ -95,7 +92,7 @@ struct CallerTable<Client: Sendable>: Sendable {
         }?.key
     }
 
-    /// The first exchange has succeeded: it was no guess.
+    /// An exchange has succeeded. The first success returns the trial.
     mutating func succeeded(_ caller: Fingerprint, now: Instant) {
         lastSuccessAt = now
         guard entries[caller]?.isProven == false else { return }
@@ -103,7 +100,7 @@ struct CallerTable<Client: Sendable>: Sendable {
         usedTrials = max(0, usedTrials - 1)
     }
 
-    /// Those go whose token has ended, and those who have none and have not come for a while.
+    /// Removes callers whose token has ended, and callers without a token after `patience`.
     mutating func sweep(now: Instant, hasToken: (Client) -> Bool) {
         for (caller, entry) in entries {
             let isOver = entry.endsAt.map { $0 <= now } ?? false

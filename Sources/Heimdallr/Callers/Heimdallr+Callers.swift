@@ -1,14 +1,11 @@
-// Callers that bring tokens of their own, which are exchanged.
+// Callers whose tokens are exchanged.
 extension Heimdallr {
-    /// Whether each caller's own token is exchanged: the grant is a `TokenExchangeGrant` of `Token.caller`. There is no
-    /// token of the client itself then: ask `client(of:)` for a caller's.
+    /// Whether callers' tokens are exchanged: the grant has `Token.caller`. `client(of:)` then has the tokens.
     public var exchangesCallers: Bool { callers != nil }
 
-    /// Returns the client that keeps one caller's token. Never waits, and sends nothing yet. Ask anew for each request:
-    /// unused clients are removed, and at most 1,000 are kept.
-    /// - Parameter token: the caller's token. Its SHA-256 identifies the caller; the token itself is kept as long as
-    ///   the client.
-    /// - Returns: this client itself when callers' tokens are not exchanged.
+    /// Returns the client of one caller; this client, if callers' tokens are not exchanged. Never waits, and sends nothing
+    /// yet. Call it for each request: unused clients are removed, and at most 1,000 are kept.
+    /// - Parameter token: the caller's token, kept as long as the client. Its SHA-256 identifies the caller.
     /// - Throws: `CallerRefusal`
     public func client(of token: Span<UInt8>) throws(CallerRefusal) -> Heimdallr {
         guard let callers else { return self }
@@ -30,7 +27,7 @@ extension HeimdallrError {
 }
 
 extension HeimdallrStatus {
-    /// Status of a client without a token of its own.
+    /// Status of a client whose callers have the tokens.
     mutating func note(
         _ overview: (count: Int, hasToken: Bool, waiters: Int, lastSuccessAt: ContinuousClock.Instant?),
         now: ContinuousClock.Instant

@@ -1,8 +1,7 @@
 internal import Cryptography
 internal import WireText
 
-/// One name and value of a token request's form (RFC 6749 appendix B). Both are plain text: escaping is done when the
-/// request is sent.
+/// A parameter of a token request's form (RFC 6749 appendix B), in plain text: escaped when it is sent.
 public struct FormParameter: Sendable, Equatable {
     /// A value, and whether it is a secret.
     public enum Value: Sendable, Equatable {

@@ -1,18 +1,16 @@
-/// Counts wrong secrets by source, to slow down guessing. A plain value; its owner locks it.
-///
-/// A source is identified by a name, usually its address. The table is bounded: while it is full of names that still
-/// count, all further names share one entry.
+/// Counts wrong secrets by source, to slow down guessing. A source is usually an address. Bounded: while the table is full
+/// of sources that still count, all others share one entry. A plain value; its owner locks it.
 package struct GuessLimit: Sendable {
-    /// Wrong ones within `window` that a name has free.
+    /// Number of wrong secrets within `window` without a delay.
     package static let patience = 10
     package static let window = Duration.seconds(60)
-    /// Names that are remembered at once.
+    /// Greatest number of remembered names.
     package static let capacity = 1024
     /// Least time between two log lines about one name.
     package static let linesApart = Duration.seconds(10)
 
     private struct Guesser {
-        /// When, the last `patience` of them.
+        /// Times of the last `patience` failures.
         var failures: [ContinuousClock.Instant] = []
         var toldAt: ContinuousClock.Instant?
         var untold = 0
@@ -29,15 +27,15 @@ package struct GuessLimit: Sendable {
 
     package var count: Int { guessers.count }
 
-    /// Whether that name has had its share of wrong ones.
+    /// Whether this name has reached the limit.
     package func isExhausted(_ name: String, now: ContinuousClock.Instant) -> Bool {
         guard let guesser = guessers[name] ?? (isFull ? guessers[Self.everybodyElse] : nil) else { return false }
         guard guesser.failures.count >= Self.patience, let first = guesser.failures.first else { return false }
         return first + Self.window > now
     }
 
-    /// One more was wrong.
-    /// - Returns: how many there were since the log was last told; `nil`: it was told a moment ago.
+    /// Counts a wrong secret.
+    /// - Returns: the number since the last log line; `nil`: it was logged a moment ago.
     package mutating func failed(_ name: String, now: ContinuousClock.Instant) -> Int? {
         let key = key(name, now)
         var guesser = guessers[key] ?? Guesser()
@@ -47,7 +45,7 @@ package struct GuessLimit: Sendable {
         return Self.tell(&guesser, now)
     }
 
-    /// One more was not even looked at.
+    /// Counts an attempt that was not checked.
     /// - Returns: as `failed`.
     package mutating func refused(_ name: String, now: ContinuousClock.Instant) -> Int? {
         let key = key(name, now)
@@ -64,7 +62,7 @@ package struct GuessLimit: Sendable {
         return guesser.untold
     }
 
-    /// One place is the shared entry's own.
+    /// One entry is the shared one.
     private var isFull: Bool { guessers.count >= Self.capacity - 1 }
 
     private mutating func key(_ name: String, _ now: ContinuousClock.Instant) -> String {
@@ -73,9 +71,8 @@ package struct GuessLimit: Sendable {
         return isFull ? Self.everybodyElse : name
     }
 
-    /// The stable part of an address: an IPv4 address whole, also in its IPv6 form; the first 64 bits of an IPv6
-    /// address.
-    /// - Parameter address: as inet_ntop(3) writes it. Any other text stands for itself.
+    /// Stable part of an address: an IPv4 address, also in its IPv6 form; the first 64 bits of an IPv6 address.
+    /// - Parameter address: as inet_ntop(3) writes it. Other text is returned unchanged.
     package static func name(address: String) -> String {
         let address = address.prefix { $0 != "%" }
         guard address.contains(":") else { return String(address) }

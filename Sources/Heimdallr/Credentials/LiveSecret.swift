@@ -1,13 +1,13 @@
 import Synchronization
 
-/// A secret that may change while the process runs. It keeps the last good value when a later reading fails. Any
-/// thread. The reading never happens on the thread that calls `current`.
+/// A secret that may change while the process runs. It keeps the last good value after a failed reading. Any thread; a
+/// reading never blocks the caller of `current`.
 package final class LiveSecret: SecretProvider {
-    /// When it is read.
+    /// Times of readings.
     package enum Reading: Sendable, Equatable {
-        /// It can't change.
+        /// The secret is constant.
         case never
-        /// For each token request, and when `refresh` is called.
+        /// Reads for each token request, and on `refresh`.
         case eachTime
         /// Reads in the background at this interval. Callers get the last value.
         case every(Duration)
@@ -18,7 +18,7 @@ package final class LiveSecret: SecretProvider {
         case unchanged
         /// `true`: the reading before it had failed.
         case taken(isRecovery: Bool)
-        /// The last good one stays, if there was one.
+        /// The last good value stays, if there was one.
         case failed(SecretProviderError, hasValue: Bool, isNew: Bool)
     }
 
@@ -35,7 +35,7 @@ package final class LiveSecret: SecretProvider {
     private let told: @Sendable (Outcome) -> Void
     private let state: Mutex<State>
 
-    /// One that stays as it is.
+    /// A constant secret.
     package init(_ secret: Secret) {
         kind = .never
         read = { secret }
@@ -56,7 +56,7 @@ package final class LiveSecret: SecretProvider {
         state = Mutex(State())
         guard case .every(let interval) = kind else { return }
         let timer = Task { [weak self] in
-            // A secret that is missing is read again sooner than one that is there: after 2 s, 4 s, 8 s and so on.
+            // A missing secret is read again after 2 s, 4 s, 8 s and so on.
             var pause = min(interval, .seconds(2))
             var left = interval
             while (try? await Task.sleep(for: pause)) != nil {
@@ -75,23 +75,22 @@ package final class LiveSecret: SecretProvider {
 
     deinit { state.withLock { $0.timer?.cancel() } }
 
-    /// The last good value; `nil` before the first one. Never waits, but makes a copy. Frequent users keep the copy
-    /// while `generation` stays the same.
+    /// The last good value, copied; `nil` before the first one. Never waits. Keep the copy while `generation` is the same.
     package func current() -> Secret? { state.withLock { $0.value }?.opened }
 
-    /// Another number for each value that `current` had; 0: none yet.
+    /// Number of the value of `current`; 0: none yet.
     package var generation: UInt64 { state.withLock { $0.generation } }
 
     /// Why the last reading failed; `nil`: it did not.
     package var fault: SecretProviderError? { state.withLock { $0.fault } }
 
-    /// As it is now, or as it was when it was good last.
-    /// - Throws: `SecretProviderError` when it was never good.
+    /// Reads the secret, or returns the last good value.
+    /// - Throws: `SecretProviderError` without a good value.
     package func secret() async throws -> Secret {
         switch kind {
         case .never: break
         case .eachTime: await take()
-        // After a failure the timer tries again, however many ask.
+        // After a failure only the timer tries again.
         case .every: if current() == nil, fault == nil { await refresh() }
         }
         return try state.withLock { state in
@@ -102,7 +101,7 @@ package final class LiveSecret: SecretProvider {
         }
     }
 
-    /// Reads it again. Callers that come meanwhile wait for the same reading.
+    /// Reads it again. Concurrent callers wait for the same reading.
     package func refresh() async {
         guard kind != .never else { return }
         let task = state.withLock { state in

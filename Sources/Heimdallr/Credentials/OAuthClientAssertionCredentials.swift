@@ -1,8 +1,7 @@
 internal import Cryptography
 internal import WireText
 
-/// A client that shows who it is with a signed token in the form: RFC 7523 section 2.2. Each request has an assertion of
-/// its own, made when it is sent, so that a server may take each only once.
+/// A client that authenticates with a signed token in the form: RFC 7523 section 2.2. Each request has a new assertion.
 public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
     public let identifier: String
     private let source: Source
@@ -14,9 +13,9 @@ public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
         case assertion(any SecretProvider)
     }
 
-    /// How long an assertion is good for, in seconds: enough for a slow request and clocks that differ a little.
+    /// Life of an assertion in seconds, for slow requests and clock skew.
     static let life: Int64 = 120
-    /// How far `iat` and `nbf` lie in the past, in seconds: a server whose clock is slow refuses later ones.
+    /// Age of `iat` and `nbf` in seconds: a slow server clock refuses later ones.
     private static let early: Int64 = 60
 
     /// `client_secret_jwt`: signed with HS256 and the secret that both sides know.

@@ -6,16 +6,13 @@ public protocol OAuthClientCredentials: Sendable {
     /// The `client_id` (RFC 6749 section 2.2).
     var identifier: String { get }
 
-    /// Whether `authenticate` needs the request's `tokenEndpoint`, whichever endpoint the request goes to; `false` where
-    /// it is not said. A token request always has it.
+    /// Whether `authenticate` needs `tokenEndpoint`, which a token request always has. `false` by default.
     var needsTokenEndpoint: Bool { get }
 
-    /// Adds the client's authentication to a token request. Called once for each request, on any thread, so that
-    /// one-time assertions and rotated secrets work.
-    /// - Parameter request: the form and headers so far. Every secret that is added to them also goes into its
-    ///   `secrets`.
-    /// - Throws: any error when the secret can't be had; the request is then not sent. The text of a
-    ///   `SecretProviderError` is shown to the operator.
+    /// Adds the client's authentication to a token request. Called once for each request, on any thread.
+    /// - Parameter request: the form and headers so far. Every added secret also goes into its `secrets`.
+    /// - Throws: any error when the secret is unavailable. The request is not sent. The text of a `SecretProviderError` is
+    ///   shown to the operator.
     func authenticate(_ request: inout TokenRequest) async throws
 }
 
@@ -23,8 +20,7 @@ extension OAuthClientCredentials {
     public var needsTokenEndpoint: Bool { false }
 }
 
-/// How `client_id` and secret are escaped before they are joined to Basic credentials. Servers differ, and no encoding
-/// suits all.
+/// Escaping of `client_id` and secret in Basic credentials. Servers differ, and no encoding suits all.
 public enum BasicEncoding: String, Sendable, Hashable, CaseIterable {
     /// Form encoding, a space as `+`: what RFC 6749 section 2.3.1 asks for.
     case form
@@ -34,8 +30,7 @@ public enum BasicEncoding: String, Sendable, Hashable, CaseIterable {
     case raw
 }
 
-/// An identifier and, for a confidential client, a secret. A client without a secret is public and sends only its
-/// `client_id`, in the form.
+/// A `client_id` and, for a confidential client, a secret. A public client sends only its `client_id`, in the form.
 public struct OAuthClientSecretCredentials: OAuthClientCredentials {
     /// Where the secret goes in a token request, by the names of the OAuth registry (RFC 7591 section 2).
     public enum Method: Sendable, Hashable {
@@ -49,19 +44,15 @@ public struct OAuthClientSecretCredentials: OAuthClientCredentials {
     private let secret: (any SecretProvider)?
     private let method: Method
 
-    /// A confidential client: one with a secret.
-    /// - Parameters:
-    ///   - identifier: the `client_id`.
-    ///   - secret: where the secret comes from; asked before each token request.
-    ///   - method: where the secret goes.
+    /// A confidential client.
+    /// - Parameter secret: asked before each token request.
     public init(identifier: String, secret: any SecretProvider, method: Method = .basic(.form)) {
         self.identifier = identifier
         self.secret = secret
         self.method = method
     }
 
-    /// A public client: one without a secret (`none`).
-    /// - Parameter identifier: the `client_id`, sent in the form.
+    /// A public client, without a secret (`none`).
     public init(identifier: String) {
         self.identifier = identifier
         self.secret = nil
@@ -115,8 +106,7 @@ public struct OAuthClientSecretCredentials: OAuthClientCredentials {
     }
 }
 
-/// A client that does not authenticate: an assertion or an exchanged token says enough (RFC 7521 section 4.1, RFC 8693
-/// section 2.1).
+/// A client without authentication, for assertions and token exchange (RFC 7521 section 4.1, RFC 8693 section 2.1).
 public struct OAuthNoClientCredentials: OAuthClientCredentials {
     /// Empty, and not sent.
     public let identifier = ""

@@ -1,9 +1,8 @@
 internal import Cryptography
 internal import WireText
 
-/// A value that must not be shown. It prints as `<redacted>`, compares in constant time, and is wiped from memory with
-/// its last copy. `revealed` and `revealedBytes` make copies that are not wiped: call them at the point of use, and do
-/// not keep the result.
+/// A value that must not be shown. It prints as `<redacted>`, compares in constant time, and is wiped with its last copy.
+/// `revealed` and `revealedBytes` make copies that are not wiped: use them briefly.
 public struct Secret: Sendable, Hashable, Redacted {
     private let storage: SecretBytes
 

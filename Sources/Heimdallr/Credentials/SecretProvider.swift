@@ -2,13 +2,12 @@ internal import Cryptography
 
 /// Where a secret comes from. Asked anew before each token request, so that a rotated secret needs no restart.
 public protocol SecretProvider: Sendable {
-    /// The secret as it is now. Called on any thread, once for each token request.
-    /// - Throws: any error; the token request is then not sent. Only the text of a `SecretProviderError` is shown to
-    ///   the operator.
+    /// Returns the present secret. Called on any thread, once for each token request.
+    /// - Throws: any error: the request is not sent. Only the text of a `SecretProviderError` is shown to the operator.
     func secret() async throws -> Secret
 }
 
-/// Why a secret could not be had.
+/// Reason why a secret is unavailable.
 public struct SecretProviderError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The fault and its place, for an operator. Never contains the secret.
     public var description: String
@@ -52,13 +51,12 @@ public struct SecretFileProvider: SecretProvider {
 public struct SecretClosureProvider: SecretProvider {
     private let body: @Sendable () async throws -> Secret
 
-    /// - Parameter body: called once for each token request, on any thread. What it throws keeps the request from being
-    ///   sent; to show the operator why, throw a `SecretProviderError`.
+    /// - Parameter body: called once for each token request, on any thread. An error prevents the request; a
+    ///   `SecretProviderError` is shown to the operator.
     public init(_ body: @escaping @Sendable () async throws -> Secret) {
         self.body = body
     }
 
     /// Calls the closure.
-    /// - Throws: what the closure throws.
     public func secret() async throws -> Secret { try await body() }
 }

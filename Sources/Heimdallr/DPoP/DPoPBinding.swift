@@ -2,12 +2,11 @@ internal import Cryptography
 import Synchronization
 internal import WireText
 
-/// How a client proves that its tokens are its own: RFC 9449.
+/// Proof of possession of a client's tokens: RFC 9449.
 public enum DPoPSetting: Sendable {
-    /// By a P-256 key that is made when it is first needed, and lies in the store's record with the tokens.
+    /// A P-256 key that is made at the first use, and stored in the record.
     case ownKey
-    /// A key from outside: PEM or JWK, read before each token request. `algorithm`: `nil` for the JWK's own, or the
-    /// usual one of the key's kind.
+    /// A configured key, PEM or JWK, read before each token request. `algorithm`: `nil` for the usual one of the key.
     case key(any SecretProvider, algorithm: JWTAlgorithm?)
 }
 
@@ -89,8 +88,7 @@ final class DPoPBinding: Sendable {
         return record
     }
 
-    /// A record as it came from the store: its token gets the key it is bound to, and the client goes on with that key.
-    /// Without one, the access token is of no use; the refresh token may be.
+    /// Takes over the key of a stored record. Without that key its access token is useless; the refresh token may be good.
     func takingUp(_ record: TokenRecord) async -> TokenRecord {
         var record = record
         if source != nil {

@@ -1,8 +1,7 @@
 internal import Cryptography
 internal import WireText
 
-/// The key that a token is bound to, and the proofs that are made with it: RFC 9449. Immutable, so safe on any thread;
-/// wiped when the last token and the client that hold it are gone. Prints as `<redacted>`.
+/// A key that tokens are bound to, and its proofs: RFC 9449. Immutable. Wiped with its last user. Prints as `<redacted>`.
 public final class DPoPKey: Sendable, Redacted {
     let key: SigningKey
     let algorithm: SigningAlgorithm

@@ -1,5 +1,4 @@
-/// Why the server's metadata can't be used (RFC 8414, OpenID Connect Discovery). The texts are fixed sentences, with a
-/// status, a name or an issuer in them.
+/// Fault of the server's metadata (RFC 8414, OpenID Connect Discovery). The texts are fixed sentences.
 public enum DiscoveryFault: Error, Sendable, Hashable, CustomStringConvertible {
     /// No answer came.
     case network(HeimdallrHTTPClientError)

@@ -1,8 +1,7 @@
 import Synchronization
 
-/// Addresses of a server: from the configuration first, then from the issuer's metadata. The metadata is fetched when
-/// an address is missing, kept for a day, and fetched again when an address seems wrong. One fetch at a time serves all
-/// callers.
+/// Addresses of a server, from the configuration or from the issuer's metadata. The metadata is kept for a day, and is
+/// fetched again when an address seems wrong. One fetch at a time serves all callers.
 final class EndpointDirectory: Sendable {
     private let configuration: HeimdallrConfiguration
     private let httpClient: any HeimdallrHTTPClient

@@ -19,10 +19,9 @@ enum Endpoint: String, Sendable, Hashable, CaseIterable {
     }
 }
 
-/// Metadata of an issuer: RFC 8414, OpenID Connect Discovery 1.0. Its list of grants is ignored, because servers leave
-/// out grants that they support.
+/// Metadata of an issuer: RFC 8414, OpenID Connect Discovery 1.0. Its list of grants is ignored: many are incomplete.
 struct ServerMetadata: Sendable, Equatable {
-    /// As they were sent; checked when they are used, so that one that is not needed stops nothing.
+    /// Addresses as sent, checked only when they are used.
     var endpoints: [Endpoint: String] = [:]
     /// Where the same endpoints ask for a client certificate: RFC 8705 section 5.
     var aliases: [Endpoint: String] = [:]
@@ -60,8 +59,8 @@ struct ServerMetadata: Sendable, Equatable {
         throughAlias ? aliases[endpoint] ?? endpoints[endpoint] : endpoints[endpoint]
     }
 
-    /// Where an issuer's metadata may be, in the order in which they are asked: RFC 8414 section 3.1, which puts the
-    /// well-known part in front of the issuer's path, and OpenID Connect Discovery section 4.1, which appends it.
+    /// Possible addresses of an issuer's metadata, in order: RFC 8414 section 3.1 (well-known part before the path), then
+    /// OpenID Connect Discovery section 4.1 (appended).
     static func addresses(of issuer: String) -> [String] {
         var base = issuer
         while base.hasSuffix("/") { base.removeLast() }

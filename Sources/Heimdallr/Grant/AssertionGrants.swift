@@ -51,8 +51,7 @@ public struct SAML2BearerGrant: OAuthAuthorizationGrant {
     public let needs = GrantNeeds.nobody
     private let assertion: any SecretProvider
 
-    /// - Parameter assertion: XML, or base64 of it in either alphabet, with or without padding and line ends. Read
-    ///   before each token request.
+    /// - Parameter assertion: XML, or base64 of it in any form. Read before each token request.
     public init(assertion: any SecretProvider) {
         self.assertion = assertion
     }

@@ -1,9 +1,8 @@
 internal import Cryptography
 internal import WireText
 
-/// Tokens of an installation of a GitHub App. The token endpoint is the installation's: `tokenEndpoint(api:installation:)`.
-/// Its request is no form of RFC 6749: the app shows who it is by a JWT in `Authorization`, and GitHub answers with
-/// `token` and `expires_at`. https://docs.github.com/apps/creating-github-apps/authenticating-with-a-github-app
+/// Tokens of an installation of a GitHub App, from `tokenEndpoint(api:installation:)`. The app authenticates by a JWT.
+/// https://docs.github.com/apps/creating-github-apps/authenticating-with-a-github-app
 public struct GitHubAppGrant: OAuthAuthorizationGrant {
     public let type = "github_app"
     public let needs = GrantNeeds.nobody

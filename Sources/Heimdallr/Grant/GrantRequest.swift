@@ -20,8 +20,8 @@ protocol OwnRequestGrant: OAuthAuthorizationGrant {
     /// Reads its answers.
     var parser: any OAuthAccessTokenParser { get }
 
-    /// All that is its own of the request, and what must not be seen of it.
-    /// - Throws: any error when a secret can't be had; the request is then not sent.
+    /// Makes the request, and lists its secrets.
+    /// - Throws: any error when a secret is unavailable. The request is not sent.
     func ownRequest(_ request: GrantRequest) async throws -> (message: HeimdallrHTTPRequest, secrets: [Secret])
 
     /// The fault that the server's answer names.

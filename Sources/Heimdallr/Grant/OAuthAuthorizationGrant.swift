@@ -1,28 +1,23 @@
-/// How a client gets its first token: RFC 6749 section 1.3. Later ones come by refresh token, where the server gives
-/// one.
+/// Source of a client's first token: RFC 6749 section 1.3. Later ones may come by refresh token.
 public protocol OAuthAuthorizationGrant: Sendable {
     /// The value of `grant_type` in the token request.
     var type: String { get }
     /// Requirements for a new token when no refresh token helps.
     var needs: GrantNeeds { get }
-    /// Whether RFC 9700 advises against it. `Heimdallr.init` then throws, unless the configuration has
-    /// `allowDeprecated`. `false` by default.
+    /// Whether RFC 9700 advises against it, so that it needs `allowDeprecated`. `false` by default.
     var isDeprecated: Bool { get }
     /// Whether a refresh token in the server's answer is used for the next token. `true` by default.
     var usesRefreshToken: Bool { get }
     /// How a person signs in to give the client its first token. `nil`, the default: no person is needed.
     var loginMethod: LoginMethod? { get }
-    /// The account that the configuration names, such as a user name. The client's record belongs to it. Empty by
-    /// default.
+    /// The configured account, such as a user name, which the record belongs to. Empty by default.
     var account: String { get }
 
-    /// The grant's own form parameters, without `grant_type`. Called once for each token request, on any thread; not
-    /// for one that uses a refresh token.
-    /// - Throws: any error when a secret can't be had; the request is then not sent.
+    /// Form parameters without `grant_type`. Called once for each token request without a refresh token, on any thread.
+    /// - Throws: any error when a secret is unavailable. The request is not sent.
     func parameters() async throws -> [FormParameter]
 
-    /// The same for one that wants to know which request it is for; this is the one that a client calls. Unless a grant has
-    /// its own, the other one is called.
+    /// Form parameters for this request. Clients call this function; by default it calls `parameters()`.
     /// - Throws: as `parameters()`.
     func parameters(for request: GrantRequest) async throws -> [FormParameter]
 }
@@ -61,8 +56,7 @@ public struct ClientCredentialsGrant: OAuthAuthorizationGrant {
     public func parameters() -> [FormParameter] { [] }
 }
 
-/// User name and password from the configuration: RFC 6749 section 4.3. RFC 9700 section 2.4 says that it MUST NOT be
-/// used, so it needs `allowDeprecated`.
+/// Configured user name and password: RFC 6749 section 4.3. Needs `allowDeprecated` (RFC 9700 section 2.4).
 public struct PasswordGrant: OAuthAuthorizationGrant {
     public let type = "password"
     public let needs = GrantNeeds.nobody
@@ -84,8 +78,7 @@ public struct PasswordGrant: OAuthAuthorizationGrant {
     }
 }
 
-/// Begins with a refresh token that was got elsewhere: RFC 6749 section 6. Once the server has sent a newer one, that
-/// one is used, from the store.
+/// Begins with a configured refresh token: RFC 6749 section 6. A newer one from the server replaces it, in the store.
 public struct RefreshTokenGrant: OAuthAuthorizationGrant {
     public let type = "refresh_token"
     public let needs = GrantNeeds.freshSeed
@@ -123,8 +116,7 @@ public struct ExtensionGrant: OAuthAuthorizationGrant {
     ]
 }
 
-/// A person signs in to give the client its first token: see `LoginMethod`. Without a token and a refresh token the
-/// client waits for that login and sends nothing.
+/// A person's login brings the first token: see `LoginMethod`. Until then the client sends nothing.
 public struct InteractiveGrant: OAuthAuthorizationGrant {
     public let type: String
     public let needs = GrantNeeds.person

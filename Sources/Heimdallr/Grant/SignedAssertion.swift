@@ -1,8 +1,7 @@
 internal import Cryptography
 internal import WireText
 
-/// A JWT of our own as a grant (RFC 7523 section 3). Each token request has a new one with a new `jti`, because a
-/// server may accept each only once.
+/// A JWT as a grant (RFC 7523 section 3). Each token request has a new one with a new `jti`.
 public struct SignedAssertion: Sendable {
     /// Names that `claims` can't have: the other settings make them.
     public static let reservedClaims: Set<String> = ["iss", "sub", "aud", "iat", "exp", "jti", "scope"]

@@ -1,5 +1,4 @@
-/// Exchanges a token that is there for one that the resource takes: RFC 8693. The exchange is made anew for each token. A
-/// refresh token in the answer is not used and not kept.
+/// Exchanges one token for another: RFC 8693. Each token needs a new exchange: refresh tokens are not used.
 public struct TokenExchangeGrant: OAuthAuthorizationGrant {
     /// Type of a token: RFC 8693 section 3, or a URI of the server's own.
     public struct TokenType: RawRepresentable, Sendable, Hashable {

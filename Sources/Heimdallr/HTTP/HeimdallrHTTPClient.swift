@@ -7,15 +7,12 @@ internal import WireText
 /// - It never follows a redirect and never adds credentials.
 /// - It stops, throwing, when the calling task is cancelled.
 public protocol HeimdallrHTTPClient: Sendable {
-    /// Sends one request and returns the whole answer, whatever its status. Called on any thread, several times at
-    /// once.
-    /// - Throws: `HeimdallrHTTPClientError` when there is no answer. Anything else that is thrown counts as
-    ///   `HeimdallrHTTPClientError.other`.
+    /// Sends one request and returns the whole answer, whatever its status. Called on any thread, concurrently.
+    /// - Throws: `HeimdallrHTTPClientError` without an answer. Other errors count as `.other`.
     func send(_ request: HeimdallrHTTPRequest) async throws -> HeimdallrHTTPResponse
 }
 
-/// Why there is no answer. The texts are fixed sentences, safe to show; of the peer's words only those of its
-/// certificate can be in them.
+/// Reason why there is no answer. The texts are fixed sentences; only a certificate's words can be in them.
 public enum HeimdallrHTTPClientError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The connection could not be made; nothing was sent.
     case connect

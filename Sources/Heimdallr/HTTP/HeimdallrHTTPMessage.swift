@@ -67,8 +67,7 @@ public struct HeimdallrHTTPRequest: Sendable, Equatable, Redacted {
     public var content: Secret
     /// How long the exchange may take, from connect to the last byte of the answer.
     public var timeout: Duration
-    /// The longest body of an answer, in bytes. A longer one is `HeimdallrHTTPClientError.bodyTooLarge`, and its rest
-    /// is not read.
+    /// The longest body of an answer, in bytes. A longer one is `HeimdallrHTTPClientError.bodyTooLarge`.
     public var maxBodyBytes: Int
 
     /// A request whose body is no secret, or already lies in memory as plain bytes.

@@ -1,6 +1,5 @@
-/// Cause of a failed TLS handshake, read from the messages of libcurl and OpenSSL, with advice.
-///
-/// The messages can contain a certificate's own words. So a hostile server can choose the advice, and nothing else.
+/// Cause of a failed TLS handshake, by the messages of libcurl and OpenSSL, with advice. The messages can quote a
+/// certificate, so a hostile server can choose the advice, and nothing else.
 package enum TLSFault: Sendable, Equatable, CaseIterable {
     /// The peer does not speak TLS.
     case plainPort

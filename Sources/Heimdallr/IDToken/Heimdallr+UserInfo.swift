@@ -5,8 +5,7 @@ extension Heimdallr {
     /// It is for people to read, and worth no more than that time.
     private static let userInfoTimeout = Duration.seconds(5)
 
-    /// The server's name for the person who has just signed in; `nil` after any fault, which harms no login. The token
-    /// is new, and goes only to the server that issued it.
+    /// The server's name for the new sign-in; `nil` after any fault, which harms no login.
     /// - Parameter subject: of the id token; an answer about another subject is ignored (section 5.3.2).
     func userInfoName(of subject: String?, _ response: TokenResponse) async -> String? {
         let directory = exchange.directory

@@ -1,5 +1,4 @@
-/// Why an id token was refused: OpenID Connect Core section 3.1.3.7. The texts are fixed sentences, with an algorithm's
-/// name made printable.
+/// Fault of an id token: OpenID Connect Core section 3.1.3.7. The texts are fixed sentences.
 public enum IDTokenFault: Error, Sendable, Hashable, CustomStringConvertible {
     /// The scope `openid` was granted, and the answer has no id token.
     case missing

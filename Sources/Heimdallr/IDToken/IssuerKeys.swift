@@ -1,8 +1,7 @@
 internal import Cryptography
 import Synchronization
 
-/// The keys that an issuer signs with: kept for a day, and asked for again, at most once a minute, when none of them
-/// fits a token's signature. A server may put a new key under an old name.
+/// Signing keys of an issuer, kept for a day. Fetched again, at most once a minute, when no key fits a signature.
 final class IssuerKeys: Sendable {
     private let directory: EndpointDirectory
     private let clock: HeimdallrClock

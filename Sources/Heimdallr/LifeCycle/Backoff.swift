@@ -1,5 +1,4 @@
-/// How long to wait after the n-th failure in a row: full jitter (anything from nothing to the ceiling), the ceiling
-/// doubling up to a cap.
+/// Wait after the n-th failure in a row: full jitter below a ceiling that doubles up to a cap.
 struct Backoff: Sendable {
     var base: Duration
     var cap: Duration
@@ -11,9 +10,7 @@ struct Backoff: Sendable {
     /// Tokens that the resource refuses on their first use.
     static let rejection = Backoff(base: .seconds(4), cap: .seconds(300))
 
-    /// - Parameters:
-    ///   - attempt: 1 for the first failure.
-    ///   - random: 0 ..< 1
+    /// - Parameter attempt: 1 for the first failure.
     func delay(attempt: Int, random: Double) -> Duration {
         ceiling(attempt: attempt) * random
     }

@@ -1,7 +1,7 @@
-/// Secrets that the server has seen lately, and may repeat in its messages even after they have ended.
+/// Secrets that the server has seen lately and may repeat in its messages.
 struct Echoes: Sendable {
     private(set) var secrets: [Secret] = []
-    /// Of tokens that are rotated or refused; older ones are let go.
+    /// Number of the newest secrets that are kept.
     private static let limit = 8
 
     mutating func note(_ secret: Secret?) {

@@ -3,9 +3,9 @@ import Synchronization
 /// Facts of the last request, for advice about a failure. Holds no secret. Any thread.
 final class ExchangeTrace: Sendable {
     struct Facts: Sendable {
-        /// Where the last request of the client's own went; without its query.
+        /// Address of the client's last request, without its query.
         var address: String?
-        /// How the secret was written, where servers differ about it.
+        /// Encoding of the secret, where servers differ about it.
         var ambiguousEncoding: BasicEncoding?
     }
 

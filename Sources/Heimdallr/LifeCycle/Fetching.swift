@@ -1,17 +1,17 @@
 extension TokenLifeCycle {
-    /// One token request, from the moment it is decided on.
+    /// One token request, from the decision to its end.
     struct Fetch: Sendable {
         let id: FetchID
         fileprivate(set) var kind: FetchKind
-        /// The refresh token that was handed in and is spent with this fetch.
+        /// The configured refresh token, if this fetch spends it.
         fileprivate(set) var seed: Secret?
         fileprivate(set) var phase = Phase.inLine
 
         enum Phase: Sendable {
-            /// It waits for its turn.
+            /// The request is not sent yet.
             case inLine
             case asked(at: Instant)
-            /// An answer is here, and its record is being saved.
+            /// The record of the answer is being saved.
             case saving(AfterSave, askedAt: Instant)
         }
 
@@ -21,7 +21,7 @@ extension TokenLifeCycle {
             case fail(TokenEndpointFault)
         }
 
-        /// When the request was sent; `nil` while it stands in line.
+        /// Time of sending; `nil` before.
         var askedAt: Instant? {
             switch phase {
             case .inLine: nil
@@ -29,7 +29,7 @@ extension TokenLifeCycle {
             }
         }
 
-        /// Whether a credential that works once was sent, and its result is not saved yet.
+        /// Whether a one-time credential was sent, and its result is not saved yet.
         var isSpending: Bool {
             switch phase {
             case .inLine: false
@@ -40,8 +40,7 @@ extension TokenLifeCycle {
     }
 }
 
-/// The token request of a client: none, planned, or under way. At most one at a time, and one begun in each
-/// `minInterval`.
+/// The token request of a client: none, planned, or under way. One begins in each `minInterval`.
 struct Fetching: Sendable {
     typealias Instant = ContinuousClock.Instant
     typealias Fetch = TokenLifeCycle.Fetch
@@ -57,7 +56,7 @@ struct Fetching: Sendable {
     private let patience: Duration
     private var state = State.idle
     private var nextID: TokenLifeCycle.FetchID = 1
-    /// When a token request was last sent, a login's too.
+    /// Time of the last token request, logins included.
     private var lastAskedAt: Instant?
 
     init(minInterval: Duration, patience: Duration) {
@@ -70,26 +69,26 @@ struct Fetching: Sendable {
         if case .underWay(let fetch) = state { fetch } else { nil }
     }
 
-    /// When the next one is planned for.
+    /// Time of the planned request.
     var dueAt: Instant? {
         if case .planned(let due) = state { due } else { nil }
     }
 
     var isUnderWay: Bool { current != nil }
 
-    /// Nothing is under way, nor planned.
+    /// Whether nothing is under way or planned.
     var isIdle: Bool {
         if case .idle = state { true } else { false }
     }
 
-    /// As early as it may be, from `instant` on.
+    /// Earliest allowed time from `instant` on.
     func earliest(from instant: Instant) -> Instant {
         lastAskedAt.map { max(instant, $0 + minInterval) } ?? instant
     }
 
     // MARK: Beginning
 
-    /// One is wanted, from `instant` on. What is planned for earlier stays.
+    /// Plans a request from `instant` on. An earlier plan stays.
     mutating func plan(from instant: Instant) {
         let due = earliest(from: instant)
         switch state {
@@ -123,8 +122,8 @@ struct Fetching: Sendable {
 
     // MARK: Under way
 
-    /// The request goes out now. `seed`: the refresh token that was handed in and is spent with it.
-    /// - Returns: whether it still should go out.
+    /// The request goes out now, with `seed`, if any.
+    /// - Returns: whether to send it.
     mutating func asked(_ id: TokenLifeCycle.FetchID, seed: Secret?, now: Instant) -> Bool {
         guard case .underWay(var fetch) = state, fetch.id == id else { return false }
         fetch.seed = seed
@@ -134,8 +133,8 @@ struct Fetching: Sendable {
         return true
     }
 
-    /// The request is ready and waits for a slot. This wait does not count towards `patience`.
-    /// - Returns: whether it still should go out.
+    /// The request waits for a slot. This wait does not count towards `patience`.
+    /// - Returns: whether to wait.
     mutating func queued(_ id: TokenLifeCycle.FetchID) -> Bool {
         guard case .underWay(var fetch) = state, fetch.id == id else { return false }
         fetch.phase = .inLine
@@ -143,24 +142,24 @@ struct Fetching: Sendable {
         return true
     }
 
-    /// It is made in another way than was planned.
+    /// Changes the kind of the request.
     mutating func change(_ id: TokenLifeCycle.FetchID, to kind: TokenLifeCycle.FetchKind) {
         guard case .underWay(var fetch) = state, fetch.id == id else { return }
         fetch.kind = kind
         state = .underWay(fetch)
     }
 
-    /// A token request went out that is none of these.
+    /// A login's token request was sent.
     mutating func askedElsewhere(now: Instant) { lastAskedAt = now }
 
-    /// An answer is here; `after` is for when its record is saved.
+    /// The record of an answer is being saved; `after` follows.
     mutating func saves(then after: Fetch.AfterSave, now: Instant) {
         guard case .underWay(var fetch) = state else { return }
         fetch.phase = .saving(after, askedAt: fetch.askedAt ?? now)
         state = .underWay(fetch)
     }
 
-    /// The one that has been asked for too long ago.
+    /// The request that has been unanswered for too long.
     func stuck(at now: Instant) -> TokenLifeCycle.FetchID? {
         guard let fetch = current, case .asked(let at) = fetch.phase, now >= at + patience else { return nil }
         return fetch.id
@@ -173,7 +172,7 @@ struct Fetching: Sendable {
         return current
     }
 
-    /// Time of the next action: begin the planned request, or give up a stuck one.
+    /// Time to begin the planned request, or to give up a stuck one.
     var wake: Instant? {
         switch state {
         case .idle: return nil

@@ -1,6 +1,6 @@
 // One token request, from the lease of the store to the saved record. Runs in a separate task.
 extension Heimdallr {
-    /// The store is held from reading to writing, so that no refresh token is spent twice, by whichever process.
+    /// Makes a token request under the lease, so that no other process spends the same refresh token.
     func fetch(_ id: UInt64, _ planned: TokenLifeCycle.FetchKind) async {
         defer { ended(id) }
         guard let turn = await gate.acquire() else { return }
@@ -13,12 +13,11 @@ extension Heimdallr {
             lease = try await store.lease(client: recordName, unlessLaterThan: look { $0.revision })
             if look({ $0.storeFault != nil }) { apply { life, _ in life.storeIsBack() } }
         } catch let error as TokenStoreError where error.kind == .busy {
-            // Another process may be spending our refresh token: to go on could cost the whole grant.
+            // Another process may be spending our refresh token.
             await finish(id, .fault(.store(error), retryAfter: nil))
             return
         } catch let error as TokenStoreError where error.kind == .unreachable {
-            // The same, because the records of other processes are unknown. Two tokens for one configuration do no
-            // harm.
+            // The records of other processes are unknown. Two tokens for one configuration do no harm.
             apply { life, _ in life.storeIsAway(error) }
             guard let other = kindWithoutStore() else {
                 await finish(id, .fault(.store(error), retryAfter: nil))
@@ -27,7 +26,7 @@ extension Heimdallr {
             kind = other
             apply { life, _ in life.fetching.change(id, to: other) }
         } catch {
-            // A faulty store keeps no other process out, and the token matters more.
+            // A faulty store excludes no other process; the token matters more.
         }
         await fetchHoldingStore(id, kind, lease)
         await lease?.release()
@@ -38,13 +37,13 @@ extension Heimdallr {
     ) async {
         if await adoptNewer(id, kind) { return }
         var outcome = await ask(id, kind, lease)
-        // The server may have rotated the refresh token already. Whoever asks again gets the answer that was lost, at
-        // servers that allow for it; where others may ask, that is us, at once, before they do.
+        // The server may have rotated the refresh token, and some repeat a lost answer. Only the holder of the lease asks
+        // again, at once.
         if lease != nil, kind != .grant, outcome?.isAnswerLost == true {
             outcome = await ask(id, kind, lease, isRetry: true)
         }
         guard let outcome else { return }
-        // Another process may have got the next refresh token, if this one lost its lease meanwhile.
+        // After a lost lease, another process may have the next refresh token.
         if kind != .grant, case .fault(let fault, _) = outcome, TokenLifeCycle.mayMeanSpent(fault),
             await adoptNewer(id, kind)
         {
@@ -53,7 +52,7 @@ extension Heimdallr {
         await finish(id, outcome)
     }
 
-    /// - Returns: whether that was it.
+    /// - Returns: whether the fetch has ended with it.
     private func adoptNewer(_ id: UInt64, _ kind: TokenLifeCycle.FetchKind) async -> Bool {
         switch await whatIsStored(kind) {
         case .newer(let record): await finish(id, .adopted(record))
@@ -75,13 +74,13 @@ extension Heimdallr {
     private func request(
         _ id: UInt64, _ kind: TokenLifeCycle.FetchKind, _ lease: (any TokenStoreLease)?, _ isRetry: Bool
     ) async -> (TokenLifeCycle.Outcome?, TokenRequestReport?) {
-        // Says that the request is about to go out, so that reading the secrets counts as part of it.
+        // The time to read the secrets counts as part of the request.
         guard apply({ $0.began(id, now: $1.now) }) else { return (nil, nil) }
         var prepared: TokenExchange.Prepared
         let slot: TokenRequestLimiter.Slot?
         do {
             prepared = try await exchange.prepare(kind)
-            // The refresh token of a retry may be spent already, so `drain(within:)` waits for it.
+            // The refresh token of a retry may be spent, so `drain(within:)` waits for it.
             guard isRetry || apply({ life, _ in life.queued(id) }) else { return (nil, nil) }
             slot = try await exchange.slot(for: &prepared)
         } catch {
@@ -130,7 +129,7 @@ extension Heimdallr {
 }
 
 extension TokenLifeCycle.Outcome {
-    /// The request was sent, most likely, and its answer did not come.
+    /// Whether the request was probably sent and its answer was lost.
     fileprivate var isAnswerLost: Bool {
         switch self {
         case .fault(.network(.cut), _), .fault(.network(.timeout), _): true

@@ -9,13 +9,13 @@ struct HeldGrant: Sendable {
     private(set) var signIn: SignIn?
     /// The last refresh token that was refused.
     private(set) var spent: Secret?
-    /// 400 or 401 to a refresh, but not what would say whose fault it is: when the first of this row came.
+    /// Time of the first 400 or 401 to a refresh that named no cause.
     private(set) var refusedSince: Instant?
-    /// The refresh token is dead, most likely: every other attempt does without it.
+    /// The refresh token is probably dead: every other attempt does without it.
     private(set) var isDoubtful = false
     private(set) var lastAttemptWasGrant = false
 
-    /// How the next token can be had without a person, if it can.
+    /// Kind of the next request; `nil`: only a login helps.
     func nextKind(_ needs: GrantNeeds) -> TokenLifeCycle.FetchKind? {
         if let refreshToken {
             let alternates = isDoubtful && needs != .person && !lastAttemptWasGrant
@@ -28,14 +28,14 @@ struct HeldGrant: Sendable {
 
     // MARK: Getting and losing it
 
-    /// The store's.
+    /// Takes the record of the store.
     mutating func takeUp(_ record: TokenRecord, _ moment: Moment) {
         refreshToken = record.refreshToken
         life = record.refreshTokenLife.map { RefreshLife($0, moment) }
         signIn = record.signIn
     }
 
-    /// A login's, in place of everything.
+    /// Takes the result of a login.
     mutating func replace(_ refreshToken: Secret?, _ life: RefreshLife?, _ signIn: SignIn?) {
         self.refreshToken = refreshToken
         self.life = life
@@ -43,22 +43,22 @@ struct HeldGrant: Sendable {
         trust()
     }
 
-    /// An answer's, or the one before where it has none.
+    /// Takes the refresh token of an answer, or keeps the one before.
     mutating func renew(_ refreshToken: Secret?, _ life: RefreshLife?) {
         self.refreshToken = refreshToken
         self.life = life
     }
 
-    /// The server does not take `token` any more.
+    /// The server refused `token` for good.
     mutating func lose(_ token: Secret) {
         forget()
         spent = token
     }
 
-    /// One that was handed in was refused.
+    /// A configured refresh token was refused.
     mutating func spend(_ seed: Secret?) { spent = seed }
 
-    /// It stays known which one was refused.
+    /// Forgets all but the refused refresh token.
     mutating func forget() {
         refreshToken = nil
         life = nil
@@ -68,12 +68,10 @@ struct HeldGrant: Sendable {
 
     // MARK: Doubting it
 
-    /// Two refusals so far apart are no accident.
+    /// Time between two refusals that counts as proof.
     static let doubtPause = Duration.seconds(2)
 
-    /// The server refused a refresh without naming the fault. The second such refusal counts as `invalid_grant` for the
-    /// next step. The refresh token is kept, and tried at long intervals.
-    /// - Returns: time of the second attempt; `nil`: this was the second refusal.
+    /// Counts a refusal without a cause.
     mutating func refused(at now: Instant) -> Instant? {
         let since = refusedSince ?? now
         refusedSince = since
@@ -86,7 +84,7 @@ struct HeldGrant: Sendable {
         refusedSince = nil
     }
 
-    /// A refresh was refused once: whether it is the end is known in a moment, at `retryAt`.
+    /// Whether a refresh was refused once, and the attempt at `retryAt` decides.
     func isInDoubt(until retryAt: Instant) -> Bool {
         guard let refusedSince else { return false }
         return !isDoubtful && retryAt <= refusedSince + Self.doubtPause

@@ -1,4 +1,4 @@
-/// Tokens that came from logins and are being saved, and looks at the store for logins elsewhere.
+/// Login that is being saved, and looks at the store for logins elsewhere.
 struct Logins: Sendable {
     struct Pending: Sendable {
         var id: TokenLifeCycle.LoginID
@@ -22,7 +22,7 @@ struct Logins: Sendable {
         return login.id
     }
 
-    /// - Returns: the login; `nil` after `forget`, or when another login came meanwhile.
+    /// - Returns: the login; `nil` after `forget`, or after a later login.
     mutating func end(_ id: TokenLifeCycle.LoginID) -> Pending? {
         guard let login = pending, login.id == id else { return nil }
         pending = nil

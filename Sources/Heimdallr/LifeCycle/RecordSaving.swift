@@ -1,34 +1,34 @@
-/// The record to save. It is tried again until it is durable, or until a later one replaces it.
+/// The record to save, until it is durable or a later one replaces it.
 struct RecordSaving: Sendable {
     typealias Instant = ContinuousClock.Instant
 
-    /// Of the newest record. Grows with every change.
+    /// Revision of the newest record. Grows with every change.
     private(set) var revision: UInt64 = 0
     /// Fault of the store.
     private(set) var fault: String?
-    /// The same, while the store is on another machine that can't be reached.
+    /// The same while the store is unreachable.
     private(set) var away: TokenStoreError?
     /// The newest record, while it is not durable.
     private(set) var unsaved: TokenRecord?
-    /// The store has no record of this client, but one of the same name for another server or account.
+    /// Whether the store has only a record of this name for another server or account.
     private(set) var hasForeignRecord = false
     private var dueAt: Instant?
     /// Another attempt is under way.
     private var isUnderWay = false
     private var failuresInARow = 0
-    /// Between two attempts. In a shared store others wait for the record, and only for so long.
+    /// Longest time between two attempts; short where other processes wait for the record.
     private var longestPause = Backoff.transient.cap
 
     /// Other processes use the store.
     mutating func share() { longestPause = .seconds(1) }
 
-    /// Counts on, past what another process has `stored`.
+    /// Returns a revision past ours and past `stored`, that of another process.
     mutating func nextRevision(over stored: UInt64 = 0) -> UInt64 {
         revision = max(revision, stored) + 1
         return revision
     }
 
-    /// The store's record has become ours.
+    /// The store's record is used.
     mutating func takeUp(_ revision: UInt64) { self.revision = revision }
 
     /// Notes the result of a reading of the store.
@@ -39,21 +39,20 @@ struct RecordSaving: Sendable {
 
     mutating func noteForeignRecord() { hasForeignRecord = true }
 
-    /// The store can be reached again. What is wrong with a record stays.
+    /// The store is reachable again. The fault of a record stays.
     mutating func noteReached() {
         if away != nil, unsaved == nil { fault = nil }
         away = nil
     }
 
-    /// Another object of this client could not save it.
+    /// Takes the unsaved record of another object of this client.
     mutating func inherit(_ record: TokenRecord, now: Instant) {
         unsaved = record
         fault = fault ?? "the newest record is not saved yet"
         dueAt = now
     }
 
-    /// Saving has ended, the first time or a later one: the record is durable, or `fault` says why it is not. Nothing for
-    /// one that is not the newest.
+    /// Saving has ended, with a `fault` or durably. No effect unless the record is the newest.
     mutating func ended(_ record: TokenRecord, fault: String?, _ moment: Moment) {
         guard record.revision == revision else { return }
         self.fault = fault
@@ -75,7 +74,8 @@ struct RecordSaving: Sendable {
         dueAt = nil
     }
 
-    /// - Returns: the record to save again now.
+    /// Begins an attempt.
+    /// - Returns: the record to save now.
     mutating func begin(now: Instant) -> TokenRecord? {
         guard let unsaved, let due = wake, due <= now else { return nil }
         isUnderWay = true
@@ -83,13 +83,12 @@ struct RecordSaving: Sendable {
         return unsaved
     }
 
-    /// The store is back. Saves the unsaved record at once, before another process asks with the token that it
-    /// replaces.
+    /// Saves the unsaved record at once, before another process spends the token that it replaces.
     mutating func hurry(now: Instant) { if unsaved != nil { dueAt = now } }
 
     /// Ends the attempt that `begin` started; `ended` tells its result.
     mutating func attemptEnded() { isUnderWay = false }
 
-    /// When `begin` has something.
+    /// Time of the next attempt.
     var wake: Instant? { isUnderWay || unsaved == nil ? nil : dueAt }
 }

@@ -1,4 +1,4 @@
-/// From when to when a refresh token is good.
+/// Life of a refresh token.
 struct RefreshLife: Sendable, Equatable {
     typealias Instant = ContinuousClock.Instant
 
@@ -8,18 +8,18 @@ struct RefreshLife: Sendable, Equatable {
 
     enum Stage: Sendable {
         case quiet
-        /// It was used, or is about to be, to see whether that makes it live longer.
+        /// One use before the end was tried, which may prolong it.
         case tried
         case announced
     }
 
-    /// A shorter session is not kept alive: that would cost a token request each minute.
+    /// Shortest session that is kept alive; a shorter one would cost a token request each minute.
     private static let worthKeeping = Duration.seconds(300)
 
-    /// No server's word makes it longer; deadlines stay far from overflow.
+    /// Bound on the server's value, in seconds, against overflow.
     private static let longest = 10 * 366 * 24 * 3600.0
 
-    /// - Parameter seconds: as the server said; none, nothing and less mean that it has no end.
+    /// - Parameter seconds: the server's value; `nil`, 0 and less: no end.
     init?(_ seconds: Double?, from askedAt: Instant) {
         guard let seconds, seconds > 0 else { return nil }
         beganAt = askedAt
@@ -44,6 +44,6 @@ struct RefreshLife: Sendable, Equatable {
 
     var isWorthKeeping: Bool { beganAt.duration(to: endsAt) >= Self.worthKeeping }
 
-    /// Days before, or for a short life its last quarter.
+    /// A week before the end, or in the last quarter of a short life.
     var warnAt: Instant { endsAt - min(.seconds(7 * 24 * 3600), beganAt.duration(to: endsAt) / 4) }
 }

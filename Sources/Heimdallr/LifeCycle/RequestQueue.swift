@@ -34,9 +34,7 @@ struct RequestQueue: Sendable {
     }
 
     /// Adds a waiting request.
-    /// - Parameters:
-    ///   - id: from `makeID()`.
-    ///   - deadline: end of its wait; `nil`: it waits until it leaves.
+    /// - Parameter deadline: end of the wait; `nil`: none.
     mutating func enter(_ id: ID, _ requester: Requester, until deadline: Instant? = nil) {
         lines[requester, default: []].append(id)
         waiting[id] = (requester, deadline)

@@ -11,16 +11,16 @@ struct Setbacks: Sendable {
 
         var kind: Kind
         var at: Instant
-        /// Until then it is remembered, and nothing is asked; then it is tried again.
+        /// Time of the next attempt.
         var retryAt: Instant
-        /// The server asked for this, as far as it is taken seriously.
+        /// Earliest time that the server asked for, bounded.
         var serverWants: Instant?
     }
 
-    /// The last one that keeps callers from asking.
+    /// The last failure that delays requests.
     private(set) var failure: Failure?
     private(set) var inARow = 0
-    /// The last one of any kind.
+    /// The last fault of any kind.
     private(set) var lastFault: (fault: TokenEndpointFault, at: Instant)?
     private(set) var lastSuccessAt: Instant?
 
@@ -42,27 +42,26 @@ struct Setbacks: Sendable {
         lastFault = nil
     }
 
-    /// It may be asked again at once.
+    /// Allows a request at once.
     mutating func forgetFailure() {
         failure = nil
         inARow = 0
     }
 
-    /// The last failure is later than the last success.
+    /// Whether the last failure is later than the last success.
     var isFailing: Bool {
         guard let failure else { return false }
         return lastSuccessAt.map { failure.at > $0 } ?? true
     }
 }
 
-/// Tokens that the resource refused on their first use, one after the other: a wrong audience is not a token request per
-/// request.
+/// Consecutive tokens that were refused on their first use. A wrong audience must not cause a token request per request.
 struct Rejections: Sendable {
     private(set) var inARow = 0
-    /// No new token is fetched before.
+    /// Time before which no new token is fetched.
     private(set) var until: ContinuousClock.Instant?
 
-    /// - Parameter least: between two token requests, whatever happens.
+    /// - Parameter least: shortest time between two token requests.
     mutating func rejected(onFirstUse: Bool, least: Duration, _ moment: Moment) {
         inARow = onFirstUse ? inARow + 1 : 0
         guard inARow >= 2 else { return }
@@ -72,6 +71,6 @@ struct Rejections: Sendable {
     /// The next token request begins.
     mutating func tried() { until = nil }
 
-    /// A token went, or was replaced, without being refused.
+    /// A token ended or was replaced without a refusal.
     mutating func endRow() { inARow = 0 }
 }

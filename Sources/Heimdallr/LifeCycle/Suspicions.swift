@@ -1,26 +1,23 @@
-/// Meaning of 401s for one client's token, decided purely: which resource doubts which token, and when a resource that
-/// doubted without reason may cause another token request.
-///
-/// A 401 makes a token suspect for that resource, and one new token is fetched. When the resource refuses the new one
-/// as well, the token is not at fault: 401s of this resource start no token request for a time that doubles. A resource
-/// is any name that the caller chooses.
+/// Verdicts on the 401s to one client's token. A resource is any name that the caller chooses.
+/// A 401 makes the token suspect for that resource, and one new token is fetched. If the resource refuses the new one as
+/// well, the token is not at fault: its 401s start no token request for a time that doubles.
 struct Suspicions: Sendable {
     typealias Instant = ContinuousClock.Instant
     typealias Generation = UInt64
 
     /// One resource's record. Generations only grow.
     private struct Record {
-        /// Refused here, and a new one is on its way.
+        /// Token that was refused while a new one is fetched.
         var suspect: Generation?
-        /// The newest that was taken here.
+        /// Newest accepted token.
         var accepted: Generation?
-        /// The newest that was refused here.
+        /// Newest refused token.
         var refused: Generation?
-        /// Until then its 401s start no token request.
+        /// Time until which its 401s start no token request.
         var quietUntil: Instant?
-        /// Doubts in a row that have not proved right.
+        /// Number of consecutive doubts that were not confirmed.
         var doubts = 0
-        /// The last doubt has had no verdict yet.
+        /// Whether the last doubt has no verdict yet.
         var isOpen = false
         /// Number of consecutive tokens that this resource rejected as `invalid_token` before it accepted any, and the
         /// earliest time at which the next rejection may start a refresh.
@@ -28,12 +25,12 @@ struct Suspicions: Sendable {
     }
 
     private var records: [String: Record] = [:]
-    /// The newest that is suspect anywhere.
+    /// Newest token that is suspect anywhere.
     private var newestSuspect: Generation?
 
     /// The first pause; each further one is twice as long.
     static let pause = Duration.seconds(4)
-    /// For tokens that a resource never took and calls invalid: a wrong audience is no token request per request.
+    /// Pause for tokens that a resource never accepted: a wrong audience must not cause a token request per request.
     static let invalidBackoff = Backoff.rejection
 
     /// A token was refused at `resource`.
@@ -42,7 +39,7 @@ struct Suspicions: Sendable {
         var resource: String
         /// The challenge says `invalid_token`.
         var saysInvalid: Bool
-        /// The request had been refused with an older token.
+        /// Whether the request had been refused with an older token.
         var isReplay: Bool
         /// From its issue to its expiry.
         var life: Duration
@@ -77,18 +74,18 @@ struct Suspicions: Sendable {
         }
         record.suspect = refusal.generation
         newestSuspect = refusal.generation
-        // Where nothing is replayed, no verdict may ever come.
+        // Without replays there may never be a verdict.
         doubt(&record, refusal.life, now)
         record.isOpen = true
         return true
     }
 
-    /// Also the new token is refused here. Many requests are replayed with one: that is one acquittal.
+    /// The new token is refused as well. All replays with one token count once.
     private func acquit(_ record: inout Record, _ refusal: Refusal, isNew: Bool, _ now: Instant) {
         guard isNew || record.isOpen else { return }
         record.suspect = nil
         if refusal.isStored {
-            // Another process had it, and it may have been of no use for as long as the one before.
+            // A stored token may have been useless for long.
             record.quietUntil = nil
         } else if record.isOpen {
             record.quietUntil = now + Self.length(record.doubts, refusal.life)
@@ -99,7 +96,7 @@ struct Suspicions: Sendable {
     }
 
     private func doubt(_ record: inout Record, _ life: Duration, _ now: Instant) {
-        // It has been content for long.
+        // The last doubt was long ago.
         if let until = record.quietUntil, now - until > Self.length(record.doubts, life) { record.doubts = 0 }
         record.doubts += 1
         record.quietUntil = now + Self.length(record.doubts, life)
@@ -109,8 +106,8 @@ struct Suspicions: Sendable {
         min(max(life, .seconds(1)), pause * (1 << min(max(doubts, 1) - 1, 24)))
     }
 
-    /// A request with this token was answered as one with a good token is.
-    /// - Parameter isReplay: it had been refused with an older token: the doubt was right.
+    /// A resource accepted the token.
+    /// - Parameter isReplay: whether it had refused an older token: the doubt was right.
     mutating func accepted(_ generation: Generation, at resource: String, isReplay: Bool) {
         var record = records[resource] ?? Record()
         record.accepted = max(record.accepted ?? 0, generation)
@@ -123,12 +120,12 @@ struct Suspicions: Sendable {
         records[resource] = record
     }
 
-    /// Whether a request to `resource` had better wait for the next token.
+    /// Whether a request to `resource` should wait for the next token.
     func isSuspect(_ generation: Generation, at resource: String) -> Bool {
         newestSuspect == generation && records[resource]?.suspect == generation
     }
 
-    /// No new token came. All resources go on with the old one.
+    /// No new token came: all resources go on with the old one.
     mutating func giveUp() {
         for resource in records.keys { records[resource]?.suspect = nil }
         newestSuspect = nil

@@ -12,22 +12,22 @@ struct TokenExchange: Sendable {
     let binding: DPoPBinding?
     let trace = ExchangeTrace()
 
-    /// A request ready to go, and what must not be seen of it.
+    /// A request that is ready to be sent.
     struct Prepared: Sendable {
         var request: HeimdallrHTTPRequest
         var secrets: [Secret]
         /// As sent.
         var grantType: String
-        /// The refresh token that was handed in, where the grant is one.
+        /// The configured refresh token, where the grant is one.
         var seed: Secret?
-        /// Makes the same anew, with all that may be used once. It asks no server: its caller may hold a slot.
+        /// Makes the request anew, with new one-time credentials. It asks no server, because its caller may hold a slot.
         var remake: (@Sendable () async throws(TokenEndpointFault) -> Prepared)?
         /// The key of its DPoP proof.
         var key: DPoPKey?
     }
 
-    /// Builds a token request: parameters of the grant and of the client's authentication. Reads the secrets now.
-    /// - Parameter known: the token endpoint, when it is known already.
+    /// Builds a token request. Reads the secrets now.
+    /// - Parameter known: the token endpoint, if it is known.
     /// - Throws: `TokenEndpointFault.secret` or `.discovery`
     func prepare(
         _ kind: TokenLifeCycle.FetchKind, to known: String? = nil
@@ -45,19 +45,18 @@ struct TokenExchange: Sendable {
             if grant.needs == .freshSeed {
                 for case FormParameter.Value.secret(let secret) in form.map(\.value) { prepared.seed = secret }
             }
-            // The grant's own credential may work only once, too.
+            // The grant's credential may work only once.
             prepared.remake = { () async throws(TokenEndpointFault) in try await prepare(.grant, to: endpoint) }
             return prepared
         case .refresh(let token):
-            // A refresh asks for the granted scope (RFC 6749 section 6): a scope that the server had left out would be
-            // an error. A refresh token from elsewhere may have a wider scope than the configured one.
+            // A refresh asks for the granted scope (RFC 6749 section 6). A configured refresh token may have a wider one.
             return try await prepare(
                 grantType: "refresh_token", [FormParameter("refresh_token", token)],
                 sendsScope: grant.needs == .freshSeed)
         }
     }
 
-    /// A request that is no form. The client's authentication is the grant's own.
+    /// Builds a request that is no form; the grant authenticates the client.
     private func prepare(
         _ grant: any OwnRequestGrant, _ request: GrantRequest
     ) async throws(TokenEndpointFault) -> Prepared {
@@ -72,8 +71,7 @@ struct TokenExchange: Sendable {
         return prepared
     }
 
-    /// A token request of any grant type.
-    /// - Parameter endpoint: where it goes, when that has been decided before.
+    /// Builds a token request of any grant type.
     /// - Throws: `TokenEndpointFault.secret` or `.discovery`
     func prepare(
         grantType: String, _ form: [FormParameter], sendsScope: Bool, to endpoint: String? = nil
@@ -108,8 +106,8 @@ struct TokenExchange: Sendable {
         do throws(DiscoveryFault) { return try await directory.url(.token) } catch { throw .discovery(error) }
     }
 
-    /// A form with the client's authentication.
-    /// - Parameter tokenEndpoint: where token requests go; `nil`: to be found, where the credentials need it.
+    /// Adds the client's authentication to a form.
+    /// - Parameter tokenEndpoint: `nil`: found here, if the credentials need it.
     /// - Throws: `TokenEndpointFault.secret` or `.discovery`
     func authenticated(
         _ form: [FormParameter], tokenEndpoint: String? = nil
@@ -139,7 +137,7 @@ struct TokenExchange: Sendable {
         }
     }
 
-    /// The request on its way.
+    /// HTTP message of a request.
     func message(_ ready: TokenRequest, to url: String) -> HeimdallrHTTPRequest {
         var request = ready
         request.headers.append(HeimdallrHTTPField(name: "Content-Type", value: "application/x-www-form-urlencoded"))
@@ -151,7 +149,7 @@ struct TokenExchange: Sendable {
             timeout: configuration.timeout)
     }
 
-    /// Parameters of the configuration, for each grant. They replace no other parameter.
+    /// Parameters of the configuration. They replace no other parameter.
     func fixedParameters(beside own: [FormParameter], sendsScope: Bool) -> [FormParameter] {
         var fixed: [FormParameter] = []
         if !configuration.scope.isEmpty, sendsScope {
@@ -167,8 +165,8 @@ struct TokenExchange: Sendable {
             + configuration.parameters.filter { !taken.contains($0.name) }
     }
 
-    /// Waits for a slot. A request that had to wait is made anew then: an assertion or a proof lives for seconds.
-    /// - Returns: `nil` when the task was cancelled; else the caller gives it back to `httpClient`.
+    /// Waits for a slot. A request that had to wait is made anew, because assertions and proofs live for seconds.
+    /// - Returns: `nil` when the task was cancelled. The caller releases the slot.
     /// - Throws: `TokenEndpointFault.secret`
     func slot(for prepared: inout Prepared) async throws(TokenEndpointFault) -> TokenRequestLimiter.Slot? {
         guard let slot = await httpClient.slot(for: prepared.request.url) else { return nil }
@@ -182,14 +180,13 @@ struct TokenExchange: Sendable {
         }
     }
 
-    /// Sends the request. The caller holds a slot.
-    /// - Throws: nothing: a fault is an outcome. Cancellation counts as a network fault.
+    /// Sends the request under a slot of the caller. Cancellation counts as a network fault.
     func perform(_ prepared: Prepared, hiding secrets: [Secret], wallClock: @Sendable () -> Int64) async
         -> TokenLifeCycle.Outcome
     {
         var prepared = prepared
         trace.note(prepared.request)
-        // Read before the connection is made: a token is never taken for one of a later certificate.
+        // Read before the connection is made, so that no token counts as one of a later certificate.
         var certificate = configuration.certificate?()
         do {
             var response = try await httpClient.inner.send(prepared.request)
@@ -198,8 +195,7 @@ struct TokenExchange: Sendable {
                 if isNonceWanted(response), binding.nonce(for: prepared.request.url) != nil,
                     let remake = prepared.remake
                 {
-                    // Nothing has been spent (RFC 9449 section 8): the same once more, with everything made anew that
-                    // may be used once.
+                    // Nothing was spent (RFC 9449 section 8): repeat with new one-time credentials.
                     do throws(TokenEndpointFault) {
                         prepared = try await remake()
                     } catch {
@@ -227,7 +223,7 @@ struct TokenExchange: Sendable {
             && refusal(in: response, hiding: [])?.code.rawValue == DPoPNonce.error
     }
 
-    /// Judges by status and body; the content type is not trusted either way.
+    /// Reads the status and the body; the content type is ignored.
     func read(_ response: HeimdallrHTTPResponse, hiding secrets: [Secret], wallClock: Int64) -> TokenLifeCycle.Outcome {
         let retryAfter = RetryAfter.duration(in: response, wallClock: wallClock)
         switch response.status {

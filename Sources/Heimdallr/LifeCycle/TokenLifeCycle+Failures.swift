@@ -1,6 +1,6 @@
 // Failed token requests: the next attempt, and the callers that it does not help.
 extension TokenLifeCycle {
-    /// Remembers it, plans the next attempt, and sends away whom that would not help.
+    /// Remembers the fault, plans the next attempt, and resumes the callers that it does not help.
     mutating func fail(_ fault: TokenEndpointFault, retryAfter: Duration?, _ moment: Moment) {
         let permanent = fault.looksPermanent
         remember(
@@ -8,7 +8,7 @@ extension TokenLifeCycle {
             retryAfter: retryAfter, moment)
     }
 
-    /// Only a person helps, but a new refresh token may be handed in, or a doubtful one may be good again.
+    /// Announces that only a login helps. Tries again later: the configured refresh token may change.
     mutating func failAuthentication(_ moment: Moment) {
         remember(.needsAuthentication, backoff: .permanent, retryAfter: nil, moment)
         needAuthentication()
@@ -22,7 +22,7 @@ extension TokenLifeCycle {
         remember(kind, retryAt: retryAt, retryAfter: retryAfter, now: moment.now, keepsWaiters: keepsWaiters)
     }
 
-    /// - Parameter keepsWaiters: those stay for whom the retry comes early enough.
+    /// - Parameter keepsWaiters: whether callers stay whose deadline is after the retry.
     private mutating func remember(
         _ kind: Setbacks.Failure.Kind, retryAt earliest: Instant, retryAfter: Duration?, now: Instant,
         keepsWaiters: Bool
@@ -38,7 +38,7 @@ extension TokenLifeCycle {
         if kind != .needsAuthentication { act(.emit(.tokenFailed(error))) }
         if !isRefusalInDoubt { resumeReplacing(error) }
         if keepsWaiters {
-            // One refresh for each request: a server that hands out expired tokens is not asked again for the same one.
+            // A server that hands out expired tokens is asked once for each request.
             let isFutile = kind == .unavailable(.answer(.alreadyExpired))
             resume(waiters.removeAll { isFutile || $0.deadline < retryAt }, .failure(error))
         } else {
@@ -47,11 +47,10 @@ extension TokenLifeCycle {
         giveUpUnwanted()
     }
 
-    /// Longest wait that a server can demand: no client stays silent for good.
+    /// Longest wait that a server can demand.
     static let maxRetryAfter = Duration.seconds(3600)
 
-    /// Announces, once until the next token, that a person has to log in. Not while the store is away: its record may
-    /// hold a login.
+    /// Announces the need of a login, once until the next token. Not while the store is away: its record may hold a login.
     mutating func needAuthentication() {
         hasSettled = true
         if awaitsStore, let away = saving.away {
@@ -71,17 +70,17 @@ extension TokenLifeCycle {
         }
     }
 
-    /// A store that is away is asked again after this.
+    /// `Retry-After` of an unreachable store.
     static let storePause = Duration.seconds(5)
 
     enum Verdict {
         case grantGone
-        /// `invalid_request`, or no error code: some servers mean `invalid_grant`, others anything.
+        /// `invalid_request`, or no error code. Some servers mean `invalid_grant`.
         case refused
         case other
     }
 
-    /// Whether the server may mean that the refresh token is spent, so that another process may have the next one.
+    /// Whether the refresh token may be spent, so that another process may have the next one.
     static func mayMeanSpent(_ fault: TokenEndpointFault) -> Bool { verdict(on: fault) != .other }
 
     static func verdict(on fault: TokenEndpointFault) -> Verdict {
@@ -93,8 +92,8 @@ extension TokenLifeCycle {
         }
     }
 
-    /// Handles a refusal without a cause. The second one counts as `invalid_grant`; the refresh token is kept, and
-    /// tried at long intervals. The second attempt comes as early as it counts.
+    /// Handles a refusal without a cause. The second one counts as `invalid_grant`, but the refresh token is kept and tried at
+    /// long intervals.
     mutating func refreshRefused(_ fault: TokenEndpointFault, retryAfter: Duration?, _ moment: Moment) {
         if let retryAt = grant.refused(at: moment.now) {
             remember(.refused(fault), retryAt: retryAt, retryAfter: retryAfter, now: moment.now, keepsWaiters: true)
@@ -105,7 +104,7 @@ extension TokenLifeCycle {
         }
     }
 
-    /// A refresh was refused once: whether it is the end is known in a moment.
+    /// Whether a refresh was refused once, and the second attempt decides.
     var isRefusalInDoubt: Bool {
         guard let failure, case .refused = failure.kind else { return false }
         return grant.isInDoubt(until: failure.retryAt)

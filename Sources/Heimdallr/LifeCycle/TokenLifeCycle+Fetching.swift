@@ -1,10 +1,10 @@
 extension TokenLifeCycle {
     // MARK: Beginning a fetch
 
-    /// How a token can be had without a person, if it can.
+    /// Kind of the next fetch; `nil`: only a login helps.
     var nextKind: FetchKind? { grant.nextKind(settings.needs) }
 
-    /// Plans a fetch, as early as it may be.
+    /// Plans a fetch for the earliest allowed time.
     mutating func wantToken(now: Instant) {
         guard stage == .running, !fetching.isUnderWay else { return }
         guard !isYielding else { return resumeAll(.failure(Self.hasYielded)) }
@@ -30,14 +30,14 @@ extension TokenLifeCycle {
         if let record = saving.begin(now: moment.now) { act(.resave(record)) }
     }
 
-    /// When `tick` has something to do next.
+    /// Time at which `tick` has something to do.
     var nextWake: Instant? {
         guard stage != .stopped else { return nil }
         if isYielding {
             let underWay = fetching.isUnderWay ? fetching.wake : nil
             return [waiters.earliestDeadline, saving.wake, token?.expiresAt, underWay].compactMap { $0 }.min()
         }
-        // Once a fetch is planned, the refresh is that.
+        // A planned fetch is the refresh.
         let refreshAt = fetching.isIdle && held?.firstUsedAt != nil && nextKind != nil ? held?.refreshAt : nil
         return [
             waiters.earliestDeadline, saving.wake, token?.expiresAt, endWarningDue, fetching.wake, refreshAt,
@@ -63,16 +63,16 @@ extension TokenLifeCycle {
         act(.fetch(fetch.id, kind))
     }
 
-    /// The request goes out now. `seed`: the refresh token that was handed in and is spent with it.
-    /// - Returns: whether it still should go out.
+    /// The request goes out now, with the configured refresh token `seed`, if any.
+    /// - Returns: whether to send it.
     mutating func began(_ id: FetchID, seed: Secret? = nil, now: Instant) -> Bool {
-        // One that has begun goes on: whoever takes the record waits for it.
+        // A begun request goes on: the successor waits for it.
         guard stage == .running, !isYielding || fetch?.askedAt != nil else { return false }
         return fetching.asked(id, seed: seed, now: now)
     }
 
     /// The request is ready and waits for a slot.
-    /// - Returns: whether it should.
+    /// - Returns: whether to wait.
     mutating func queued(_ id: FetchID) -> Bool {
         guard stage == .running, fetching.queued(id) else { return false }
         giveUpUnwanted()
@@ -107,8 +107,7 @@ extension TokenLifeCycle {
                 refreshRefused(fault, retryAfter: retryAfter, moment)
             case (.grant, .grantGone) where settings.needs == .freshSeed,
                 (.grant, .refused) where settings.needs == .freshSeed && awaitsStore:
-                // With an unreadable record, the seed has most likely been spent for that record. It is tried once, and
-                // the record is used as soon as it can be read.
+                // The seed was probably spent for the unreadable record. It is tried once.
                 grant.spend(fetch.seed)
                 failAuthentication(moment)
             case (.grant, .refused) where settings.needs == .freshSeed:
@@ -144,8 +143,7 @@ extension TokenLifeCycle {
         return record(new, moment)
     }
 
-    /// Handles an answer with a useless access token. Its new refresh token is still good, and the old one may be
-    /// spent.
+    /// Handles an answer with a useless access token. It may have rotated the refresh token.
     private mutating func reject(
         _ response: TokenResponse, _ error: TokenResponseError, _ moment: Moment
     ) -> TokenRecord? {
@@ -160,7 +158,7 @@ extension TokenLifeCycle {
         return nil
     }
 
-    /// The record is durable, or `fault` says why it is not: then the token serves from memory and saving is retried.
+    /// Saving has ended. With a `fault` the token serves from memory, and saving is retried.
     mutating func saved(_ id: FetchID, _ record: TokenRecord, fault: String?, _ moment: Moment) {
         saving.ended(record, fault: fault, moment)
         guard let fetch, fetch.id == id, case .saving(let after, _) = fetch.phase, stage == .running else { return }
@@ -206,8 +204,7 @@ extension TokenLifeCycle {
         return record
     }
 
-    /// The record was not saved, because another process has saved a later one. The later record is used; the token of
-    /// the answer may be good or not.
+    /// Another process has saved a later record, which is used. The token of our answer may be good or not.
     mutating func superseded(by record: TokenRecord, _ moment: Moment) {
         guard stage == .running else { return }
         if case .saving = fetch?.phase { fetching.end() } else { cancelFetch() }

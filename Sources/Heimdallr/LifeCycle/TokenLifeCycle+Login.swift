@@ -1,20 +1,18 @@
-// Tokens from a person's login, outside any fetch. A login holds the gate from its token request until `loginSaved`, so
-// no fetch is sent meanwhile: a begun one still waits for the gate.
+// Tokens from logins. A login holds the gate from its token request until `loginSaved`, so no fetch is sent in between.
 extension TokenLifeCycle {
     typealias LoginID = UInt64
 
     /// A login's token request goes out now.
     mutating func askedForLogin(now: Instant) { fetching.askedElsewhere(now: now) }
 
-    /// A login brought a token. Before its record is saved, the token is not used and the old one is not lost. The
-    /// caller then calls `loginSaved`.
-    /// - Parameter stored: revision of the store's record, perhaps by another process.
+    /// A login brought a token. It is used after its record was saved: the caller then calls `loginSaved`.
+    /// - Parameter stored: revision of the store's record.
     /// - Returns: the record to save; `nil` after the end of the life cycle.
     /// - Throws: the fault of the token. Nothing has changed then.
     mutating func loggedIn(
         _ response: TokenResponse, as signIn: SignIn?, askedAt: Instant, over stored: UInt64, _ moment: Moment
     ) throws(TokenResponseError) -> (id: LoginID, record: TokenRecord)? {
-        // The refresh token of an earlier login may be another person's: it is not kept.
+        // The refresh token of an earlier login may be another person's.
         let token = try settings.policy.token(from: response, askedAt: askedAt, keeping: nil)
         guard !token.isExpired(at: moment.now) else { throw .alreadyExpired }
         guard stage != .stopped else { return nil }
@@ -26,7 +24,7 @@ extension TokenLifeCycle {
         return (logins.begin(token, as: signIn, life), record)
     }
 
-    /// The record is durable, or `fault` names the reason. The token replaces the former one.
+    /// Saving has ended. The token replaces the former one.
     /// - Returns: false after `clear`.
     mutating func loginSaved(_ id: LoginID, _ record: TokenRecord, fault: String?, _ moment: Moment) -> Bool {
         guard stage == .running, let login = logins.end(id) else { return false }
@@ -49,8 +47,7 @@ extension TokenLifeCycle {
         return true
     }
 
-    /// Somebody wants a new token now: not before the minimum interval or what a server asked for has passed, but
-    /// without waiting for the rest of a backoff.
+    /// Asks for a new token now: after the minimum interval and the server's `Retry-After`, but without the rest of a backoff.
     mutating func refreshNow(_ moment: Moment) {
         guard stage == .running, !isYielding, !fetching.isUnderWay, logins.pending == nil, nextKind != nil else {
             return
@@ -61,13 +58,13 @@ extension TokenLifeCycle {
 
     // MARK: Logins at other processes
 
-    /// Looks into the store, not too often, for a login at another process. Called when a token is wanted.
+    /// Looks for a login at another process, not too often. Called when a token is wanted.
     mutating func lookAgain(now: Instant) {
         if settings.needs == .person, logins.mayLook(now: now) { act(.look) }
     }
 
-    /// Handles the store's record. Only a record without tokens replaces ours. Revisions don't tell which record is
-    /// later: after a logout another process may have counted anew.
+    /// Handles the store's record. It replaces ours only if we have no tokens. Revisions don't tell which is later: after a
+    /// logout another process may have counted anew.
     mutating func looked(_ record: TokenRecord?, _ moment: Moment) {
         guard let record, stage == .running, !fetching.isUnderWay, logins.pending == nil,
             token == nil || isTokenInvalid,
@@ -85,8 +82,7 @@ extension TokenLifeCycle {
 
     // MARK: Other processes on one store
 
-    /// Handles the store's record after a notification. An unsaved record of ours is saved, or gives way, at its own
-    /// time. Only without a request under way.
+    /// Handles the store's record after a notification, without a request under way. An unsaved record of ours is saved first.
     mutating func noticed(_ record: TokenRecord?, _ moment: Moment) {
         guard stage == .running, logins.pending == nil else { return }
         guard saving.unsaved == nil else {
@@ -94,8 +90,7 @@ extension TokenLifeCycle {
             return tick(moment)
         }
         storeIsBack()
-        // A missing or empty record is a logout for all processes. A record with a lower revision was restored from an
-        // earlier time: ours is later.
+        // A missing or empty record is a logout for all processes. A lower revision was restored from a backup.
         guard record.map({ $0.revision > revision }) ?? (revision > 0 && (token != nil || refreshToken != nil)) else {
             return
         }
@@ -123,10 +118,10 @@ extension TokenLifeCycle {
         }
     }
 
-    /// The store is on another machine, and can't be reached.
+    /// The store is unreachable.
     mutating func storeIsAway(_ error: TokenStoreError) { saving.noteReading(fault: error) }
 
-    /// The store can be reached again. Ends all waits for it.
+    /// The store is reachable again. Ends all waits for it.
     mutating func storeIsBack() {
         guard saving.away != nil else { return }
         saving.noteReached()
@@ -135,8 +130,7 @@ extension TokenLifeCycle {
 
     // MARK: The refresh token's own end
 
-    /// Life of the answer's refresh token. A life that only gets shorter belongs to one session, and its end is
-    /// announced once.
+    /// Life of the answer's refresh token. A shrinking life is one session, whose end is announced once.
     func life(of response: TokenResponse, replacing old: Secret?, askedAt: Instant) -> RefreshLife? {
         guard let seconds = response.refreshTokenExpiresIn else {
             let isNew = response.refreshToken.map { $0 != old } ?? false
@@ -150,7 +144,7 @@ extension TokenLifeCycle {
         return life
     }
 
-    /// When there is something to do about the refresh token's end; `nil`: nothing, or it is being done.
+    /// Time of the next step for the refresh token's end; `nil`: none, or one is under way.
     var endWarningDue: Instant? {
         guard stage == .running, settings.needs != .nobody, refreshToken != nil, let life = grant.life else {
             return nil
@@ -164,9 +158,8 @@ extension TokenLifeCycle {
         }
     }
 
-    /// Many servers extend a session each time its refresh token is used, and end an unused one. So the refresh token
-    /// is used once before its end, even when no token is wanted. If that does not help, a person has to log in again,
-    /// and is told in time.
+    /// Uses the refresh token once before its end, even if no token is wanted: many servers then extend the session. If that
+    /// does not help, announces the end.
     mutating func warnOfEnd(now: Instant) {
         guard let due = endWarningDue, due <= now, let life = grant.life else { return }
         if life.stage == .quiet, life.isWorthKeeping, now < life.endsAt {

@@ -1,6 +1,5 @@
 extension TokenLifeCycle {
-    /// A caller wants a newer token than the one in use, and waits for it until `deadline`. Resumed exactly once, with the
-    /// first outcome: that of the request that is under way, or else of one that is begun as early as it may be.
+    /// Waits for a newer token until `deadline`. The outcome is that of the request under way, or of one that begins now.
     mutating func waitForRefresh(_ id: WaiterID, until deadline: Instant, _ moment: Moment) {
         switch stage {
         case .stopped: return act(.resume(id, .failure(.stopped)))
@@ -15,7 +14,7 @@ extension TokenLifeCycle {
         // No token's generation is 0.
         waiters.add(id, until: deadline, insteadOf: token?.generation ?? 0)
         refreshNow(moment)
-        // A `Retry-After` may be longer than the caller waits.
+        // `Retry-After` may be after the deadline.
         guard let due = fetching.dueAt, due >= deadline, waiters.remove(id) else { return }
         let error = failure.map { self.error(for: $0, now: moment.now) }
         act(.resume(id, .failure(error ?? .deadlineExceeded(retryAfter: moment.now.duration(to: due)))))

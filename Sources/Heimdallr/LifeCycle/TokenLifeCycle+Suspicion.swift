@@ -1,7 +1,6 @@
 // Answers of protected resources about the token (RFC 6750 section 3.1), each resource for itself.
 extension TokenLifeCycle {
-    /// A resource answered 401 to a request with this token. The token stays in use for other resources; a new one is
-    /// fetched if that may help.
+    /// A resource answered 401 to this token. It stays in use elsewhere; a new one is fetched if that may help.
     /// - Returns: whether to wait for a newer token and repeat the request; else the 401 stands.
     mutating func refused(
         _ generation: UInt64, by resource: String, saysInvalid: Bool, isReplay: Bool, _ moment: Moment
@@ -13,7 +12,7 @@ extension TokenLifeCycle {
             life: token.issuedAt.duration(to: token.expiresAt), isStored: generation == storedGeneration)
         guard suspicions.refused(refusal, now: moment.now) else { return false }
         if fetching.isUnderWay { return true }
-        // A caller that can't have a new token goes on with the old one.
+        // Without a new token, callers go on with the old one.
         if let obstacle = self.refusal(now: moment.now) {
             suspicions.giveUp()
             if obstacle == .needsAuthentication, saysInvalid { askForPerson(instead: token, now: moment.now) }
@@ -24,8 +23,7 @@ extension TokenLifeCycle {
         return true
     }
 
-    /// A resource called the token invalid, and only a person can bring another. The token stays in use: other
-    /// resources may still accept it.
+    /// Announces the need of a login for a token that a resource calls invalid. Other resources may still accept it.
     private mutating func askForPerson(instead token: AccessToken, now: Instant) {
         if !announcedNeed {
             invalidGeneration = token.generation
@@ -34,10 +32,10 @@ extension TokenLifeCycle {
         lookAgain(now: now)
     }
 
-    /// The token in use is one that `askForPerson` was about.
+    /// Whether `askForPerson` was about the token in use.
     var isTokenInvalid: Bool { token != nil && token?.generation == invalidGeneration }
 
-    /// The token for one resource, where it is not suspect there. Without any effect.
+    /// Returns the token unless it is suspect at this resource. No effect.
     func tokenInUse(for resource: String, now: Instant) -> AccessToken? {
         guard let token = tokenInUse(now: now), !suspicions.isSuspect(token.generation, at: resource) else {
             return nil
@@ -45,13 +43,13 @@ extension TokenLifeCycle {
         return token
     }
 
-    /// The same, with the effects of `use`.
+    /// Does the same with the effects of `use`.
     mutating func use(for resource: String, _ moment: Moment) -> AccessToken? {
         guard let token = use(moment), !suspicions.isSuspect(token.generation, at: resource) else { return nil }
         return token
     }
 
-    /// Somebody waits for a token for `resource`: the one in use, unless it is suspect there or no newer than `refused`.
+    /// Waits for a token that is not suspect at `resource` and is newer than `refused`.
     mutating func wait(
         _ id: WaiterID, for resource: String, insteadOf refused: UInt64?, until deadline: Instant, _ moment: Moment
     ) {

@@ -1,6 +1,6 @@
 extension TokenLifeCycle {
-    /// A caller waits for a token until `deadline`. Resumed exactly once, perhaps at once.
-    /// - Parameter unwanted: a token that is no newer than this one is of no use to them.
+    /// Waits for a token until `deadline`. Resumed exactly once, perhaps at once.
+    /// - Parameter unwanted: only a newer generation than this one is useful.
     mutating func wait(_ id: WaiterID, insteadOf unwanted: UInt64? = nil, until deadline: Instant, _ moment: Moment) {
         if let token = use(moment), unwanted.map({ token.generation > $0 }) ?? true {
             act(.resume(id, .success(token)))
@@ -25,14 +25,14 @@ extension TokenLifeCycle {
         tick(moment)
     }
 
-    /// The caller has gone. A fetch that has been sent goes on.
+    /// Removes a caller. A sent fetch goes on.
     mutating func leave(_ id: WaiterID) {
         guard waiters.remove(id) else { return }
         act(.resume(id, .failure(.cancelled)))
         giveUpUnwanted()
     }
 
-    /// Why there is no sense in waiting, if there is none.
+    /// Error of a wait that would be useless; `nil`: wait.
     func refusal(now: Instant) -> HeimdallrError? {
         guard stage != .stopped else { return .stopped }
         guard stage == .running, !fetching.isUnderWay else { return nil }
@@ -63,7 +63,7 @@ extension TokenLifeCycle {
         for id in ids { act(.resume(id, result)) }
     }
 
-    /// Resumes those whose deadline has come.
+    /// Resumes callers after their deadline.
     mutating func resumeOverdue(now: Instant) {
         let overdue = waiters.removeOverdue(at: now)
         guard !overdue.isEmpty else { return }

@@ -1,9 +1,8 @@
-/// The life of one client's token, decided purely: events in, actions out, time and chance passed in. It does no I/O
-/// and knows no tasks; `Heimdallr` performs the actions, in order.
-///
-/// Its promises: at most one fetch at a time, and one begun a second. A token leaves only through `use` and `wait`, and
-/// never after its expiry or rejection. A token from an answer is used only after its record was saved, or saving
-/// failed. Each waiter is resumed exactly once. Each failure is followed by another try.
+/// State machine of one client's token: events in, actions out. Time and chance are passed in. `Heimdallr` performs the
+/// actions, in order.
+/// At most one fetch is under way, and one begins a second. A token is given out only by `use` and `wait`, and never after
+/// its expiry or rejection. A new token is used after its record was saved, or saving failed. Each waiter is resumed
+/// exactly once. Each failure is followed by another try.
 struct TokenLifeCycle: Sendable {
     typealias Instant = ContinuousClock.Instant
     typealias WaiterID = UInt64
@@ -12,11 +11,11 @@ struct TokenLifeCycle: Sendable {
     struct Settings: Sendable {
         var needs: GrantNeeds
         var policy: TokenPolicy
-        /// At most this long before expiry; capped at half the life.
+        /// Longest time before expiry at which a refresh begins; at most half the life.
         var refreshBefore: Duration
-        /// A fetch that has begun is given up after this.
+        /// Time after which an unanswered fetch is given up.
         var patience: Duration
-        /// Between the beginnings of two token requests, whatever happens.
+        /// Shortest time between the beginnings of two token requests.
         var minInterval = Duration.seconds(1)
         /// Whether a failed request is repeated without a token in use and without a waiting caller.
         var triesUnasked = true
@@ -46,9 +45,9 @@ struct TokenLifeCycle: Sendable {
     enum Outcome: Sendable {
         case response(TokenResponse)
         case fault(TokenEndpointFault, retryAfter: Duration?)
-        /// Another process on the same store was faster.
+        /// Another process on the same store has saved a later record.
         case adopted(TokenRecord)
-        /// The refresh token handed in is the one that was refused already; nothing was sent.
+        /// The configured refresh token was refused before; nothing was sent.
         case seedSpent
     }
 
@@ -65,18 +64,18 @@ struct TokenLifeCycle: Sendable {
     var isWarm = false
     /// Whether the stored access token was asked for by other settings; the stored refresh token serves.
     var ignoresStoredToken = false
-    /// Another object has this client's record from now on, or in a moment. No token request begins.
+    /// Whether the record is being handed to another object. No token request begins.
     private(set) var isYielding = false
     /// Record that the object before this one could not save.
     private var inherited: TokenRecord?
 
     /// The token in use.
     var held: HeldToken?
-    /// The generation that was taken up from the store: its rejection proves nothing about new ones.
+    /// Generation of a token from the store. Its rejection proves nothing about new tokens.
     var storedGeneration: UInt64?
-    /// The generation that a resource called invalid while only a person could bring another.
+    /// Generation that a resource called invalid while only a login could bring another.
     var invalidGeneration: UInt64?
-    /// Which resources doubt the token.
+    /// Resources that doubt the token.
     var suspicions = Suspicions()
     var rejections = Rejections()
 
@@ -88,9 +87,9 @@ struct TokenLifeCycle: Sendable {
     var waiters = WaitingList()
     var echoes = Echoes()
 
-    /// It was said that nothing but a login helps.
+    /// Whether the need of a login was announced.
     var announcedNeed = false
-    /// There has been a first outcome, good or bad.
+    /// Whether there was a first outcome, good or bad.
     var hasSettled = false
 
     private var actions: [Action] = []
@@ -123,7 +122,7 @@ struct TokenLifeCycle: Sendable {
 
     // MARK: Using the token
 
-    /// The hot path: the token, if there is one that may be used. Begins the background refresh when it is due.
+    /// Returns a valid token. Begins the background refresh when it is due. Hot path.
     mutating func use(_ moment: Moment) -> AccessToken? {
         guard let held, stage == .running else { return nil }
         guard !held.token.isExpired(at: moment.now) else {
@@ -135,13 +134,13 @@ struct TokenLifeCycle: Sendable {
         return held.token
     }
 
-    /// The same without any effect, for the usual case that none is needed.
+    /// Returns the token that `use` would return without an effect; `nil` where `use` has one.
     func tokenInUse(now: Instant) -> AccessToken? {
         guard stage == .running, held?.serves(at: now, refreshes: fetching.isIdle) == true else { return nil }
         return held?.token
     }
 
-    /// The token that was really sent was refused by the resource. No-op when it has been replaced.
+    /// A resource refused this token. No effect on a replaced one.
     mutating func reject(generation: UInt64, _ moment: Moment) {
         guard let held, held.token.generation == generation else { return }
         rejections.rejected(
@@ -152,7 +151,7 @@ struct TokenLifeCycle: Sendable {
         tick(moment)
     }
 
-    /// The access token counts as expired; the refresh token stays.
+    /// Drops the access token; the refresh token stays.
     mutating func invalidate(_ moment: Moment) {
         guard token != nil else { return }
         drop(.discarded)
@@ -167,7 +166,7 @@ struct TokenLifeCycle: Sendable {
         tick(moment)
     }
 
-    /// Forgets everything. What is under way is given up; the caller removes the record.
+    /// Forgets everything and cancels the fetch. The caller removes the record.
     mutating func clear(_ moment: Moment) {
         cancelFetch()
         if held != nil { drop(.discarded) }
@@ -193,7 +192,7 @@ struct TokenLifeCycle: Sendable {
 
     // MARK: Beginning and ending
 
-    /// Begins to keep a token: the store's, or a new one.
+    /// Begins to keep a token, from the store or the server.
     mutating func start(_ moment: Moment) {
         isWarm = true
         switch stage {
@@ -206,8 +205,8 @@ struct TokenLifeCycle: Sendable {
         tick(moment)
     }
 
-    /// The record is about to be another object's, or the process ends. A request that is under way goes on, and its record
-    /// is saved; none begins.
+    /// Prepares the hand-over of the record, or the end of the process. A request under way goes on, and its record is saved.
+    /// None begins.
     mutating func yield() {
         isYielding = true
         if fetch?.askedAt == nil { cancelFetch() }
@@ -218,7 +217,7 @@ struct TokenLifeCycle: Sendable {
         .store(TokenStoreError("the client's settings have changed, or the process ends", kind: .busy)),
         retryAfter: .seconds(1))
 
-    /// To be called before `start`. What an object before this one could not save becomes this one's to save.
+    /// Takes the record that the object before this one could not save. Called before `start`.
     mutating func inherit(_ record: TokenRecord?) { inherited = record }
 
     mutating func stop() {
@@ -234,7 +233,7 @@ struct TokenLifeCycle: Sendable {
         if let fetch = fetching.end() { act(.cancelFetch(fetch.id)) }
     }
 
-    /// The store was read. `fault`: it has a record that can't be read, or can't be reached.
+    /// The store was read. `fault`: its record is unreadable, or the store is unreachable.
     mutating func loaded(_ record: TokenRecord?, fault: TokenStoreError?, _ moment: Moment) {
         guard stage == .loading else { return }
         stage = .running
@@ -249,10 +248,10 @@ struct TokenLifeCycle: Sendable {
         tick(moment)
     }
 
-    /// Whether the store was unreadable from the start, and no record of ours has been saved since.
+    /// Whether the store has been unreadable from the start, and no record of ours has been saved since.
     var awaitsStore: Bool { stage == .running && saving.revision == 0 && saving.fault != nil }
 
-    /// The store could be read at last. What was gone without it is over.
+    /// The store could be read at last. Ends the failures that it caused.
     mutating func reloaded(_ record: TokenRecord?, _ moment: Moment) {
         guard awaitsStore else { return }
         saving.noteReading(fault: nil)
@@ -264,19 +263,19 @@ struct TokenLifeCycle: Sendable {
         tick(moment)
     }
 
-    /// The store's record becomes ours.
+    /// Uses the store's record.
     mutating func takeUp(_ record: TokenRecord, _ moment: Moment) {
         saving.takeUp(record.revision)
         grant.takeUp(record, moment)
         guard let stored = record.accessToken(at: moment) else { return }
-        // A later revision with the same token: no newer one for a resource that refused it.
+        // The same token in a later revision is no newer one for a resource that refused it.
         if let token, token.value == stored.value, !token.isExpired(at: moment.now) { return }
         storedGeneration = stored.generation
         publish(stored, moment)
         act(.emit(.tokenAcquired(expiresIn: moment.now.duration(to: stored.expiresAt), stored: true)))
     }
 
-    /// The token is in use from here on.
+    /// Begins to use the token.
     mutating func publish(_ new: AccessToken, _ moment: Moment) {
         if held != nil { rejections.endRow() }
         echoes.note(new.value)
@@ -284,7 +283,7 @@ struct TokenLifeCycle: Sendable {
         held = HeldToken(new, refreshBefore: settings.refreshBefore, moment)
         announcedNeed = false
         hasSettled = true
-        // Those who waited use it.
+        // The waiting callers use it.
         if !waiters.isEmpty { held?.noteUse(at: moment.now) }
         resumeAll(.success(new))
     }

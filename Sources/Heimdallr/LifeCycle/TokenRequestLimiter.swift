@@ -24,9 +24,7 @@ public final class TokenRequestLimiter: Sendable {
     private let state: Mutex<State>
     let clock: HeimdallrClock
 
-    /// - Parameters:
-    ///   - limits: bounds on the requests under way.
-    ///   - clock: the clock of the clients that share it; tests bring their own.
+    /// - Parameter clock: the clock of the clients that share it.
     public init(_ limits: TokenRequestLimits = TokenRequestLimits(), clock: HeimdallrClock = .system) {
         self.clock = clock
         state = Mutex(State(queue: RequestQueue(limits)))

@@ -2,8 +2,7 @@
 public struct TokenRequestLimits: Sendable, Hashable {
     /// Requests of all clients that have been under way for less than `slowAfter`.
     public var fresh = 32
-    /// Age from which a request counts as slow: it no longer counts towards `fresh`, so that servers that do not answer
-    /// leave room for those that do.
+    /// Age from which a request no longer counts towards `fresh`, so that hanging servers leave room for others.
     public var slowAfter = Duration.seconds(1)
     /// Requests of all clients, slow ones included.
     public var all = 128

@@ -5,12 +5,12 @@ struct WaitingList: Sendable {
 
     struct Waiter: Sendable {
         var deadline: Instant
-        /// A token that is no newer than this one is of no use to them.
+        /// Only a newer generation than this one is useful.
         var unwanted: UInt64?
     }
 
     private var waiters: [ID: Waiter] = [:]
-    /// Nobody's deadline is earlier.
+    /// No deadline is earlier; the first may be later.
     private(set) var earliestDeadline: Instant?
 
     var isEmpty: Bool { waiters.isEmpty }
@@ -22,7 +22,7 @@ struct WaitingList: Sendable {
         earliestDeadline = min(earliestDeadline ?? deadline, deadline)
     }
 
-    /// - Returns: whether they were there.
+    /// - Returns: whether the caller was there.
     mutating func remove(_ id: ID) -> Bool { waiters.removeValue(forKey: id) != nil }
 
     mutating func removeAll() -> [ID] {
@@ -33,7 +33,7 @@ struct WaitingList: Sendable {
         return Array(waiters.keys)
     }
 
-    /// Those for whom the condition holds.
+    /// Removes the waiters that fulfil the condition.
     mutating func removeAll(where isMeant: (Waiter) -> Bool) -> [ID] {
         let leaving = waiters.filter { isMeant($0.value) }.map(\.key)
         for id in leaving { waiters[id] = nil }
@@ -41,7 +41,7 @@ struct WaitingList: Sendable {
         return leaving
     }
 
-    /// Those whose deadline has come.
+    /// Removes the waiters after their deadline.
     mutating func removeOverdue(at now: Instant) -> [ID] {
         guard let earliestDeadline, earliestDeadline <= now else { return [] }
         return removeAll { $0.deadline <= now }

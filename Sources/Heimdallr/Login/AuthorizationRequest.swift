@@ -1,8 +1,7 @@
 internal import Cryptography
 internal import WireText
 
-/// Parameters for the authorization endpoint: RFC 6749 sections 4.1.1 and 4.2.1, RFC 7636 section 4.3. Made once for
-/// each login, with fresh random values.
+/// Parameters for the authorization endpoint: RFC 6749 sections 4.1.1 and 4.2.1, RFC 7636 section 4.3. Random per login.
 struct AuthorizationRequest: Sendable {
     var responseType: String
     var state: String

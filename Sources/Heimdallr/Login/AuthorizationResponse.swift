@@ -1,21 +1,18 @@
 internal import Cryptography
 internal import WireText
 
-/// The browser's answer, checked against its login: RFC 6749 sections 4.1.2 and 4.2.2, RFC 9207. Every byte of it may
-/// come from an attacker.
+/// The browser's untrusted answer, checked against its login: RFC 6749 sections 4.1.2 and 4.2.2, RFC 9207.
 struct AuthorizationResponse: Sendable {
     private var parameters: [String: String] = [:]
     /// Unknown parameters, for readers of the token's further fields.
     private var foreign: [String: String] = [:]
-    /// RFC 9207: it does not say whose answer it is, though this server always does. Real servers leave that out of
-    /// errors, which bring nothing that could go to the wrong place.
+    /// The answer has no `iss`, though this server always sends it (RFC 9207). Real servers omit it in errors.
     private var lacksIssuer = false
 
     static let maxBytes = 64 * 1024
     static let maxParameters = 128
 
-    /// Names of the known parameters of an answer: RFC 6749 sections 4.1.2, 4.1.2.1 and 4.2.2, RFC 9207, OpenID Connect
-    /// Core section 3.2.2.5. Beside a code, `scope` and the like are ignored: the token answer has them.
+    /// Known parameters: RFC 6749 sections 4.1.2, 4.1.2.1 and 4.2.2, RFC 9207, OpenID Connect Core section 3.2.2.5.
     static func knownNames(_ method: LoginMethod) -> Set<String> {
         let common: Set = ["code", "state", "iss", "error", "error_description", "error_uri"]
         return method == .implicit
@@ -64,8 +61,7 @@ struct AuthorizationResponse: Sendable {
             detail: shown("error_description"), uri: shown("error_uri"))
     }
 
-    /// The error of an answer that names no login. Its sender is unknown.
-    /// - Parameter answer: a query or a fragment, without its mark.
+    /// The error of an answer without a login. Its sender is unknown.
     static func refusalWithoutState(in answer: Substring, hiding secrets: [Secret]) -> OAuthError? {
         guard answer.utf8.count <= maxBytes,
             let (parameters, _) = try? decode(answer.split(separator: "&"), knownNames(.browser)),
@@ -74,10 +70,7 @@ struct AuthorizationResponse: Sendable {
         return refusal(in: parameters, hiding: secrets)
     }
 
-    /// The first parameter of ours that an answer has twice.
-    /// - Parameters:
-    ///   - answer: a query or a fragment, without its mark.
-    ///   - isFragment: it is an implicit grant's, in which more names are ours.
+    /// The first known parameter that an answer has twice.
     static func repeatedName(in answer: Substring, isFragment: Bool) -> String? {
         guard answer.utf8.count <= maxBytes else { return nil }
         let known = knownNames(isFragment ? .implicit : .browser)
@@ -99,8 +92,7 @@ struct AuthorizationResponse: Sendable {
         return Secret(code)
     }
 
-    /// The token of RFC 6749 section 4.2.2, and whatever came with it. There is no refresh token in this grant. Old servers
-    /// leave the type out.
+    /// The token of RFC 6749 section 4.2.2, without a refresh token. Old servers omit the type.
     /// - Throws: `LoginError.malformedRedirect` or `.wrongIssuer`
     func token() throws(LoginError) -> TokenResponse {
         guard !lacksIssuer else { throw .wrongIssuer }
@@ -119,8 +111,7 @@ struct AuthorizationResponse: Sendable {
 
     // MARK: application/x-www-form-urlencoded
 
-    /// Decodes the parameters. A known name that comes twice makes the answer malformed (RFC 6749 section 3.1). An
-    /// unknown one may repeat or be unreadable, and is left out then.
+    /// Decodes the parameters. A repeated known name is an error (RFC 6749 section 3.1); a bad unknown one is left out.
     private static func decode(
         _ pairs: [Substring], _ names: Set<String>
     ) throws(LoginError) -> (known: [String: String], foreign: [String: String]) {

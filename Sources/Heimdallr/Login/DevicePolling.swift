@@ -1,5 +1,4 @@
-/// How often a server is asked whether a person has finished on another device, and when that ends: RFC 8628 section
-/// 3.5. Pure.
+/// Intervals and end of polling for a device login: RFC 8628 section 3.5.
 struct DevicePolling: Sendable {
     enum Step: Sendable {
         case wait(Duration)

@@ -2,8 +2,7 @@
 extension Heimdallr {
     private static let deviceGrant = "urn:ietf:params:oauth:grant-type:device_code"
 
-    /// Begins a login on another device (RFC 8628 section 3.1), for the grant `InteractiveGrant(.device)`. Show the
-    /// result to the person, and call `finishDeviceLogin(_:)`.
+    /// Begins a login on another device (RFC 8628 section 3.1). Show it to the person, and call `finishDeviceLogin(_:)`.
     /// - Throws: `LoginError`; nothing has changed then.
     public func beginDeviceLogin() async throws(LoginError) -> DeviceLogin {
         guard loginMethod == .device else { throw .wrongMethod }
@@ -27,9 +26,8 @@ extension Heimdallr {
             interval: answer.interval, deviceCode: answer.deviceCode, record: recordName)
     }
 
-    /// Asks the server until the person has logged in or can't any more, as often as the server wants it (RFC 8628
-    /// section 3.5). On return the token is stored and in use. Cancel the task to give up.
-    /// - Parameter login: what `beginDeviceLogin()` of the same client returned.
+    /// Polls the server until the person has logged in or can't any more (RFC 8628 section 3.5). On return the token is stored
+    /// and in use. Cancel the task to give up.
     /// - Throws: `LoginError`; nothing has been stored then.
     public func finishDeviceLogin(_ login: DeviceLogin) async throws(LoginError) {
         guard loginMethod == .device, login.client == name else { throw .wrongMethod }
@@ -51,7 +49,7 @@ extension Heimdallr {
             do { try await clock.sleep(due) } catch { throw .cancelled }
             try checkRunning()
             guard !Task.isCancelled else { throw .cancelled }
-            // Another process asks, too, where the login goes on at several, and it was faster.
+            // Another process that polls for the same login was faster.
             if begins, hasAdopted { return }
             guard clock.now() < login.expiresAt else { throw .expired }
             guard let next = try await poll(login, &polling) else { return }
@@ -62,8 +60,8 @@ extension Heimdallr {
     /// A token came in by the store.
     private var hasAdopted: Bool { hasAccessToken && look { $0.storedGeneration != nil } }
 
-    /// One question.
-    /// - Returns: how long to wait before the next; `nil` when there is a token, and it is in use.
+    /// Polls once.
+    /// - Returns: time until the next poll; `nil`: the token is in use.
     private func poll(_ login: DeviceLogin, _ polling: inout DevicePolling) async throws(LoginError) -> Duration? {
         let before = polling
         let (after, pause): (DevicePolling, Duration?)

@@ -8,14 +8,12 @@ extension Heimdallr {
     /// How much time a person has at a browser.
     static let loginLife = Duration.seconds(600)
 
-    /// Begins a login at a browser, for the grants `InteractiveGrant(.browser)` (RFC 6749 section 4.1, with PKCE, RFC
-    /// 7636) and `InteractiveGrant(.implicit)`. Finds the endpoints and, where that is wanted, pushes the request (RFC
-    /// 9126). The person has ten minutes. Send them to `LoginAttempt.url`, and call `finishLogin(_:redirectedTo:)`.
+    /// Begins a login at a browser (RFC 6749 section 4.1, with PKCE, RFC 7636; or implicit). Pushes the request where wanted
+    /// (RFC 9126). Within ten minutes, send the person to `LoginAttempt.url` and call `finishLogin(_:redirectedTo:)`.
     /// - Parameters:
-    ///   - redirectURI: where the server sends the browser afterwards, as it was registered: an absolute URI without a
-    ///     fragment; https, http on loopback, or a private scheme (RFC 8252).
-    ///   - goesAtOnce: whether a browser opens the address now. A pushed request lives for seconds only, so nothing is
-    ///     pushed for an address that is shown to be opened later.
+    ///   - redirectURI: the registered address: an absolute URI without a fragment; https, http on loopback, or a private
+    ///     scheme (RFC 8252).
+    ///   - goesAtOnce: whether a browser opens the address now. A pushed request lives for seconds only.
     /// - Throws: `LoginError`; nothing has changed then.
     public func beginLogin(redirectURI: String, goesAtOnce: Bool = true) async throws(LoginError) -> LoginAttempt {
         guard let method = loginMethod, method == .browser || method == .implicit else { throw .wrongMethod }
@@ -34,7 +32,7 @@ extension Heimdallr {
     ) async throws(LoginError) -> LoginAttempt {
         let endpoint = try await url(.authorization)
         let tokenEndpoint = method == .implicit ? "" : try await url(.token)
-        // Where every address is configured, the rest of what the issuer says is not worth a failure.
+        // Optional if every address is configured.
         let metadata = try? await exchange.directory.metadata()
         let request: AuthorizationRequest
         do {
@@ -60,11 +58,11 @@ extension Heimdallr {
             redirectURI: redirectURI, expiresAt: clock.now() + Self.loginLife, expectation: expectation)
     }
 
-    /// Ends a login at a browser: checks that the answer belongs to this attempt, exchanges the code for a token (RFC
-    /// 6749 section 4.1.3), verifies the id token, stores the token and uses it from then on.
+    /// Ends a login at a browser: checks the answer, exchanges the code (RFC 6749 section 4.1.3), verifies the id token, stores
+    /// the token and uses it.
     /// - Parameters:
-    ///   - attempt: what `beginLogin(redirectURI:goesAtOnce:)` of the same client returned. Use it only once.
-    ///   - url: the whole URL that the server sent the browser to, with its query or fragment.
+    ///   - attempt: from `beginLogin(redirectURI:goesAtOnce:)` of the same client. Use it only once.
+    ///   - url: the whole URL of the redirect, with its query or fragment.
     /// - Throws: `LoginError`; nothing has been stored then.
     public func finishLogin(_ attempt: LoginAttempt, redirectedTo url: String) async throws(LoginError) {
         guard attempt.client == name, attempt.expectation.method == loginMethod else { throw .wrongMethod }
@@ -106,11 +104,7 @@ extension Heimdallr {
         }
     }
 
-    /// Logs in with a user name and a password that a person typed in (RFC 6749 section 4.3), for the grant
-    /// `InteractiveGrant(.password)`. Only the tokens are kept.
-    /// - Parameters:
-    ///   - username: sent once.
-    ///   - password: sent once.
+    /// Logs in with a user name and a password (RFC 6749 section 4.3). Sends them once, and keeps only the tokens.
     /// - Throws: `LoginError`; nothing has been stored then.
     public func login(username: String, password: Secret) async throws(LoginError) {
         guard loginMethod == .password else { throw .wrongMethod }
@@ -128,14 +122,13 @@ extension Heimdallr {
         }
     }
 
-    /// Asks for a new token now, though the old one is still good. Two token requests are at least a second apart, and
-    /// the server's `Retry-After` is honoured. Does nothing for a client that needs a login. Returns at once.
+    /// Fetches a new token now, at least a second after the last request and after the server's `Retry-After`. No effect on a
+    /// client that needs a login. Returns at once.
     public func refreshNow() {
         apply { $0.refreshNow($1) }
     }
 
-    /// As `refreshNow()`, and waits for the outcome, for `limit` at the longest. Waits for the request under way, if
-    /// there is one.
+    /// Does the same, and waits for the outcome or for a request under way, at most for `limit`.
     /// - Throws: `HeimdallrError`; the former token stays.
     public func refreshedToken(waiting limit: Duration = .seconds(30)) async throws(HeimdallrError) -> AccessToken {
         try await waiting { life, id, moment in
@@ -143,8 +136,7 @@ extension Heimdallr {
         }
     }
 
-    /// A request of the client's own to another endpoint than the token endpoint. The client is named in the form even
-    /// if it authenticates in the header: these endpoints want that.
+    /// Sends a request to another endpoint than the token endpoint. These endpoints want `client_id` in the form.
     func post(_ form: [FormParameter], to url: String) async throws(LoginError) -> HeimdallrHTTPResponse {
         var request: TokenRequest
         do throws(TokenEndpointFault) {
@@ -173,14 +165,12 @@ extension Heimdallr {
         return response
     }
 
-    /// Fetches what the issuer says about itself, where there is one.
-    /// - Throws: `DiscoveryFault`
+    /// Fetches the issuer's metadata, if there is an issuer.
     package func findMetadata() async throws(DiscoveryFault) {
         _ = try await exchange.directory.metadata()
     }
 
-    /// Returns the addresses that this client needs to get its first token, by their names in metadata. The last one is the
-    /// token endpoint, unless the grant is implicit.
+    /// Returns the endpoints for a first token, by their names in metadata. The token endpoint is last, if there is one.
     /// - Throws: `LoginError`, for the first endpoint without an address.
     package func findEndpoints() async throws(LoginError) -> [(name: String, url: String)] {
         var found: [(name: String, url: String)] = []

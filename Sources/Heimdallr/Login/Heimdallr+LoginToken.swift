@@ -1,6 +1,6 @@
 // Steps that all kinds of login share: from the lease of the store to the saved token.
 extension Heimdallr {
-    /// The event of a login that did not end with a token; who logged in or out in another way knows it already.
+    /// Sends the event of a failed login.
     func tell(_ error: LoginError) {
         switch error {
         case .overtaken, .cancelled, .stopped, .wrongMethod, .badRedirectURI: return
@@ -8,17 +8,15 @@ extension Heimdallr {
         }
     }
 
-    /// An answer to a login of this client was refused before it came here: an event tells of it, and nothing changes.
+    /// Sends the event of an answer that was refused before it came here.
     package func refusedAnswer(_ error: LoginError) { tell(error) }
 
-    /// A known parameter that an answer has twice (RFC 6749 section 3.1). Checked before the answer uses up its
-    /// attempt.
+    /// A known parameter that an answer has twice (RFC 6749 section 3.1).
     package static func repeatedParameter(in answer: Substring, isFragment: Bool) -> String? {
         AuthorizationResponse.repeatedName(in: answer, isFragment: isFragment)
     }
 
-    /// The error of an answer without `state`, which belongs to no certain login; `nil`: no error, or a state.
-    /// Printable, at most 256 characters each, without `secrets`.
+    /// The error of an answer without `state`; `nil`: no error, or a state. Printable, at most 256 characters, no `secrets`.
     /// - Parameter answer: a query or a fragment, without its mark.
     package static func refusalWithoutState(in answer: Substring, hiding secrets: [Secret]) -> OAuthError? {
         AuthorizationResponse.refusalWithoutState(in: answer, hiding: secrets)
@@ -40,20 +38,19 @@ extension Heimdallr {
         return [held.accessToken, held.refreshToken].compactMap { $0 }
     }
 
-    /// The same, and what the client itself authenticates with.
+    /// The same and the client's credentials.
     package func knownSecrets() async -> [Secret] {
         var request = TokenRequest(form: [], headers: [])
         try? await exchange.credentials.authenticate(&request)
         return liveSecrets + request.secrets
     }
 
-    /// OpenID Connect. An id token can be checked only with an issuer, whose keys are known.
+    /// Whether an id token is expected. It can be checked only with an issuer.
     var wantsIDToken: Bool {
         exchange.configuration.issuer != nil && exchange.configuration.scope.contains("openid")
     }
 
-    /// Runs `body` alone with this client's record: without another token request of this or another process. A
-    /// cancelled caller does not stop it, because a credential that works once may be used already.
+    /// Runs `body` under the gate and the lease of the record. Not cancelled with the caller: a one-time credential may be used.
     func holdingStore<Value: Sendable>(
         _ body: @escaping @Sendable () async throws(LoginError) -> Value
     ) async throws(LoginError) -> Value {
@@ -66,7 +63,7 @@ extension Heimdallr {
             } catch let error as TokenStoreError where error.kind == .busy || error.kind == .unreachable {
                 return .failure(.endpoint(.store(error)))
             } catch {
-                // A faulty store keeps no other process out.
+                // A faulty store excludes no other process.
             }
             countLogin(1)
             defer { countLogin(-1) }
@@ -83,8 +80,8 @@ extension Heimdallr {
         return try result.get()
     }
 
-    /// A login's token request.
-    /// - Returns: the token and when it was asked for.
+    /// Makes a login's token request.
+    /// - Returns: the token and the time of the request.
     func token(
         _ form: [FormParameter], grantType: String, sendsScope: Bool, to endpoint: String?
     ) async throws(LoginError) -> (TokenResponse, ContinuousClock.Instant) {
@@ -93,7 +90,7 @@ extension Heimdallr {
         switch outcome {
         case .response(let response): return (response, askedAt)
         case .fault(let fault, _): throw LoginError(fault)
-        // Not what a login's request can bring.
+        // Impossible for a login's request.
         case .adopted, .seedSpent: throw .overtaken
         }
     }

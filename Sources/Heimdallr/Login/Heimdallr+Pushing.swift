@@ -1,7 +1,6 @@
 internal import WireText
 
-/// Whether a login's request is pushed to the server first, so that the browser carries only a reference to it: RFC
-/// 9126.
+/// Use of pushed authorization requests, where the browser carries only a reference: RFC 9126.
 public enum PushedAuthorization: String, Sendable, Hashable, CaseIterable {
     /// Pushed where the server offers it. Where its metadata requires it, a login that can't push fails.
     case auto
@@ -13,7 +12,7 @@ public enum PushedAuthorization: String, Sendable, Hashable, CaseIterable {
 
 // Pushed authorization requests: RFC 9126.
 extension Heimdallr {
-    /// Where the browser goes: with the whole request, or with a reference to one that was pushed.
+    /// Address for the browser, with the whole request or a reference to a pushed one.
     /// - Parameter goesAtOnce: a pushed request lives for seconds, so a printed address holds the whole request.
     func address(
         _ endpoint: String, _ request: AuthorizationRequest, _ metadata: ServerMetadata?, goesAtOnce: Bool
@@ -41,8 +40,7 @@ extension Heimdallr {
                     FormParameter("request_uri", reference),
                 ])
         } catch {
-            // The server would refuse the same request at the browser, with fewer words. After a fault of the endpoint
-            // the browser can still carry the request.
+            // The browser would meet the same refusal. After another fault it can still carry the request.
             if case .refused(let refusal) = error { throw .pushRefused(refusal) }
             if isRequired { throw error }
             return whole

@@ -1,12 +1,11 @@
-/// A login at a browser that has begun. It may be used only once: whoever keeps it removes it before calling
-/// `Heimdallr.finishLogin(_:redirectedTo:)`, and binds it to the browser that began. Prints as `<redacted>`.
+/// A begun login at a browser. Used once: remove it before `Heimdallr.finishLogin(_:redirectedTo:)`, and bind it to the
+/// browser that began. Prints as `<redacted>`.
 public struct LoginAttempt: Sendable, Redacted {
     /// The name of the client: `Heimdallr.name`.
     public let client: String
     /// Where the person's browser has to go.
     public let url: String
-    /// The value that the server has to send back (RFC 6749 section 10.12). Only this process, the browser and the
-    /// server may know it.
+    /// The value that the server returns (RFC 6749 section 10.12). Known only to this process, the browser and the server.
     public let state: String
     /// Where the server sends the browser afterwards, byte for byte as it was told.
     public let redirectURI: String

@@ -1,10 +1,8 @@
-/// Why a login did not end with a token. Nothing was stored then, and what the client had before is as it was. The text
-/// says what to do and holds no secret.
+/// Reason why a login failed. Nothing has changed then. The text says what to do and holds no secret.
 public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The client's grant has no login of this kind, or the login belongs to another client.
     case wrongMethod
-    /// The redirect URI is relative, has a fragment, is http to another host, or has a query that the answer would
-    /// need.
+    /// The redirect URI is relative, has a fragment, is http to another host, or has a reserved query parameter.
     case badRedirectURI
     /// An endpoint is neither configured nor in the server's metadata: its name, such as `authorization_endpoint`.
     case noEndpoint(String)
@@ -40,8 +38,7 @@ public enum LoginError: Error, Sendable, Equatable, CustomStringConvertible {
     case stopped
     /// The machine gave no random numbers, so nothing was sent.
     case noRandomness
-    /// The server or the configuration requires a pushed request (RFC 9126), but it would expire before a person opens
-    /// the address.
+    /// A pushed request is required (RFC 9126), but would expire before a person opens the address.
     case pushingRequired
 
     public var description: String {

@@ -1,14 +1,12 @@
 import Synchronization
 
-/// Keeps what a login needs at its end from its beginning, for where the two may be in different processes. Nothing in it
-/// can be used twice.
+/// Keeps begun logins for another process. Each can be taken once.
 public protocol PendingLoginStore: Sendable {
     /// Keeps `content` under `key`, an unguessable name, until it is taken or `life` is over.
     /// - Throws: `TokenStoreError` when it may not be kept.
     func putPending(_ content: Secret, key: String, life: Duration) async throws
 
-    /// Removes and returns the content of `key`; `nil`: nothing there, taken already, or past its life. Only one caller
-    /// gets it.
+    /// Removes and returns the content of `key`, for one caller only; `nil`: missing, taken or ended.
     /// - Throws: `TokenStoreError` when the store does not answer.
     func takePending(key: String) async throws -> Secret?
 }

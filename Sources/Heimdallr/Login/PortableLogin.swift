@@ -1,8 +1,8 @@
 internal import Cryptography
 internal import WireText
 
-/// A login that has begun, in a form that another process of the same configuration can end: state, PKCE verifier, nonce
-/// and what the browser has to bring back; or the device code. For a `PendingLoginStore`; prints as `<redacted>`.
+/// A begun login that another process of the same configuration can end: state, PKCE verifier and nonce, or the device
+/// code. Prints as `<redacted>`.
 package struct PortableLogin: Sendable, Redacted {
     package enum Kind: Sendable {
         case browser(LoginAttempt)

@@ -11,8 +11,7 @@ struct RedirectURI: Sendable, Equatable {
         "scope",
     ]
 
-    /// - Throws: `LoginError.badRedirectURI` for a relative one, one with a fragment, plain http to another host, a scheme
-    ///   or host in capitals (a browser would change them), or a query that answers would need.
+    /// - Throws: `LoginError.badRedirectURI`; also for a scheme or host in capitals, which a browser would change.
     init(_ text: String) throws(LoginError) {
         guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), text.utf8.count <= 2048, !text.contains("#"),
             let colon = text.firstIndex(of: ":")

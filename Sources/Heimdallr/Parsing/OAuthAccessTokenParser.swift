@@ -6,8 +6,7 @@ public protocol OAuthAccessTokenParser: Sendable {
     /// Called on any thread, once for each answer.
     /// - Throws: `TokenResponseError`: the fault of the answer. The client keeps its tokens then.
     func parse(_ body: [UInt8]) throws(TokenResponseError) -> TokenResponse
-    /// The same for a body that is wiped from memory afterwards. Clients call this one. By default it gives a copy,
-    /// which is not wiped, to the other one.
+    /// Parses a body that is wiped afterwards. Clients call this function; by default it gives a copy to the other one.
     func parse(_ content: Secret) throws(TokenResponseError) -> TokenResponse
 }
 
@@ -19,9 +18,8 @@ extension OAuthAccessTokenParser {
     }
 }
 
-/// Reads JSON as RFC 6749 section 5.1 has it, and what real servers make of it: `expires_in` may be a number, a
-/// fraction or a numeric string; `scope` may be a string or an array; a byte order mark may come first. The content
-/// type is not looked at. Of the answer's strings only those stay in memory that the result holds.
+/// Reads JSON of RFC 6749 section 5.1 and of real servers: `expires_in` as a number, a fraction or a numeric string; `scope`
+/// as a string or an array; a byte order mark. Ignores the content type.
 public struct OAuthAccessTokenDefaultParser: OAuthAccessTokenParser {
     /// It has no settings.
     public init() {}

@@ -1,5 +1,4 @@
-/// A refusal by the authorization server: RFC 6749 sections 4.1.2.1 and 5.2. All texts are safe to show: printable, at
-/// most 256 characters, without the client's secrets.
+/// A refusal by the authorization server: RFC 6749 sections 4.1.2.1 and 5.2. Printable, at most 256 characters, no secrets.
 public struct OAuthError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The value of `error`. Servers may send others than those named here.
     public struct Code: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
@@ -31,9 +30,9 @@ public struct OAuthError: Error, Sendable, Hashable, CustomStringConvertible {
         public static let accessDenied = Code(rawValue: "access_denied")
         /// The server has no login of this kind: RFC 6749 section 4.1.2.1.
         public static let unsupportedResponseType = Code(rawValue: "unsupported_response_type")
-        /// The server has a fault: RFC 6749 section 4.1.2.1. Some token endpoints send it, too.
+        /// The server has a fault: RFC 6749 section 4.1.2.1. Also an answer of some token endpoints.
         public static let serverError = Code(rawValue: "server_error")
-        /// The server is overloaded: RFC 6749 section 4.1.2.1. Some token endpoints send it, too.
+        /// The server is overloaded: RFC 6749 section 4.1.2.1. Also an answer of some token endpoints.
         public static let temporarilyUnavailable = Code(rawValue: "temporarily_unavailable")
         /// The person has not logged in yet: RFC 8628 section 3.5.
         public static let authorizationPending = Code(rawValue: "authorization_pending")
@@ -54,11 +53,7 @@ public struct OAuthError: Error, Sendable, Hashable, CustomStringConvertible {
     /// `error_uri`: a page about the error.
     public let uri: String?
 
-    /// - Parameters:
-    ///   - status: the HTTP status.
-    ///   - code: `error`.
-    ///   - detail: `error_description`, safe to show.
-    ///   - uri: `error_uri`, safe to show.
+    /// The parameters are the properties; `detail` and `uri` must be safe to show.
     public init(status: Int, code: Code, detail: String? = nil, uri: String? = nil) {
         self.status = status
         self.code = code

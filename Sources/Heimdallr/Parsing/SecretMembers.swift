@@ -1,8 +1,7 @@
 internal import Cryptography
 internal import WireText
 
-/// A JSON object whose values may be secret. It is kept as text, which is wiped with the last copy, and parsed on
-/// demand.
+/// A JSON object with secret values, kept as text that is wiped with the last copy, and parsed on demand.
 struct SecretMembers: Sendable {
     /// `nil`: it has no members.
     private let text: Secret?

@@ -1,7 +1,7 @@
 internal import WireText
 
-/// Finds a secret in what a server sent, however it was spelt on the way: each of its bytes plain, percent-encoded in
-/// either case and once more on top, as `+` for a space, as a JSON escape or as an HTML reference.
+/// Finds a secret in a server's text in any spelling: plain, percent-encoded once or twice, `+` for a space, JSON escapes,
+/// HTML references.
 enum SecretSpelling {
     /// - Parameters:
     ///   - mark: stands for each stretch that spellings cover. It is not searched itself: a secret may be a letter of it.
@@ -32,8 +32,7 @@ enum SecretSpelling {
     /// Bytes that are read in more than one way, for one text: some tenths of a second.
     private static let maxSteps = 500_000
 
-    /// Where the longest spelling that begins at `start` ends. All ways to read on are followed at once: a `%` may be
-    /// itself or begin an escape.
+    /// End of the longest spelling that begins at `start`. Follows all readings at once: a `%` may begin an escape or not.
     private static func end(of secret: Span<UInt8>, in text: [UInt8], from start: Int, _ steps: inout Int) -> Int? {
         // As it stands, up to the first byte that could be read in two ways.
         var plain = 0

@@ -4,8 +4,7 @@ internal import WireText
 package enum ServerText {
     static let maxCharacters = 256
 
-    /// `ForeignText` of at most 256 characters, in which live secrets (in the spellings a server could echo) are
-    /// replaced by `<redacted>`.
+    /// `ForeignText` of at most 256 characters, with secrets in any spelling replaced by `<redacted>`.
     package static func sanitize(_ text: String, hiding secrets: [Secret]) -> String {
         let bytes = SecretSpelling.replacing(
             secrets, in: Array(text.utf8.prefix(16 * 1024)), by: mark, enough: 4 * (maxCharacters + 1))

@@ -1,5 +1,4 @@
-/// A successful answer of a token endpoint, as it was sent: RFC 6749 section 5.1. What is missing in the answer is
-/// missing here, too: `Heimdallr` fills it in. Prints as `<redacted>`.
+/// A successful answer of a token endpoint, as sent: RFC 6749 section 5.1. Prints as `<redacted>`.
 public struct TokenResponse: Sendable, Redacted {
     /// `access_token`. Later refused unless it is one or more bytes from 0x21 to 0x7E.
     public var accessToken: Secret
@@ -9,15 +8,13 @@ public struct TokenResponse: Sendable, Redacted {
     public var expiresIn: Double?
     /// `refresh_token`. `nil`: the answer has none, and the old one stays.
     public var refreshToken: Secret?
-    /// How long the refresh token itself lives, in seconds, where the server says so; 0: for ever. `nil`: the answer
-    /// does not say.
+    /// Life of the refresh token in seconds; 0: no end. `nil`: the answer does not say.
     public var refreshTokenExpiresIn: Double?
     /// `id_token` (OpenID Connect Core section 3.1.3.3), not verified yet.
     public var idToken: Secret?
     /// `scope`: the granted scope. `nil`: the answer has none, so all that was asked for.
     public var scope: [String]?
-    /// Every other member of the answer. Each call reads the answer anew, so that values that may be secret don't stay
-    /// in memory.
+    /// Other members. Each call parses the answer, so that secret values don't stay in memory.
     public var extra: [String: JSONValue] {
         get { members.values }
         set { members = SecretMembers(newValue) }
@@ -58,7 +55,7 @@ extension TokenResponse: Equatable {
     }
 }
 
-/// Why a token endpoint's answer can't be used. The texts are fixed sentences, with a token type made printable.
+/// Fault of a token endpoint's answer. The texts are fixed sentences, with a token type made printable.
 public enum TokenResponseError: Error, Sendable, Hashable, CustomStringConvertible {
     /// It has no bytes, or white space only.
     case emptyBody

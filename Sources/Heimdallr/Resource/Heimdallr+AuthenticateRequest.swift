@@ -2,15 +2,11 @@ import HTTPMessage
 internal import WireText
 
 extension Heimdallr {
-    /// Sends `request` with a token. When the resource answers 401 because of the token (RFC 6750 section 3.1), sends
-    /// it once more with a new one. When that is refused as well, the token is not the cause, and the 401 is the
-    /// answer. Requests to other hosts go on with the old token meanwhile: see `refused(_:by:saysInvalid:isReplay:)`.
-    /// `send` runs where the caller runs.
-    ///
+    /// Sends `request` with a token in place of its own credential. After a 401 because of the token (RFC 6750 section 3.1),
+    /// sends it once more with a new one; a second 401 is the answer. Requests to other hosts go on with the old token.
     /// - Parameters:
-    ///   - request: sent with the token in place of its own credential.
     ///   - limit: longest wait for a token, the first and a new one each.
-    ///   - send: sends the request to the resource; called once or twice.
+    ///   - send: sends the request; called once or twice, where the caller runs.
     /// - Throws: `HeimdallrError` without a token, and errors of `send`.
     nonisolated(nonsending) public func authenticateRequest(
         _ request: HeimdallrHTTPRequest, waiting limit: Duration = .seconds(30),
@@ -52,16 +48,11 @@ extension Heimdallr {
         request.headers.append(proof)
     }
 
-    /// Sends a request of any type with a token, and once more with a new one when the resource answers 401 because of
-    /// the token: see `authenticateRequest(_:waiting:send:)`. The closures run where the caller runs.
-    ///
+    /// Does the same for a request of any type: see `authenticateRequest(_:waiting:send:)`.
     /// - Parameters:
-    ///   - request: the request without a token.
-    ///   - resource: a name for the resource out of a small set, the same text each time, for example the origin.
-    ///   - limit: longest wait for a token, the first and a new one each.
+    ///   - resource: a name for the resource out of a small set, for example the origin.
     ///   - put: puts the credential onto a request.
-    ///   - send: sends the request to the resource; called once or twice.
-    ///   - challenges: the values of `WWW-Authenticate` of an answer with status 401; `nil` for any other answer.
+    ///   - challenges: values of `WWW-Authenticate` of a 401; `nil` for any other answer.
     /// - Throws: `HeimdallrError` without a token, and errors of `send`.
     nonisolated(nonsending) public func authenticateRequest<Request, Answer>(
         _ request: Request, to resource: String, waiting limit: Duration = .seconds(30),
@@ -78,15 +69,11 @@ extension Heimdallr {
         }
     }
 
-    /// The same for callers that make the request: `send` gets only the credential. The closures run where the caller
-    /// runs.
-    ///
+    /// Does the same for callers that make the request: `send` gets only the credential.
     /// - Parameters:
-    ///   - resource: a name for the resource out of a small set, the same text each time. A client with one resource
-    ///     needs none.
-    ///   - limit: longest wait for a token, the first and a new one each.
-    ///   - send: puts the credential onto a new request, and sends it; called once or twice.
-    ///   - challenges: the values of `WWW-Authenticate` of an answer with status 401; `nil` for any other answer.
+    ///   - resource: a name for the resource out of a small set; needless for a client with one resource.
+    ///   - send: sends a new request with the credential; called once or twice.
+    ///   - challenges: values of `WWW-Authenticate` of a 401; `nil` for any other answer.
     /// - Throws: `HeimdallrError` without a token, and errors of `send`.
     nonisolated(nonsending) public func withCredential<Answer>(
         for resource: String = "", waiting limit: Duration = .seconds(30),

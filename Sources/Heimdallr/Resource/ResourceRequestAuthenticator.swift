@@ -20,9 +20,7 @@ extension RequestCredential {
         }
     }
 
-    /// Returns `url` with the credential in its query, in place of its own; unchanged when the credential goes into a
-    /// header.
-    /// - Parameter url: a URL, or its path and query.
+    /// Returns `url` (or path and query) with the credential in its query; unchanged for a header field.
     public func put(inURL url: String) -> String {
         guard case .query(let name, let value) = self else { return url }
         return QueryParameter.set(name, to: value, in: url)
@@ -49,9 +47,7 @@ public struct ResourceRequestAuthenticatorHTTPHeader: ResourceRequestAuthenticat
     /// Word before the token, with a space between them. `nil`: the token stands alone.
     public let scheme: String?
 
-    /// - Parameters:
-    ///   - name: the header field's name, a token of RFC 9110 section 5.6.2.
-    ///   - scheme: word before the token, such a token as well; `nil`: none.
+    /// - Parameter scheme: word before the token; `nil`: none. Both are tokens of RFC 9110 section 5.6.2.
     public init(name: String = "Authorization", scheme: String? = "Bearer") {
         self.name = name
         self.scheme = scheme
@@ -66,8 +62,7 @@ public struct ResourceRequestAuthenticatorHTTPHeader: ResourceRequestAuthenticat
     }
 }
 
-/// Puts the token into the URL's query: `?access_token=…`. RFC 6750 section 2.3 advises against it: URLs end up in
-/// logs.
+/// Puts the token into the URL's query: `?access_token=…`. RFC 6750 section 2.3 advises against it: logs show URLs.
 public struct ResourceRequestAuthenticatorQueryParameter: ResourceRequestAuthenticator {
     /// The query parameter's name.
     public let name: String

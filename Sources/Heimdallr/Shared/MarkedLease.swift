@@ -1,12 +1,12 @@
 import Synchronization
 
-/// The mark of this process in one client's row, or the news that the row has a later record.
+/// Mark of this process in one client's row, or the notice of a later record.
 final class MarkedLease: TokenStoreLease {
     private struct State {
         var isOpen = true
         var isRead = false
         var revision: UInt64
-        /// A request that begins before this instant ends before the mark does. `nil`: the row is not marked.
+        /// Last time at which a request may begin. `nil`: the row is not marked.
         var until: ContinuousClock.Instant?
     }
 
@@ -36,7 +36,7 @@ final class MarkedLease: TokenStoreLease {
     var isOpen: Bool { state.withLock { $0.isOpen } }
     var revision: UInt64 { state.withLock { $0.revision } }
 
-    /// The row that the mark found, once. Later readers want a new look.
+    /// Returns the row that the mark found, once. Later readers read again.
     func firstReading() -> SharedRow? {
         state.withLock { state in
             guard state.isOpen, !state.isRead else { return nil }
@@ -47,7 +47,7 @@ final class MarkedLease: TokenStoreLease {
 
     func wrote(_ revision: UInt64) { state.withLock { $0.revision = revision } }
 
-    /// The request may have waited for its slot longer than the mark stands. The mark's time then begins anew.
+    /// Whether a request may begin. Renews a mark that is too old because the request waited for a slot.
     func isHeld() async -> Bool {
         guard let until = state.withLock({ $0.isOpen ? $0.until : nil }) else { return false }
         if store.clock.now() < until { return true }

@@ -9,12 +9,11 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
 
     private struct ClientState {
         weak var lease: MarkedLease?
-        /// Revision that the next record of this process replaces.
+        /// Revision that the next record replaces.
         var base: UInt64?
-        /// Holder of a mark of this process that may stand without a lease: the answer was lost, or a record is owed under it.
-        /// The next lease has its name, so that no process waits for its own mark.
+        /// Holder of a mark that may stand without a lease, after a lost answer or for an owed record. The next lease takes it.
         var standing: String?
-        /// A record was not saved. The mark stays until it is: it keeps others from the refresh token that the record replaces.
+        /// Whether a record is unsaved. Its mark stays: it keeps others from the refresh token that the record replaces.
         var isOwed = false
     }
 
@@ -26,17 +25,17 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
     private let process: String
     private let clients = Mutex<[String: ClientState]>([:])
 
-    /// How long a save is tried again at once. Later tries are the client's.
+    /// Time in which a save is repeated at once.
     private static let insistence = Duration.seconds(5)
-    /// News may be lost. A waiting client looks at the row at least this often.
+    /// A waiting client reads the row at least this often: notices may be lost.
     private static let longestPause = Duration.seconds(2)
-    /// A mark that has ended may stand a moment longer.
+    /// Shortest wait for another holder's mark, which may stand a moment longer.
     private static let shortestPause = Duration.milliseconds(500)
 
     /// - Parameters:
-    ///   - leaseTime: how long a mark stands: twice the longest token request and a margin.
-    ///   - patience: how long a client waits for another process's mark.
-    ///   - holder: this process, for people to read in the row.
+    ///   - leaseTime: life of a mark: twice the longest token request and a margin.
+    ///   - patience: longest wait for another process's mark.
+    ///   - holder: name of this process in the row.
     package init(
         _ engine: any SharedRecordEngine, leaseTime: Duration, patience: Duration, holder: String, clock: HeimdallrClock
     ) {
@@ -79,7 +78,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
         var known = known
         while true {
             try Task.checkCancellation()
-            // Changes after the look are heard. One stream for each look: a stream ends with the task that waited for it.
+            // Listens before it reads. Each read has a stream: a stream ends with the task that waited for it.
             let changes = engine.changes(client: client)
             var left = Self.longestPause
             if clients.withLock({ $0[client]?.lease?.isOpen ?? false }) == false {
@@ -112,7 +111,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
                     "another process holds the lease of \(client) in the token store for more than \(patience): "
                         + "`heimdallr-proxy store status` shows which", kind: .busy)
             }
-            // A jitter, so that waiting processes do not step in time.
+            // Jitter between waiting processes.
             let pause = min(left, Self.longestPause) + .milliseconds(Int64(clock.random() * 50))
             await hear(changes, until: min(deadline, clock.now() + pause))
         }
@@ -133,13 +132,13 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
     private func take(_ lease: MarkedLease) {
         clients.withLock { clients in
             clients[lease.client, default: ClientState()].lease = lease
-            // Once another process has written, nothing is owed: what could not be saved gives way.
+            // After another process has written, nothing is owed.
             if clients[lease.client]?.base != lease.revision { clients[lease.client]?.isOwed = false }
             if lease.isMarked { clients[lease.client]?.base = lease.revision }
         }
     }
 
-    /// Until there is news, or it is time.
+    /// Waits for a change, at most until `instant`.
     private func hear(_ changes: AsyncStream<Void>?, until instant: Instant) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { [clock] in try? await clock.sleep(instant) }
@@ -149,7 +148,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
         }
     }
 
-    /// Takes the mark away, unless a record has still to be saved under it.
+    /// Removes the mark, unless a record has to be saved under it.
     func end(_ lease: MarkedLease) async {
         let isOwed = clients.withLock { clients in
             if clients[lease.client]?.lease === lease { clients[lease.client]?.lease = nil }
@@ -157,7 +156,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
         }
         guard lease.isMarked, !lease.hasWritten else { return }
         guard !isOwed else { return stands(lease.client, lease.holder) }
-        // In a task that is not cancelled: other processes wait for the mark.
+        // Not cancelled with the caller: other processes wait for the mark.
         await Task.detached { [self] in await unmark(lease.client, lease.holder) }.value
     }
 
@@ -169,8 +168,8 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
         }
     }
 
-    /// Marks a lease's row again, unless another process has the mark or has written.
-    /// - Returns: the end of the time in which a request may begin; `nil`: the lease has ended.
+    /// Marks the row again, unless another process has the mark or has written.
+    /// - Returns: the last time at which a request may begin; `nil`: the lease has ended.
     func renew(_ lease: MarkedLease) async -> Instant? {
         let asked = clock.now()
         let row = try? await engine.mark(
@@ -178,7 +177,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
         return row?.mark == .ours ? asked + leaseTime / 2 : nil
     }
 
-    /// A lease whose last reference went without `release()`.
+    /// Ends a lease that was dropped without `release()`.
     func abandon(_ client: String, _ holder: String) {
         guard clients.withLock({ $0[client]?.isOwed != true }) else { return stands(client, holder) }
         Task.detached { [self] in await unmark(client, holder) }
@@ -222,7 +221,7 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
                         return revision
                     }
                 }
-                // Another process's record, or our own whose answer was lost.
+                // The record is another process's, or ours after a lost answer.
                 let row = try await engine.read(client: client)
                 if row.holds(record) { return row.revision }
                 if let record {
@@ -246,12 +245,12 @@ package final class MarkedTokenStore: OAuthAccessTokenStore {
 }
 
 extension SharedRow {
-    /// Whether the row is what a process tried to write, and does not know whether it did.
+    /// Whether the row holds the record that a process tried to write.
     fileprivate func holds(_ wanted: TokenRecord?) -> Bool {
         guard case .success(let there) = record else { return false }
         guard let wanted else { return there.map { $0.accessToken == nil && $0.refreshToken == nil } ?? true }
         guard let there else { return false }
-        // An access token that has ended is left out when it is read.
+        // A read leaves out an expired access token.
         return there.refreshToken == wanted.refreshToken && there.signIn == wanted.signIn
             && there.scope == wanted.scope && there.dpopKey == wanted.dpopKey
             && (there.accessToken == nil || there.accessToken == wanted.accessToken)

@@ -1,7 +1,6 @@
 import Synchronization
 
-/// An access token in use. Copies share one storage that does not change, so they cost almost nothing. Prints as
-/// `<redacted>`.
+/// An access token in use. Copies share one constant storage. Prints as `<redacted>`.
 public struct AccessToken: Sendable, Redacted {
     private let storage: Storage
 
@@ -38,8 +37,7 @@ public struct AccessToken: Sendable, Redacted {
         private static let generations = Atomic<UInt64>(0)
     }
 
-    /// For tests and for authenticators of your own. Each call makes a new `generation`; the parameters are the
-    /// properties of the same names.
+    /// For tests and authenticators. Each call makes a new `generation`.
     public init(
         value: Secret, type: String = "Bearer", issuedAt: ContinuousClock.Instant, expiresAt: ContinuousClock.Instant,
         refreshToken: Secret? = nil, scope: [String] = [], extra: [String: JSONValue] = [:]
@@ -75,8 +73,7 @@ public struct AccessToken: Sendable, Redacted {
     public var refreshToken: Secret? { storage.refreshToken }
     /// The granted scope: the answer's, or else the one asked for.
     public var scope: [String] { storage.scope }
-    /// The answer's other members. Each call reads the answer anew, so that values that may be secret don't stay in
-    /// memory.
+    /// The answer's other members. Each call parses the answer, so that secret values don't stay in memory.
     public var extra: [String: JSONValue] { members.values }
     var members: SecretMembers { storage.members }
     /// A number that no other token of this process has; a later token has a higher one. For caches.
@@ -85,9 +82,8 @@ public struct AccessToken: Sendable, Redacted {
     /// Whether a resource has accepted it at least once.
     public var wasAccepted: Bool { storage.wasAccepted.load(ordering: .relaxed) }
 
-    /// To be called when a resource answered anything but 401. A token that is refused without ever having been
-    /// accepted points to a wrong audience or scope: new ones are then asked for less often. Any thread, as often as
-    /// you like.
+    /// Reports another answer than 401. Tokens that are refused without ever being accepted point to a wrong audience: new ones
+    /// are then fetched less often. Any thread, as often as you like.
     public func noteAccepted() {
         if !wasAccepted { storage.wasAccepted.store(true, ordering: .relaxed) }
     }

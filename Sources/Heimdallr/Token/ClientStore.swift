@@ -1,7 +1,6 @@
 import Synchronization
 
-/// The store as one client object sees it, while another of the same name may take its place. A record has one owner in a
-/// process at any time.
+/// The store of one client object, which another of the same name may replace. A record has one owner in a process.
 package final class ClientStore: OAuthAccessTokenStore {
     private enum Phase {
         /// The object before still has the record. Callers wait.

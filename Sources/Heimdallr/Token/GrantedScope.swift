@@ -4,8 +4,8 @@ enum GrantedScope {
     static let maxCount = 64
     static let maxBytes = 128
 
-    /// Each name once, in the answer's order. A name that is no scope-token (RFC 6749 section 3.3), is too long, is one
-    /// too many or holds a secret is left out. What was asked for is always kept: it is the configuration's own.
+    /// Returns each name once. Leaves out names that are no scope-token (RFC 6749 section 3.3), too long, too many or secret.
+    /// Requested names are always kept.
     /// - Parameter names: one entry may hold several, with spaces between them.
     static func keep(_ names: [String], askedFor: [String], hiding secrets: [Secret]) -> [String] {
         let known = Set(askedFor.flatMap { $0.split(separator: " ") })

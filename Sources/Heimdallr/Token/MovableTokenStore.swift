@@ -1,7 +1,6 @@
 internal import WireText
 
-/// A store whose records can be moved to another one. It keeps a note of where they went; whoever finds the note sends
-/// nothing that is in the records.
+/// A store whose records can be moved to another one. It then has a note of the new place, and its records are not used.
 package protocol MovableTokenStore: OAuthAccessTokenStore {
     /// A name for people, without secrets: `the files in DIRECTORY`.
     var place: String { get }

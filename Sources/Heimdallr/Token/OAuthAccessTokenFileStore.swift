@@ -4,10 +4,9 @@ import Synchronization
 
 /// Keeps records on disk: one file for each client, sealed with AES-256-GCM, mode 0600, in a directory of mode 0700.
 ///
-/// A record is replaced whole, so that it survives a power cut (fsync(2), rename(2), fsync of the directory). An
-/// unreadable record is never replaced. Processes may share a directory: a lock on a file beside the record (flock(2))
-/// lets one work with it at a time. Files are read and written outside Swift's thread pool, so a slow disk delays no
-/// other client. A disk that does not answer within `diskPatience` is an error. Safe on any thread.
+/// A record is replaced whole and survives a power cut (fsync(2), rename(2)). An unreadable record is never replaced. A
+/// lock (flock(2)) lets one process at a time work with a record. A disk that does not answer within `diskPatience` is an
+/// error and delays no other client. Safe on any thread.
 public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
     /// Where the files are.
     public let directory: String
@@ -53,8 +52,7 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
         self.machine = machine
     }
 
-    /// Makes the directory and checks whether it can be used, so that a fault shows at the start and not with the first
-    /// token. Keeps `store move` away for as long as this object lives. Optional.
+    /// Makes and checks the directory, so that a fault shows at the start. Keeps `store move` away while this object lives.
     /// - Throws: `TokenStoreError`; its kind is `.misconfigured` where waiting does not help.
     public func prepare() async throws {
         try await FileStoreClient("prepare", on: machine).perform(within: diskPatience) { [self] in
@@ -178,8 +176,7 @@ public final class OAuthAccessTokenFileStore: OAuthAccessTokenStore {
             let folder = try PrivateDirectory(path: directory)
             var new = new
             if let old = try read(client, in: folder), old.record.revision > new.record.revision {
-                // Under a lease, what there is was read before the token was asked for, and this is the later one. The
-                // retry of an earlier save has no lease: another process may have moved on, and its record stays.
+                // Under a lease this record is the later one. A later retry has no lease: another process's record then stays.
                 guard underLease || old.record.issuedAt < new.record.issuedAt else { return }
                 new.record.revision = old.record.revision + 1
             }

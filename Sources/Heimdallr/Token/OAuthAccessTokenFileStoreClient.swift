@@ -14,8 +14,7 @@ final class FileStoreClient: Sendable {
 
     private struct State {
         weak var lease: FileStoreLease?
-        /// Lock under which a record could not be saved. It keeps other processes from the refresh token that the record
-        /// replaces, until it is saved or this process ends.
+        /// Lock of an unsaved record. It keeps other processes from the refresh token that the record replaces.
         var owed: FileLock?
         /// When which record was first to be saved.
         var stamp: (revision: UInt64, stamp: TimeStamp)?
@@ -52,8 +51,7 @@ final class FileStoreClient: Sendable {
         }
     }
 
-    /// Runs blocking work outside Swift's thread pool. A disk that does not answer costs the caller `limit` and no
-    /// more. The work itself goes on, and later work waits for its end.
+    /// Runs blocking work on another thread, at most for `limit`. The work itself goes on, and later work waits for it.
     /// - Throws: `TokenStoreError`
     func perform<Value: Sendable>(
         within limit: Duration, _ work: @escaping @Sendable () throws -> Value

@@ -21,11 +21,9 @@ package struct TimeStamp: Sendable, Equatable {
         self.isSynchronized = isSynchronized
     }
 
-    /// Seconds that have passed until `now`, rather too many than too few; `nil` when unknown.
-    ///
-    /// Within one start of the machine, the time since that start counts, however the wall clock was set. A longer time
-    /// by the wall clock counts, too, as after a pause of a virtual machine. Between starts and between machines there
-    /// is only the wall clock. It counts if it was synchronized then and is now, and if the result is not negative.
+    /// Seconds until `now`, rather too many than too few; `nil`: unknown.
+    /// Within one boot the boot clock counts, or the wall clock if it shows a longer time (a paused virtual machine). Otherwise
+    /// only the wall clock counts: if it was synchronized then and is now, and the result is not negative.
     func seconds(until now: TimeStamp) -> Int64? {
         let byWall = now.wall.subtractingReportingOverflow(wall)
         guard !byWall.overflow else { return nil }
@@ -58,8 +56,7 @@ package struct FileStoreMachine: Sendable {
 }
 
 extension StoredRecord {
-    /// The record with its times by today's wall clock. Its access token is left out when it has expired, or when its
-    /// age is unknown; the refresh token stays.
+    /// The record with present wall clock times. An expired access token, or one of unknown age, is left out.
     func record(machine: FileStoreMachine) -> TokenRecord {
         let now = machine.stamp()
         var current = record

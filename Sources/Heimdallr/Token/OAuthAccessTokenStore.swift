@@ -1,38 +1,32 @@
-/// Keeps records, each under the `RecordName` of its client.
-///
-/// A client asks for one thing at a time: a lease, a load, a save; several clients ask at once, on any thread. A client
-/// uses an access token only after its record was saved, or after `HeimdallrStatus.storeFault` says why not.
+/// Keeps records, each under the `RecordName` of its client. Called on any thread; one call at a time for each client. A
+/// token is used after its record was saved, or after `HeimdallrStatus.storeFault` names the fault.
 public protocol OAuthAccessTokenStore: Sendable {
     /// The client's record; `nil`: there is none.
     /// - Throws: `TokenStoreError` when there is one that can't be read. It must stay as it is then.
     func load(client: String) async throws -> TokenRecord?
 
-    /// Replaces the client's record, whole or not at all, and never one that can't be read. Returns when the new one
-    /// would survive a power cut.
-    /// - Throws: `TokenStoreError` when it could not be written; the client goes on from memory and tries again.
+    /// Replaces the record whole, durably, and never an unreadable one.
+    /// - Throws: `TokenStoreError` when it was not written. The client goes on from memory and tries again.
     func save(_ record: TokenRecord, client: String) async throws
 
     /// Removes the client's record, if there is one.
     /// - Throws: `TokenStoreError` when it is still there.
     func remove(client: String) async throws
 
-    /// Keeps other processes away from the client's record during load, token request and save, so that no two send the
-    /// same refresh token. `nil`, the default: no other process can use this store.
+    /// Excludes other processes during load, token request and save. `nil`, the default: no other process can use this store.
     /// - Throws: `TokenStoreError`, of the kind `.busy` when another process holds the lease too long.
     func lease(client: String) async throws -> (any TokenStoreLease)?
 
-    /// The names of all records with a token, whichever server they belong to, of one client. Empty, the default: the store
-    /// does not know.
+    /// Names of all records of one client that have a token, whatever server. Empty, the default: unknown.
     /// - Parameter client: `Heimdallr.name`.
     func names(of client: String) async throws -> [String]
 
-    /// The same for a client that needs no lease where the store has a later record than the one of `revision`: the lease may
-    /// then be one that is not held, and the next `load` has the record. The default takes a lease in any case.
+    /// Takes a lease, unless the store has a later record than `revision`: the lease may then be one that is not held, and the
+    /// next `load` has the record. The default always takes a lease.
     /// - Throws: as `lease(client:)`
     func lease(client: String, unlessLaterThan revision: UInt64) async throws -> (any TokenStoreLease)?
 
-    /// Has an element each time another process may have changed the client's record; the client reads it then. Each
-    /// call makes a new stream. `nil`, the default: the store has no notifications.
+    /// Returns a stream with an element for each possible change by another process. `nil`, the default: no notifications.
     func changes(client: String) -> AsyncStream<Void>?
 }
 
@@ -54,8 +48,7 @@ extension OAuthAccessTokenStore {
 
 /// The right to work with one client's record, which no other process has at the same time.
 public protocol TokenStoreLease: Sendable {
-    /// Whether it is still ours: a store may take it from a process that was stopped or cut off for too long. Asked just
-    /// before something is sent that can be used only once.
+    /// Whether it is still held, checked before a one-time credential is sent.
     func isHeld() async -> Bool
 
     /// Gives the lease back. Called once.
@@ -73,15 +66,13 @@ public struct TokenStoreError: Error, Sendable, Hashable, CustomStringConvertibl
     public enum Kind: Sendable, Hashable {
         /// The store can't do it now. The client goes on from memory, and tries again.
         case fault
-        /// There is a record that this key or this version can't read; it stays. The client goes on as if there were
-        /// none.
+        /// The record is unreadable with this key or version, and stays. The client goes on as if there were none.
         case unreadable
         /// Another process has the lease. The client sends nothing, for its refresh token may have been used already.
         case busy
         /// The store can't work until an operator changes something. A program should not start then.
         case misconfigured
-        /// The store is on another machine and can't be reached, so other processes' records are unknown. The token in
-        /// use serves, a credential that works once is not sent, and a grant that requires no person may be used.
+        /// The store is unreachable. The token in use serves, and no one-time credential is sent.
         case unreachable
         /// Another process has saved a later record, and that one stays. The client takes it up.
         case superseded

@@ -1,12 +1,8 @@
 internal import Cryptography
 internal import WireText
 
-/// Names a client's record in its store: the client's name, and a digest of the server and the account that its tokens
-/// belong to.
-///
-/// A refresh token must not reach another server or another client than its own (RFC 6749 section 10.4). A client whose
-/// token endpoint, issuer or `client_id` changes therefore has another record. The former one stays for a configuration
-/// that still has the former values.
+/// Name of a client's record: the client's name and a digest of server and account, because a refresh token must not reach
+/// another server or client (RFC 6749 section 10.4). The record of former settings stays.
 public struct RecordName: Sendable, Hashable, CustomStringConvertible {
     /// The name in the store: `NAME-DIGEST`, with 16 lower-case hexadecimal digits.
     public let description: String

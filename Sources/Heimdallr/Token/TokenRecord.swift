@@ -14,8 +14,7 @@ public struct SignIn: Sendable, Equatable, Redacted {
     }
 }
 
-/// A client's data in the store, for the next run of the program. Times are seconds since 1970-01-01T00:00:00Z, because
-/// a monotonic clock means nothing to another process. Prints as `<redacted>`.
+/// A client's data in the store. Times are wall clock seconds since 1970. Prints as `<redacted>`.
 public struct TokenRecord: Sendable, Equatable, Redacted {
     /// Grows with every change; of two records the higher one is the later.
     public var revision: UInt64
@@ -29,8 +28,7 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
     public var refreshToken: Secret?
     /// The scopes that were granted.
     public var scope: [String]
-    /// The answer's other members. Each call reads the answer anew, so that values that may be secret don't stay in
-    /// memory.
+    /// The answer's other members. Each call parses the answer, so that secret values don't stay in memory.
     public var extra: [String: JSONValue] {
         get { members.values }
         set { members = SecretMembers(newValue) }
@@ -40,19 +38,16 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
     public var signIn: SignIn?
     /// How long the refresh token lives; `nil`: the server has not said.
     public var refreshTokenLife: RefreshTokenLife?
-    /// The private key that the tokens are bound to (RFC 9449), in a form of this library's own; `nil`: they are not, or
-    /// the key lies elsewhere.
+    /// The private key that the tokens are bound to (RFC 9449); `nil`: none, or a configured one.
     public var dpopKey: Secret?
     /// The thumbprint of the key that the access token is bound to (RFC 7638); `nil`: it is a Bearer token.
     public var keyThumbprint: String?
     /// That key, or the one that lies elsewhere, ready for use.
     var binding: DPoPKey?
-    /// Number of the client certificate that the access token is bound to (RFC 8705 section 3). In a store it is a
-    /// `keyThumbprint`.
+    /// Number of the client certificate that the token is bound to (RFC 8705 section 3). Stored as `keyThumbprint`.
     var certificate: UInt64?
 
-    /// When the access token was asked for and when it ends, as whoever made the record knew it: for a store that keeps
-    /// more than whole seconds.
+    /// Times of the token by the clock of its process, for stores that keep more than whole seconds.
     package var measured: Moments?
     /// The same as a store has reckoned it, without any wall clock; then these count.
     package var reckoned: Moments?
