@@ -31,8 +31,10 @@ let package = Package(
         .systemLibrary(name: "CLibyaml", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
         .systemLibrary(name: "CLibpq", providers: [.apt(["libpq-dev"])]),
         .target(
-            name: "PostgresStore", dependencies: ["CLibpq", "CLinux", "Cryptography", "FileSystem", "Heimdallr"],
+            name: "PostgresStore", dependencies: ["CLibpq", "CLinux", "FileSystem", "Heimdallr", "SharedStore"],
             swiftSettings: strict),
+        .target(
+            name: "SharedStore", dependencies: ["Cryptography", "Heimdallr", "WireText"], swiftSettings: strict),
         .target(name: "QRCode", dependencies: ["CLibqrencode"], swiftSettings: strict),
         .target(name: "WireText", swiftSettings: strict),
         .target(name: "Cryptography", dependencies: ["CLibcrypto", "CLinux", "WireText"], swiftSettings: strict),
@@ -106,13 +108,13 @@ let package = Package(
             name: "HeimdallrTests",
             dependencies: [
                 "Cryptography", "Heimdallr", "HeimdallrCurl", "HeimdallrFoundation", "HeimdallrHTTPTypes",
-                "CurlTransport", "Reactor", "StoreContender", "TestSupport", "WireText",
+                "CurlTransport", "Reactor", "SharedStore", "StoreContender", "TestSupport", "WireText",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ],
             swiftSettings: strict),
         // Runs the library's tasks on its scheduler, through hooks of Swift's run-time library. They need unsafe code.
         .executableTarget(
-            name: "Simulation", dependencies: ["Administration", "FileSystem", "Heimdallr"],
+            name: "Simulation", dependencies: ["Administration", "FileSystem", "Heimdallr", "SharedStore"],
             path: "Tests/Simulation",
             swiftSettings: [
                 .swiftLanguageMode(.v6), .treatAllWarnings(as: .error), .enableUpcomingFeature("ExistentialAny"),

@@ -13,7 +13,7 @@
     each(PQbackendPID) each(PQserverVersion) each(PQlibVersion) each(PQsetnonblocking) each(PQsetNoticeReceiver)       \
     each(PQsendQuery) each(PQsendQueryParams) each(PQflush) each(PQconsumeInput) each(PQisBusy) each(PQgetResult)      \
     each(PQresultStatus) each(PQresultErrorField) each(PQntuples) each(PQnfields) each(PQgetisnull)                    \
-    each(PQgetlength) each(PQgetvalue) each(PQcmdStatus) each(PQclear) each(PQnotifies) each(PQtransactionStatus)
+    each(PQgetlength) each(PQgetvalue) each(PQcmdStatus) each(PQclear) each(PQnotifies)
 
 // The functions of libpq that are used, each with the type that its header gives it.
 struct heimdallr_libpq {

@@ -3,15 +3,14 @@ import FileSystem
 import Glibc
 import Heimdallr
 
-/// Where the database is and how to reach it, out of a connection string of libpq's. Nothing of the environment, of
-/// ~/.pgpass, of ~/.postgresql or of a service file counts.
+/// Servers and options of a libpq connection string. The environment, ~/.pgpass, ~/.postgresql and service files do not count.
 /// https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING
 struct ConnectionTarget: Sendable {
-    /// One server of perhaps several, as the string lists them.
+    /// One server of the string.
     struct Host: Sendable, Equatable {
         /// A name, an address, or the folder of a Unix socket.
         var name: String
-        /// An address that needs no look-up.
+        /// An address, so that the name needs no look-up.
         var address: String?
         var port: String
 
@@ -19,22 +18,22 @@ struct ConnectionTarget: Sendable {
     }
 
     let hosts: [Host]
-    /// Everything else, by libpq's name, in no order that matters.
+    /// All other options by libpq's names.
     private let options: [String: String]
     let password: Secret?
-    /// How long one server may take to answer.
+    /// Time for one server to answer.
     let connectTimeout: Duration
 
-    /// Where nothing is read: it is in a file that is none.
+    /// A path that can't exist, so that libpq reads no file.
     private static let nowhere = "/dev/null/none"
     private static let systemAnchors = "/etc/ssl/certs/ca-certificates.crt"
 
-    /// - Parameter anchors: a file of trust anchors, used where the string names none.
-    /// - Throws: `TokenStoreError` of the kind `.misconfigured`. It never quotes the string, which holds a password.
+    /// - Parameter anchors: a file of trust anchors, for a string that names none.
+    /// - Throws: `TokenStoreError` of the kind `.misconfigured`. It never quotes the string, which has a password.
     init(_ text: Secret, anchors: String?, _ libpq: Libpq.Table) throws(TokenStoreError) {
         var given = try Self.parse(text, libpq)
         guard given["service"] == nil else {
-            throw Self.misfit("`service` is not taken: write host, dbname and user")
+            throw Self.misfit("`service` is not supported: write host, dbname and user")
         }
         hosts = try Self.hosts(&given)
         password = given.removeValue(forKey: "password").map { Secret($0) }
@@ -47,12 +46,12 @@ struct ConnectionTarget: Sendable {
         let mode = given["sslmode"] ?? (hosts.allSatisfy(\.isUnixSocket) ? "disable" : "verify-full")
         let defaults = [
             "application_name": "heimdallr-proxy", "client_encoding": "UTF8", "passfile": Self.nowhere,
-            // With anchors at hand libpq checks certificates also where it was told not to.
+            // With anchors libpq would check certificates in every mode.
             "sslmode": mode,
             "sslrootcert": mode.hasPrefix("verify") ? anchors ?? Self.systemAnchors : Self.nowhere,
             "sslcert": Self.nowhere, "sslkey": Self.nowhere,
             "sslcrl": Self.nowhere, "gssencmode": "disable", "target_session_attrs": "read-write",
-            // Who is cut off is to be known in seconds, not hours.
+            // Detects a lost network in seconds instead of hours.
             "keepalives": "1", "keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3",
             "tcp_user_timeout": "15000",
         ]
@@ -69,10 +68,10 @@ struct ConnectionTarget: Sendable {
         let parsed = unsafe libpq.call.PQconninfoParse(plain, &message)
         if let message = unsafe message { unsafe libpq.call.PQfreemem(message) }
         guard let parsed = unsafe parsed else {
-            // What libpq says about it quotes it.
+            // libpq's message would quote the string.
             throw misfit(
                 "libpq can't read it: write `host=… dbname=… user=… password=…`, values with spaces in single quotes, or "
-                    + "`postgresql://user:password@host/dbname`, with %XX for what is special in a URI")
+                    + "`postgresql://user:password@host/dbname`, with %XX for special characters")
         }
         defer { unsafe libpq.call.PQconninfoFree(parsed) }
         var given: [String: String] = [:]
@@ -103,7 +102,7 @@ struct ConnectionTarget: Sendable {
         }
         guard count <= 16, names.isEmpty || addresses.isEmpty || names.count == addresses.count,
             ports.count <= 1 || ports.count == count
-        else { throw misfit("`host`, `hostaddr` and `port` list as many servers each, 16 at most") }
+        else { throw misfit("`host`, `hostaddr` and `port` have to list the same number of servers, 16 at most") }
         var hosts: [Host] = []
         for index in 0..<count {
             let address = addresses.isEmpty || addresses[index].isEmpty ? nil : addresses[index]
@@ -117,7 +116,7 @@ struct ConnectionTarget: Sendable {
         return hosts
     }
 
-    /// The user that this process runs as. getpwuid_r(3).
+    /// Name of this process's user. getpwuid_r(3).
     private static func systemUser() -> String? {
         var entry = unsafe passwd()
         var found: UnsafeMutablePointer<passwd>?
@@ -133,19 +132,19 @@ struct ConnectionTarget: Sendable {
 
     // MARK: Using
 
-    /// What the certificate is checked against, missing.
+    /// Checks that the file of trust anchors exists.
     /// - Throws: `TokenStoreError` of the kind `.misconfigured`
     func checkFiles() throws(TokenStoreError) {
         guard options["sslmode"]?.hasPrefix("verify") == true, let anchors = options["sslrootcert"],
             anchors != "system", !FileSystem.exists(anchors)
         else { return }
         throw Self.misfit(
-            "\(anchors) is not there, and the server's certificate is checked against it: name a file in `sslrootcert` "
+            "\(anchors) does not exist, and the server's certificate is checked against it: name a file in `sslrootcert` "
                 + "or `tls.ca_file`, or install ca-certificates")
     }
 
-    /// A connection string for one server, in which everything is said that libpq would else take from somewhere.
-    /// - Parameter address: what the host's name stands for.
+    /// A connection string for one server. It sets each option that libpq would otherwise take from the environment.
+    /// - Parameter address: of the host's name.
     func string(for host: Host, address: String?, _ libpq: Libpq.Table) -> String {
         var all = options
         all["host"] = host.name
@@ -156,7 +155,7 @@ struct ConnectionTarget: Sendable {
             var option = unsafe defaults
             while let keyword = unsafe option.pointee.keyword {
                 let name = unsafe String(cString: keyword)
-                // An option that has a variable, and for which the variable stands, is said to be what it is without.
+                // An option whose environment variable is set gets its default.
                 if all[name] == nil, let variable = unsafe option.pointee.envvar, unsafe getenv(variable) != nil {
                     all[name] = unsafe option.pointee.compiled.map { unsafe String(cString: $0) } ?? ""
                 }

@@ -1,11 +1,12 @@
 import Cryptography
 import Heimdallr
+import SharedStore
 import Synchronization
 
-// What an operator does with the store.
+// Operations of an administrator.
 extension OAuthAccessTokenPostgresStore {
-    /// Makes the tables where they are missing; nothing that is there is changed. Needs the right to make a schema.
-    /// - Parameter role: who is to use them, if that is not the user of the connection string.
+    /// Creates missing tables and changes no record. Needs the privilege to create a schema.
+    /// - Parameter role: user of the tables, if it is not the user of the connection string.
     /// - Throws: `TokenStoreError`
     public func makeSchema(role: String? = nil) async throws {
         try target.checkFiles()
@@ -21,42 +22,41 @@ extension OAuthAccessTokenPostgresStore {
         }
     }
 
-    /// One row, without what is in it.
+    /// One row, without its content.
     public struct RowReport: Sendable {
         public var client: String
-        /// 0: there never was a record.
+        /// 0 if there never was a record.
         public var revision: Int64
-        /// Whether there is no record, or none any more.
+        /// Whether there is no record now.
         public var isEmpty: Bool
-        /// How long ago it was written, by the database's clock.
+        /// Time since it was written, by the database's clock.
         public var age: Duration
-        /// Which of the configured keys it was sealed with, from 1; `nil`: none of them.
+        /// Number of the configured key that sealed it, from 1; `nil` for an unknown key.
         public var key: Int?
     }
 
-    /// A lease that somebody has.
-    public struct HolderReport: Sendable {
+    public struct LeaseReport: Sendable {
         public var client: String
-        /// The holder's host and process, as it has written them.
+        /// The holder's host and process, in its words.
         public var holder: String
-        /// Less than zero: its holder did not give it back.
+        /// Negative if the holder did not release it.
         public var left: Duration
     }
 
-    /// What the database says of itself and of this space.
+    /// Report about the database and this space.
     public struct Report: Sendable {
         public var server: String
         public var schema: Int64
-        /// Whether a pooler is in between, so that changes are looked for and not heard.
+        /// Whether a pooler loses notifications, so that the proxy polls.
         public var isPooled: Bool
         public var rows: [RowReport]
-        public var holders: [HolderReport]
+        public var leases: [LeaseReport]
         public var pendingLogins: Int64
-        /// Where the records went; `nil`: nowhere. Written by somebody else.
+        /// New location of moved records, in the words of another process.
         public var newPlace: String?
     }
 
-    /// Looks at the tables.
+    /// Reads the tables.
     /// - Throws: `TokenStoreError`
     public func report() async throws -> Report {
         try await open()
@@ -74,7 +74,7 @@ extension OAuthAccessTokenPostgresStore {
                     + " substring(sealed FROM 10 FOR 8) FROM heimdallr.token WHERE space = $1::text AND client <> 'moved' ORDER BY client",
                 { [.text(space)] }, within: limit
             ).rows
-            let holders = try await listener.run(
+            let leases = try await listener.run(
                 "SELECT client, holder, (extract(epoch FROM held_until - clock_timestamp()) * 1000000)::bigint"
                     + " FROM heimdallr.token WHERE space = $1::text AND holder IS NOT NULL AND client <> 'moved' ORDER BY client",
                 { [.text(space)] }, within: limit
@@ -87,10 +87,10 @@ extension OAuthAccessTokenPostgresStore {
                         isEmpty: rows.bytes(row, 3) == nil, age: .microseconds(max(0, rows.integer(row, 2) ?? 0)),
                         key: sealing.keys.firstIndex { $0.identifier == rows.bytes(row, 3) }.map { $0 + 1 })
                 },
-                holders: (0..<holders.count).map { row in
-                    HolderReport(
-                        client: holders.text(row, 0) ?? "", holder: holders.text(row, 1) ?? "",
-                        left: .microseconds(holders.integer(row, 2) ?? 0))
+                leases: (0..<leases.count).map { row in
+                    LeaseReport(
+                        client: leases.text(row, 0) ?? "", holder: leases.text(row, 1) ?? "",
+                        left: .microseconds(leases.integer(row, 2) ?? 0))
                 },
                 pendingLogins: about.integer(0, 2) ?? 0, newPlace: newPlace)
         }
@@ -100,8 +100,7 @@ extension OAuthAccessTokenPostgresStore {
 extension OAuthAccessTokenPostgresStore: MovableTokenStore {
     package var place: String { settings.place }
 
-    /// Behind a pooler that gives each transaction another connection, a running proxy is not seen. It gets no lease any
-    /// more once the note is written.
+    /// A running proxy can't be detected behind a transaction pooler. Once the note is written, it gets no lease.
     package func prepareMove(alone: Bool) async throws {
         try await open()
         engine.isMoving.store(true, ordering: .relaxed)
@@ -133,11 +132,11 @@ extension OAuthAccessTokenPostgresStore: MovableTokenStore {
 }
 
 extension OAuthAccessTokenPostgresStore: PendingLoginStore {
-    /// The most that is kept in one database.
+    /// Limit of pending logins in one database.
     private static let maxPending: Int64 = 4096
 
     public func putPending(_ content: Secret, key: String, life: Duration) async throws {
-        let name = Hex.bytes(["pending", settings.space, key])
+        let name = names.pending(key)
         let sealed = try sealing.seal(content, for: "pending", name)
         try await judging {
             let (space, limit) = (settings.space, settings.answerTime)
@@ -149,13 +148,13 @@ extension OAuthAccessTokenPostgresStore: PendingLoginStore {
             let anew = try await listener.run(
                 Statements.putAnew, { values + [.integer(Self.maxPending)] }, within: limit)
             guard anew.rows.tag == "INSERT 0 1" else {
-                throw TokenStoreError("\(Self.maxPending) logins are under way: try again in some minutes")
+                throw TokenStoreError("\(Self.maxPending) logins are under way: try again in a few minutes")
             }
         }
     }
 
     public func takePending(key: String) async throws -> Secret? {
-        let name = Hex.bytes(["pending", settings.space, key])
+        let name = names.pending(key)
         return try await judging {
             let space = settings.space
             let answer = try await listener.run(

@@ -1,23 +1,24 @@
-import Cryptography
 import Glibc
 import Heimdallr
+import SharedStore
 
 /// Keeps records in PostgreSQL, sealed with AES-256-GCM, for any number of processes on any number of machines.
 ///
-/// A lease is a mark in the client's row, and a save replaces the revision that its lease saw (`MarkedTokenStore`). Nothing
-/// waits on Swift's threads: each of the two connections has its thread. Safe on any thread.
+/// A lease is a mark in the client's row, and a save replaces the revision that its lease saw (`MarkedTokenStore`). Each of the two
+/// connections has its thread, so that no thread of Swift waits. Safe on any thread.
 public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
     let settings: PostgresStoreSettings
     let target: ConnectionTarget
     let libpq: Libpq.Table
     let sealing: RowSealing
+    let names: ChangeNames
     let reach: SharedReachability
     let listener: PostgresListener
     private let writer: PostgresWriter
     let engine: PostgresEngine
     private let records: MarkedTokenStore
 
-    /// Reaches for nothing yet, but loads libpq.
+    /// Loads libpq, and connects to nothing yet.
     /// - Throws: `TokenStoreError` of the kind `.misconfigured`
     public convenience init(_ settings: PostgresStoreSettings) throws(TokenStoreError) {
         try self.init(settings, clock: .system)
@@ -37,7 +38,7 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
             throw TokenStoreError("store.space: write a name of 1 to 80 characters", kind: .misconfigured)
         }
         sealing = RowSealing(space: settings.space, keys: settings.keys.map(\.sealing))
-        let names = ChangeNames(space: settings.space)
+        names = ChangeNames(space: settings.space)
         reach = SharedReachability()
         listener = PostgresListener(space: settings.space, names: names, reach: reach)
         writer = try PostgresWriter(target, libpq, reach)
@@ -47,7 +48,7 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
             patience: settings.patience, holder: Self.processName, clock: clock)
     }
 
-    /// This process, for whoever looks for the holder of a mark.
+    /// Name of this process in its marks, for an operator.
     private static var processName: String {
         var name = [CChar](repeating: 0, count: 64)
         let count = name.count - 1
@@ -59,8 +60,7 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
         return "\(host):\(getpid())"
     }
 
-    /// What is wrong with a connection string, as far as that can be seen without reaching for the database; `nil`: nothing,
-    /// or there is no libpq to ask.
+    /// Fault of a connection string, found without a connection; `nil` also without libpq.
     public static func fault(in connection: Secret, trustAnchorsFile: String?) -> String? {
         guard let libpq = try? Libpq.load() else { return nil }
         do throws(TokenStoreError) {
@@ -71,14 +71,14 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
         }
     }
 
-    /// Begins to listen, and looks whether the tables are there and may be used.
-    /// - Throws: `TokenStoreError`; its kind is `.misconfigured` where waiting does not help, `.unreachable` where it may.
+    /// Begins to listen, and checks the tables and the privileges.
+    /// - Throws: `TokenStoreError`, of the kind `.unreachable` if waiting may help, otherwise `.misconfigured`.
     public func prepare() async throws {
         try await open()
         if let place = try await newPlace() { throw MovedStore.refusal(settings.place, movedTo: place) }
     }
 
-    /// The same, also where the records were moved away.
+    /// The same, also if the records were moved away.
     func open() async throws {
         try target.checkFiles()
         try listener.start(target, libpq)
@@ -89,15 +89,15 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
             }
             guard found == Statements.version else {
                 throw TokenStoreError(
-                    "the tables of the token store are of version \(found), and this is a program for version "
-                        + "\(Statements.version): run `heimdallr-proxy store init` of the later one, then the later one",
+                    "the tables of the token store have version \(found), and this program needs version "
+                        + "\(Statements.version): run `heimdallr-proxy store init` of the later program, then that program",
                     kind: .misconfigured)
             }
             try await checkPrivileges()
         }
     }
 
-    /// Ends all connections. What is asked of it later fails.
+    /// Ends all connections. Later calls fail.
     public func close() {
         listener.stop()
         writer.stop()
@@ -142,7 +142,7 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
 
     public func changes(client: String) -> AsyncStream<Void>? { records.changes(client: client) }
 
-    // MARK: Small things
+    // MARK: Checks
 
     private func check(_ client: String) throws(TokenStoreError) {
         guard (1...240).contains(client.utf8.count), !client.utf8.contains(0) else {
@@ -151,45 +151,36 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
     }
 
     private func checkPrivileges() async throws {
-        for statement in [
-            "SELECT has_table_privilege('heimdallr.token', 'SELECT, INSERT, UPDATE')"
-                + " AND has_table_privilege('heimdallr.token', 'INSERT') AND has_table_privilege('heimdallr.token', 'UPDATE')"
-                + " AND has_table_privilege('heimdallr.pending', 'SELECT') AND"
-                + " has_table_privilege('heimdallr.pending', 'INSERT') AND"
-                + " has_table_privilege('heimdallr.pending', 'UPDATE')"
-        ] {
-            let answer = try await listener.run(statement, { [] }, within: settings.answerTime)
-            guard answer.rows.flag(0, 0) else {
-                throw PostgresFault(kind: .refused("42501"), text: "it may not read, add and change rows")
-            }
+        let answer = try await listener.run(Statements.privileges, { [] }, within: settings.answerTime)
+        guard answer.rows.flag(0, 0) else {
+            throw PostgresFault(kind: .refused("42501"), text: "it may not read, add and change rows")
         }
     }
 }
 
-/// What a store in PostgreSQL is told.
+/// Settings of a store in PostgreSQL.
 public struct PostgresStoreSettings: Sendable {
-    /// A connection string of libpq's, as keywords or as a URI.
+    /// A connection string of libpq, as keywords or as a URI.
     public var connection: Secret
-    /// One installation among several in one database.
+    /// Name of this installation in the database.
     public var space: String
-    /// The first seals, any opens. At least one.
+    /// At least one. The first seals, any opens.
     public var keys: [TokenStoreKey]
-    /// Trust anchors, where the connection string names none; `nil`: the system's.
+    /// Trust anchors if the connection string names none; `nil` for the system's.
     public var trustAnchorsFile: String?
     /// Time after which an abandoned lease ends: twice the longest token request, and a margin.
     public var leaseTime = Duration.seconds(30)
-    /// How long to wait for another process that works with the same client's record.
+    /// Time to wait for another process's lease of the same client.
     public var patience = Duration.seconds(30)
-    /// How long the database may take to answer one statement.
+    /// Time for the database to answer one statement.
     public var answerTime = Duration.seconds(5)
     /// The store's name for people.
     var place: String { "space \(space) in PostgreSQL" }
 
     /// - Parameters:
-    ///   - connection: libpq's connection string; nothing is taken from the environment, or from files that it has not
-    ///     named.
+    ///   - connection: libpq's connection string. The environment and files that it does not name do not count.
     ///   - space: 1 to 80 bytes.
-    ///   - keys: the one to seal with, then earlier ones.
+    ///   - keys: the current key, then earlier ones.
     public init(connection: Secret, space: String = "default", keys: [TokenStoreKey]) {
         self.connection = connection
         self.space = space

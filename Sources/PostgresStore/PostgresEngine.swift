@@ -1,9 +1,10 @@
 import Glibc
 import Heimdallr
+import SharedStore
 import Synchronization
 
-/// Rows in PostgreSQL. Each step is one statement, and commits by itself; nothing is open between two steps. Each
-/// connection has its thread: one listens and reads, the other writes, and closes when it is idle.
+/// Rows in PostgreSQL. Each step is one statement and one transaction. Each of the two connections has its thread: one listens and
+/// reads, the other writes, and closes when it is idle.
 final class PostgresEngine: SharedRecordEngine {
     typealias Instant = ContinuousClock.Instant
 
@@ -14,7 +15,7 @@ final class PostgresEngine: SharedRecordEngine {
     private let reach: SharedReachability
     private let listener: PostgresListener
     private let writer: PostgresWriter
-    /// The database's clock as it was last read.
+    /// The last reading of the database's clock.
     private let reading = Mutex<ServerReading?>(nil)
     /// A note of a move is ignored.
     let isMoving = Atomic(false)
@@ -61,7 +62,7 @@ final class PostgresEngine: SharedRecordEngine {
                 if let place = answer.rows.text(0, 6) { throw MovedStore.late(settings.place, movedTo: place) }
                 return row(answer.rows, client, answer.asked, answer.heard)
             }
-            throw PostgresFault(kind: .refused("02000"), text: "the row is gone")
+            throw PostgresFault(kind: .refused("02000"), text: "the row has gone")
         }
     }
 
@@ -74,7 +75,7 @@ final class PostgresEngine: SharedRecordEngine {
 
     func swap(client: String, revision: UInt64, for record: TokenRecord?) async throws -> UInt64? {
         guard revision < UInt64(Int64.max) - 1 else {
-            throw TokenStoreError("the record of \(client) has a revision past all bounds", kind: .unreadable)
+            throw TokenStoreError("the revision of the record of \(client) is too large", kind: .unreadable)
         }
         return try await judging {
             if revision == 0 { try await make(client) }
@@ -96,18 +97,18 @@ final class PostgresEngine: SharedRecordEngine {
                     .integer(reading.server(at: clock.now())), .text(names.channel), .text(names.text(for: client)),
                 ])
             guard answer.rows.count > 0 else { return nil }
-            listener.know(next, of: client)
+            listener.changes.know(next, of: client)
             return next
         }
     }
 
-    func changes(client: String) -> AsyncStream<Void>? { listener.changes(client: client) }
+    func changes(client: String) -> AsyncStream<Void>? { listener.changes.changes(client: client) }
 
-    // MARK: How
+    // MARK: Details
 
-    /// A record of more than this is not written.
+    /// Limit of a record.
     private static let maxBytes = 4 << 20
-    /// A reading of the database's clock counts for this long.
+    /// Time for which a reading of the database's clock counts.
     private static let readingTime = Duration.seconds(60)
 
     private func run(
@@ -129,29 +130,31 @@ final class PostgresEngine: SharedRecordEngine {
         return fresh
     }
 
-    /// Columns: the clock, revision, content, its age, whether the mark is ours, and how long another's stands.
+    /// Columns: see `Statements.read`.
     private func row(_ rows: PostgresRows, _ client: String, _ asked: Instant, _ heard: Instant) -> SharedRow {
         guard let server = rows.integer(0, 0), let revision = rows.integer(0, 1), revision >= 0 else {
             return SharedRow(revision: 0, record: .success(nil), mark: .none)
         }
         let fresh = ServerReading(server: server, asked: asked, heard: heard)
         reading.withLock { $0 = fresh }
-        listener.know(UInt64(revision), of: client)
-        let row = TokenRow(
-            revision: UInt64(revision), sealed: rows.bytes(0, 2), since: rows.integer(0, 3) ?? .min, reading: fresh)
-        let record = Result { () throws(TokenStoreError) in try row.record(client: client, sealing, clock: clock) }
+        listener.changes.know(UInt64(revision), of: client)
+        let record = Result { () throws(TokenStoreError) in
+            try sealing.record(
+                client: client, revision: UInt64(revision), sealed: rows.bytes(0, 2), since: rows.integer(0, 3) ?? .min,
+                reading: fresh, clock: clock)
+        }
         var mark = SharedRow.Mark.none
         if rows.flag(0, 4) {
             mark = .ours
         } else if let left = rows.integer(0, 5) {
-            // One that has ended stands until its holder has had a moment to save.
+            // A mark that has ended stands a little longer, so that its holder can save.
             mark = .others(for: .microseconds(left))
         }
-        return SharedRow(revision: row.revision, record: record, mark: mark)
+        return SharedRow(revision: UInt64(revision), record: record, mark: mark)
     }
 }
 
-/// Turns faults of the database into those of stores.
+/// Turns faults of the database into errors of the store.
 func judging<Value>(isStart: Bool = false, _ body: () async throws -> Value) async throws -> Value {
     do {
         return try await body()

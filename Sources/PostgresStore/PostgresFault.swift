@@ -1,11 +1,11 @@
 import Heimdallr
 
-/// What went wrong with the database, in words that may be shown.
+/// A fault of the database, in printable words without secrets.
 struct PostgresFault: Error, Sendable, Equatable {
     enum Kind: Sendable, Equatable {
-        /// The connection is gone, or never was, or was given up. Whether the last statement was carried out is not known.
+        /// There is no connection any longer. The last statement may have been executed.
         case lost
-        /// The server has refused a statement, and said why: five characters of SQL's, in brackets where it is shown.
+        /// The server refused a statement with this SQLSTATE.
         case refused(String)
     }
 
@@ -20,44 +20,38 @@ struct PostgresFault: Error, Sendable, Equatable {
         return nil
     }
 
-    /// Whether the same may go well a moment later: no room, no memory, no time, a conflict.
-    var isPassing: Bool {
-        guard let code = sqlState else { return false }
-        return ["53", "57", "58", "40"].contains(String(code.prefix(2))) || code == "55P03"
-    }
-
-    /// What an operator has to do about it, when that is clear: nothing changes by waiting.
+    /// Advice for faults that do not pass by themselves.
     var advice: String? {
         guard let code = sqlState else { return nil }
         switch code {
         case "42P01", "3F000", "42703", "42883":
             return
-                "there are no tables of this version: run `heimdallr-proxy store init`, or give what `store init --sql` "
-                + "prints to whoever keeps the database"
+                "there are no tables of this version: run `heimdallr-proxy store init`, or give the output of "
+                + "`store init --sql` to the database's administrator"
         case "42501":
-            return "this role may not do it: `heimdallr-proxy store init --sql --role NAME` prints what to grant"
-        case "28P01", "28000": return "mend user and password in `store.connection`, or pg_hba.conf of the server"
-        case "3D000": return "make the database, or name another one in `store.connection`"
+            return "this role may not do it: `heimdallr-proxy store init --sql --role NAME` prints the statements that grant it"
+        case "28P01", "28000": return "correct user and password in `store.connection`, or pg_hba.conf of the server"
+        case "3D000": return "create the database, or name another one in `store.connection`"
         default: return nil
         }
     }
 
-    /// For the start, which such a fault shall stop.
+    /// The error at the start, which some faults stop.
     var storeError: TokenStoreError {
         if let advice { return TokenStoreError("the token store: \(text)", advice: advice, kind: .misconfigured) }
         if text.contains("server does not support SSL") {
-            // As libpq says it. Whoever switches TLS on there mends it without a restart here.
+            // Words of libpq. TLS can be switched on at the database without a restart here.
             return TokenStoreError(
                 "the token store can't be reached: \(text)",
                 advice:
-                    "switch TLS on at the database (`ssl = on`), or say in `store.connection` how it shall be, with "
-                    + "`sslmode=…`; without TLS the password and who uses the store can be read on the way",
+                    "switch TLS on at the database (`ssl = on`), or set `sslmode=…` in `store.connection`; without TLS the "
+                    + "network can read the password",
                 kind: .unreachable)
         }
         return TokenStoreError("the token store can't be reached: \(text)", kind: .unreachable)
     }
 
-    /// For a process that is at work: to go on as without a store would harm whoever shares it.
+    /// The error in a running process, which never goes on without the store, because other processes share it.
     var lateError: TokenStoreError {
         var error = storeError
         error.kind = .unreachable

@@ -2,12 +2,12 @@ import CLibpq
 import Glibc
 import Heimdallr
 
-/// One connection to the database. Belongs to one thread; every call returns by its deadline, but for look-ups of names,
-/// which take as long as the system's resolver does. After `PostgresFault.lost` it is closed.
+/// One connection to the database, for one thread. Each call returns by its deadline, except that a look-up of a name takes as long
+/// as the system's resolver does. After `PostgresFault.lost` it is closed.
 @safe final class PostgresLink {
     typealias Instant = ContinuousClock.Instant
 
-    /// What a statement is given: as bytes, or as text that the statement casts.
+    /// Parameter of a statement: bytes, or text that the statement casts.
     enum Value {
         case text(String)
         case integer(Int64)
@@ -18,10 +18,10 @@ import Heimdallr
     private let libpq: Libpq.Table
     private let target: ConnectionTarget
     private var connection: OpaquePointer?
-    /// Of the server that was reached last, to begin with next time.
+    /// Index of the last server reached, which is tried first.
     private var preferred = 0
 
-    /// Called when a connection that stood is no more, and it was not for us to end it.
+    /// Called when the server or the network ended the connection.
     private let broke: @Sendable () -> Void
 
     init(_ target: ConnectionTarget, _ libpq: Libpq.Table, broke: @escaping @Sendable () -> Void = {}) {
@@ -34,18 +34,12 @@ import Heimdallr
 
     var isOpen: Bool { unsafe connection != nil }
 
-    /// For poll(2); -1: none.
+    /// For poll(2); -1 without a connection.
     var descriptor: Int32 { unsafe connection.map { unsafe libpq.call.PQsocket($0) } ?? -1 }
 
-    /// The server's process as it was said when the connection was made.
+    /// Process of the server, as told at the start of the connection.
     var announcedProcess: Int32 { unsafe connection.map { unsafe libpq.call.PQbackendPID($0) } ?? 0 }
 
-    /// Whether a transaction is open on it, and in order.
-    var isInTransaction: Bool {
-        unsafe connection.map { unsafe libpq.call.PQtransactionStatus($0) == PQTRANS_INTRANS } ?? false
-    }
-
-    /// Lets go of the connection; what was not committed is undone by the server.
     func close() {
         if let connection = unsafe connection { unsafe libpq.call.PQfinish(connection) }
         unsafe connection = nil
@@ -53,7 +47,7 @@ import Heimdallr
 
     // MARK: Connecting
 
-    /// Tries each address of each server in turn, until one takes it.
+    /// Tries each address of each server in order.
     func open(by deadline: Instant) throws(PostgresFault) {
         guard !isOpen else { return }
         var last = PostgresFault.lost("no server was tried")
@@ -68,14 +62,14 @@ import Heimdallr
                     preferred = index
                     return
                 } catch {
-                    // What a server says tells more than that another one is away.
+                    // A server's refusal tells more than another one's absence.
                     if !isTelling { last = error }
                     isTelling = isTelling || error.advice != nil
                 }
             }
         }
         if last.text == "no server was tried" {
-            last = .lost("the name of the server can't be looked up, or there was no time left")
+            last = .lost("the name of the server can't be resolved, or there was no time left")
         }
         throw last
     }
@@ -86,7 +80,7 @@ import Heimdallr
         unsafe hints.ai_flags = AI_ADDRCONFIG
         var list: UnsafeMutablePointer<addrinfo>?
         guard unsafe getaddrinfo(host.name, nil, &hints, &list) == 0 else {
-            // A literal address of a family that this machine has not: libpq says so.
+            // An address of a family that this machine lacks. libpq reports that.
             unsafe hints.ai_flags = 0
             guard unsafe getaddrinfo(host.name, nil, &hints, &list) == 0 else { return [] }
             return unsafe Self.texts(list)
@@ -134,8 +128,8 @@ import Heimdallr
         }
     }
 
-    /// What libpq says about a connection that did not come about. There is no code with it, so its words tell what kind
-    /// of fault it is; a server in another language is then a server that is away.
+    /// Fault of a connection attempt. libpq gives no code, so its English words decide the kind. Messages in another language
+    /// count as an unreachable server.
     private func connectFault() -> PostgresFault {
         let text = message()
         let known: [(String, String)] = [
@@ -172,7 +166,7 @@ import Heimdallr
 
     // MARK: Statements
 
-    /// Runs a statement with parameters `$1` and so on, unnamed, so that any pooler can carry it.
+    /// Runs an unnamed statement with parameters `$1` and so on. Any pooler can carry it.
     func run(_ statement: String, _ values: [Value] = [], by deadline: Instant) throws(PostgresFault) -> PostgresRows {
         try unsafe perform(by: deadline) { connection in
             var bytes: [UInt8] = []
@@ -211,11 +205,6 @@ import Heimdallr
         _ = try unsafe perform(by: deadline) { connection in unsafe libpq.call.PQsendQuery(connection, script) }
     }
 
-    /// `false`: what was begun was undone instead.
-    func commit(by deadline: Instant) throws(PostgresFault) -> Bool {
-        try run("COMMIT", by: deadline).tag == "COMMIT"
-    }
-
     private func perform(
         by deadline: Instant, _ send: (OpaquePointer) -> Int32
     ) throws(PostgresFault) -> PostgresRows {
@@ -242,10 +231,10 @@ import Heimdallr
                 case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY: rows = try unsafe content(of: result)
                 case PGRES_FATAL_ERROR, PGRES_NONFATAL_ERROR, PGRES_BAD_RESPONSE:
                     refusal = unsafe refusal ?? fault(of: result)
-                // Nothing of ours is answered so: it would go on for good.
-                default: throw .lost("the server answers with what was not asked for")
+                // Our statements have no such results, and such a server might never end.
+                default: throw .lost("the server sent an unexpected kind of result")
                 }
-                guard Instant.now < deadline else { throw .lost("the server does not come to an end") }
+                guard Instant.now < deadline else { throw .lost("the server's answer does not end") }
             }
             guard unsafe libpq.call.PQstatus(connection) == CONNECTION_OK else {
                 throw .lost(refusal?.text ?? message())
@@ -272,7 +261,7 @@ import Heimdallr
             kind: .refused(code), text: shown(field(heimdallr_libpq_message) ?? "refused") + " [\(code)]")
     }
 
-    /// More than this nobody has written.
+    /// Limits of an answer, far above the store's content.
     private static let maxBytes = 16 << 20
     private static let maxRows = 100_000
 
@@ -286,9 +275,9 @@ import Heimdallr
         }
         guard size <= Self.maxBytes else { throw .lost("the server answers with too much") }
         rows.tag = unsafe libpq.call.PQcmdStatus(result).map { unsafe String(cString: $0) } ?? ""
-        for row in 0..<(unsafe libpq.call.PQntuples(result)) {
+        for row in 0..<count {
             rows.rows.append(
-                (0..<(unsafe libpq.call.PQnfields(result))).map { column in
+                (0..<width).map { column in
                     guard unsafe libpq.call.PQgetisnull(result, row, column) == 0,
                         let value = unsafe libpq.call.PQgetvalue(result, row, column)
                     else { return nil }
@@ -315,7 +304,7 @@ import Heimdallr
 
     // MARK: Notifications
 
-    /// What the server has sent since, without waiting: the texts of notifications.
+    /// Texts of notifications received so far, without waiting.
     func notifications() throws(PostgresFault) -> [String] {
         guard let connection = unsafe connection else { throw .lost("there is no connection") }
         guard unsafe libpq.call.PQconsumeInput(connection) == 1,
@@ -335,10 +324,10 @@ import Heimdallr
     }
 }
 
-/// What a statement gives, in the server's binary form.
+/// Result of a statement, in the server's binary format.
 struct PostgresRows {
     fileprivate(set) var rows: [[[UInt8]?]] = []
-    /// What the server says it has done: `UPDATE 1`.
+    /// The server's command tag: `UPDATE 1`.
     fileprivate(set) var tag = ""
 
     var count: Int { rows.count }
@@ -348,7 +337,7 @@ struct PostgresRows {
         return rows[row][column]
     }
 
-    /// int2, int4 or int8.
+    /// An int2, int4 or int8.
     func integer(_ row: Int, _ column: Int) -> Int64? {
         guard let bytes = bytes(row, column), [2, 4, 8].contains(bytes.count) else { return nil }
         var value: Int64 = bytes[0] & 0x80 == 0 ? 0 : -1
@@ -369,12 +358,5 @@ extension Duration {
         let (seconds, attoseconds) = components
         guard seconds < 1_000_000 else { return 1_000_000_000 }
         return Int32(max(0, seconds * 1000 + attoseconds / 1_000_000_000_000_000 + 1))
-    }
-
-    /// Parts of one are cut off.
-    var microseconds: Int64 {
-        let (seconds, attoseconds) = components
-        guard abs(seconds) < 9_000_000_000_000 else { return seconds < 0 ? .min / 2 : .max / 2 }
-        return seconds * 1_000_000 + attoseconds / 1_000_000_000_000
     }
 }

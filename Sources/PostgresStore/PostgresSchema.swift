@@ -1,12 +1,12 @@
-/// The tables of the store, as SQL for whoever keeps the database.
+/// The tables of the store, as SQL for the database's administrator.
 public enum PostgresSchema {
-    /// Makes tables and columns that are missing; no record is changed. It is one transaction.
-    /// - Parameter role: who is to use the tables, if that is not who makes them.
+    /// Creates missing tables and columns in one transaction, and changes no record.
+    /// - Parameter role: user of the tables, if it is not their owner.
     public static func sql(role: String? = nil) -> String {
         var text = """
             -- The token store of heimdallr-proxy: sealed records, which the database can't read.
             BEGIN;
-            -- Two at once would both find nothing.
+            -- Two concurrent runs would both find nothing.
             DO $$ BEGIN PERFORM pg_advisory_xact_lock(7521958312837410913); END $$;
             CREATE SCHEMA IF NOT EXISTS heimdallr;
             CREATE TABLE IF NOT EXISTS heimdallr.version (
@@ -24,7 +24,7 @@ public enum PostgresSchema {
             ) WITH (fillfactor = 50);
             ALTER TABLE heimdallr.token ADD COLUMN IF NOT EXISTS holder text,
                 ADD COLUMN IF NOT EXISTS held_until timestamptz;
-            -- Logins that are under way. Places are used again, so that nobody needs to delete.
+            -- Logins under way. Rows are reused, so that no role needs DELETE.
             CREATE TABLE IF NOT EXISTS heimdallr.pending (
                 slot bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
                 space text NOT NULL,

@@ -3,11 +3,11 @@ import Glibc
 import Heimdallr
 import Synchronization
 
-/// A thread of its own for one connection. What is to be done there is done in turn; who waits for it waits no longer
-/// than said, whatever the network or a resolver does to the thread.
+/// The thread of one connection. It runs jobs in order. Callers wait for a limited time, even if the network or a resolver holds
+/// the thread.
 final class PostgresWorker: Sendable {
     typealias Job = @Sendable (PostgresLink) -> Void
-    /// Done before each wait. - Returns: how long to wait at most, or until something comes.
+    /// Called before each wait. Returns the limit of the wait.
     typealias Round = @Sendable (PostgresLink) -> Duration
 
     private struct State {
@@ -19,25 +19,21 @@ final class PostgresWorker: Sendable {
     private let wakeUp: Int32
     private let round: Round
     private let heard: @Sendable ([String]) -> Void
-    private let ended: @Sendable () -> Void
-
     /// - Parameters:
-    ///   - round: what there is to do beside jobs; for as long as it takes no job is done.
-    ///   - broke: a connection that stood is no more.
-    ///   - heard: gets the notifications that came.
-    ///   - ended: the thread is over, and the connection closed.
-    /// - Throws: `TokenStoreError` where there can be no thread.
+    ///   - round: work beside jobs, which delays them.
+    ///   - broke: called when the server or the network ended a connection.
+    ///   - heard: called with notifications.
+    /// - Throws: `TokenStoreError` without a free thread.
     init(
         _ target: ConnectionTarget, _ libpq: Libpq.Table, round: @escaping Round = { _ in .seconds(3600) },
         broke: @escaping @Sendable () -> Void = {},
-        heard: @escaping @Sendable ([String]) -> Void = { _ in }, ended: @escaping @Sendable () -> Void = {}
+        heard: @escaping @Sendable ([String]) -> Void = { _ in }
     ) throws(TokenStoreError) {
         self.round = round
         self.heard = heard
-        self.ended = ended
         wakeUp = eventfd(0, heimdallr_eventfd_flags)
         guard wakeUp >= 0 else { throw Self.noThread }
-        let start = Start(worker: self, link: PostgresLinkMaker(target: target, libpq: libpq, broke: broke))
+        let start = Start(worker: self) { PostgresLink(target, libpq, broke: broke) }
         var thread = pthread_t()
         let context = unsafe Unmanaged.passRetained(start).toOpaque()
         let code = unsafe pthread_create(
@@ -45,7 +41,7 @@ final class PostgresWorker: Sendable {
             { context in
                 guard let context = unsafe context else { return nil }
                 let start = unsafe Unmanaged<Start>.fromOpaque(context).takeRetainedValue()
-                start.worker.work(start.link.make())
+                start.worker.work(start.makeLink())
                 return nil
             }, context)
         guard code == 0 else {
@@ -58,31 +54,23 @@ final class PostgresWorker: Sendable {
 
     private final class Start: Sendable {
         let worker: PostgresWorker
-        let link: PostgresLinkMaker
+        /// Makes the link on the thread that it belongs to.
+        let makeLink: @Sendable () -> PostgresLink
 
-        init(worker: PostgresWorker, link: PostgresLinkMaker) {
+        init(worker: PostgresWorker, makeLink: @escaping @Sendable () -> PostgresLink) {
             self.worker = worker
-            self.link = link
+            self.makeLink = makeLink
         }
     }
 
-    /// What a link is made of, on the thread that it belongs to.
-    private struct PostgresLinkMaker: Sendable {
-        let target: ConnectionTarget
-        let libpq: Libpq.Table
-        let broke: @Sendable () -> Void
-
-        func make() -> PostgresLink { PostgresLink(target, libpq, broke: broke) }
-    }
-
-    private static let noThread = TokenStoreError("the system gives the token store no thread", kind: .unreachable)
+    private static let noThread = TokenStoreError("the token store got no thread from the system", kind: .unreachable)
 
     deinit { if wakeUp >= 0 { close(wakeUp) } }
 
     // MARK: From any thread
 
-    /// Does `work` on the thread.
-    /// - Throws: what it throws, or `PostgresFault.lost` when it has not ended within `limit`; it goes on then.
+    /// Runs `work` on the thread.
+    /// - Throws: the error of `work`, or `PostgresFault.lost` after `limit`, while `work` goes on.
     func perform<Value: Sendable>(
         within limit: Duration, _ work: @escaping @Sendable (PostgresLink) throws -> Value
     ) async throws -> Value {
@@ -95,7 +83,7 @@ final class PostgresWorker: Sendable {
         return try await withCheckedThrowingContinuation { continuation in
             outcome.await(continuation)
             let isTaken = post { link in
-                // Nobody waits for it any more, and it has not begun.
+                // The caller has given up.
                 guard !outcome.hasEnded else { return }
                 outcome.end(Result { try work(link) })
             }
@@ -103,7 +91,7 @@ final class PostgresWorker: Sendable {
         }
     }
 
-    /// - Returns: whether it will be done.
+    /// - Returns: whether the job will run.
     @discardableResult
     func post(_ job: @escaping Job) -> Bool {
         let isTaken = state.withLock { state in
@@ -115,7 +103,7 @@ final class PostgresWorker: Sendable {
         return isTaken
     }
 
-    /// Ends the thread, and with it the connection, after what stands in its queue.
+    /// Ends the thread and the connection after the queued jobs.
     func stop() {
         state.withLock { $0.isStopped = true }
         wake()
@@ -132,18 +120,16 @@ final class PostgresWorker: Sendable {
         while true {
             while let job = state.withLock({ $0.jobs.isEmpty ? nil : $0.jobs.removeFirst() }) { job(link) }
             if state.withLock({ $0.isStopped && $0.jobs.isEmpty }) { break }
-            // Also sees when the server has ended the connection.
+            // Also detects that the server has ended the connection.
             if link.isOpen, let texts = try? link.notifications(), !texts.isEmpty { heard(texts) }
             let limit = round(link)
-            // What the round was given to do, or what came meanwhile.
             if state.withLock({ !$0.jobs.isEmpty }) { continue }
             wait(link, limit)
         }
         link.close()
-        ended()
     }
 
-    /// Until there is a job, the server says something, or the time is over. poll(2).
+    /// Waits for a job, for bytes of the server, or until the limit. poll(2).
     private func wait(_ link: PostgresLink, _ limit: Duration) {
         var entries = [pollfd(fd: wakeUp, events: Int16(POLLIN), revents: 0)]
         if link.isOpen { entries.append(pollfd(fd: link.descriptor, events: Int16(POLLIN), revents: 0)) }

@@ -1,8 +1,7 @@
 import Heimdallr
 import Synchronization
 
-/// The connection that writes: opened on demand, closed when it is idle for a while. Statements go over it in
-/// turn.
+/// The connection that writes: opened on demand, closed when it is idle for a while. It runs statements in order.
 final class PostgresWriter: Sendable {
     typealias Instant = ContinuousClock.Instant
 
@@ -11,7 +10,7 @@ final class PostgresWriter: Sendable {
 
     static let idleTime = Duration.seconds(10)
 
-    /// - Throws: `TokenStoreError` where there can be no thread.
+    /// - Throws: `TokenStoreError` without a free thread.
     init(
         _ target: ConnectionTarget, _ libpq: Libpq.Table, _ reach: SharedReachability
     ) throws(TokenStoreError) {
@@ -55,6 +54,5 @@ final class PostgresWriter: Sendable {
 
     func stop() { worker.stop() }
 
-    /// A lease that outlives its store gives itself back first.
     deinit { worker.stop() }
 }

@@ -1,15 +1,15 @@
-/// Whether the database was there when it was last tried, and when it may be tried again: whoever asks while it is known
-/// to be away is told so at once, and one at a time finds out whether it is back.
+/// Outcome of the last attempt to reach the database, and the time of the next one. Calls while the database is known to be away
+/// fail at once, and one caller at a time tries it again.
 struct Reachability: Sendable {
     typealias Instant = ContinuousClock.Instant
 
-    /// Why it can't be reached; `nil`: as far as is known it can.
+    /// Fault of the last attempt; `nil` while the database is reachable.
     private(set) var fault: PostgresFault?
-    /// When it was reached again after a connection had broken.
+    /// Time of the first success after a broken connection.
     private(set) var backSince: Instant?
     private var failures = 0
     private var retryAt: Instant?
-    /// Somebody is finding out; after this time, nobody is any more.
+    /// End of the time that the attempt under way has.
     private var triedUntil: Instant?
 
     static let firstPause = Duration.milliseconds(200)
@@ -23,7 +23,7 @@ struct Reachability: Sendable {
     init(grace: Duration = .seconds(5)) { self.grace = grace }
     private static let longestTry = Duration.seconds(30)
 
-    /// - Returns: whether the caller shall try now; then it says how that ended.
+    /// - Returns: whether the caller may try now. It then has to report the outcome.
     mutating func mayTry(now: Instant) -> Bool {
         guard let retryAt else { return true }
         guard now >= retryAt, now >= triedUntil ?? now else { return false }
@@ -31,7 +31,7 @@ struct Reachability: Sendable {
         return true
     }
 
-    /// Whether somebody who asks now would be refused at once.
+    /// Whether calls fail at once.
     func isKnownAway(now: Instant) -> Bool {
         guard let retryAt else { return false }
         return now < retryAt || now < triedUntil ?? now
@@ -55,12 +55,12 @@ struct Reachability: Sendable {
         triedUntil = nil
     }
 
-    /// A connection that stood is no more, and it was not for us to end it.
+    /// Notes that the server or the network ended a connection.
     mutating func broke() { isBroken = true }
 
-    /// A mark that has ended may have been its holder's, who could not reach the database either.
+    /// Whether marks that have ended are respected. Their holders may not have reached the database either.
     func isInGrace(now: Instant) -> Bool { isBroken || backSince.map { now < $0 + grace } ?? false }
 
-    /// When there is sense in trying next.
+    /// Time of the next attempt.
     func nextTry(now: Instant) -> Instant { max(retryAt ?? now, triedUntil ?? now) }
 }

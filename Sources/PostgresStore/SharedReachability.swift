@@ -9,7 +9,7 @@ final class SharedReachability: Sendable {
 
     func mayTry() -> Bool { state.withLock { $0.mayTry(now: .now) } }
 
-    /// Until there is sense in trying again.
+    /// Time until the next attempt.
     var pause: Duration {
         let now = Instant.now
         return max(.milliseconds(20), now.duration(to: state.withLock { $0.nextTry(now: now) }))
@@ -21,20 +21,20 @@ final class SharedReachability: Sendable {
 
     var fault: PostgresFault? { state.withLock { $0.fault } }
 
-    /// - Throws: `PostgresFault`, at once, while it is known that there is no sense in trying.
+    /// - Throws: the last `PostgresFault` until the next attempt is due.
     func refuseWhenKnownAway() throws(PostgresFault) {
         guard let fault = state.withLock({ $0.isKnownAway(now: .now) ? $0.fault : nil }) else { return }
         throw fault
     }
 
-    /// Opens a connection unless that was in vain a moment ago.
+    /// Opens the connection, unless an attempt failed a moment ago.
     func open(_ link: PostgresLink, by deadline: Instant) throws(PostgresFault) {
         guard !link.isOpen else { return }
-        guard mayTry() else { throw fault ?? .lost("somebody is trying to reach it") }
+        guard mayTry() else { throw fault ?? .lost("another attempt to reach it is under way") }
         try opening { () throws(PostgresFault) in try link.open(by: deadline) }
     }
 
-    /// Notes how an attempt to connect ends.
+    /// Notes the outcome of an attempt to connect.
     func opening(_ body: () throws(PostgresFault) -> Void) throws(PostgresFault) {
         do throws(PostgresFault) {
             try body()

@@ -1,7 +1,7 @@
-/// What is said to the database. Everything holds for one transaction at most and nothing is prepared, so that a pooler
-/// may give each transaction another connection. Names are written out: no `search_path` counts.
+/// SQL statements. Each is one transaction and is not prepared, so that a pooler may give each transaction another connection.
+/// Names include the schema, so that no `search_path` counts.
 enum Statements {
-    /// What the tables look like that this version works with.
+    /// Version of the tables.
     static let version: Int64 = 2
 
     private static let now = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
@@ -12,10 +12,10 @@ enum Statements {
         "(extract(epoch FROM clock_timestamp() - \(column)) * 1000000)::bigint"
     }
 
-    /// Marks the row. $1 space, $2 client, $3 its revision or null, $4 the holder, $5 for how long, in microseconds, $6 whether
-    /// a mark that has ended may be replaced: 1 or 0, $7 whether a note of a move is ignored: 1 or 0. A server that was just
-    /// started waits for the holders before the start.
-    /// - Returns: as `read`, and where the records went.
+    /// Marks the row. $1 space, $2 client, $3 its revision or null, $4 the holder, $5 the time in microseconds, $6 whether a mark
+    /// that has ended may be replaced: 1 or 0, $7 whether a note of a move is ignored: 1 or 0. For some seconds after the
+    /// server's start, marks that have ended stand.
+    /// - Returns: the columns of `read`, and the new location of moved records.
     static let mark = """
         WITH \(durable), marked AS (
             UPDATE heimdallr.token AS row SET holder = $4::text,
@@ -38,7 +38,7 @@ enum Statements {
         WHERE token.space = $1::text AND token.client = $2::text
         """
 
-    /// Takes a holder's mark away. $1 space, $2 client, $3 the holder, $4 channel, $5 what others are told.
+    /// Removes a holder's mark. $1 space, $2 client, $3 the holder, $4 channel, $5 the notification.
     static let unmark = """
         WITH taken AS (
             UPDATE heimdallr.token SET holder = NULL, held_until = NULL
@@ -49,21 +49,21 @@ enum Statements {
 
     static let clock = "SELECT \(now)"
 
-    /// A mark needs a row. $1 space, $2 client.
+    /// Creates the row, which a mark needs. $1 space, $2 client.
     static let make = """
         INSERT INTO heimdallr.token (space, client) VALUES ($1::text, $2::text) ON CONFLICT DO NOTHING
         """
 
     /// $1 space, $2 client.
-    /// - Returns: the clock, revision, content, its age, false, and how long a mark stands.
+    /// - Returns: the clock, revision, content, its age, false, and the time that a mark still stands.
     static let read = """
         SELECT \(now), token.revision, token.sealed, \(since("token.saved_at")), false,
             CASE WHEN token.holder IS NULL THEN NULL ELSE \(left) END
         FROM heimdallr.token AS token WHERE token.space = $1::text AND token.client = $2::text
         """
 
-    /// Replaces the row of one revision, and takes its mark away. $1 space, $2 client, $3 the revision that is there, $4 the
-    /// new one, $5 the content, $6 when, in microseconds by the server's clock, $7 channel, $8 what others are told.
+    /// Replaces the row of one revision, and removes its mark. $1 space, $2 client, $3 the expected revision, $4 the new one, $5
+    /// the content, $6 the time in microseconds by the server's clock, $7 channel, $8 the notification.
     static let swap = """
         WITH \(durable), written AS (
             UPDATE heimdallr.token AS row SET revision = $4::bigint, sealed = $5::bytea, holder = NULL, held_until = NULL,
@@ -79,7 +79,7 @@ enum Statements {
         SELECT client, revision, holder IS NOT NULL FROM heimdallr.token WHERE space = $1::text AND client = ANY ($2::text[])
         """
 
-    /// Records of one client, whichever server they belong to. $1 space, $2 the client's name.
+    /// Records of one client, for all servers. $1 space, $2 the client's name.
     static let names = """
         SELECT client FROM heimdallr.token
         WHERE space = $1::text AND left(client, -17) = $2::text AND sealed IS NOT NULL LIMIT 100
@@ -87,26 +87,33 @@ enum Statements {
 
     // MARK: Moves
 
-    /// The row of a space that says where its records went, in `holder`. No record has this name: it has no digest.
+    /// The new location of a space's records, in the column `holder` of the row `moved`. No record has this name, because it has
+    /// no digest.
     static let newPlace = "SELECT holder FROM heimdallr.token WHERE space = $1::text AND client = 'moved'"
 
-    /// $1 space, $2 the new place or null.
+    /// $1 space, $2 the new location or null.
     static let setNewPlace = """
         WITH \(durable)
         INSERT INTO heimdallr.token (space, client, holder) SELECT $1::text, 'moved', $2::text FROM durable
         ON CONFLICT (space, client) DO UPDATE SET holder = excluded.holder
         """
 
-    /// A lock that each proxy's connection shares, and `store move` does not. $1 space.
+    /// A lock that proxies share, and `store move` holds alone. $1 space.
     static let use = "SELECT pg_try_advisory_lock_shared(hashtextextended('heimdallr ' || $1::text, 0))"
     static let useAlone = "SELECT pg_try_advisory_lock(hashtextextended('heimdallr ' || $1::text, 0))"
 
     static let process = "SELECT pg_backend_pid()"
     static let schema = "SELECT max(version)::bigint FROM heimdallr.version"
 
+    static let privileges =
+        "SELECT "
+        + ["token", "pending"].flatMap { table in
+            ["SELECT", "INSERT", "UPDATE"].map { "has_table_privilege('heimdallr.\(table)', '\($0)')" }
+        }.joined(separator: " AND ")
+
     // MARK: Pending logins
 
-    /// Puts it where it was before, else where something has ended. $1 space, $2 key, $3 content, $4 life in microseconds.
+    /// Replaces the login of the key, else reuses an ended row. $1 space, $2 key, $3 content, $4 life in microseconds.
     static let putAgain = """
         UPDATE heimdallr.pending
         SET space = $1::text, key = $2::bytea, sealed = $3::bytea,
@@ -117,7 +124,7 @@ enum Statements {
              ORDER BY slot LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED))
         """
 
-    /// The same, at most $5 of them in all.
+    /// Inserts it, up to $5 rows in total.
     static let putAnew = """
         INSERT INTO heimdallr.pending (space, key, sealed, expires_at)
         SELECT $1::text, $2::bytea, $3::bytea, clock_timestamp() + $4::bigint * interval '1 microsecond'
@@ -125,7 +132,7 @@ enum Statements {
         ON CONFLICT (space, key) DO UPDATE SET sealed = excluded.sealed, expires_at = excluded.expires_at
         """
 
-    /// For one caller: the second finds an empty place. $1 space, $2 key.
+    /// Takes it, for one caller only. $1 space, $2 key.
     static let takePending = """
         WITH taken AS (
             SELECT slot, sealed FROM heimdallr.pending

@@ -1,3 +1,4 @@
+import SharedStore
 import Synchronization
 import TestSupport
 import Testing

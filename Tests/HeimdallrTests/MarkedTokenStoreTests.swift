@@ -1,4 +1,5 @@
 import Heimdallr
+import SharedStore
 import Synchronization
 import Testing
 

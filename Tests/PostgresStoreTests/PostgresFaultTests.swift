@@ -320,8 +320,8 @@ import Testing
         #expect(report.rows.map(\.client) == ["held \(place.space)", "new", "old"])
         #expect(report.rows.map(\.key) == [nil, 1, 2])
         #expect(report.rows.map(\.revision) == [0, 1, 3])
-        #expect(report.holders.map(\.client) == ["held \(place.space)"])
-        #expect(report.holders.allSatisfy { $0.holder.contains(":\(getpid()):") && $0.left > .seconds(1) })
+        #expect(report.leases.map(\.client) == ["held \(place.space)"])
+        #expect(report.leases.allSatisfy { $0.holder.contains(":\(getpid()):") && $0.left > .seconds(1) })
         #expect(!report.isPooled)
         await lease?.release()
     }

@@ -1,4 +1,5 @@
 import Heimdallr
+import SharedStore
 
 /// The database's rows as one process reaches them: the contract of `SharedRecordEngine`, with all that a network does.
 struct ModelEngine: SharedRecordEngine {

@@ -1,5 +1,6 @@
 import Administration
 import Heimdallr
+import SharedStore
 
 /// One proxy of the fleet: its clients, its callers, its reloads and its restarts.
 final class Replica: @unchecked Sendable {

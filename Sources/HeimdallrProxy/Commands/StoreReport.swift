@@ -20,10 +20,10 @@ extension OAuthAccessTokenPostgresStore.Report {
                 known.contains(row.client)
                 ? "\n" : ", not of this configuration: \(ForeignText.printable(row.client))\n"
         }
-        if !holders.isEmpty { text += "Leases:\n" }
-        for holder in holders {
-            text += "  \(Self.client(holder.client)): \(ForeignText.printable(holder.holder)), "
-            text += holder.left > .zero ? "for \(Self.time(holder.left)) more\n" : "ended and not given back\n"
+        if !leases.isEmpty { text += "Leases:\n" }
+        for lease in leases {
+            text += "  \(Self.client(lease.client)): \(ForeignText.printable(lease.holder)), "
+            text += lease.left > .zero ? "for \(Self.time(lease.left)) more\n" : "ended and not given back\n"
         }
         return text
     }

@@ -1,3 +1,4 @@
+import Heimdallr
 import Synchronization
 
 /// A token store that any number of processes share, over a `SharedRecordEngine`.

@@ -1,29 +1,33 @@
 import Cryptography
 import Heimdallr
 
-/// Seals what lies in the database: AES-256-GCM, with all that a row belongs to as associated data, so that none can be
-/// moved to another client or space, or put back under a newer number. The database never sees a token.
-struct RowSealing: Sendable {
-    let space: String
+/// Seals rows by AES-256-GCM, with the row's space, client and revision as associated data. So a sealed row can't be moved to
+/// another client or space, or put back under a newer revision. The database never sees a token.
+package struct RowSealing: Sendable {
+    private let space: String
     /// The first seals; any opens.
-    let keys: [SealingKey]
+    package let keys: [SealingKey]
 
-    /// Of the layouts below. Whoever changes one counts on.
+    package init(space: String, keys: [SealingKey]) {
+        self.space = space
+        self.keys = keys
+    }
+
+    /// Version of the layouts below. A change increments it.
     private static let format: UInt8 = 1
 
-    /// A record as it was sealed, with what is told of its time in whole milliseconds.
     struct Opened {
         var stored: StoredRecord
-        /// Of the access token, when it was issued.
+        /// Lifetime of the access token when it was issued, in milliseconds.
         var life: Int64
-        /// Of the access token, when the record was sealed.
+        /// Age of the access token when the record was sealed, in milliseconds.
         var age: Int64
     }
 
     // MARK: Records
 
     /// - Throws: `TokenStoreError`
-    func seal(_ record: TokenRecord, client: String, clock: HeimdallrClock) throws(TokenStoreError) -> [UInt8] {
+    package func seal(_ record: TokenRecord, client: String, clock: HeimdallrClock) throws(TokenStoreError) -> [UInt8] {
         let wall = clock.wallClock()
         let (life, age) = Self.times(of: record, now: clock.now(), wall: wall)
         let plain = StoredRecord(record, TimeStamp(wall: wall)).plain()
@@ -63,8 +67,7 @@ struct RowSealing: Sendable {
         return opened
     }
 
-    /// How long the access token was to live and how much of that has gone, in milliseconds, as far as whoever made the
-    /// record knows.
+    /// Lifetime and age of the access token in milliseconds, as this process knows them.
     private static func times(
         of record: TokenRecord, now: ContinuousClock.Instant, wall: Int64
     ) -> (life: Int64, age: Int64) {
@@ -76,34 +79,34 @@ struct RowSealing: Sendable {
                 min(longest, max(0, moments.issuedAt.duration(to: now).microseconds / 1000 + 1))
             )
         }
-        // Whole seconds, which may have been cut off.
+        // Whole seconds, rounded down.
         let (life, tooLong) = record.expiresAt.subtractingReportingOverflow(record.issuedAt)
         let (age, tooOld) = wall.subtractingReportingOverflow(record.issuedAt)
         guard !tooLong, !tooOld, life > 0, age >= 0 else { return (0, longest) }
         return (min(longest / 1000, life) * 1000, (min(longest / 1000, age) + 1) * 1000)
     }
 
-    // MARK: Anything else
+    // MARK: Other content
 
     /// - Throws: `TokenStoreError`
-    func seal(_ content: Secret, for purpose: String, _ name: [UInt8]) throws(TokenStoreError) -> [UInt8] {
+    package func seal(_ content: Secret, for purpose: String, _ name: [UInt8]) throws(TokenStoreError) -> [UInt8] {
         var writer = SecretWriter(capacity: content.count)
         content.withSpan { writer.append($0) }
         return try sealing(writer.finish(), context(purpose, name, 0))
     }
 
     /// - Throws: `TokenStoreError` of the kind `.unreadable`
-    func open(_ sealed: [UInt8], for purpose: String, _ name: [UInt8]) throws(TokenStoreError) -> Secret {
+    package func open(_ sealed: [UInt8], for purpose: String, _ name: [UInt8]) throws(TokenStoreError) -> Secret {
         try opening(sealed, context(purpose, name, 0), "what was kept of a login").withSpan { Secret($0) }
     }
 
-    // MARK: How
+    // MARK: Details
 
-    /// Each part with its length in front: no two rows have the same.
+    /// Associated data. Each word follows its length, so that no two rows have the same data.
     private func context(_ purpose: String, _ name: [UInt8], _ revision: UInt64) -> [UInt8] {
         var bytes = Array("heimdallr-proxy shared store".utf8)
-        for part in [Array(purpose.utf8), Array(space.utf8), name] {
-            bytes += Self.bytes(of: UInt64(part.count)) + part
+        for word in [Array(purpose.utf8), Array(space.utf8), name] {
+            bytes += Self.bytes(of: UInt64(word.count)) + word
         }
         return bytes + Self.bytes(of: revision)
     }
@@ -139,9 +142,9 @@ struct RowSealing: Sendable {
         }
         let advice =
             switch fault {
-            case .key: "write the key that it was sealed with into `store.keys`, behind the new one"
+            case .key: "write the key that sealed it into `store.keys`, after the new one"
             case .format: "run a version that reads it"
-            case .foreign, .damaged: "restore the row as it was; somebody has changed it, or moved it here"
+            case .foreign, .damaged: "restore the row; it was changed, or moved from another client or space"
             }
         throw TokenStoreError("\(what) \(fault): \(advice), or empty the row to start afresh", kind: .unreadable)
     }

@@ -1,3 +1,5 @@
+import Heimdallr
+
 /// A database outside this process with one row for each client, such as PostgreSQL. A driver for another database conforms
 /// to this protocol; `MarkedTokenStore` makes a token store of it.
 ///

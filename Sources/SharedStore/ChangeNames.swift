@@ -1,0 +1,47 @@
+import Cryptography
+import WireText
+
+/// Names in notifications. A client appears as a digest, because every user of the database may listen.
+package struct ChangeNames: Sendable {
+    /// Channel of the space.
+    package let channel: String
+    private let space: String
+    /// Identifier of this process, which ignores its own notifications.
+    private let origin: String
+
+    package init(space: String) {
+        self.space = space
+        channel = "heimdallr_" + Self.text(Self.digest("space", space))
+        origin = String(UInt64.random(in: .min ... .max), radix: 16)
+    }
+
+    package func mark(for client: String) -> String { Self.text(Self.digest("client", space, client)) }
+
+    package func text(for client: String) -> String { "\(mark(for: client)) \(origin)" }
+
+    /// - Returns: `nil` for a notification of this process.
+    package func mark(of text: String) -> String? {
+        let words = text.split(separator: " ")
+        guard let mark = words.first, words.count < 2 || words[1] != origin else { return nil }
+        return String(mark)
+    }
+
+    /// Key of a pending login in the database, which does not learn the login's own key.
+    package func pending(_ key: String) -> [UInt8] { Self.digest("pending", space, key) }
+
+    /// SHA-256 over the words, each after its length.
+    private static func digest(_ words: String...) -> [UInt8] {
+        var input: [UInt8] = []
+        for word in words {
+            input += stride(from: 24, through: 0, by: -8).map { UInt8(truncatingIfNeeded: word.utf8.count >> $0) }
+            input += Array(word.utf8)
+        }
+        return (try? Digest.sha256(input)) ?? []
+    }
+
+    /// The first 16 bytes in hexadecimal digits.
+    private static func text(_ digest: [UInt8]) -> String {
+        let digits = digest.prefix(16).flatMap { [ASCII.hexDigit($0 >> 4), ASCII.hexDigit($0 & 15)] }
+        return String(decoding: digits, as: UTF8.self)
+    }
+}

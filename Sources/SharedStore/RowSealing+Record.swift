@@ -1,0 +1,78 @@
+import Heimdallr
+
+extension RowSealing {
+    /// The record of a row, with times by this process's clocks. They are computed from durations by the database's clock, and
+    /// include the time of the query, so that no token seems younger than it is. An access token that has expired, or whose age
+    /// is unknown, is left out.
+    /// - Parameters:
+    ///   - sealed: `nil` for an empty row: there never was a record, or it was removed.
+    ///   - since: the age of the row in microseconds, by the database's clock; negative if that was set back.
+    /// - Returns: `nil` if there never was a record. A removed record has no tokens.
+    /// - Throws: `TokenStoreError` of the kind `.unreadable`
+    package func record(
+        client: String, revision: UInt64, sealed: [UInt8]?, since: Int64, reading: ServerReading, clock: HeimdallrClock
+    ) throws(TokenStoreError) -> TokenRecord? {
+        let (now, wall) = (clock.now(), clock.wallClock())
+        guard let sealed else {
+            guard revision > 0 else { return nil }
+            return TokenRecord(
+                revision: revision, accessToken: nil, issuedAt: wall, expiresAt: wall, refreshToken: nil)
+        }
+        let opened = try open(sealed, client: client, revision: revision)
+        var record = opened.stored.record
+        let passed = Duration.microseconds(max(0, since)) + reading.asked.duration(to: now)
+        let seconds = passed.components.seconds + 1
+        if let life = record.refreshTokenLife,
+            case (let written, false) = wall.subtractingReportingOverflow(seconds),
+            case (let shift, false) = written.subtractingReportingOverflow(opened.stored.stamp.wall),
+            case (let issued, false) = life.issuedAt.addingReportingOverflow(shift),
+            case (let expires, false) = life.expiresAt.addingReportingOverflow(shift)
+        {
+            record.refreshTokenLife = .init(issuedAt: issued, expiresAt: expires)
+        }
+        let age = Duration.milliseconds(opened.age) + passed
+        let life = Duration.milliseconds(opened.life)
+        record.issuedAt = wall
+        record.expiresAt = wall
+        // A clock may be set back by a moment. After a larger step, the age is unknown.
+        guard record.accessToken != nil, since > -1_000_000, age < life else {
+            record.accessToken = nil
+            return record
+        }
+        record.issuedAt = wall - age.components.seconds - 1
+        record.expiresAt = max(record.issuedAt, record.issuedAt + life.components.seconds)
+        record.reckoned = .init(issuedAt: now - age, expiresAt: now - age + life)
+        return record
+    }
+}
+
+/// A reading of the database's clock.
+package struct ServerReading: Sendable {
+    /// Microseconds since 1970 by the database's clock.
+    var server: Int64
+    /// Time before the query.
+    var asked: ContinuousClock.Instant
+    /// Time after the answer.
+    package var heard: ContinuousClock.Instant
+
+    package init(server: Int64, asked: ContinuousClock.Instant, heard: ContinuousClock.Instant) {
+        self.server = server
+        self.asked = asked
+        self.heard = heard
+    }
+
+    /// Time of the database's clock now, or a moment less, so that a record never seems younger than it is.
+    package func server(at now: ContinuousClock.Instant) -> Int64 {
+        let (sum, overflow) = server.addingReportingOverflow(max(0, heard.duration(to: now).microseconds))
+        return overflow ? server : sum
+    }
+}
+
+extension Duration {
+    /// Rounded towards zero.
+    package var microseconds: Int64 {
+        let (seconds, attoseconds) = components
+        guard abs(seconds) < 9_000_000_000_000 else { return seconds < 0 ? .min / 2 : .max / 2 }
+        return seconds * 1_000_000 + attoseconds / 1_000_000_000_000
+    }
+}
