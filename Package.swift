@@ -121,8 +121,8 @@ let package = Package(
                 .enableUpcomingFeature("MemberImportVisibility"),
             ]),
         .executableTarget(
-            name: "PostgresContender", dependencies: ["Heimdallr", "PostgresStore"], path: "Tests/PostgresContender",
-            swiftSettings: strict),
+            name: "PostgresContender", dependencies: ["Heimdallr", "PostgresStore", "SharedStore"],
+            path: "Tests/PostgresContender", swiftSettings: strict),
         .testTarget(
             name: "PostgresStoreTests",
             dependencies: ["Heimdallr", "HeimdallrCurl", "PostgresContender", "PostgresStore", "TestSupport"],

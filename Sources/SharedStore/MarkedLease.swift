@@ -1,3 +1,4 @@
+import Heimdallr
 import Synchronization
 
 /// Mark of this process in one client's row, or the notice of a later record.

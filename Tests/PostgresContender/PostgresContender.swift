@@ -5,6 +5,7 @@
 import Glibc
 import Heimdallr
 import PostgresStore
+import SharedStore
 
 @main
 enum PostgresContender {
