@@ -4,7 +4,7 @@ import Glibc
 enum FileBytes {
     /// Writes all bytes and returns when they would survive a power cut. write(2), fsync(2).
     static func writeDurably(_ bytes: [UInt8], to descriptor: Int32, path: String) throws(CryptographyError) {
-        // The umask may have removed bits of the owner, too.
+        // The umask may have removed bits of the owner.
         guard fchmod(descriptor, 0o600) == 0 else {
             throw .system(operation: "set the mode of", path: path, errno: errno)
         }

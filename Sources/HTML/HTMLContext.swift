@@ -1,5 +1,5 @@
-/// The HTML context of a point in a page, as far as escaping needs it. It reads only the scalars of our own literals,
-/// never interpolated values.
+/// The HTML context of a point in a page, as far as escaping needs it. It reads only the scalars of literals, never of
+/// interpolated values.
 struct HTMLContext {
     private enum State: Equatable {
         case text

@@ -37,14 +37,15 @@ public final class Playground: Sendable {
     public static func start(
         credentials: PlaygroundCredentials = PlaygroundCredentials(), tokenLifetime: Duration = .seconds(20)
     ) async throws -> Playground {
-        let office = TokenOffice(AuthorizationServer(credentials: credentials, tokenLifetime: tokenLifetime))
+        let server = SharedAuthorizationServer(
+            AuthorizationServer(credentials: credentials, tokenLifetime: tokenLifetime))
         let loop = try EventLoop.start(name: "playground")
         do {
-            let router = TokenEndpoint.router(office: office)
+            let router = TokenEndpoint.router(server: server)
             let authorizationServer = try await HTTPServer(
                 [try freePort()], on: loop, maxBodyBytes: TokenEndpoint.maxBodyBytes
             ) { await router.respond($0) }
-            let protected = ProtectedAPI(office: office)
+            let protected = ProtectedAPI(server: server)
             let api = try await HTTPServer([try freePort()], on: loop, maxBodyBytes: nil) { protected.respond(to: $0) }
             return Playground(credentials: credentials, authorizationServer: authorizationServer, api: api)
         } catch {

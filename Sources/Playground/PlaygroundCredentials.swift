@@ -1,3 +1,5 @@
+import Cryptography
+
 /// The one OAuth client and the one user of the playground. The secrets are random, 256 bits each, and new in every
 /// process. They print as `<redacted>`.
 public struct PlaygroundCredentials: Sendable, CustomStringConvertible, CustomDebugStringConvertible {
@@ -25,9 +27,7 @@ enum RandomText {
         var generator = SystemRandomNumberGenerator()
         var text: [UInt8] = []
         text.reserveCapacity(43)
-        for _ in 0..<43 {
-            text.append(digits[Int(generator.next() & 63)])
-        }
+        for _ in 0..<43 { text.append(digits[Int(generator.next() & 63)]) }
         return String(decoding: text, as: UTF8.self)
     }
 
@@ -35,15 +35,5 @@ enum RandomText {
 }
 
 extension String {
-    /// Compares in a time that reveals only the lengths.
-    func isEqualInConstantTime(to other: String) -> Bool {
-        let one = Array(self.utf8)
-        let two = Array(other.utf8)
-        guard one.count == two.count else { return false }
-        var difference: UInt8 = 0
-        for index in one.indices {
-            difference |= one[index] ^ two[index]
-        }
-        return difference == 0
-    }
+    func isEqualInConstantTime(to other: String) -> Bool { ConstantTime.isEqual(Array(utf8), Array(other.utf8)) }
 }

@@ -3,7 +3,7 @@ import WireText
 
 /// An API that requires a bearer token (RFC 6750) on every path, and reports the received request.
 struct ProtectedAPI: Sendable {
-    let office: TokenOffice
+    let server: SharedAuthorizationServer
 
     func respond(to request: ServerRequest) -> ServerResponse {
         let fields = request.values("Authorization")
@@ -14,7 +14,7 @@ struct ProtectedAPI: Sendable {
                 sentence: "This API wants an access token, and the request brought none.")
         }
         guard fields.count == 1, let token = Self.bearerToken(fields[0]),
-            let grant = office.withServer({ $0.grant(forAccessToken: token, now: .now) })
+            let grant = server.withServer({ $0.grant(forAccessToken: token, now: .now) })
         else {
             return refusal(
                 challenge: "Bearer realm=\"playground\", error=\"invalid_token\"", error: "invalid_token",

@@ -3,7 +3,7 @@ import Synchronization
 import WireText
 
 /// The authorization server, shared by its endpoints and the API.
-final class TokenOffice: Sendable {
+final class SharedAuthorizationServer: Sendable {
     private let server: Mutex<AuthorizationServer>
 
     init(_ server: AuthorizationServer) {
@@ -20,11 +20,11 @@ enum TokenEndpoint {
     /// A token request is a few hundred bytes.
     static let maxBodyBytes = 16 * 1024
 
-    static func router(office: TokenOffice) -> Router {
+    static func router(server: SharedAuthorizationServer) -> Router {
         var router = Router()
         router.on("POST", "/token") { request, _ in
             answer(request) { form, client in
-                switch office.withServer({ $0.token(form: form, client: client, now: .now) }) {
+                switch server.withServer({ $0.token(form: form, client: client, now: .now) }) {
                 case .success(let token): .json(200, token.json)
                 case .failure(let error): response(error)
                 }
@@ -32,14 +32,14 @@ enum TokenEndpoint {
         }
         router.on("POST", "/revoke") { request, _ in
             answer(request) { form, client in
-                office.withServer { $0.revoke(form: form, client: client, now: .now) }.map(response)
+                server.withServer { $0.revoke(form: form, client: client, now: .now) }.map(response)
                     ?? .json(200, .object([]))
             }
         }
         router.on("POST", "/device_authorization") { request, _ in
             let issuer = issuer(of: request)
             return answer(request) { form, client in
-                switch office.withServer({ $0.beginDevice(form: form, client: client, now: .now) }) {
+                switch server.withServer({ $0.beginDevice(form: form, client: client, now: .now) }) {
                 case .success(let codes): .json(200, codes.json(issuer: issuer))
                 case .failure(let error): response(error)
                 }
@@ -52,21 +52,21 @@ enum TokenEndpoint {
         }
         for path in ["/authorize", "/device"] {
             router.on("GET", path) { request, _ in
-                page(request, FormParameters(Array((request.query ?? "").utf8)), office)
+                page(request, FormParameters(Array((request.query ?? "").utf8)), server)
             }
-            router.on("POST", path) { request, _ in page(request, FormParameters(request.body), office) }
+            router.on("POST", path) { request, _ in page(request, FormParameters(request.body), server) }
         }
         return router
     }
 
     /// The pages for a person.
     private static func page(
-        _ request: ServerRequest, _ parameters: FormParameters?, _ office: TokenOffice
+        _ request: ServerRequest, _ parameters: FormParameters?, _ server: SharedAuthorizationServer
     ) -> ServerResponse {
         let asked = SignInRequest(
             method: request.method == "HEAD" ? "GET" : request.method, path: request.path, parameters: parameters,
             issuer: issuer(of: request))
-        let answer = office.withServer { SignInPages.answer(asked, &$0, now: .now) }
+        let answer = server.withServer { SignInPages.answer(asked, &$0, now: .now) }
         var response = ServerResponse(status: answer.status, type: answer.type, answer.body)
         response.set("Cache-Control", "no-store")
         if let location = answer.location { response.set("Location", location) }

@@ -1,38 +1,38 @@
 import Reactor
 
-/// Who was given which credential, or denied it. A plain value: it is written elsewhere than on the loop.
+/// A credential that was given to a request, or denied, for the audit stream. A plain value.
 ///
-/// Nothing that the program sent is in it, nor anything secret: no path, no query, no field.
+/// It holds no secret, and nothing that the program sent: no path, no query, no field.
 public struct AuditRecord: Sendable {
     public enum Result: String, Sendable {
-        /// The request went to the upstream with it.
+        /// The request went to the upstream with the credential.
         case given
-        /// The proxy answered itself, and no upstream saw the credential.
+        /// The proxy answered itself, and no upstream got the credential.
         case denied
     }
 
-    /// When the request was over.
+    /// End of the request.
     public var time = WallTime(seconds: 0, nanoseconds: 0)
     public var result = Result.denied
-    /// What the program was answered; 499: it left before, 0: the answer was cut.
+    /// Status of the answer; 499 if the client left before, 0 if the answer was cut.
     public var status = 0
-    /// Why the proxy answered by itself: the last word of the problem's `type`.
+    /// Reason for the proxy's own answer: the last word of the problem's `type`.
     public var reason: String?
-    /// `nil`: it was not found out which one was meant.
+    /// `nil` if the upstream is unknown.
     public var upstream: String?
-    /// Place of the rule in the configuration's `upstreams`.
+    /// Index of the rule in the configuration's `upstreams`.
     public var rule: Int?
-    /// Whose token it is; `nil` where the rule has no client.
+    /// Client of the token; `nil` for a rule without a client.
     public var client: String?
-    /// Kinds and names of what the rule puts on, where it has no client; never values.
+    /// Kinds and names of the credentials of a rule without a client, without values.
     public var injection: String?
-    /// Of `proxy.users`.
+    /// User of `proxy.users`.
     public var user: String?
-    /// Who called, on a Unix socket.
+    /// User of the client on a Unix socket.
     public var uid: UInt32?
-    /// Where it came in; `nil`: nobody listens there any more.
+    /// Address of the listener; `nil` after it closed.
     public var listener: SocketAddress?
-    /// Who called, by TCP.
+    /// Address of a TCP client.
     public var address: SocketAddress?
 
     package init() {}

@@ -38,11 +38,11 @@ final class LogWriter: Sendable {
     private let wake = DispatchSemaphore(value: 0)
 
     /// - Parameters:
-    ///   - format: of the line that reports dropped lines, and of `LogHandler`s.
+    ///   - format: also of the line that reports dropped lines.
     ///   - output: not closed by the writer.
     ///   - capacity: of the buffer, in bytes.
-    ///   - showsPriority: whether each line begins with its priority, as systemd's journal reads it.
-    ///   - notice: makes the line that reports dropped lines; `nil`: a line of the log.
+    ///   - showsPriority: whether each line begins with its priority for systemd's journal.
+    ///   - notice: makes the line that reports dropped lines; `nil` for one of the log.
     init(
         format: LogLine.Format, output: any LineOutput = OutputDescriptor.standardError, capacity: Int = 1 << 20,
         showsPriority: Bool = false, notice: (@Sendable (_ dropped: Int) -> [UInt8])? = nil
@@ -115,7 +115,7 @@ final class LogWriter: Sendable {
             let wrote = !batch.isEmpty
             let rest = wrote ? batch[output.take(batch)...] : []
             let hasFailed = !rest.isEmpty
-            // The report of earlier dropped lines is lost as well, and is no line that counts.
+            // The line about dropped lines was not written either. It does not count.
             let told = hasFailed ? dropped : 0
             let lost = rest.count(where: { $0 == UInt8(ascii: "\n") }) - (told > 0 ? 1 : 0)
             if batch.capacity > Self.keptCapacity { batch = [] } else { batch.removeAll(keepingCapacity: true) }
@@ -127,7 +127,7 @@ final class LogWriter: Sendable {
                     state.counts.taken -= UInt64(max(0, lost))
                 }
                 let isDone = state.pending.isEmpty && (state.dropped == 0 || hasFailed)
-                // After a whole pause without a line, the next line wakes the thread.
+                // After a pause without a line, the next line wakes the thread.
                 state.isIdle = isDone && !wrote
                 defer { if isDone { state.flushes = [] } }
                 return (state.isClosing, state.isIdle, isDone ? state.flushes : [])

@@ -2,9 +2,8 @@ import Configuration
 import HTTPServer
 import Reactor
 
-// Who was given which credential.
 extension Forwarder {
-    /// `nil`: the request was neither given a credential nor denied one.
+    /// `nil` if the request was neither given a credential nor denied one.
     var auditRecord: AuditRecord? {
         let (admitted, ledger) = (current.admitted, current.ledger)
         guard ledger.gaveCredential || isDenied else { return nil }
@@ -26,7 +25,7 @@ extension Forwarder {
         return record
     }
 
-    /// The proxy would have put one on, or let nobody as far as that.
+    /// The proxy refused a request for which it has a credential, or refused it before a route was known.
     private var isDenied: Bool {
         guard let error = current.ledger.error, current.ledger.refusal != nil else { return false }
         return !current.admitted.entries.isEmpty || error == "http_request_denied"

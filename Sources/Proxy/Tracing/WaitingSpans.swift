@@ -1,4 +1,4 @@
-/// A queue of spans to send, first in, first out. Bounded in number and in bytes: a full queue accepts no more.
+/// A queue of spans to send, first in, first out. It is bounded in number and in bytes, and refuses spans when it is full.
 struct WaitingSpans<Element: Sendable>: Sendable {
     let mostElements: Int
     let mostBytes: Int
