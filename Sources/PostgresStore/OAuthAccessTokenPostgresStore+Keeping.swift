@@ -62,23 +62,19 @@ extension OAuthAccessTokenPostgresStore {
         try await open()
         let newPlace = try await newPlace()
         return try await judging(isStart: true) {
-            let (space, limit) = (settings.space, settings.answerTime)
-            let about = try await listener.run(
+            let space = PostgresLink.Value.text(settings.space)
+            let about = try await run(
                 "SELECT current_setting('server_version'), (SELECT max(version)::bigint FROM heimdallr.version),"
                     + " (SELECT count(*) FROM heimdallr.pending WHERE space = $1::text AND sealed IS NOT NULL"
-                    + " AND expires_at > clock_timestamp())",
-                { [.text(space)] }, within: limit
-            ).rows
-            let rows = try await listener.run(
+                    + " AND expires_at > clock_timestamp())", [space])
+            let rows = try await run(
                 "SELECT client, revision, (extract(epoch FROM clock_timestamp() - saved_at) * 1000000)::bigint,"
                     + " substring(sealed FROM 10 FOR 8) FROM heimdallr.token WHERE space = $1::text AND client <> 'moved' ORDER BY client",
-                { [.text(space)] }, within: limit
-            ).rows
-            let leases = try await listener.run(
+                [space])
+            let leases = try await run(
                 "SELECT client, holder, (extract(epoch FROM held_until - clock_timestamp()) * 1000000)::bigint"
                     + " FROM heimdallr.token WHERE space = $1::text AND holder IS NOT NULL AND client <> 'moved' ORDER BY client",
-                { [.text(space)] }, within: limit
-            ).rows
+                [space])
             return Report(
                 server: about.text(0, 0) ?? "", schema: about.integer(0, 1) ?? 0, isPooled: listener.isPolling,
                 rows: (0..<rows.count).map { row in
@@ -105,29 +101,17 @@ extension OAuthAccessTokenPostgresStore: MovableTokenStore {
         try await open()
         engine.isMoving.store(true, ordering: .relaxed)
         guard alone, !listener.isPolling else { return }
-        let isAlone = try await judging {
-            let space = settings.space
-            return try await listener.run(Statements.useAlone, { [.text(space)] }, within: settings.answerTime)
-                .rows.flag(0, 0)
-        }
+        let isAlone = try await judging { try await run(Statements.useAlone, [.text(settings.space)]).flag(0, 0) }
         if !isAlone { throw MovedStore.inUse(place) }
     }
 
     package func newPlace() async throws -> String? {
-        try await judging {
-            let space = settings.space
-            return try await listener.run(Statements.newPlace, { [.text(space)] }, within: settings.answerTime)
-                .rows.text(0, 0)
-        }
+        try await judging { try await run(Statements.newPlace, [.text(settings.space)]).text(0, 0) }
     }
 
     package func setNewPlace(_ place: String?) async throws {
-        try await judging {
-            let space = settings.space
-            _ = try await listener.run(
-                Statements.setNewPlace, { [.text(space), place.map { .text($0) } ?? .null] },
-                within: settings.answerTime)
-        }
+        let values: [PostgresLink.Value] = [.text(settings.space), place.map { .text($0) } ?? .null]
+        try await judging { _ = try await run(Statements.setNewPlace, values) }
     }
 }
 
@@ -139,15 +123,11 @@ extension OAuthAccessTokenPostgresStore: PendingLoginStore {
         let name = names.pending(key)
         let sealed = try sealing.seal(content, for: "pending", name)
         try await judging {
-            let (space, limit) = (settings.space, settings.answerTime)
             let values: [PostgresLink.Value] = [
-                .text(space), .bytes(name), .bytes(sealed), .integer(max(0, life.microseconds)),
+                .text(settings.space), .bytes(name), .bytes(sealed), .integer(max(0, life.microseconds)),
             ]
-            let again = try await listener.run(Statements.putAgain, { values }, within: limit)
-            if again.rows.tag == "UPDATE 1" { return }
-            let anew = try await listener.run(
-                Statements.putAnew, { values + [.integer(Self.maxPending)] }, within: limit)
-            guard anew.rows.tag == "INSERT 0 1" else {
+            if try await run(Statements.putAgain, values).tag == "UPDATE 1" { return }
+            guard try await run(Statements.putAnew, values + [.integer(Self.maxPending)]).tag == "INSERT 0 1" else {
                 throw TokenStoreError("\(Self.maxPending) logins are under way: try again in a few minutes")
             }
         }
@@ -156,10 +136,8 @@ extension OAuthAccessTokenPostgresStore: PendingLoginStore {
     public func takePending(key: String) async throws -> Secret? {
         let name = names.pending(key)
         return try await judging {
-            let space = settings.space
-            let answer = try await listener.run(
-                Statements.takePending, { [.text(space), .bytes(name)] }, within: settings.answerTime)
-            guard let sealed = answer.rows.bytes(0, 0) else { return nil }
+            let rows = try await run(Statements.takePending, [.text(settings.space), .bytes(name)])
+            guard let sealed = rows.bytes(0, 0) else { return nil }
             return try sealing.open(sealed, for: "pending", name)
         }
     }

@@ -83,8 +83,7 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
         try target.checkFiles()
         try listener.start(target, libpq)
         try await judging(isStart: true) {
-            let answer = try await listener.run(Statements.schema, { [] }, within: settings.answerTime)
-            guard let found = answer.rows.integer(0, 0) else {
+            guard let found = try await run(Statements.schema).integer(0, 0) else {
                 throw PostgresFault(kind: .refused("42P01"), text: "heimdallr.version is empty")
             }
             guard found == Statements.version else {
@@ -127,10 +126,7 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
 
     public func names(of client: String) async throws -> [String] {
         try await judging {
-            let space = settings.space
-            let rows = try await listener.run(
-                Statements.names, { [.text(space), .text(client)] }, within: settings.answerTime
-            ).rows
+            let rows = try await run(Statements.names, [.text(settings.space), .text(client)])
             return (0..<rows.count).compactMap { rows.text($0, 0) }.filter { RecordName.client(of: $0) == client }
         }
     }
@@ -151,10 +147,13 @@ public final class OAuthAccessTokenPostgresStore: OAuthAccessTokenStore {
     }
 
     private func checkPrivileges() async throws {
-        let answer = try await listener.run(Statements.privileges, { [] }, within: settings.answerTime)
-        guard answer.rows.flag(0, 0) else {
+        guard try await run(Statements.privileges).flag(0, 0) else {
             throw PostgresFault(kind: .refused("42501"), text: "it may not read, add and change rows")
         }
+    }
+
+    func run(_ statement: String, _ values: [PostgresLink.Value] = []) async throws -> PostgresRows {
+        try await listener.run(statement, values, within: settings.answerTime).rows
     }
 }
 

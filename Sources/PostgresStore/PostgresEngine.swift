@@ -37,9 +37,8 @@ final class PostgresEngine: SharedRecordEngine {
 
     func read(client: String) async throws -> SharedRow {
         try await judging {
-            let space = settings.space
             let answer = try await listener.run(
-                Statements.read, { [.text(space), .text(client)] }, within: settings.answerTime)
+                Statements.read, [.text(settings.space), .text(client)], within: settings.answerTime)
             var row = row(answer.rows, client, answer.asked, answer.heard)
             if case .others(let left) = row.mark, left <= .zero { row.mark = .none }
             return row
@@ -111,9 +110,7 @@ final class PostgresEngine: SharedRecordEngine {
     /// Time for which a reading of the database's clock counts.
     private static let readingTime = Duration.seconds(60)
 
-    private func run(
-        _ statement: String, _ values: [PostgresLink.Value]
-    ) async throws -> (rows: PostgresRows, asked: Instant, heard: Instant) {
+    private func run(_ statement: String, _ values: [PostgresLink.Value]) async throws -> PostgresWorker.Answer {
         try await writer.run(statement, values, within: settings.answerTime)
     }
 

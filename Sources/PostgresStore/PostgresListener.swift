@@ -61,18 +61,14 @@ final class PostgresListener: Sendable {
     /// One statement, which commits by itself.
     /// - Throws: `PostgresFault`
     func run(
-        _ statement: String, _ values: @escaping @Sendable () -> [PostgresLink.Value], within limit: Duration
-    ) async throws -> (rows: PostgresRows, asked: Instant, heard: Instant) {
+        _ statement: String, _ values: [PostgresLink.Value], within limit: Duration
+    ) async throws -> PostgresWorker.Answer {
         guard let worker = worker.withLock({ $0 }) else { throw PostgresFault.lost("the token store is not prepared") }
         try reach.refuseWhenKnownAway()
-        return try await worker.perform(within: limit) { [self] link in
-            let deadline = Instant.now + limit
+        return try await worker.run(statement, values, within: limit) { [self] link, deadline in
             if !link.isOpen, try !begin(link, by: deadline) {
                 throw reach.fault ?? PostgresFault.lost("another attempt to reach it is under way")
             }
-            let asked = Instant.now
-            let rows = try link.run(statement, values(), by: deadline)
-            return (rows, asked, .now)
         }
     }
 

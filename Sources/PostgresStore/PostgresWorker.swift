@@ -91,6 +91,23 @@ final class PostgresWorker: Sendable {
         }
     }
 
+    /// Rows of a statement, and the times before and after it.
+    typealias Answer = (rows: PostgresRows, asked: ContinuousClock.Instant, heard: ContinuousClock.Instant)
+
+    /// Runs one statement, which is one transaction.
+    /// - Parameter open: opens the connection by the deadline, if it is closed.
+    func run(
+        _ statement: String, _ values: [PostgresLink.Value], within limit: Duration,
+        opening open: @escaping @Sendable (PostgresLink, _ deadline: ContinuousClock.Instant) throws -> Void
+    ) async throws -> Answer {
+        try await perform(within: limit) { link in
+            let deadline = ContinuousClock.now + limit
+            try open(link, deadline)
+            let asked = ContinuousClock.now
+            return (try link.run(statement, values, by: deadline), asked, .now)
+        }
+    }
+
     /// - Returns: whether the job will run.
     @discardableResult
     func post(_ job: @escaping Job) -> Bool {

@@ -40,15 +40,11 @@ final class PostgresWriter: Sendable {
     /// - Throws: `PostgresFault`
     func run(
         _ statement: String, _ values: [PostgresLink.Value], within limit: Duration
-    ) async throws -> (rows: PostgresRows, asked: Instant, heard: Instant) {
+    ) async throws -> PostgresWorker.Answer {
         try reach.refuseWhenKnownAway()
-        return try await worker.perform(within: limit) { [reach, lastUse] link in
-            let deadline = Instant.now + limit
+        return try await worker.run(statement, values, within: limit) { [reach, lastUse] link, deadline in
             try reach.open(link, by: deadline)
             lastUse.now()
-            let asked = Instant.now
-            let rows = try link.run(statement, values, by: deadline)
-            return (rows, asked, .now)
         }
     }
 

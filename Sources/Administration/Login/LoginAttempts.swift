@@ -83,12 +83,12 @@ package struct LoginAttempts {
     /// Removes the attempt, so that it is finished once only. It stays when another browser asks.
     mutating func take(
         state: String, cookies: [String: String], now: ContinuousClock.Instant
-    ) throws(Refusal) -> Attempt {
-        guard let attempt = attempts[state], attempt.expiresAt > now else { throw .unknown }
-        guard let cookie = attempt.cookie else { throw .commands }
-        guard cookie.isAmong(cookies) else { throw .foreign }
+    ) -> Result<Attempt, Refusal> {
+        guard let attempt = attempts[state], attempt.expiresAt > now else { return .failure(.unknown) }
+        guard let cookie = attempt.cookie else { return .failure(.commands) }
+        guard cookie.isAmong(cookies) else { return .failure(.foreign) }
         attempts[state] = nil
-        return attempt
+        return .success(attempt)
     }
 
     /// Removes the attempt of a command.
@@ -200,5 +200,20 @@ package struct LoginAttempts {
     mutating func removeAll() -> [Task<Void, Never>] {
         defer { self = LoginAttempts() }
         return tickets.values.compactMap(\.work)
+    }
+}
+
+extension Dictionary {
+    /// Makes room for one more entry of `capacity`: removes ended entries, or else the one that ends first.
+    /// - Returns: the removed entries.
+    @discardableResult
+    mutating func makeRoom(
+        of capacity: Int, now: ContinuousClock.Instant, end: (Value) -> ContinuousClock.Instant
+    ) -> [Value] {
+        var gone = filter { end($0.value) <= now }.map(\.key)
+        if gone.isEmpty, count >= capacity, let first = self.min(by: { end($0.value) < end($1.value) })?.key {
+            gone.append(first)
+        }
+        return gone.compactMap { removeValue(forKey: $0) }
     }
 }

@@ -65,14 +65,9 @@ package final class PendingLogins: Sendable {
         state key: String, cookies: [String: String], now: ContinuousClock.Instant? = nil
     ) throws(LoginAttempts.Refusal) -> LoginAttempts.Attempt {
         let now = now ?? clock.now()
-        do throws(LoginAttempts.Refusal) {
-            return try state.withLock { attempts throws(LoginAttempts.Refusal) in
-                try attempts.take(state: key, cookies: cookies, now: now)
-            }
-        } catch {
-            if error == .foreign { tell(.foreignBrowser, of: [key]) }
-            throw error
-        }
+        let taken = state.withLock { $0.take(state: key, cookies: cookies, now: now) }
+        if case .failure(.foreign) = taken { tell(.foreignBrowser, of: [key]) }
+        return try taken.get()
     }
 
     /// Takes an attempt that began at another proxy.

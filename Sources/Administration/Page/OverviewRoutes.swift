@@ -80,6 +80,11 @@ struct OverviewRoutes: Sendable {
     }
 }
 
+/// Renders pages one after the other, so that a probe does not wait behind many of them.
+actor PageQueue {
+    func make(_ page: @Sendable () -> HTML) -> HTML { page() }
+}
+
 extension AdminModel {
     /// The client that the path names.
     func client(_ context: AdminContext) -> AdministrationSources.Client? {
