@@ -1,4 +1,5 @@
 import Heimdallr
+import SharedStore
 
 /// The store of one process, as the proxy and `store move` use it: the real file store, or the real `MarkedTokenStore`
 /// over the model of a database.
