@@ -1,7 +1,7 @@
 public import Reactor
 
-/// Which addresses may be dialled, judged on the resolved address when the connection is made, so that no name and no
-/// spelling of an address gets around it.
+/// Decides which addresses may be dialled. Judges the resolved address at the time of dialling, so that no name and no
+/// notation avoids it.
 public struct AddressPolicy: Sendable, Equatable {
     public enum Verdict: Sendable, Equatable {
         case allowed
@@ -24,7 +24,7 @@ public struct AddressPolicy: Sendable, Equatable {
                 let numeric = SocketAddress(numericHost: String(parts[0]), port: 0),
                 let address = NumericAddress(numeric)
             else { return nil }
-            // An IPv4-mapped address counts its bits as the IPv6 one that it is written as.
+            // The prefix length of an IPv4-mapped address is that of IPv6.
             let width = parts[0].contains(":") ? 128 : 32
             var bits = width
             if parts.count == 2 {
@@ -38,7 +38,7 @@ public struct AddressPolicy: Sendable, Equatable {
 
         /// - Parameters:
         ///   - high, low: an address of the block, IPv4 in its mapped form.
-        ///   - bits: how many of its 128 bits count.
+        ///   - bits: prefix length, of 128.
         public init(high: UInt64, low: UInt64, bits: Int) {
             self.high = high
             self.low = low
@@ -54,9 +54,9 @@ public struct AddressPolicy: Sendable, Equatable {
         }
     }
 
-    /// Where this process listens; an unspecified address stands for every local one.
+    /// Listeners of this process. An unspecified address stands for all local ones.
     public var own = OwnListeners()
-    /// Only public addresses that are not this machine's own may be dialled, but for `exceptions`.
+    /// Allows only public addresses of other machines, and `exceptions`.
     public var publicOnly = false
     public var exceptions: [Block] = []
 
@@ -67,7 +67,7 @@ public struct AddressPolicy: Sendable, Equatable {
         if own.contains(dialled, port: address.port) { return .own }
         guard publicOnly, !exceptions.contains(where: { $0.contains(dialled) }) else { return .allowed }
         if Self.special.contains(where: { $0.contains(dialled) }) { return .denied }
-        // What listens on this machine for itself is no less private for the machine's having a public address.
+        // Local services are private even on a public address.
         return InterfaceAddresses.shared.contains(dialled) ? .denied : .allowed
     }
 

@@ -1,7 +1,7 @@
 import Reactor
 
-/// Whole exchanges for callers that may wait: a token request, a check. An actor that lives on the event loop, so that
-/// libcurl is only ever touched there.
+/// Sends requests and gathers whole answers, for callers that may wait. An actor on the event loop, so that libcurl is
+/// used only there.
 public actor BufferedClient {
     public struct Request: Sendable {
         public var origin: Origin
@@ -9,12 +9,12 @@ public actor BufferedClient {
         /// Path and query.
         public var target = "/"
         public var fields: [(name: String, value: String)] = []
-        /// Those whose value is a credential, behind the others.
+        /// Fields with a credential as value, after the others.
         public var secretFields: [(name: String, value: any LentBytes)] = []
         public var body: (any LentBytes)?
-        /// From start to last byte.
+        /// Time from start to last byte.
         public var timeout = Duration.seconds(10)
-        /// A longer answer is an error; the framing of chunks counts.
+        /// Limit of the answer's body, with the framing of chunks.
         public var maxBodyBytes = 1 << 20
 
         public init(origin: Origin) { self.origin = origin }
@@ -32,7 +32,7 @@ public actor BufferedClient {
         case transport(TransportError)
         case timeout
         case bodyTooLarge
-        /// A name or value that can't stand in a request.
+        /// A name or value is not allowed in a request.
         case invalidRequest
     }
 
@@ -44,13 +44,13 @@ public actor BufferedClient {
 
     public init(options: PoolOptions, loop: EventLoop) {
         self.options = options
-        // libcurl would skip extensions of chunks without end, and keep trailers without end.
+        // libcurl has no limit for chunk extensions and trailers.
         self.options.keepsChunks = true
         self.options.wipesAnswers = true
         self.loop = loop
     }
 
-    /// On an event loop of its own, which runs for as long as the process does.
+    /// Uses a new event loop, which runs until the process ends.
     public init(options: PoolOptions) throws(SystemError) {
         self.init(options: options, loop: try EventLoop.start(name: "curl"))
     }
@@ -65,7 +65,7 @@ public actor BufferedClient {
         }
     }
 
-    /// The same for an answer that holds secrets: no copy of its body is left but what `keeping` makes.
+    /// Like `send`, for an answer with secrets: only `keeping` can copy its body.
     public func send<Body: Sendable>(
         _ request: Request, keeping: @escaping @Sendable (Span<UInt8>) -> Body
     ) async throws(Failure) -> Answer<Body> {
@@ -83,7 +83,7 @@ public actor BufferedClient {
             throw .transport(TransportError(.internal, message: "unexpected error"))
         }
         let outcome = await withTaskCancellationHandler {
-            // What runs here has left the actor: a closure that does not touch it is not isolated to it (SE-0420).
+            // This closure does not touch the actor, so it is not isolated to it (SE-0420).
             await withCheckedContinuation { continuation in
                 loop.execute { bound.value.wait(continuation) }
             }
@@ -95,7 +95,6 @@ public actor BufferedClient {
 }
 
 extension BufferedClient.Request {
-    /// No octet that could end a line.
     fileprivate var isValid: Bool {
         func isClean(_ text: String, _ least: UInt8) -> Bool {
             text.utf8.allSatisfy { ($0 >= least && $0 != 0x7f) || $0 == 9 }
@@ -124,7 +123,7 @@ private final class BufferedExchange<Body: Sendable>: TransferDelegate {
     private var status = 0
     private var fields: [(name: String, value: String)] = []
     private var isHeadComplete = false
-    /// Of all heads, interim ones too, and of trailers.
+    /// Bytes of all heads, interim ones too, and of trailers.
     private var headBytes = 0
     private static var maxHeadBytes: Int { 64 * 1024 }
     private var body = ByteBuffer(isSecret: true)
@@ -160,7 +159,7 @@ private final class BufferedExchange<Body: Sendable>: TransferDelegate {
         try transfer.start(delegate: self)
     }
 
-    /// A process that was stopped meanwhile sends nothing late: its lease of a shared record may have ended.
+    /// A process that was suspended sends nothing late: its lease of a shared record may have ended.
     func transferWillSend(_ transfer: Transfer) -> Bool { .now < deadline }
 
     func wait(_ continuation: CheckedContinuation<Outcome, Never>) {
@@ -198,7 +197,7 @@ private final class BufferedExchange<Body: Sendable>: TransferDelegate {
             isHeadComplete = status >= 200
             if !isHeadComplete { status = 0 }
         } else if status == 0 {
-            // "HTTP/1.1 200 OK": libcurl has refused what is not three digits.
+            // "HTTP/1.1 200 OK": libcurl has checked the three digits.
             status = Int(String(decoding: line.drop { $0 != 32 }.dropFirst().prefix(3), as: UTF8.self)) ?? 0
             fields = []
         } else if let colon = line.firstIndex(of: UInt8(ascii: ":")) {
@@ -208,7 +207,7 @@ private final class BufferedExchange<Body: Sendable>: TransferDelegate {
         return true
     }
 
-    /// libcurl lets go of the transfer when it is back.
+    /// libcurl frees the transfer after the callback.
     private func end(_ failure: BufferedClient.Failure) {
         transfer?.cancel()
         finish(.failure(failure))
@@ -255,7 +254,7 @@ private final class BufferedExchange<Body: Sendable>: TransferDelegate {
 }
 
 extension Origin {
-    /// For the Host field: without the scheme's default port (RFC 9110, section 4.2.3).
+    /// The Host field: without the scheme's default port (RFC 9110, section 4.2.3).
     public var authority: String {
         port == (scheme == .https ? 443 : 80) ? host : "\(host):\(port)"
     }

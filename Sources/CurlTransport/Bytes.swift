@@ -1,5 +1,5 @@
 extension UnsafeRawBufferPointer {
-    /// The bytes as a span; the caller vouches that they outlive it.
+    /// The bytes as a span. The caller ensures that they outlive it.
     var span8: Span<UInt8> {
         @_lifetime(borrow self)
         get {

@@ -1,9 +1,9 @@
 import Reactor
 
-/// Takes the chunked coding off a whole body (RFC 9112, section 7.1). libcurl has found its end already; extensions and
-/// trailers are dropped.
+/// Decodes a whole chunked body (RFC 9112, section 7.1). libcurl has found its end already; extensions and trailers are
+/// dropped.
 enum ChunkedBody {
-    /// - Returns: `nil` for what is no whole chunked body.
+    /// - Returns: `nil` for an incomplete or malformed body.
     static func content(of bytes: Span<UInt8>) -> ByteBuffer? {
         var content = ByteBuffer(capacity: bytes.count, isSecret: true)
         var index = 0
@@ -11,7 +11,7 @@ enum ChunkedBody {
             var size = 0
             var digits = 0
             while index < bytes.count, let digit = digit(bytes[index]) {
-                // More than there can be.
+                // A larger size is impossible.
                 guard size <= bytes.count else { return nil }
                 size = size * 16 + digit
                 digits += 1

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// What a pool counts of its connections since it was given this, and when the certificates end that it was shown.
-/// Written by one loop only, so that counting takes no lock; read from any thread.
+/// A pool's counters of connections, and the end of the servers' certificates. Written by one loop only, so that
+/// counting takes no lock; read from any thread.
 public final class ConnectionCounts: Sendable, Equatable {
     private let openedCount = Atomic<UInt64>(0)
     private let reusedCount = Atomic<UInt64>(0)
@@ -9,18 +9,18 @@ public final class ConnectionCounts: Sendable, Equatable {
 
     public init() {}
 
-    /// Connections that were made.
+    /// Number of connections made.
     public var opened: UInt64 { openedCount.load(ordering: .relaxed) }
-    /// Exchanges on a connection that had served another before.
+    /// Number of exchanges on reused connections.
     public var reused: UInt64 { reusedCount.load(ordering: .relaxed) }
-    /// When the first certificate ends of the chain that the other side of the newest TLS connection was checked by, in
-    /// seconds since 1970; `nil`: none was made. One that resumed a session has shown none, and changes nothing.
+    /// Earliest end of a certificate in the verified chain of the newest TLS connection, in seconds since 1970; `nil`
+    /// without one. A resumed session shows no certificate and changes nothing.
     public var certificateEnd: Int64? {
         let end = end.load(ordering: .relaxed)
         return end == 0 ? nil : end
     }
 
-    // One writer: a load and a store, where `add` would lock the memory's bus.
+    // One writer: a load and a store avoid the bus lock of `add`.
     func countOpened() { openedCount.store(openedCount.load(ordering: .relaxed) &+ 1, ordering: .relaxed) }
     func countReused() { reusedCount.store(reusedCount.load(ordering: .relaxed) &+ 1, ordering: .relaxed) }
 

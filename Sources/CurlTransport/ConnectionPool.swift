@@ -1,8 +1,8 @@
 import CLibcurl
 import Reactor
 
-/// Connections to the peers of one security domain, and the exchanges on them: one libcurl multi handle on one event
-/// loop. Loop's thread only; it must outlive its transfers.
+/// Exchanges by libcurl's own engine with the peers of one security domain. Loop's thread only; it must outlive its
+/// transfers.
 @safe public final class ConnectionPool: NextTurnHandler {
     public let options: PoolOptions
     let loop: EventLoop
@@ -21,19 +21,18 @@ import Reactor
     private var waitTimer: LoopTimer?
     /// libcurl asked to be called at once.
     private var isKicked = false
-    /// It will be, in the next turn.
     private var isKickDelayed = false
     private var kicks = Kicks()
     /// Within a call into libcurl, or handling its results.
     private var isDriving = false
     /// Within a callback from libcurl, where handles can be neither added nor removed.
     private var callbackDepth = 0
-    /// An exchange was started there and has to wait for the callback's end.
+    /// An exchange was started within a callback and waits for its end.
     private var hasDeferred = false
     private var cancelled: [Transfer] = []
     private var unpaused: [Transfer] = []
 
-    /// For strings that libcurl copies at once.
+    /// Scratch memory for strings that libcurl copies at once.
     var scratch = ByteBuffer(capacity: 1024)
 
     /// - Throws: `TransportError` when libcurl lacks memory.
@@ -81,7 +80,7 @@ import Reactor
         unsafe silence.deallocate()
     }
 
-    /// A transfer to fill in and start.
+    /// Returns a transfer to prepare and start.
     public func acquire() throws(TransportError) -> Transfer {
         while let transfer = idle.popLast() {
             if transfer.generation == options.material?.generation ?? 0 { return transfer }
@@ -89,13 +88,13 @@ import Reactor
         return try Transfer(pool: self)
     }
 
-    /// Exchanges under way and waiting.
+    /// Number of exchanges, with waiting ones.
     public var load: Int { running.count + waitingCount }
-    /// Connections, those that are being made included.
+    /// Number of connections, with those being dialled.
     public var open: Int { sockets.open }
-    /// Connections that no exchange is on: each has one of its own.
+    /// Number of idle connections: each running exchange uses one.
     public var idleConnections: Int { max(0, open - running.count) }
-    /// Exchanges that wait for a place.
+    /// Number of waiting exchanges.
     public var waitingCount: Int { waiting.count }
     /// Number of exchanges that have to end before every wanted one in the queue is admitted.
     public var shortage: Int {
@@ -129,7 +128,6 @@ import Reactor
         }
     }
 
-    /// Hands libcurl an exchange that has its place here.
     func attach(_ transfer: Transfer) throws(TransportError) {
         var code = CURLM_OK
         drive { code = unsafe curl_multi_add_handle(multi.pointer, transfer.easy.pointer) }
@@ -189,7 +187,6 @@ import Reactor
 
     // MARK: Driving libcurl
 
-    /// Calls into libcurl and then handles what came of it.
     private func drive(_ body: () -> Void) {
         guard !isDriving else { return body() }
         isDriving = true
@@ -218,7 +215,7 @@ import Reactor
         }
     }
 
-    /// An exchange goes through its states with a few kicks; one that has more to read than its share wants them without
+    /// Limits calls per turn. An exchange needs few calls; one that has more to read than its share would ask without
     /// end.
     private struct Kicks {
         private var turn = LoopTime(nanoseconds: 0)
@@ -279,7 +276,7 @@ import Reactor
         admitWaiting()
     }
 
-    /// libcurl closes its own descriptor when the handle goes.
+    /// Duplicates the descriptor: libcurl closes its own with the handle.
     private func keepConnection(of transfer: Transfer) {
         var descriptor: curl_socket_t = -1
         guard
@@ -301,7 +298,6 @@ import Reactor
     }
 
     private func retire(_ transfer: Transfer) {
-        // The delegate may have dropped its reference only: the handle is ours again.
         transfer.recycle()
         if options.http2, idle.count < options.maxConnections { idle.append(transfer) }
     }

@@ -26,7 +26,7 @@ public struct ConnectionProbe: Sendable {
     /// OpenSSL's result for the chain (X509_STORE_CTX_get_error(3)), apart from the host name.
     public enum Verification: Sendable, Equatable {
         case good, expired, notYetValid, selfSigned, unknownAuthority
-        /// In OpenSSL's words.
+        /// OpenSSL's message.
         case other(String)
 
         init(_ code: Int32) {

@@ -2,14 +2,14 @@ import CLibcurl
 import Glibc
 import Reactor
 
-/// One socket of libcurl's, watched from its first use to its end.
+/// A socket of libcurl, watched from its first use to its end.
 final class CurlSocket: ReadinessHandler, NextTurnHandler {
     let descriptor: curl_socket_t
     private unowned let sockets: CurlSockets
-    /// Not opened by us: watched only while libcurl asks.
+    /// Whether libcurl opened it: then it is watched only while libcurl asks.
     let isTransient: Bool
     var isRegistered = false
-    /// Whose it is once the connection stands.
+    /// Its carrier, once the connection is ready.
     var carrier: Carrier?
     /// CURL_POLL_IN, CURL_POLL_OUT, both, or 0.
     var wanted: Int32 = 0
@@ -33,7 +33,7 @@ final class CurlSocket: ReadinessHandler, NextTurnHandler {
         act(readiness)
     }
 
-    /// libcurl asks again after readiness came while it did not.
+    /// Reports the readiness that came while libcurl did not ask.
     func wake() {
         guard wanted != 0, hasMissed else { return }
         act(missed)
@@ -54,8 +54,8 @@ final class CurlSocket: ReadinessHandler, NextTurnHandler {
         if mask & CURL_CSELECT_OUT != 0 { writeAgain() }
     }
 
-    /// libcurl sends one piece of an upload at a time and then wants to be told again, though the socket stays writable
-    /// and so no new edge comes.
+    /// libcurl sends one piece of an upload per call and then waits for a call. The socket stays writable, so no new
+    /// edge comes.
     func writeAgain() {
         guard wanted & CURL_POLL_OUT != 0, !isAgain else { return }
         isAgain = true
@@ -70,8 +70,8 @@ final class CurlSocket: ReadinessHandler, NextTurnHandler {
         act(readiness)
     }
 
-    /// When it is not writable, an edge will come. What is readable comes first: a peer that refuses an upload answers
-    /// and closes, and writing on would lose its answer to a reset.
+    /// A socket that is not writable gets an edge later. Reads come first: a peer that refuses an upload answers and
+    /// closes, and further writes would lose its answer to a reset.
     private var readinessNow: Readiness {
         var query = pollfd(fd: descriptor, events: Int16(POLLIN | POLLOUT), revents: 0)
         guard unsafe poll(&query, 1, 0) > 0 else { return [] }

@@ -7,9 +7,9 @@ final class CurlSockets {
     let loop: EventLoop
     private var sockets: [CurlSocket?] = []
     private var woken: [CurlSocket] = []
-    /// Those that were opened here and are not closed yet.
+    /// Number of open sockets, without libcurl's own.
     private(set) var open = 0
-    /// Tells libcurl what a socket is ready for: its descriptor and a mask of CURL_CSELECT.
+    /// Tells libcurl a socket's readiness: the descriptor and a mask of CURL_CSELECT.
     var ready: (curl_socket_t, Int32) -> Void = { _, _ in }
 
     init(loop: EventLoop) { self.loop = loop }
@@ -49,7 +49,7 @@ final class CurlSockets {
         if what == CURL_POLL_REMOVE {
             guard let socket = self[descriptor] else { return }
             socket.wanted = 0
-            // The resolver's wake-up pipe: libcurl closes it without a word.
+            // The resolver's wake-up pipe, which libcurl closes itself.
             if socket.isTransient {
                 loop.unregister(descriptor)
                 sockets[Int(descriptor)] = nil
@@ -61,7 +61,7 @@ final class CurlSockets {
         let wantsToWrite = what & CURL_POLL_OUT != 0 && socket.wanted & CURL_POLL_OUT == 0
         socket.wanted = what
         if !socket.isRegistered {
-            // Out of memory or watches: what needs it then ends by its timeout.
+            // Out of memory or watches: its exchange ends by timeout.
             socket.isRegistered = (try? loop.register(descriptor, handler: socket)) != nil
         } else if socket.hasMissed {
             woken.append(socket)
@@ -72,7 +72,7 @@ final class CurlSockets {
 
     // MARK: What was missed
 
-    /// Something came that libcurl wants by now.
+    /// Whether sockets have missed readiness that libcurl now wants.
     var hasWoken: Bool { !woken.isEmpty }
 
     func wake() { while let socket = woken.popLast() { socket.wake() } }

@@ -1,8 +1,7 @@
 import Reactor
 
-/// Opens plain TCP connections through libcurl (CURLOPT_CONNECT_ONLY(3)): its resolver off the loop, its race between
-/// address families, and the address policy, judged on each resolved address when it is dialled. What comes out is a
-/// socket that libcurl knows nothing of any more. Loop's thread only.
+/// Opens plain TCP connections by libcurl (CURLOPT_CONNECT_ONLY(3)), with its race between address families and with
+/// the address policy. libcurl no longer knows the resulting socket. Loop's thread only.
 public final class Dialer {
     private let pool: ConnectionPool
 
@@ -13,8 +12,7 @@ public final class Dialer {
         pool = try ConnectionPool(options: options, loop: loop)
     }
 
-    /// Connects within the options' `connectTimeout`. At most `maxConnections` attempts are made at once.
-    ///
+    /// Connects within `connectTimeout` of the options. At most `maxConnections` attempts run at once.
     /// - Parameters:
     ///   - host: canonical, IPv6 in brackets.
     ///   - done: called once, perhaps before this returns, unless the attempt is cancelled.
@@ -40,7 +38,7 @@ public final class Dialer {
     private static let target = Array("/".utf8)
 }
 
-/// A connection that is being made. Dropping it does not end it: `cancel` does.
+/// A connection being made. Only `cancel` ends it.
 public final class DialAttempt: TransferDelegate {
     private var transfer: Transfer?
     private var done: ((Result<StreamSocket, TransportError>) -> Void)?
@@ -50,7 +48,7 @@ public final class DialAttempt: TransferDelegate {
         self.done = done
     }
 
-    /// Ends it; `done` is not called any more.
+    /// Ends it without a call of `done`.
     public func cancel() {
         done = nil
         transfer?.cancel()

@@ -1,7 +1,7 @@
 import CLibcurl
 import Reactor
 
-/// Tells an easy handle what to do. What fails says which option it was, by its manual page's name.
+/// Sets options of an easy handle. An error names the option.
 @safe struct HandleOptions {
     private let handle: UnsafeMutableRawPointer
 
@@ -27,20 +27,19 @@ import Reactor
     }
 
     /// What holds for every connection that libcurl makes for us.
-    ///
     /// - Parameters:
-    ///   - content: outlives the handle; `nil`: the files themselves.
-    ///   - hasProxy: a proxy may be in between.
+    ///   - content: outlives the handle; `nil`: libcurl reads the files.
+    ///   - hasProxy: whether there may be a next proxy.
     func setConnection(
         _ options: PoolOptions, _ content: TLSMaterial.Content?, hasProxy: Bool
     ) throws(TransportError) {
         try set(CURLOPT_PROTOCOLS_STR, "http,https", "CURLOPT_PROTOCOLS_STR")
         try set(CURLOPT_NOSIGNAL, 1, "CURLOPT_NOSIGNAL")
-        // No name is looked up by libcurl; if one were, removing its handle would wait for the resolver's thread
+        // libcurl should look no name up. If it does, removing its handle must not wait for the resolver's thread
         // (CURLOPT_QUICK_EXIT(3)).
         try set(CURLOPT_QUICK_EXIT, 1, "CURLOPT_QUICK_EXIT")
-        // What a handle was told serves others for that long at most. Through a SOCKS proxy the upstream's address is
-        // asked for once the proxy is connected to.
+        // The addresses given to a handle stay in the cache only briefly. A SOCKS proxy needs the upstream's address
+        // after the connection to the proxy.
         try set(
             CURLOPT_DNS_CACHE_TIMEOUT, hasProxy ? Int(options.connectTimeout.components.seconds) + 1 : 1,
             "CURLOPT_DNS_CACHE_TIMEOUT")
@@ -54,7 +53,7 @@ import Reactor
         try set(CURLOPT_SSLVERSION, heimdallr_tls_1_2, "CURLOPT_SSLVERSION")
         switch options.trustAnchors {
         case .system:
-            // With a bundle alone libcurl parses it once and keeps it; with a directory too, for every connection.
+            // libcurl caches a bundle alone, but parses a directory for every connection.
             if SystemTrust.current.bundle != nil { try set(CURLOPT_CAPATH, nil, "CURLOPT_CAPATH") }
         case .systemAnd(let file):
             try set(CURLOPT_CAINFO, content?.anchors?.path ?? file, "CURLOPT_CAINFO")
@@ -97,10 +96,10 @@ import Reactor
     }
 }
 
-/// How often libcurl has called while it talked to a next proxy: it reads what a proxy answers byte by byte, for as long
-/// as there is any, and calls for each.
+/// Bounds the handshake with a next proxy: libcurl reads its answer byte by byte, without a limit, with one call for
+/// each.
 final class ProxySteps {
-    /// No proxy has that much to say before a connection stands.
+    /// Limit of calls, above any real proxy's answer.
     private static let most = 16 * 1024
 
     private var count = 0
@@ -111,10 +110,8 @@ final class ProxySteps {
         isOver = false
     }
 
-    /// The connection stands.
     func end() { isOver = true }
 
-    /// - Returns: whether libcurl may go on.
     fileprivate func next() -> Bool {
         if isOver { return true }
         count += 1

@@ -1,4 +1,4 @@
-/// Bytes that are looked at where they are, so that no copy of a secret is left behind.
+/// Bytes read in place, so that no copy of a secret remains.
 public protocol LentBytes: Sendable {
     var count: Int { get }
     func withSpan<Result>(_ body: (Span<UInt8>) throws -> Result) rethrows -> Result

@@ -1,25 +1,25 @@
 import CLibcurl
 import Glibc
 
-/// What a next proxy's URL says, read by libcurl's parser as libcurl reads it when it dials (CURLOPT_PROXY(3)).
+/// Parts of a next proxy's URL, read by libcurl's parser, as for CURLOPT_PROXY(3).
 struct NextProxyAddress {
     let scheme: String
     let host: String
     let port: UInt16
-    /// `nil`: none is named.
+    /// `nil` without a user.
     let user: [UInt8]?
     let password: [UInt8]
 
-    /// The names of upstreams are looked up here, not there: socks4 and socks5, unlike socks4a and socks5h.
+    /// Whether upstreams' names are looked up here (socks4 and socks5, unlike socks4a and socks5h).
     var wantsAddresses: Bool { ["socks", "socks4", "socks5"].contains(scheme) }
 
-    /// - Throws: `TransportError` where the URL is malformed.
+    /// - Throws: `TransportError` for a malformed URL.
     init(_ url: String) throws(TransportError) {
         guard let parsed = unsafe curl_url() else {
             throw TransportError(.internal, message: "curl_url: out of memory")
         }
         defer { unsafe curl_url_cleanup(parsed) }
-        // Without a scheme it is an http proxy, whatever its name begins with.
+        // A URL without a scheme is that of an http proxy.
         let text = url.contains("://") ? url : "http://" + url
         guard unsafe curl_url_set(parsed, CURLUPART_URL, text, UInt32(CURLU_NON_SUPPORT_SCHEME)) == CURLUE_OK,
             let host = unsafe Self.part(parsed, CURLUPART_HOST)

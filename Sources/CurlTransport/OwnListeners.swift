@@ -1,8 +1,8 @@
 import Reactor
 import Synchronization
 
-/// Every address where this process listens: what is dialled there would come back. Some listeners begin after the
-/// first connections are made, so all share one list. May be used from any thread.
+/// All addresses of this process's listeners. A connection to one would come back. Shared, because some listeners open
+/// later. Any thread.
 public final class OwnListeners: Sendable, Equatable, ExpressibleByArrayLiteral {
     private let addresses: Mutex<[SocketAddress]>
 
@@ -31,7 +31,7 @@ public final class OwnListeners: Sendable, Equatable, ExpressibleByArrayLiteral 
     private static func leads(_ dialled: NumericAddress, to own: SocketAddress) -> Bool {
         guard let own = NumericAddress(own) else { return false }
         let isLoopback = AddressPolicy.loopback.contains { $0.contains(dialled) }
-        // A listener on all addresses: each that leads to this machine.
+        // A listener on all addresses covers all addresses of this machine.
         if own.isUnspecified {
             return dialled.isUnspecified || isLoopback || InterfaceAddresses.shared.contains(dialled)
         }

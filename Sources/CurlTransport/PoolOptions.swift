@@ -1,7 +1,7 @@
 import Reactor
 
-/// How one group of exchanges reaches its peers. One pool serves one security domain: connections are never shared
-/// between pools, so a client certificate or trust anchor of one upstream can't serve another.
+/// Options for connections to the peers of one security domain. Pools share no connections, so a client certificate or
+/// trust anchor of one upstream can't serve another.
 public struct PoolOptions: Sendable, Equatable {
     public enum NextProxy: Sendable, Equatable {
         case none
@@ -12,17 +12,17 @@ public struct PoolOptions: Sendable, Equatable {
 
     public enum TrustAnchors: Sendable, Equatable {
         case system
-        /// The system's and those in a PEM file.
+        /// The system's anchors and those in a PEM file.
         case systemAnd(file: String)
-        /// Those in a PEM file and no others.
+        /// Only the anchors in a PEM file.
         case only(file: String)
     }
 
-    /// Name look-up, TCP and TLS handshake together.
+    /// Time for name look-up, TCP and TLS handshake together.
     public var connectTimeout = Duration.seconds(5)
-    /// Exchanges at once; more wait for at most `connectTimeout`.
+    /// Limit of concurrent exchanges. Others wait for at most `connectTimeout`.
     public var maxConnections = 256
-    /// A connection older than this is not used for another exchange.
+    /// Age after which a connection takes no further exchange.
     public var maxConnectionAge = Duration.seconds(300)
     /// Offers HTTP/2 by ALPN on https.
     public var http2 = false
@@ -31,25 +31,24 @@ public struct PoolOptions: Sendable, Equatable {
     /// PEM files of a client certificate and its key.
     public var certificateFile: String?
     public var keyFile: String?
-    /// What stood in those files, and in that of the trust anchors, when it was good last; `nil`: libcurl reads them.
+    /// Last good content of these files and of the trust anchors; `nil`: libcurl reads the files.
     public var material: TLSMaterial?
-    /// Chunked answers of HTTP/1.1 come as they are, framing and trailers included, for a delegate that reads them more
-    /// strictly than libcurl does.
+    /// Passes chunked answers of HTTP/1.1 undecoded, with trailers, to a delegate that parses more strictly than
+    /// libcurl.
     public var keepsChunks = false
-    /// What answers hold is wiped from libcurl's and OpenSSL's buffers, which are small for it.
+    /// Wipes answers from the buffers of libcurl and OpenSSL, which are then small.
     var wipesAnswers = false
     public var addressPolicy = AddressPolicy()
-    /// Counts the connections; pools of the same loop may share it.
+    /// Counters of connections; pools of one loop may share them.
     public var counts: ConnectionCounts?
-    /// Looks names up.
     public var names = NameResolver.shared
-    /// An exchange is over as soon as its connection stands: see `Dialer`.
+    /// Ends an exchange once its connection is ready: see `Dialer`.
     var endsConnected = false
 
     public init() {}
 }
 
-/// Where an exchange goes: what is dialled and, for https, checked.
+/// Target of an exchange: the address to dial and, for https, the name to check.
 public struct Origin: Sendable, Hashable {
     public enum Scheme: String, Sendable { case http, https }
     public var scheme: Scheme
@@ -67,6 +66,6 @@ public struct Origin: Sendable, Hashable {
     }
 
     var url: String { "\(scheme.rawValue)://\(serverName ?? host):\(port)/" }
-    /// For CURLOPT_CONNECT_TO(3): dials the host under the server name.
+    /// Value for CURLOPT_CONNECT_TO(3): dials the host under the server name.
     var connectTo: String? { serverName.map { "\($0):\(port):\(host):\(port)" } }
 }

@@ -1,9 +1,8 @@
 import CLibcurl
 import Reactor
 
-/// The header section of one request: the lines in one piece of memory, and libcurl's list over them.
+/// The field lines of one request in one piece of memory, and libcurl's list over them.
 @safe struct RequestFields: ~Copyable {
-    /// With a credential among them.
     private var lines = ByteBuffer(capacity: 1024, isSecret: true)
     private var starts: [Int] = []
     private var nodes: UnsafeMutableBufferPointer<curl_slist> = unsafe .init(start: nil, count: 0)
@@ -15,12 +14,12 @@ import Reactor
         starts.removeAll(keepingCapacity: true)
     }
 
-    /// The caller has checked both: a token, and octets without CR, LF and NUL.
+    /// The caller has checked name and value: a token, and bytes without CR, LF and NUL.
     mutating func append(name: Span<UInt8>, value: Span<UInt8>) {
         starts.append(lines.count)
         lines.append(name)
         if value.isEmpty {
-            // `Name;` sends `Name:`; with a colon libcurl would leave the line out (CURLOPT_HTTPHEADER(3)).
+            // `Name;` sends an empty field. With a colon libcurl would omit it (CURLOPT_HTTPHEADER(3)).
             lines.append(byte: UInt8(ascii: ";"))
         } else {
             lines.append(": ")
@@ -29,7 +28,7 @@ import Reactor
         lines.append(byte: 0)
     }
 
-    /// Keeps libcurl from adding the field by itself: `Accept:`.
+    /// Keeps libcurl from adding this field: `Accept:`.
     mutating func suppress(_ line: StaticString) {
         starts.append(lines.count)
         lines.append(line)

@@ -14,7 +14,7 @@ private typealias StreamCloseCallback = @convention(c) (Session?, Int32, UInt32,
 /// nghttp2_on_begin_frame_callback(3).
 private typealias FrameCallback = @convention(c) (Session?, UnsafeRawPointer?, UnsafeMutableRawPointer?) -> Int32
 
-/// nghttp2's own functions. The library is there, since libcurl just called it.
+/// Functions of nghttp2. The library is loaded, because libcurl just called it.
 private enum NGHTTP2 {
     static let setStreamClose = unsafe function(
         "nghttp2_session_callbacks_set_on_stream_close_callback",
@@ -40,8 +40,8 @@ private enum NGHTTP2 {
     }
 }
 
-/// The fields of nghttp2_frame that are read here: size_t length, int32_t stream_id, uint8_t type, flags, reserved; a GOAWAY has then
-/// last_stream_id and error_code.
+/// The fields of nghttp2_frame used here: size_t length, int32_t stream_id, uint8_t type, flags, reserved; a GOAWAY
+/// also has last_stream_id and error_code.
 @safe private struct Frame {
     let start: UnsafeRawPointer
 
@@ -85,7 +85,7 @@ private let streamCloses: StreamCloseCallback = { session, stream, code, data in
     return unsafe tellLibcurl(session, stream, wasReset && code == 0 ? 2 : code, data)
 }
 
-/// A GOAWAY of nghttp2's own with an error code: it reads nothing more, and tells no stream.
+/// nghttp2 sent a GOAWAY with an error code: it stops reading, without a call for any stream.
 private let frameSent: FrameCallback = { session, start, data in
     guard let frame = unsafe start.map({ unsafe Frame(start: $0) }), frame.isGoAway, frame.goAwayCode != 0 else {
         return 0
@@ -98,7 +98,7 @@ private let frameSent: FrameCallback = { session, start, data in
     return 0
 }
 
-/// Stands in front of nghttp2's function of this name, for libcurl.
+/// Replaces nghttp2's function of this name for libcurl.
 @_cdecl("nghttp2_session_callbacks_set_on_stream_close_callback")
 package func setStreamCloseCallback(_ callbacks: OpaquePointer?, _ callback: UnsafeRawPointer?) {
     libcurlStreamClose.store(UInt(bitPattern: callback), ordering: .releasing)

@@ -1,10 +1,10 @@
 import Reactor
 import Synchronization
 
-/// The PEM files of one peer's TLS, with what stood in them when it was good last. Connections that are made from then on
-/// use what `replace` was given last; idle ones made before serve nobody any more. Any thread.
+/// The PEM files of one peer's TLS, and their last good content. `replace` sets the content for new connections; older
+/// idle ones are no longer used. Any thread.
 public final class TLSMaterial: Sendable, Equatable {
-    /// Where it comes from.
+    /// Paths of the files.
     public struct Files: Sendable, Hashable {
         public var certificate: String?
         public var key: String?
@@ -19,7 +19,7 @@ public final class TLSMaterial: Sendable, Equatable {
         public var all: [String] { [certificate, key, anchors].compactMap(\.self) }
     }
 
-    /// A copy of each, in memory that only this process has a name for.
+    /// Copies of the files in this process's memory.
     final class Content: Sendable {
         let certificate: MemoryFile?
         let key: MemoryFile?
@@ -40,14 +40,14 @@ public final class TLSMaterial: Sendable, Equatable {
 
     public init(_ files: Files) { self.files = files }
 
-    /// Another number for each content that it had; 0: none, and libcurl reads the files itself.
+    /// Version of the content; 0: libcurl reads the files itself.
     var generation: UInt64 { count.load(ordering: .relaxed) }
     var current: Content? { content.withLock { $0 } }
-    /// Number of the client certificate that new connections show; 0: of none that is known here.
+    /// Number of the client certificate for new connections; 0 for an unknown one.
     public var pair: UInt64 { current?.pair ?? 0 }
 
-    /// What stands in the files now, and is good.
-    /// - Parameter pair: a number of the certificate; the same for the same certificate, in each material.
+    /// Sets new, checked content.
+    /// - Parameter pair: number of the certificate; the same in every material.
     public func replace(certificate: MemoryFile?, key: MemoryFile?, anchors: MemoryFile?, pair: UInt64) {
         let next = Content(certificate: certificate, key: key, anchors: anchors, pair: pair)
         content.withLock { $0 = next }

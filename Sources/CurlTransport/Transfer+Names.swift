@@ -1,14 +1,14 @@
 import CLibcurl
 import Reactor
 
-// libcurl looks no name up. It asks before it would (CURLOPT_RESOLVER_START_FUNCTION(3)), which it does only when no kept
-// connection serves; that attempt ends there, `NameResolver` finds the addresses, and the same handle goes again with
-// them (CURLOPT_RESOLVE(3)).
+// libcurl looks no name up. It asks before a look-up (CURLOPT_RESOLVER_START_FUNCTION(3)), only when no kept connection
+// serves. This attempt fails, `NameLookUp` finds the addresses, and the same handle starts again with them
+// (CURLOPT_RESOLVE(3)).
 extension Transfer {
-    /// More would mean that libcurl calls the name something else.
+    /// Limit of attempts: libcurl may write a name differently.
     static let maxRounds = 3
 
-    /// Whether libcurl may go on: everybody it could mean is a number, or this machine.
+    /// Whether libcurl may continue: all hosts are numeric, or this machine.
     func needsNoNames() -> Bool {
         if parties(isProxyMissing: true).allSatisfy({ Self.isKnown($0.host) }),
             origin.map({ Self.isKnown($0.host) }) ?? true
@@ -24,15 +24,15 @@ extension Transfer {
         NumericAddress(host) != nil || host == "localhost" || host.hasSuffix(".localhost") || host.hasPrefix("[")
     }
 
-    /// Only the next proxy looks the upstream's name up.
+    /// Whether only the next proxy looks up the upstream's name.
     private var isOriginRemote: Bool {
         guard case .url(let url) = pool.options.nextProxy, let proxy = try? NextProxyAddress(url) else { return false }
         return !proxy.wantsAddresses
     }
 
-    /// Whose addresses libcurl needs for the connection.
-    ///
-    /// - Parameter isProxyMissing: with proxies from the environment only libcurl knows whether one is used.
+    /// Hosts whose addresses libcurl needs for the connection.
+    /// - Parameter isProxyMissing: whether a proxy's address is missing. Only libcurl knows if it uses one from the
+    ///   environment.
     func parties(isProxyMissing: Bool) -> [NameRound.Party] {
         guard let origin else { return [] }
         let proxy: NextProxyAddress?
@@ -48,7 +48,7 @@ extension Transfer {
         return [first, NameRound.Party(host: origin.host, port: origin.port, isDialled: false)]
     }
 
-    /// Tells the handle the addresses, and how much time is left to connect.
+    /// Gives the handle the addresses and the time left.
     func set(names lines: [String], connectTime: Duration) throws(TransportError) {
         let handle = unsafe easy.pointer
         unsafe curl_slist_free_all(resolve)
@@ -66,7 +66,6 @@ extension Transfer {
         unsafe errorText.pointee = 0
     }
 
-    /// After an exchange: the handle's next one begins without.
     func forgetNames() {
         names = nil
         rounds = 0
@@ -82,9 +81,7 @@ extension Transfer {
 }
 
 extension ConnectionPool {
-    /// Looks names up where that is all an exchange ended for.
-    ///
-    /// - Returns: whether it goes on.
+    /// Looks up the names that an exchange failed for.
     func lookUpNames(for transfer: Transfer, _ code: CURLcode) -> Bool {
         guard transfer.missesName, !transfer.isCancelled, transfer.rounds < Transfer.maxRounds else { return false }
         transfer.missesName = false

@@ -1,7 +1,7 @@
 import CLibcurl
 import Reactor
 
-// What a handle is told for one exchange, where it differs from what it was told for the last.
+// Options of one exchange, set only when they differ from the last one's.
 extension Transfer {
     func set(_ option: CURLoption, _ text: Span<UInt8>) -> CURLcode {
         pool.scratch.removeAll()
@@ -15,7 +15,6 @@ extension Transfer {
 
     func set(origin: Origin) throws(TransportError) {
         let handle = unsafe easy.pointer
-        // A parsed URL saves libcurl the parsing of every exchange (CURLOPT_CURLU(3)); the handle keeps a copy.
         try check(unsafe heimdallr_easy_set_string(handle, CURLOPT_URL, origin.url), "CURLOPT_URL")
         unsafe curl_slist_free_all(connectTo)
         unsafe connectTo = nil
@@ -24,7 +23,7 @@ extension Transfer {
         setOrigin = origin
     }
 
-    /// Where only libcurl knows whether a proxy is in between, it has to choose the form of the target itself.
+    /// Lets libcurl choose the form of the target, because only libcurl knows whether it uses a proxy.
     func set(wholeURL origin: Origin, _ target: Span<UInt8>) throws(TransportError) {
         var url = Array(origin.url.utf8)
         for index in 1..<target.count { url.append(target[index]) }
@@ -37,7 +36,7 @@ extension Transfer {
     func set(shape: Shape) throws(TransportError) {
         let handle = unsafe easy.pointer
         if setShape != shape {
-            // HTTPGET first: it takes back what the other two changed.
+            // HTTPGET first: it resets the changes of the other two.
             try check(unsafe heimdallr_easy_set_long(handle, CURLOPT_HTTPGET, 1), "CURLOPT_HTTPGET")
             switch shape {
             case .head: try check(unsafe heimdallr_easy_set_long(handle, CURLOPT_NOBODY, 1), "CURLOPT_NOBODY")

@@ -1,9 +1,8 @@
 import CLibcurl
 import Reactor
 
-// What a handle is told once, and what it calls.
+// Options set once for each handle, and its callbacks.
 extension Transfer {
-    /// What stays for the life of the handle.
     func setUp() throws(TransportError) {
         let handle = unsafe easy.pointer
         let options = pool.options
@@ -20,10 +19,10 @@ extension Transfer {
         try set.set(
             CURLOPT_HTTP_VERSION, options.http2 ? heimdallr_http_2_tls : heimdallr_http_1_1, "CURLOPT_HTTP_VERSION")
         try set.set(CURLOPT_HTTP_TRANSFER_DECODING, options.keepsChunks ? 0 : 1, "CURLOPT_HTTP_TRANSFER_DECODING")
-        // HTTP/2 hangs on a response head larger than the buffer. Of a large one only the front is wiped.
+        // HTTP/2 hangs on a response head larger than the buffer. Of a large buffer only the front is wiped.
         let bufferSize = options.http2 ? 131_072 : options.wipesAnswers ? 16_384 : 65_536
         try set.set(CURLOPT_BUFFERSIZE, bufferSize, "CURLOPT_BUFFERSIZE")
-        // How long an upload waits for 100; past it, the delegate is asked for data as soon as there is any.
+        // Wait of an upload for 100. After it, libcurl asks for data as soon as there is any.
         try set.set(CURLOPT_EXPECT_100_TIMEOUT_MS, 1000, "CURLOPT_EXPECT_100_TIMEOUT_MS")
         try set.set(
             CURLOPT_CONNECTTIMEOUT_MS, max(1, options.connectTimeout.wholeMilliseconds), "CURLOPT_CONNECTTIMEOUT_MS")
@@ -83,7 +82,7 @@ extension Transfer {
         headBytes += line.count
         guard !isCancelled, headBytes <= Self.maxHeadBytes, let delegate else { return false }
         guard delegate.transfer(self, headerLine: line), !isCancelled else { return false }
-        // libcurl gives up an upload that is refused, but not one that is paused: it would wait for it without end.
+        // libcurl ends a refused upload, but not a paused one: it would wait forever.
         if isUploadPaused, line.count == 2 { resumeUpload() }
         return true
     }
@@ -113,7 +112,7 @@ extension Transfer {
             isUploadPaused = true
             return heimdallr_read_pause
         case .end:
-            // libcurl would wait for the rest of an announced length without end.
+            // libcurl would wait forever for the rest of an announced length.
             if case .known(let length) = self.upload, uploaded < length { break }
             return 0
         case .abort: break
@@ -122,7 +121,7 @@ extension Transfer {
         return heimdallr_read_abort
     }
 
-    /// - Returns: whether libcurl may send. It may once: on a dead reused connection it would send again by itself.
+    /// - Returns: whether libcurl may send. Only once: on a dead reused connection it would send again.
     fileprivate func maySend() -> Bool {
         sends += 1
         guard sends == 1, !isCancelled, let delegate else { return false }
@@ -133,7 +132,6 @@ extension Transfer {
         return !isWithheld
     }
 
-    /// The connection that it will be sent on.
     private func count(in counts: ConnectionCounts) {
         guard !wasReused else { return counts.countReused() }
         counts.countOpened()
@@ -144,7 +142,7 @@ extension Transfer {
     fileprivate func open(_ address: SocketAddress?) -> Int32 {
         guard let address else { return -1 }
         let verdict = pool.judge(address)
-        // A name may have other addresses: what happened there says less than that this one is ours.
+        // `own` wins over the verdicts on the name's other addresses.
         if self.verdict != .own { self.verdict = verdict }
         return verdict == .allowed ? 0 : -1
     }

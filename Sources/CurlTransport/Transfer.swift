@@ -3,21 +3,21 @@ import Glibc
 import Reactor
 import WireText
 
-/// What a transfer tells and asks its owner, on the loop's thread. All but `transferEnded` are called from within
-/// libcurl: they may cancel this transfer, pause it or start others, never block.
+/// Receives a transfer's events, on the loop's thread. All calls except `transferEnded` come from within libcurl: they
+/// may cancel or pause this transfer or start others, but must not block.
 public protocol TransferDelegate: AnyObject {
-    /// The connection stands, and the request is about to be sent: the last moment to write its fields anew (see
-    /// `beginAgain`) when it had to wait for the connection.
-    /// - Returns: false to end it unsent, with `TransportError.Kind.withheld`.
+    /// The connection is ready, and the request is about to be sent: the last moment to change its fields (see
+    /// `beginAgain`).
+    /// - Returns: `false` to end it unsent, with `TransportError.Kind.withheld`.
     func transferWillSend(_ transfer: Transfer) -> Bool
-    /// A line of an answer's head with its CRLF, status line and blank line included; after the body, of its trailers.
-    /// - Returns: whether to go on.
+    /// A line of an answer's head with CRLF, also the status line and the blank line; after the body, of its trailers.
+    /// - Returns: whether to continue.
     func transfer(_ transfer: Transfer, headerLine: Span<UInt8>) -> Bool
     /// A piece of the body, unframed.
     func transfer(_ transfer: Transfer, body: Span<UInt8>) -> BodyStep
     /// Asks for the next piece of the request's body, unframed.
     func transfer(_ transfer: Transfer, upload: inout MutableSpan<UInt8>) -> UploadStep
-    /// The last call: `nil` when libcurl is content. The transfer must not be used after it.
+    /// The last call: `nil` for success. The transfer must not be used after it.
     func transferEnded(_ transfer: Transfer, error: TransportError?)
     /// Whether a client still waits for the answer. In the pool's queue, such transfers come before others.
     var isWanted: Bool { get }
@@ -26,24 +26,23 @@ public protocol TransferDelegate: AnyObject {
 extension TransferDelegate {
     public var isWanted: Bool { true }
 
-    /// Most requests stay as they are.
     public func transferWillSend(_ transfer: Transfer) -> Bool { true }
 }
 
 public enum BodyStep: Sendable {
     case taken
-    /// Not taken: it comes again after `resumeBody`.
+    /// Not taken; comes again after `resumeBody`.
     case pause
     case abort
 }
 
 public enum UploadStep: Sendable {
-    /// So many bytes were put in; not zero.
+    /// Number of bytes written, not zero.
     case bytes(Int)
-    /// Nothing now: asked again after `resumeUpload`, or when an answer's head is there.
+    /// No bytes now. The next call comes after `resumeUpload`, or with an answer's head.
     case wait
     case end
-    /// The body will never be whole.
+    /// The body is incomplete.
     case abort
 }
 
@@ -54,17 +53,17 @@ public enum UploadLength: Sendable, Equatable {
     case unknown
 }
 
-/// One exchange by libcurl's own engine, on an easy handle. Where the pool speaks HTTP/2, that is all it speaks, and
-/// handles and connections serve again. Otherwise both are new: what libcurl keeps of HTTP/1.1 from one exchange to the
-/// next can't be trusted (curl/curl#11101, bytes that follow an answer). Got from `ConnectionPool.acquire`, filled in, started; the pool takes it back
-/// after `transferEnded` or `cancel`. Loop's thread only.
+/// One exchange by libcurl's own engine, on an easy handle. A pool for HTTP/2 reuses handles and connections. Otherwise
+/// both are new: libcurl's state of HTTP/1.1 can't be trusted after an exchange (curl/curl#11101, bytes after an
+/// answer). Comes from `ConnectionPool.acquire`; the pool takes it back after `transferEnded` or `cancel`. Loop's
+/// thread only.
 @safe public final class Transfer {
     enum State { case idle, preparing, waiting, running }
 
     unowned let pool: ConnectionPool
     var easy: OpaquePointerBox
     var state = State.idle
-    /// Held until the end, which the pool makes sure comes.
+    /// Held until the transfer's end, which the pool ensures.
     var delegate: (any TransferDelegate)?
 
     private var fields = RequestFields()
@@ -75,7 +74,7 @@ public enum UploadLength: Sendable, Equatable {
 
     private(set) var origin: Origin?
 
-    // What the handle was told last, so that it is told again only when it differs.
+    // Last values of options, which are set again only when they differ.
     var setOrigin: Origin?
     private var setMethod: [UInt8] = []
     var setShape = Shape.none
@@ -87,36 +86,30 @@ public enum UploadLength: Sendable, Equatable {
     let errorText: UnsafeMutablePointer<CChar>
     var sends = 0
     var uploaded: UInt64 = 0
-    /// The delegate would not go on with the request's body.
     var isAborted = false
     var sawResponse = false
-    /// Of heads, interim ones too, and trailers; libcurl keeps all of them.
+    /// Bytes of all heads, interim ones too, and trailers; libcurl keeps them.
     var headBytes = 0
     let steps = ProxySteps()
-    /// The delegate would not have the request sent.
     var isWithheld = false
-    /// The connection speaks HTTP/1.1 only.
     var lacksHTTP2 = false
     var isBodyPaused = false
     var isUploadPaused = false
     var isCancelled = false
     var verdict = AddressPolicy.Verdict.allowed
     var waitLimit: LoopTime?
-    /// libcurl would have looked a name up.
     var missesName = false
-    /// The look-ups that it waits for, or that the handle was told the results of.
+    /// Current or finished look-ups.
     var names: NameRound?
     var rounds = 0
     var resolve: UnsafeMutablePointer<curl_slist>?
-    /// The connection alone, where that is all that was wanted.
+    /// The connection itself, with `endsConnected`.
     var connection: StreamSocket?
-    /// Of the pool's material, what its handle was told.
     let content: TLSMaterial.Content?
     let generation: UInt64
-    /// Number of the client certificate that its connection showed: `TLSMaterial.pair`.
+    /// Number of its connection's client certificate: `TLSMaterial.pair`.
     public var pair: UInt64 { content?.pair ?? 0 }
 
-    /// Makes a handle with everything set that stays.
     init(pool: ConnectionPool) throws(TransportError) {
         self.pool = pool
         generation = pool.options.material?.generation ?? 0
@@ -139,8 +132,8 @@ public enum UploadLength: Sendable, Equatable {
 
     // MARK: Filling in
 
-    /// Says where it goes. `method` and `target` go out byte for byte: the caller has checked that they hold no octet
-    /// that could end the request line. Through a plain proxy, `target` must be the absolute form.
+    /// Sets the request's target. `method` and `target` are sent byte for byte: the caller has checked that no byte can
+    /// end the request line. Through a plain proxy, `target` must be in absolute form.
     public func prepare(
         origin: Origin, method: Span<UInt8>, target: Span<UInt8>, isHead: Bool, upload: UploadLength
     ) throws(TransportError) {
@@ -200,9 +193,8 @@ public enum UploadLength: Sendable, Equatable {
         }
     }
 
-    /// Hands it to libcurl, or to the pool's queue when `maxConnections` are under way.
-    ///
-    /// - Parameter fresh: on a connection of its own, for a request whose kept-alive connection just died.
+    /// Passes it to libcurl, or to the pool's queue.
+    /// - Parameter fresh: requires a new connection, after a kept-alive one died.
     public func start(delegate: any TransferDelegate, fresh: Bool = false) throws(TransportError) {
         self.delegate = delegate
         try commitFields()
@@ -215,8 +207,9 @@ public enum UploadLength: Sendable, Equatable {
         try pool.admit(self)
     }
 
-    /// Within `transferWillSend`: takes the target anew and forgets the fields. `append` all, then `commitFields`.
-    /// - Returns: false where the target is a part of the URL, which can't be changed any more.
+    /// Sets a new target and drops the fields, within `transferWillSend`. Then the caller appends all fields and calls
+    /// `commitFields`.
+    /// - Returns: `false` if the target is part of the URL, which can't change any more.
     public func beginAgain(target: Span<UInt8>) -> Bool {
         guard setOrigin != nil, set(CURLOPT_REQUEST_TARGET, target) == CURLE_OK else { return false }
         fields.removeAll()
@@ -225,10 +218,10 @@ public enum UploadLength: Sendable, Equatable {
         return true
     }
 
-    /// Hands the fields to libcurl, which keeps no copy.
+    /// Passes the fields to libcurl, which does not copy them.
     public func commitFields() throws(TransportError) {
         if !hasAccept { fields.suppress("Accept:") }
-        // Without this libcurl asks for 100-continue by itself and waits a second for it.
+        // Otherwise libcurl may ask for 100-continue and wait a second.
         if !hasExpect { fields.suppress("Expect:") }
         if pool.options.nextProxy != .none { fields.suppress("Proxy-Connection:") }
         try check(
@@ -237,10 +230,10 @@ public enum UploadLength: Sendable, Equatable {
 
     // MARK: Under way
 
-    /// It waits in the pool's queue, and occupies no connection.
+    /// Whether it waits in the pool's queue, without a connection.
     public var isQueued: Bool { state == .waiting }
 
-    /// Ends it without another call to the delegate. A connection in mid-transfer is closed.
+    /// Ends it without another call of the delegate. Closes a connection in mid-transfer.
     public func cancel() { pool.cancel(self) }
 
     public func resumeBody() {
@@ -255,7 +248,7 @@ public enum UploadLength: Sendable, Equatable {
         pool.applyPause(self)
     }
 
-    /// Its connection was there before. To be asked from `transferWillSend` on, and until the next one begins.
+    /// Whether its connection is a reused one. Valid from `transferWillSend` until the next exchange.
     public var wasReused: Bool {
         var made = 0
         return unsafe heimdallr_easy_get_long(easy.pointer, CURLINFO_NUM_CONNECTS, &made) == CURLE_OK && made == 0
@@ -266,9 +259,9 @@ public enum UploadLength: Sendable, Equatable {
         return unsafe curl_easy_pause(easy.pointer, mask)
     }
 
-    /// Whether it is spoken over HTTP/2; known once an answer is there.
+    /// Whether it uses HTTP/2; known after the answer's head.
     public var isHTTP2: Bool {
-        // libcurl believes the status line, so a server could say so in plain HTTP/1.
+        // libcurl trusts the status line, so a server could claim it in plain HTTP/1.
         guard pool.options.http2, origin?.scheme == .https else { return false }
         var version = 0
         return unsafe heimdallr_easy_get_long(easy.pointer, CURLINFO_HTTP_VERSION, &version) == CURLE_OK
@@ -289,7 +282,8 @@ public enum UploadLength: Sendable, Equatable {
         return isProxyAtFault(error.kind) ? TransportError(.proxy, message: error.message) : error
     }
 
-    /// Before the request was sent, a proxy in between is all there was to talk to, but for TLS through its tunnel.
+    /// Whether the next proxy caused the error: it is the only peer before the request is sent, except for TLS through
+    /// its tunnel.
     private func isProxyAtFault(_ kind: TransportError.Kind) -> Bool {
         guard case .url = pool.options.nextProxy, sends == 0 else { return false }
         switch kind {
@@ -298,7 +292,7 @@ public enum UploadLength: Sendable, Equatable {
         }
     }
 
-    /// Forgets its owner and what was secret in the request.
+    /// Drops its owner and the request's secrets.
     func recycle() {
         delegate = nil
         connection = nil

@@ -1,7 +1,7 @@
 import CLibcurl
 import Glibc
 
-/// Why an exchange failed, in terms of whose fault it is.
+/// Failure of an exchange, by the party at fault.
 public struct TransportError: Error, Sendable, Equatable, CustomStringConvertible {
     public enum Kind: Sendable, Equatable {
         /// The upstream's name could not be resolved.
@@ -10,7 +10,7 @@ public struct TransportError: Error, Sendable, Equatable, CustomStringConvertibl
         /// No route, reset while connecting, and the like.
         case connectionFailed
         case connectionTimedOut
-        /// All places of the pool stayed taken until the deadline.
+        /// All connections of the pool stayed in use until the deadline.
         case connectionLimit
         /// The address policy forbids the address that the name resolved to.
         case addressDenied
@@ -18,26 +18,26 @@ public struct TransportError: Error, Sendable, Equatable, CustomStringConvertibl
         case loop
         case tlsHandshake
         case tlsCertificate
-        /// A file of ours (trust anchors, client certificate, key) can't be used.
+        /// A local file (trust anchors, client certificate, key) is unusable.
         case tlsConfiguration
-        /// The proxy in between refused or could not be reached.
+        /// The next proxy refused or could not be reached.
         case proxy
         /// The connection ended before the first byte of an answer.
         case connectionLost
         /// The connection ended within an answer.
         case responseTruncated
-        /// What came is not HTTP.
+        /// The answer is not HTTP.
         case responseMalformed
-        /// The delegate would not have the request sent when its connection stood.
+        /// The delegate withheld the request.
         case withheld
-        /// The server would take the request over HTTP/1.1 only; nothing was sent.
+        /// The server does not offer HTTP/2; nothing was sent.
         case http2Missing
         /// The delegate ended it.
         case aborted
         case `internal`
     }
     public let kind: Kind
-    /// libcurl's own words and code, for a log; no secrets, but hostile bytes are possible.
+    /// libcurl's message and code, for a log. It has no secrets, but may have hostile bytes.
     public let message: String
 
     public init(_ kind: Kind, message: String) {
@@ -49,7 +49,7 @@ public struct TransportError: Error, Sendable, Equatable, CustomStringConvertibl
 }
 
 extension TransportError {
-    /// What a finished transfer's code means (libcurl-errors(3)).
+    /// The error for a transfer's code (libcurl-errors(3)).
     init(_ code: CURLcode, message: String, systemError: Int, sawResponse: Bool, verdict: AddressPolicy.Verdict) {
         let kind: Kind =
             switch code {
@@ -72,7 +72,7 @@ extension TransportError {
             case CURLE_GOT_NOTHING, CURLE_SEND_FAIL_REWIND, CURLE_HTTP2,
                 CURLE_HTTP2_STREAM, CURLE_PARTIAL_FILE:
                 sawResponse ? .responseTruncated : .connectionLost
-            // Only the pre-request hook aborts while no answer is there: it stops libcurl's silent resend.
+            // Before an answer, only the pre-request hook aborts: it stops libcurl's silent resend.
             case CURLE_ABORTED_BY_CALLBACK: .connectionLost
             case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_OUT_OF_MEMORY,
                 CURLE_BAD_FUNCTION_ARGUMENT, CURLE_BAD_CONTENT_ENCODING:
@@ -85,8 +85,8 @@ extension TransportError {
 }
 
 extension TransportError {
-    /// By TLS 1.3 a server judges the client's certificate when the client's part of the handshake is over: its alert is
-    /// read as the first of the answer (RFC 8446, section 4.4.2.4).
+    /// Whether a message is a TLS alert that refuses the client. With TLS 1.3 it comes as the first bytes of the answer
+    /// (RFC 8446, section 4.4.2.4).
     static func isRefusal(_ message: String) -> Bool {
         guard message.contains("SSL routines::") else { return false }
         return [
@@ -96,7 +96,7 @@ extension TransportError {
     }
 }
 
-/// Checks a code of libcurl that only a mistake of ours or a lack of memory can make bad.
+/// Checks a code that only a bug here or lack of memory can make bad.
 func check(_ code: CURLcode, _ call: StaticString) throws(TransportError) {
     guard code == CURLE_OK else {
         throw TransportError(.internal, message: "\(call): \(unsafe String(cString: curl_easy_strerror(code)))")

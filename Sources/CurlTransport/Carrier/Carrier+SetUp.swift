@@ -1,7 +1,7 @@
 import CLibcurl
 import Reactor
 
-// What libcurl is told to make a connection, and what it calls meanwhile.
+// Options of the easy handle that makes a connection, and its callbacks.
 extension Carrier {
     func setUp(_ errorText: UnsafeMutablePointer<CChar>) throws(TransportError) {
         let handle = unsafe easy.pointer
@@ -21,7 +21,7 @@ extension Carrier {
             try set.count(steps)
         }
         try check(unsafe heimdallr_easy_set_carrier_context(handle, silence), "CURLOPT_SSL_CTX_FUNCTION")
-        // Nothing is to be written anywhere, and stdout is what libcurl would take.
+        // libcurl would write to stdout by default.
         try check(unsafe heimdallr_easy_set_data(handle, CURLOPT_WRITEFUNCTION, refuseData), "CURLOPT_WRITEFUNCTION")
         try check(unsafe heimdallr_easy_set_data(handle, CURLOPT_HEADERFUNCTION, ignoreData), "CURLOPT_HEADERFUNCTION")
         try check(unsafe heimdallr_easy_set_open(handle, openSocket), "CURLOPT_OPENSOCKETFUNCTION")
@@ -32,14 +32,12 @@ extension Carrier {
             CURLOPT_CLOSESOCKETDATA, pointer: Unmanaged.passUnretained(pool).toOpaque(), "CURLOPT_CLOSESOCKETDATA")
     }
 
-    /// How long libcurl has for all of it.
     func set(timeout: Duration) throws(TransportError) {
         try check(
             unsafe heimdallr_easy_set_long(easy.pointer, CURLOPT_CONNECTTIMEOUT_MS, max(1, timeout.wholeMilliseconds)),
             "CURLOPT_CONNECTTIMEOUT_MS")
     }
 
-    /// The socket that the connection stands on, once libcurl has made it.
     var descriptor: Int32? {
         var descriptor: curl_socket_t = -1
         guard unsafe heimdallr_easy_get_socket(easy.pointer, CURLINFO_ACTIVESOCKET, &descriptor) == CURLE_OK,
@@ -48,12 +46,11 @@ extension Carrier {
         return descriptor
     }
 
-    /// Of the origin itself; 0: nothing is known.
+    /// End of the origin's certificate; 0: unknown.
     var certificateEnd: Int64 {
         origin.scheme == .https ? unsafe heimdallr_easy_certificate_end(easy.pointer) : 0
     }
 
-    /// Why no connection was made.
     func error(for code: CURLcode) -> TransportError {
         var systemError = 0
         _ = unsafe heimdallr_easy_get_long(easy.pointer, CURLINFO_OS_ERRNO, &systemError)
@@ -62,7 +59,7 @@ extension Carrier {
         let error = TransportError(
             code, message: text, systemError: systemError, sawResponse: false, verdict: verdict)
         guard !hop.proxy.isEmpty else { return error }
-        // A proxy in between is all there was to talk to, but for TLS through its tunnel.
+        // The failing peer is the next proxy, except for TLS through its tunnel.
         switch error.kind {
         case .connectionRefused, .connectionFailed, .connectionLost, .responseMalformed, .responseTruncated, .aborted:
             return TransportError(.proxy, message: error.message)
@@ -73,7 +70,7 @@ extension Carrier {
     fileprivate func open(_ address: SocketAddress?, family: Int32) -> curl_socket_t {
         guard let address else { return heimdallr_socket_bad }
         let verdict = pool.options.addressPolicy.judge(address)
-        // A name may have other addresses: what happened there says less than that this one is ours.
+        // `own` wins over the verdicts on the name's other addresses.
         if self.verdict != .own { self.verdict = verdict }
         return verdict == .allowed ? pool.openSocket(family: family) : heimdallr_socket_bad
     }
@@ -87,7 +84,7 @@ private func ignoreData(
     _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
 ) -> Int { size * count }
 
-/// libcurl asks for every host that it has no addresses of, written-out ones, too. Names it was told.
+/// libcurl asks for every host without known addresses, also for numeric ones. It has the addresses of names.
 private func beforeLookUp(
     _ state: UnsafeMutableRawPointer?, _ reserved: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?
 ) -> Int32 {

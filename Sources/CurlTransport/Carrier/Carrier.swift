@@ -65,7 +65,6 @@ public enum CarrierReceived: Sendable, Equatable {
     let generation: UInt64
     /// Number of the client certificate in its handshake: `TLSMaterial.pair`.
     public var pair: UInt64 { content?.pair ?? 0 }
-    /// Index in the pool's list.
     var place = 0
 
     /// Whether TLS is used: the wire then carries other bytes than libcurl's user sees.
@@ -77,7 +76,6 @@ public enum CarrierReceived: Sendable, Equatable {
     /// Whether the connection was reset. After the peer's end no read shows that.
     public var isBroken: Bool { hasFailed }
     private var isSpent = false
-    /// Whether our side of TLS has ended.
     private var hasSaidEnd = false
     /// Part of our close_notify that waits for room in the socket.
     private var lastWords = ByteBuffer()
@@ -93,7 +91,6 @@ public enum CarrierReceived: Sendable, Equatable {
     var errorText: UnsafeMutablePointer<CChar>?
     var connectTo: UnsafeMutablePointer<curl_slist>?
     var resolve: UnsafeMutablePointer<curl_slist>?
-    /// The name look-ups that dialling waits for.
     var names: NameRound?
     /// Latest time for the connection to be ready.
     let deadline: LoopTime

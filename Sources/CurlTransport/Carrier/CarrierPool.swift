@@ -1,14 +1,13 @@
 import Reactor
 
-/// The connections to the peers of one security domain, for those who speak on them. At most `maxConnections`, idle ones
-/// included; the one used last serves first. Loop's thread only; it must outlive its users.
+/// Connections to the peers of one security domain: at most `maxConnections`, with idle ones. The latest used serves
+/// first. Loop's thread only; it must outlive its users.
 public final class CarrierPool {
     public let options: PoolOptions
     private let loop: EventLoop
     private let counts: ConnectionCounts?
-    /// `maxConnectionAge` in nanoseconds.
     private let maxAge: UInt64
-    /// libcurl's side, once there is something to dial.
+    /// libcurl's part, made for the first dial.
     private var engine: DialEngine?
     private var shelves: [Origin: CarrierShelf] = [:]
     /// Most upstreams have one origin.
@@ -16,7 +15,7 @@ public final class CarrierPool {
     private var carriers: [Carrier] = []
     private var queue: [CarrierRequest] = []
     private var isServing = false
-    /// Within `dial`, where a name may turn out to be a wrong one.
+    /// Within `dial`, which throws errors of its synchronous part.
     private var isSettingOut = false
     private var setOutFailure: TransportError?
     private var queueTimer: LoopTimer?
@@ -34,13 +33,12 @@ public final class CarrierPool {
 
     deinit { while let carrier = carriers.last { close(carrier) } }
 
-    /// A connection for `owner`: at once where one is idle. Otherwise one is dialled, when `maxConnections` allow it,
-    /// and the owner is told what comes of it, within `connectTimeout`.
-    ///
+    /// Gets a connection for `owner`: an idle one at once. Otherwise dials one, when `maxConnections` allows it, and
+    /// tells the owner within `connectTimeout`.
     /// - Parameters:
-    ///   - request: the owner's own; nothing must be pending on it.
-    ///   - fresh: one that has served nobody, for a request whose kept-alive connection just died.
-    ///   - tunnels: one that no proxy in between reads, for another protocol; never given to anybody else.
+    ///   - request: belongs to the owner; must not be pending.
+    ///   - fresh: requires a new connection, after a kept-alive one died.
+    ///   - tunnels: requires a tunnel through a next proxy, for another protocol. The connection serves once.
     public func connect(
         to origin: Origin, for owner: any CarrierOwner, _ request: CarrierRequest, fresh: Bool = false,
         tunnels: Bool = false
@@ -69,13 +67,13 @@ public final class CarrierPool {
         return nil
     }
 
-    /// Connections, those that are being made included.
+    /// Number of connections, with those being dialled.
     public var open: Int { carriers.count }
-    /// Connections that nobody uses.
+    /// Number of idle connections.
     public var idle: Int { shelves.values.reduce(0) { $0 + $1.idle.count } }
-    /// Nobody uses a connection, makes one or waits for one.
+    /// Whether all connections are idle and no request waits.
     public var isQuiet: Bool { queue.isEmpty && carriers.allSatisfy { $0.phase == .idle } }
-    /// Those who wait for a connection to become free.
+    /// Number of requests in the queue.
     public var waiting: Int { queue.count }
     /// Number of connections that have to end before every wanted request in the queue gets one.
     public var shortage: Int {
@@ -109,7 +107,7 @@ public final class CarrierPool {
         loop.now < carrier.opened.advanced(by: maxAge) && carrier.generation == options.material?.generation ?? 0
     }
 
-    /// Its owner is done with it, and it is fit for another.
+    /// Takes back a connection that can serve again.
     func keep(_ carrier: Carrier) {
         guard isYoung(carrier) else { return close(carrier) }
         carrier.phase = .idle
@@ -137,7 +135,7 @@ public final class CarrierPool {
         ageTimer?.schedule(at: next)
     }
 
-    /// - Returns: whether another connection may be made; for that the one that was idle longest is closed.
+    /// - Returns: whether another connection may be made. Closes the one idle longest if needed.
     private func makeRoom() -> Bool {
         if carriers.count < options.maxConnections { return true }
         var oldest: Carrier?
@@ -153,7 +151,7 @@ public final class CarrierPool {
 
     // MARK: Dialling
 
-    /// Begins to make a connection; nobody is called from within.
+    /// Begins to make a connection. Calls no owner from within.
     private func dial(_ request: CarrierRequest) throws(TransportError) {
         let engine = try startEngine()
         let shelf = shelves[request.origin] ?? CarrierShelf(request.origin)
@@ -174,7 +172,6 @@ public final class CarrierPool {
         throw error
     }
 
-    /// Everything about it is known.
     private func begin(_ carrier: Carrier) {
         do throws(TransportError) {
             try carrier.set(timeout: carrier.deadline.since(max(loop.now, .current())))
@@ -193,11 +190,10 @@ public final class CarrierPool {
         return engine
     }
 
-    /// - Parameter failure: `nil`: libcurl has made the connection.
+    /// - Parameter failure: `nil` for success.
     func dialled(_ carrier: Carrier, _ failure: TransportError?) {
         guard carrier.phase == .dialling, let request = carrier.request else { return }
         if isSettingOut {
-            // The caller is told by what the call throws.
             setOutFailure = failure
             return close(carrier)
         }
@@ -250,7 +246,7 @@ public final class CarrierPool {
 
     func leave(_ request: CarrierRequest) { queue.removeAll { $0 === request } }
 
-    /// Not from within the call that made room: its caller has things to finish first.
+    /// Serves the queue at the turn's end: the current caller is not finished.
     private func serveLater() {
         guard !isServing else { return }
         isServing = true
@@ -294,11 +290,10 @@ extension CarrierPool: TurnEndHandler {
     }
 }
 
-/// The idle connections to one origin, the one used last at the end.
+/// The connections to one origin; of the idle ones, the latest used is last.
 final class CarrierShelf {
     let origin: Origin
     var idle: [Carrier] = []
-    /// All connections to it.
     var open = 0
 
     init(_ origin: Origin) { self.origin = origin }

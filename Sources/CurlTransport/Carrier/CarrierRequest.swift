@@ -1,7 +1,6 @@
 import Reactor
 
-/// A place in a pool's queue, or the connection that is being made for them; kept and used again. Loop's thread
-/// only.
+/// A request for a connection: in the pool's queue, or with a connection being dialled. Reusable. Loop's thread only.
 public final class CarrierRequest {
     enum State {
         case none
@@ -10,7 +9,7 @@ public final class CarrierRequest {
     }
 
     var state = State.none
-    /// Whom it serves while it is not `none`.
+    /// The owner, while the state is not `none`.
     var owner: (any CarrierOwner)?
     weak var pool: CarrierPool?
     private(set) var origin = Origin(scheme: .http, host: "", port: 0)
@@ -20,10 +19,10 @@ public final class CarrierRequest {
 
     public init() {}
 
-    /// Whether something is under way: the owner will be told what comes of it.
+    /// Whether the owner will still get a result.
     public var isPending: Bool { if case .none = state { false } else { true } }
 
-    /// It waits in the queue, and occupies no connection.
+    /// Whether it waits in the queue, without a connection.
     public var isQueued: Bool { if case .queued = state { true } else { false } }
 
     func begin(_ origin: Origin, isFresh: Bool, tunnels: Bool, deadline: LoopTime) {
@@ -33,7 +32,7 @@ public final class CarrierRequest {
         self.deadline = deadline
     }
 
-    /// Ends it; the owner is told nothing more.
+    /// Ends it; the owner gets no further call.
     public func cancel() {
         let state = state
         self.state = .none
@@ -45,7 +44,6 @@ public final class CarrierRequest {
         }
     }
 
-    /// - Returns: who has to be told.
     func finish() -> (any CarrierOwner)? {
         let owner = owner
         self.owner = nil

@@ -2,22 +2,22 @@ import Glibc
 import Reactor
 import WireText
 
-/// What stands between us and an origin, as it concerns those who speak HTTP/1.1 through it.
+/// The way to an origin, for users that speak HTTP/1.1: direct, or through a next proxy.
 struct NextHop: Equatable {
-    /// For CURLOPT_PROXY(3); empty: the origin itself is dialled.
+    /// Value for CURLOPT_PROXY(3); empty for a direct connection.
     var proxy = ""
-    /// Requests name their target in absolute form: a proxy reads them (RFC 9112, section 3.2.2).
+    /// Whether requests name their target in absolute form, because a proxy reads them (RFC 9112, section 3.2.2).
     var needsAbsoluteForm = false
-    /// For Proxy-Authorization where the proxy reads requests. Through a tunnel libcurl says it in the CONNECT.
+    /// Value of Proxy-Authorization if the proxy reads requests. In a CONNECT libcurl sends it.
     var authorization: [UInt8] = []
-    /// The proxy itself is spoken to by TLS.
+    /// Whether the connection to the proxy uses TLS.
     var isSecure = false
 
     static let direct = NextHop()
 
     /// - Parameters:
-    ///   - tunnels: nothing but the origin may read what is sent.
-    ///   - environment: looks up a variable of the process.
+    ///   - tunnels: only the origin may read the bytes.
+    ///   - environment: returns an environment variable.
     init(
         _ setting: PoolOptions.NextProxy, to origin: Origin, tunnels: Bool,
         environment: (String) -> String? = Self.variable
@@ -42,18 +42,18 @@ struct NextHop: Equatable {
 
     // MARK: The environment, as libcurl reads it (libcurl-env(3))
 
-    /// Which proxy the variables name for an origin.
+    /// The proxy for an origin by the environment.
     static func proxy(for origin: Origin, _ environment: (String) -> String?) -> String? {
         let exceptions = environment("no_proxy") ?? environment("NO_PROXY") ?? ""
         if isExempt(origin.host, exceptions) { return nil }
         return named(for: origin.scheme, environment)
     }
 
-    /// The same, whether or not `no_proxy` exempts who is asked for.
+    /// The proxy for a scheme by the environment, without `no_proxy`.
     static func named(
         for scheme: Origin.Scheme, _ environment: (String) -> String? = Self.variable
     ) -> String? {
-        // Not HTTP_PROXY: a CGI server makes it of a request's field.
+        // Not HTTP_PROXY: CGI servers set it from a request's field.
         let names = scheme == .https ? ["https_proxy", "HTTPS_PROXY"] : ["http_proxy"]
         for name in names + ["all_proxy", "ALL_PROXY"] {
             if let value = environment(name), !value.isEmpty { return value }
@@ -61,7 +61,7 @@ struct NextHop: Equatable {
         return nil
     }
 
-    /// Whether `host` is in a list of names, which cover the names below them, and of addresses and blocks of addresses.
+    /// Whether `host` is in a list of names, with their subdomains, and of addresses and blocks.
     static func isExempt(_ host: String, _ list: String) -> Bool {
         if list == "*" { return true }
         let bare = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
