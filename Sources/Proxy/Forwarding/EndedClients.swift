@@ -32,7 +32,6 @@ final class EndedClients {
         timer = LoopTimer(on: loop) { [unowned self] in look() }
     }
 
-    /// Watches `request` until it is over.
     func insert(_ request: Forwarder) {
         if entries.isEmpty { timer?.schedule(after: Self.interval) }
         entries[ObjectIdentifier(request)] = Entry(
@@ -72,7 +71,7 @@ extension Forwarder {
     /// Whether the upstream or the token endpoint has to act, not the client. Other protocols and tunnels keep their own rules.
     var awaitsOthers: Bool { current.exchange.isForAnswer && connection.outputCount == 0 && !current.isPaused }
 
-    /// Whether it occupies a connection that other clients wait for, and no part of an answer has gone to the client.
+    /// Whether it occupies a connection needed by other clients, and no part of an answer has gone to its client.
     var canGiveWay: Bool {
         guard let outbound = current.outbound, !outbound.isQueued, !current.exchange.isAnswered else { return false }
         return (current.upstream?.shortage(http2: outbound.isHTTP2) ?? 0) > 0

@@ -5,7 +5,7 @@ import HTTPServer
 import Heimdallr
 import Reactor
 
-// The upstream's answer, and what the client gets of it.
+// Passes the upstream's answer to the client.
 extension Forwarder {
     // MARK: Head
 
@@ -24,8 +24,8 @@ extension Forwarder {
         case .forwardInterim: writeInterim(answer)
         case .dropInterim: break
         case .hold:
-            // The rest of the body would go to an upstream that has refused it, and could not be sent again.
-            // And a server that only wants its nonce has nothing to say: its answer's body is not waited for.
+            // The rest of the body would go to an upstream that has refused it, and could not be sent again. The body
+            // of a mere nonce request says nothing.
             guard connection.isRequestComplete, !wantsNonce else {
                 let hasBody =
                     !current.exchange.request.isHead && answer.framing != .none && answer.framing != .length(0)
@@ -42,8 +42,8 @@ extension Forwarder {
         return true
     }
 
-    /// Tells the token's keeper what the answer says of it.
-    /// - Returns: whether it is a 401 that a newer token may cure.
+    /// Reports the answer to the token's client.
+    /// - Returns: whether a newer token may cure a 401.
     private func isTokenSuspect(_ answer: borrowing ResponseHead) -> Bool {
         guard let token = current.token, let upstream = current.upstream else { return false }
         let isReplay = current.exchange.isReplayed
@@ -53,13 +53,13 @@ extension Forwarder {
             return upstream.refused(
                 token, of: current.client, saysInvalid: saysInvalid, isReplay: isReplay)
         case 101, 200..<500: upstream.accepted(token, of: current.client, isReplay: isReplay)
-        // What comes before a server has looked at the token says nothing.
+        // An answer from before the token check says nothing.
         default: break
         }
         return false
     }
 
-    /// The token is refused, and its session is over: nobody is helped by the 401 who can be told to sign in.
+    /// The upstream refused the token, and the session is over. The client gets the sign-in hint in place of the 401.
     private func isPersonNeeded(_ answer: borrowing ResponseHead) -> Bool {
         guard let token = current.token, current.exchange.request.replaysUnauthorized,
             current.client?.awaitsPerson == true
@@ -67,8 +67,9 @@ extension Forwarder {
         return Self.tokenRefusal(answer, of: token) != nil
     }
 
-    /// Rule 7: no challenge at all, or one of the token's scheme without an error or with `invalid_token` (RFC 6750, section 3.1).
-    /// `nil`: something else is amiss; else whether it says `invalid_token`.
+    /// Rule 7: no challenge, or one of the token's scheme without an error or with `invalid_token` (RFC 6750, section
+    /// 3.1).
+    /// - Returns: whether the answer says `invalid_token`; `nil`: another error.
     private static func tokenRefusal(_ answer: borrowing ResponseHead, of token: AccessToken) -> Bool? {
         let values = challenges(answer)
         let scheme = token.binding == nil ? Challenge.bearer : Challenge.dpop
@@ -76,7 +77,7 @@ extension Forwarder {
         return Challenge.sayInvalidToken(values, of: scheme)
     }
 
-    /// The answer must not reach the client: ends the exchange and says so instead.
+    /// Ends the exchange: the client gets `problem` in place of the answer.
     func refuse(_ problem: Problem) -> Bool {
         fail(problem)
         return false
@@ -117,7 +118,7 @@ extension Forwarder {
         guard hasShareLeft else { return waitForTurn() }
         if let goesOn = current.exchange.hold(body) { return goesOn ? .taken : .abort }
         keepTime()
-        // A chunk's length has been said before it goes out: all of it is taken.
+        // A chunk must be taken whole: its length goes out first.
         guard keepsRest, current.exchange.answerFraming != .chunked else { return write(body) ? .taken : .abort }
         guard let count = connection.write(some: body) else { return .abort }
         noteSent(count)
@@ -125,7 +126,6 @@ extension Forwarder {
     }
 
     /// Writes a piece of content to the client.
-    /// - Returns: false when the client is gone.
     private func write(_ body: Span<UInt8>) -> Bool {
         noteSent(body.count)
         guard current.exchange.answerFraming == .chunked else { return connection.write(body: body) }
@@ -162,7 +162,7 @@ extension Forwarder {
     func upstreamEnded(_ error: TransportError?, wasReused: Bool) {
         let finished = current.outbound
         current.outbound = nil
-        // Where the request only goes another way, nothing has failed.
+        // A request that takes another route has not failed.
         if let error, error.kind != .withheld, error.kind != .http2Missing { report(error) }
         if current.exchange.isRefused {
             current.exchange.holdEnd(trailers: finished?.trailers ?? [], isWhole: error == nil)
@@ -172,7 +172,7 @@ extension Forwarder {
         ended(error, wasReused: wasReused)
     }
 
-    /// No new token is to be had, so the 401 that was held back is the answer after all.
+    /// Passes the held 401 on: no new token came.
     func pass(_ answer: HeldAnswer) {
         writeHead(answer.head)
         guard answer.body.isEmpty || write(answer.body.span) else { return }

@@ -3,7 +3,7 @@ import HTTPMessage
 import HTTPServer
 import Heimdallr
 
-// Whose token goes on a request: the client's, or one for the token that the caller brings.
+// Token of a request: the client's, or one exchanged for the caller's own.
 extension Forwarder {
     func client(at upstream: Upstream) throws(Problem) -> Heimdallr? {
         guard let client = upstream.client, client.exchangesCallers else { return upstream.client }
@@ -13,20 +13,19 @@ extension Forwarder {
         }
     }
 
-    /// Why there is no token.
     func problem(_ error: HeimdallrError, at upstream: Upstream) -> Problem {
         if upstream.exchangesCallers {
             if error.refusesWhatWasShown { return .callerTokenRefused }
-            // The caller's token may have ended meanwhile.
+            // The caller's token may have expired during the wait.
             do throws(Problem) { _ = try client(at: upstream) } catch { return error }
         }
         return Problem(error, client: upstream.rules.settings.client ?? "", signIn: shard.observer.signIn)
     }
 }
 
-/// What stands behind `Authorization: Bearer` (RFC 6750, section 2.1).
+/// The token in `Authorization: Bearer` (RFC 6750, section 2.1).
 enum BearerToken {
-    /// `nil`: nothing, several, another scheme, or what Connection has named away.
+    /// `nil` for none, several, another scheme, or a hop-by-hop field.
     static func range(_ head: RequestHead, _ bytes: Span<UInt8>) -> ByteRange? {
         var found: ByteRange?
         for field in head.fields where field.known == .authorization && !field.isHopByHop {

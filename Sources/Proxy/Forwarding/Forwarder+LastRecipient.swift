@@ -3,10 +3,9 @@ import HTTPServer
 import Reactor
 import WireText
 
-// TRACE and OPTIONS that may go no further (RFC 9110, section 7.6.2).
+// TRACE and OPTIONS with Max-Forwards 0 (RFC 9110, section 7.6.2).
 extension Forwarder {
-    /// Being the last recipient: TRACE gets its own head back but for what may be secret (section 9.3.8), OPTIONS that
-    /// all is well.
+    /// Answers as the last recipient: TRACE with its own head, without secrets (section 9.3.8), OPTIONS with 200.
     func reply() {
         let request = current.exchange.request
         let isTrace = connection.head.methodKind == .trace

@@ -4,10 +4,8 @@ import HTTPServer
 import Heimdallr
 import Reactor
 
-// Tokens that are bound to a key: RFC 9449, sections 7 to 9.
+// Tokens bound to a key: RFC 9449, sections 7 to 9.
 extension Forwarder {
-    /// A proof for this request alone.
-    /// - Returns: whether there is one.
     func writeProof(
         by key: DPoPKey, of token: AccessToken, _ upstream: Upstream, _ destination: Destination,
         to output: inout ByteBuffer
@@ -28,8 +26,8 @@ extension Forwarder {
         return true
     }
 
-    /// Remembers the nonce that an answer brings.
-    /// - Returns: whether it is a 401 that only wants the nonce.
+    /// Stores an answer's nonce.
+    /// - Returns: whether the answer is a 401 that only asks for the nonce.
     func takesNonce(_ answer: borrowing ResponseHead) -> Bool {
         guard current.token?.binding != nil, let upstream = current.upstream,
             let destination = current.admitted.destination
@@ -58,7 +56,7 @@ extension Forwarder {
     }
 }
 
-/// The newest nonce of each server of one upstream. A wildcard may have many; the ones used last stay.
+/// The newest nonce of each server of one upstream. A wildcard may have many servers; the latest used stay.
 struct NonceList {
     private var entries: [(host: [UInt8], nonce: String)] = []
     private static let limit = 256

@@ -5,7 +5,6 @@ import HTTPServer
 import Reactor
 import WireText
 
-// What the access log says of a request.
 extension Forwarder {
     var accessRecord: AccessRecord {
         let (admitted, ledger) = (current.admitted, current.ledger)
@@ -20,7 +19,7 @@ extension Forwarder {
                 record.path = Self.path(bytes[range], head)
                 return
             }
-            // Also of what was refused before it was known where it leads.
+            // A refused request has no destination yet.
             let asked = head.asked(in: bytes)
             record.host =
                 (ledger.isSent ? admitted.destination?.host : nil) ?? Array(bytes[asked.authority].text.utf8)
@@ -54,7 +53,6 @@ extension Forwarder {
         return record
     }
 
-    /// By what name the request is found in logs.
     var requestID: [UInt8] {
         let own: [UInt8]? = connection.withHead { head, bytes in
             bytes.isEmpty ? nil : RequestID.read(head.fields, in: bytes)
@@ -65,20 +63,19 @@ extension Forwarder {
         return RequestID.own(shard.requestsBegin, number)
     }
 
-    /// Without the query.
     private static func path(_ target: Span<UInt8>, _ head: RequestHead) -> [UInt8] {
         var end = 0
         while end < target.count, target[end] != UInt8(ascii: "?") { end += 1 }
-        // A query alone stands behind the root.
+        // A query alone belongs to the root.
         return end == 0 ? [root(head)] : Array(target.extracting(0..<end).text.utf8)
     }
 
-    /// For a target that names no path: OPTIONS without one is for the whole server (RFC 9112, section 3.2.4).
+    /// Path of a target without one: `*` for OPTIONS (RFC 9112, section 3.2.4).
     private static func root(_ head: RequestHead) -> UInt8 {
         head.methodKind == .options ? UInt8(ascii: "*") : UInt8(ascii: "/")
     }
 
-    /// Tells of an exchange that failed, or of a tunnel that could not be dialled.
+    /// Reports a failed exchange, or a failed dial of a tunnel.
     func report(_ error: TransportError) {
         let problem = Problem(error)
         let admitted = current.admitted

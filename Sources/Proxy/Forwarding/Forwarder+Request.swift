@@ -6,21 +6,21 @@ import Heimdallr
 import Reactor
 import SigV4
 
-// What goes to the upstream: the request's head with the token in its place, and its body.
+// Writes the request for the upstream: the head with its token, and the body.
 extension Forwarder: UpstreamExchangeDelegate {
     // MARK: Head
 
-    /// A request may have waited for its connection: in the pool's queue, for the connect, for the handshake. A token
-    /// that has expired or been refused meanwhile does not leave (rule 1).
+    /// Checks the token again after a wait for the connection. A token that expired or was refused is not sent (rule
+    /// 1).
     func lastLook(over pair: UInt64?) -> LastLook {
         let look = lookAtToken()
         guard look != .withhold, let pair, let bound = current.token?.certificate, bound != pair else { return look }
-        // RFC 8705 section 3: the certificate was replaced between the token and the connection.
+        // RFC 8705, section 3: the certificate was replaced after the token was issued.
         return current.upstream?.rules.settings.showsForeignCertificate == true ? look : .withhold
     }
 
     private func lookAtToken() -> LastLook {
-        // What is sent in the turn in which its token was taken has not waited.
+        // A request sent in the turn of its token has not waited.
         guard current.ledger.times.asked != connection.now, let token = current.token, let client = current.client
         else { return .unchanged }
         guard let newest = client.currentToken() else { return .withhold }
@@ -96,7 +96,7 @@ extension Forwarder: UpstreamExchangeDelegate {
         writePath(upstream, bytes, to: &output)
     }
 
-    /// Path and query, with what is injected there.
+    /// Writes path and query with the injected parameters.
     func writePath(_ upstream: Upstream, _ bytes: Span<UInt8>, to output: inout ByteBuffer) {
         guard case .path(let range) = current.admitted.target else { return }
         let path = bytes[range]
@@ -139,7 +139,7 @@ extension Forwarder: UpstreamExchangeDelegate {
             if field.isHopByHop || field.known == .host { continue }
             if dropped.contains(bytes[field.name]) { continue }
             if dropsAuthorization, field.known == .authorization { continue }
-            // Nothing waits for 100 without a body; HTTP/1.0 knows no 100 (RFC 9110, section 10.1.1).
+            // No wait for 100 without a body; HTTP/1.0 has no 100 (RFC 9110, section 10.1.1).
             if field.known == .expect, !expectsContinue { continue }
             output.append(bytes[field.name])
             output.append(": ")
@@ -184,7 +184,7 @@ extension Forwarder: UpstreamExchangeDelegate {
         }
     }
 
-    /// What `Connection` names stops here, and nothing stands in for the token.
+    /// Trailers without the hop-by-hop ones and those named like injected fields.
     func takeTrailers() -> [(name: [UInt8], value: [UInt8])] {
         let trailers = connection.bodyTrailers
         guard !trailers.isEmpty else { return [] }

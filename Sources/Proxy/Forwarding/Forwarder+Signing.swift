@@ -5,20 +5,17 @@ import Reactor
 import SigV4
 import WireText
 
-// Requests that are signed (`inject: {sigv4: …}`): the signature is of the head as it goes out, and of the body where the
-// service wants that.
+// Signed requests (`inject: {sigv4: …}`): the signature covers the head as sent, and the body if the service requires
+// it.
 extension Forwarder {
-    /// What a request's signature is made with.
     struct Signing {
-        /// Those of the moment when the request came.
         var keys: SigningKeys
-        /// What the signature says of the body; `nil`: it is being read.
+        /// The body's value in the signature; `nil` while the body is read.
         var payload: [UInt8]?
         var digest: PayloadDigest?
     }
 
-    /// Finds out what is said of the body. Where its digest is wanted, reads all of it first.
-    /// - Returns: whether the request can go on at once.
+    /// Determines the body's value in the signature. Reads the whole body if its digest is needed.
     func prepareSignature(_ signer: RequestSigner, _ keys: SigningKeys) -> Bool {
         current.signing = Signing(keys: keys)
         let isSecure = current.admitted.destination?.scheme == .https
@@ -45,7 +42,7 @@ extension Forwarder {
         connection.keepBody(upTo: limit)
         current.exchange.collect()
         if current.exchange.request.expectsContinue {
-            // Nobody but us can say so: the upstream gets the request when all of it is there.
+            // The proxy sends 100 itself: the upstream gets the request after the whole body.
             current.exchange.request.expectsContinue = false
             connection.write { $0.append("HTTP/1.1 100 Continue\r\n\r\n") }
         }
@@ -94,7 +91,6 @@ extension Forwarder {
 
     // MARK: The head
 
-    /// Path and query as they are signed and sent.
     func signedTarget(_ upstream: Upstream, _ bytes: Span<UInt8>) -> SignableTarget {
         var text = ByteBuffer(isSecret: true)
         writePath(upstream, bytes, to: &text)
@@ -102,7 +98,7 @@ extension Forwarder {
     }
 
     /// Appends the fields of the signature.
-    /// - Returns: false when it can't be made.
+    /// - Returns: `false` when signing failed.
     func writeSignature(
         _ signer: RequestSigner, _ target: SignableTarget, _ upstream: Upstream, to output: inout ByteBuffer
     ) -> Bool {

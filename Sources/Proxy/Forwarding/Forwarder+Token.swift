@@ -3,14 +3,13 @@ import Heimdallr
 import Reactor
 import Reports
 
-// A token that is not there yet, or is doubted, is waited for.
+// Waits for a token that is missing or suspect.
 extension Forwarder {
-    /// A request that has a token, though a suspect one, waits no longer than this for a new one.
+    /// Longest wait for a new token while a suspect one exists.
     private static let suspectWait = Duration.seconds(2)
 
-    /// The wait is a task: the loop goes on, and a client that leaves cancels it. A token request that has been sent
-    /// goes on.
-    /// - Parameter refused: a 401 came with this one.
+    /// Waits in a task, which ends when the client leaves. A token request already sent continues.
+    /// - Parameter refused: token answered with a 401.
     func waitForToken(insteadOf refused: AccessToken? = nil) {
         guard let upstream = current.upstream, let client = current.client else { return fail(.internalError) }
         current.exchange.awaitToken()

@@ -3,8 +3,8 @@ import HTTPMessage
 import HTTPServer
 import Reactor
 
-// CONNECT (RFC 9110, section 9.3.6): never with a token, and no answer before the connection stands. A refused one ends
-// the client's connection: what stands behind its head may be meant for the other end (RFC 9931, section 3).
+// CONNECT (RFC 9110, section 9.3.6): never with a token, and answered after the connection is ready. A refusal closes
+// the client's connection: the next bytes may be meant for the target (RFC 9931, section 3).
 extension Forwarder {
     func openTunnel(to authority: Authority) {
         current.exchange.tunnel()

@@ -3,14 +3,13 @@ import HTTPMessage
 import HTTPServer
 import Reactor
 
-// Upgrades (RFC 9110, section 7.8): the handshake is a request like any other, with its token; once the upstream has
-// agreed, upload and body are the bytes of the other protocol.
+// Upgrades (RFC 9110, section 7.8): the handshake is an ordinary request, with its token. After the upstream's 101,
+// upload and body are the bytes of the other protocol.
 //
-// Nothing that the client sends before it has seen the 101 is passed on: it could be meant for somebody else (RFC 9931).
-// For the same reason the connection ends behind an answer that is no 101.
+// The client's bytes before the 101 are not passed on: they could be meant for another server (RFC 9931). For the same
+// reason the connection ends after any other answer.
 extension Forwarder {
-    /// The upstream has answered 101.
-    /// - Returns: whether to go on.
+    /// - Returns: whether the exchange continues.
     func switchProtocols(_ answer: borrowing ResponseHead) -> Bool {
         guard answer.upgrades, let offer = current.admitted.upgrade,
             let agreed = UpgradeList(answer.fields, in: answer.bytes.span),
@@ -31,16 +30,15 @@ extension Forwarder {
         return true
     }
 
-    /// The client is told so; what it sends goes on.
+    /// Ends the output to the client. The other direction continues.
     func upstreamEndedItsSide() {
         current.exchange.upstreamEnded()
         connection.endOutput()
         keepTime()
     }
 
-    /// From the client.
     func takeSwitched(into bytes: inout MutableSpan<UInt8>) -> UploadStep {
-        // The answer was no: there is nothing to send.
+        // The upstream refused the upgrade: no bytes to send.
         guard current.exchange.isSwitched else { return current.exchange.isAnswered ? .end : .wait }
         switch try? connection.takeBody(into: &bytes) {
         case .bytes(let count):
@@ -50,7 +48,7 @@ extension Forwarder {
             return .bytes(count)
         case .wait: return .wait
         case .end, .cut, nil:
-            // An end that can't be passed on ends the rest soon.
+            // Without a way to pass this end on, the rest ends soon.
             if current.outbound?.endWriting() != true { current.exchange.leave() }
             keepTime()
             return .end

@@ -3,12 +3,11 @@ import HTTPServer
 import Heimdallr
 import Reactor
 
-// Who asks, where `proxy.users` wants to know.
+// The check of the user with `proxy.users`.
 extension Forwarder {
     static let guessDelay = Timeout(.seconds(1))
 
-    /// Wrong ones are slow to be refused once many have come from the same place, and so few can be tried. Those who know
-    /// theirs never wait, wherever they are.
+    /// Refuses wrong credentials, with a delay after many from one source. Correct ones never wait.
     func refuse(_ credentials: BasicCredentials?) {
         guard let credentials, let users = rules.users else { return refuseUser() }
         let place = guessingPlace
@@ -27,7 +26,6 @@ extension Forwarder {
         keepTime()
     }
 
-    /// The wait is over.
     func refuseGuess() {
         releaseGuess()
         guard current.exchange.isHeld else { return }
@@ -45,7 +43,7 @@ extension Forwarder {
         return connection.peerAddress.map { GuessLimit.name(address: $0.host) } ?? "unknown"
     }
 
-    /// Behind CONNECT and upgrades bytes may follow that are no request (RFC 9931, section 3): they are not read as one.
+    /// After CONNECT and upgrades, the next bytes may be no request (RFC 9931, section 3), so the connection closes.
     private func refuseUser() {
         current.exchange.judge()
         var problem = Problem.userRequired
@@ -67,7 +65,7 @@ extension Forwarder {
 
     private func usersRead(_ credentials: BasicCredentials, _ number: Int) {
         guard number == waitNumber, let users = rules.users else { return }
-        // A reading that took longer than it is good for is good once.
+        // A reading that took longer than its validity counts once.
         guard users.judge(credentials, now: .init(nanoseconds: 0)) == .accepted else { return refuse(credentials) }
         current.admitted.caller.user = credentials.user
         admit(isIdentified: true)

@@ -6,10 +6,9 @@ import Heimdallr
 import Reactor
 import Reports
 
-/// Answers the requests of one client's connection by asking upstreams: does what `Gate` and `Exchange` decide, and has
-/// no rules of its own. One for each connection, used for all of its requests. Loop's thread only.
+/// Answers the requests of one client connection: performs what `Gate` and `Exchange` decide. Reused for all requests
+/// of the connection. Loop's thread only.
 final class Forwarder: ConnectionHandler, NextTurnHandler {
-    /// State of one request. Each request gets a new value.
     struct Current {
         var admitted: Admitted
         var exchange = Exchange()
@@ -20,11 +19,9 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         var token: AccessToken?
         /// `nil`: the request is not signed.
         var signing: Signing?
-        /// The exchange with the upstream.
         var outbound: (any UpstreamExchange)?
-        /// The upstream waits for our next turn.
         var isYielding = false
-        /// The upstream waits until the client has taken what it was sent.
+        /// The upstream waits until the client has taken its bytes.
         var isPaused = false
         var dialAttempt: DialAttempt?
         /// Trace mark of the request; `nil`: no span is recorded.
@@ -51,7 +48,6 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
     var current: Current
     /// Tells the end of an earlier wait from that of the current one.
     var waitNumber = 0
-    /// The current wait for a token.
     var tokenWait: Task<Void, Never>?
     /// Source address of the failed login whose 407 is delayed.
     var heldGuess: String?
@@ -175,7 +171,6 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
     // MARK: Sending
 
     /// Begins the exchange with the upstream, for the first or the second attempt.
-    ///
     /// - Parameter fresh: whether to use a new connection.
     func send(fresh: Bool = false) {
         guard let upstream = current.upstream, let destination = current.admitted.destination else {
@@ -202,7 +197,6 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         }
     }
 
-    /// Handles the end of the exchange with the upstream.
     func ended(_ error: TransportError?, wasReused: Bool) {
         switch current.exchange.ended(error, canSendAgain: wasReused && connection.canRewindBody) {
         case .complete: finish()

@@ -3,45 +3,40 @@ import HTTPServer
 import Reactor
 import Reports
 
-/// What metrics and access log want to know of one request, as far as it can't be read from the request itself.
+/// Facts of one request for metrics and access log.
 struct Ledger {
     let started: LoopTime
-    /// As the client saw it; 0 before there is an answer.
+    /// Status seen by the client; 0 before an answer.
     var status = 0
-    /// The answer was cut: the client can't take it for whole.
+    /// The answer was cut, visibly for the client.
     var wasCut = false
-    /// Why we answered ourselves: the last word of the problem's `type`.
+    /// Reason for the proxy's own answer: the last word of the problem's `type`.
     var refusal: String?
-    /// What is wrong with a request that can't be understood.
     var cause: String?
-    /// What became of it as a Proxy Error Type (RFC 9209, section 2.3), where it failed.
+    /// Proxy Error Type of a failure (RFC 9209, section 2.3).
     var error: String?
     var times = ExchangeTimes()
-    /// What its rule puts on has left for the upstream.
+    /// The injected credential was sent.
     var gaveCredential = false
-    /// The upstream was asked more than once.
     var wasReplayed = false
-    /// The last try went over HTTP/2.
     var isHTTP2 = false
-    /// It was handed on to its destination.
     var isSent = false
-    /// Bytes of the answer, its head included.
+    /// Bytes of the answer with its head.
     var bytesSent: UInt64 = 0
-    /// Bytes that an upgraded connection's client has sent.
+    /// Bytes from the client of an upgraded connection.
     var bytesSwitched: UInt64 = 0
-    /// What became of its token, where its upstream has a client.
+    /// Result for the token, if the upstream has a client.
     var injection: InjectionResult?
-    /// Its number on this loop, where the program gave it no name.
+    /// Number on this loop of a request without an ID of the program.
     var number: UInt64?
 
     init(started: LoopTime) { self.started = started }
 }
 
 extension Forwarder {
-    /// For the metrics.
     func result(at now: LoopTime) -> ProxyMetrics.Result {
         let bodyTaken = connection.bodyTaken
-        // Those of another protocol were counted as they went.
+        // Bytes of another protocol have been counted already.
         let isSwitched = current.exchange.isSwitched
         let isAnswered = current.exchange.isAnswered
         return ProxyMetrics.Result(

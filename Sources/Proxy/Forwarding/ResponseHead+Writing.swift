@@ -2,9 +2,8 @@ import HTTPMessage
 import Reactor
 
 extension ResponseHead {
-    /// Writes the status line and the fields that may pass, without the blank line.
-    ///
-    /// - Parameter map: only asked for when a field holds addresses.
+    /// Writes the status line and the end-to-end fields, without the blank line.
+    /// - Parameter map: evaluated only for a field with addresses.
     func write(to output: inout ByteBuffer, _ map: @autoclosure () -> AddressMap?) {
         let bytes = self.bytes.span
         output.append("HTTP/1.1 ")

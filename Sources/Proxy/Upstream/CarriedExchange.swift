@@ -2,17 +2,16 @@ import CurlTransport
 import HTTPMessage
 import Reactor
 
-/// A request in HTTP/1.1 on a carrier: the thin shell around `HTTP1Exchange`. Used again and again: see `ExchangeRack`.
-/// Loop's thread only.
+/// An HTTP/1.1 request on a carrier: performs I/O for `HTTP1Exchange`. Reused: see `ExchangePool`. Loop's thread only.
 final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
     var isHTTP2: Bool { false }
     var isQueued: Bool { place.isQueued }
     var isWanted: Bool { delegate?.isWanted ?? false }
-    /// Of an answer, so much is read in one turn: a peer may send as fast as we read.
+    /// Bytes of an answer read in one turn: a peer may send as fast as the proxy reads.
     private static let share = 256 * 1024
-    /// In one piece: what is read at once is written at once, and each time costs acknowledgements and wake-ups.
+    /// Bytes of one read. A large read becomes one large write, with fewer acknowledgements and wake-ups.
     private static let readLimit = 256 * 1024
-    /// Of a body, one piece; a piece is taken when no more than `lowWater` waits.
+    /// Size of one piece of a body. The next one is taken when at most `lowWater` bytes wait.
     private static let pieceLimit = 64 * 1024
     private static let lowWater = 16 * 1024
 
@@ -22,33 +21,30 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
     private var request = UpstreamRequest(origin: Origin(scheme: .http, host: "", port: 0))
     private var carrier: Carrier?
     private var delegate: (any UpstreamExchangeDelegate)?
-    /// What the connection has not taken yet.
     private var output = ByteBuffer()
-    /// What was received and is not done with: the beginning of a line, or what the delegate would not take.
+    /// Bytes received but not handled: an incomplete line, or bytes that the delegate refused.
     private var input = ByteBuffer()
-    /// So many bytes at the front of `input` are content that was read and not taken.
+    /// Number of bytes at the front of `input` that are content not yet taken.
     private var held = 0
     private var isBodyPaused = false
     private var isUploadPaused = false
-    /// How the connection ended, behind what is in `input`.
+    /// End of the connection, after the bytes in `input`.
     private var last: CarrierReceived?
-    /// The other side has ended, and whether it did so in order.
+    /// Whether the peer's end was clean; `nil` before its end.
     private var end: Bool?
-    /// The connection takes nothing more.
+    /// Whether the connection refuses further bytes.
     private var isDeaf = false
-    /// Our side of another protocol ends behind what is in `output`.
+    /// The client ended its side of another protocol, after the bytes in `output`.
     private var isUploadOver = false
-    /// That is passed on.
     private var endsWriting = false
     private var uploadShare = TurnShare()
     private var isTurnScheduled = false
-    /// Within a call that looks at everything there is.
     private var isPumping = false
 
     init(rack: ExchangeRack) { self.rack = rack }
 
-    /// Begins: at once, where a connection is idle; the delegate is called from within then.
-    /// - Throws: `TransportError`; then it never began.
+    /// Begins, at once on an idle connection; then it calls the delegate from within.
+    /// - Throws: `TransportError` when it could not begin.
     func start(
         _ request: UpstreamRequest, over pool: CarrierPool, delegate: any UpstreamExchangeDelegate
     ) throws(TransportError) {
@@ -62,8 +58,8 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         }
     }
 
-    /// Writes the head on an idle connection, or asks for another. A connection that ended or spoke while it was idle
-    /// is closed, and the next one tried: its bytes would be taken for the answer.
+    /// Writes the head on an idle connection, or requests a new one. Closes a connection that ended or sent bytes while
+    /// idle: its bytes would be taken for the answer.
     private func connect(over pool: CarrierPool) throws(TransportError) {
         while let carrier = try pool.connect(
             to: request.origin, for: self, place, fresh: request.isFresh, tunnels: request.upload == .upgrade)
@@ -85,7 +81,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
 
     func carrierFailed(_ error: TransportError) { finish(error) }
 
-    /// - Returns: false when `carrier` was of no use and is closed: the exchange needs another.
+    /// - Returns: `false` when `carrier` was unusable and is closed. The exchange then needs another.
     private func begin(_ carrier: Carrier) -> Bool {
         guard let delegate else {
             carrier.close()
@@ -100,11 +96,11 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         let step = delegate.writeHead(HeadForm(isAbsolute: carrier.needsAbsoluteForm, pair: carrier.pair), to: &head)
         let goesOn = self.carrier != nil && step == .send
         if goesOn { frame(&head, carrier) }
-        // Last of all: a byte that comes behind this look is taken for the answer.
+        // The last check: a later byte is taken for the answer.
         let isOfUse = !goesOn || carrier.isUntouched()
         let isSent = goesOn && isOfUse && !delegate.hasTokenEnded
         if isSent { delegate.upstreamConnected(isReused: carrier.isReused) } else { head.removeAll() }
-        // The body behind it is not wiped.
+        // The body after the head is not wiped.
         head.isSecret = false
         swap(&head, &output)
         if !isOfUse {
@@ -137,7 +133,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
     }
 
     func carrierReady(_ carrier: Carrier) {
-        // One side of another protocol has ended, and what the other says can't go anywhere any more.
+        // One side of another protocol has ended, and the other side's bytes can't be passed on.
         if end != nil, carrier.isBroken { finish(nil) } else { pump() }
     }
 
@@ -152,8 +148,8 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         rack.loop.atNextTurn(self)
     }
 
-    /// The answer comes first: a peer that refuses an upload answers and closes, and writing on would lose its answer to
-    /// a reset.
+    /// Reads before it writes: a peer that refuses an upload answers and closes, and further writes would lose its
+    /// answer to a reset.
     private func pump() {
         guard !isPumping, carrier != nil else { return }
         isPumping = true
@@ -168,12 +164,12 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
     private func read() {
         guard !isBodyPaused, end == nil else { return }
         var buffer = ByteBuffer()
-        // All exchanges share their buffers, as long as nothing has to stay in them.
+        // Exchanges share buffers while none holds bytes.
         if input.isEmpty { rack.lendReceived(&buffer) } else { swap(&buffer, &input) }
         receive(&buffer)
         if carrier == nil { buffer.removeAll() }
         guard !buffer.isEmpty else { return rack.giveBackReceived(&buffer) }
-        // A large rest is not copied: its buffer stays here.
+        // A large rest is not copied. Its buffer stays here.
         swap(&buffer, &input)
         guard input.count <= Self.lowWater, input.capacity > Self.readLimit / 2 else { return }
         swap(&buffer, &input)
@@ -200,7 +196,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         }
     }
 
-    /// TLS gives a record at a time: what is known to be content is gathered, so that it goes on in larger pieces.
+    /// Reads more records of TLS while they are content, to pass larger pieces on.
     private func receive(into buffer: inout ByteBuffer, from carrier: Carrier) -> CarrierReceived {
         if let last { return last }
         let first = carrier.receive(into: &buffer, limit: Self.readLimit)
@@ -216,8 +212,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         return .bytes(count)
     }
 
-    /// Hands on what stands in `buffer` and leaves what can't be handed on.
-    /// - Returns: whether more is wanted.
+    /// Handles the bytes in `buffer`. Leaves those that can't be handled yet.
     private func parse(_ buffer: inout ByteBuffer) -> Bool {
         var index = 0
         if held > 0 {
@@ -251,7 +246,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         return false
     }
 
-    /// - Returns: whether all of it was taken, and the exchange goes on. What was not comes again after `resumeBody`.
+    /// - Returns: whether all bytes were taken and the exchange continues. The rest comes again after `resumeBody`.
     private func pass(_ range: Range<Int>, of buffer: inout ByteBuffer) -> Bool {
         guard let delegate else { return false }
         switch delegate.upstreamSent(buffer.bytes.extracting(range), keepsRest: true) {
@@ -271,7 +266,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
     }
 
     private func closed(_ isClean: Bool) {
-        // One side of another protocol ends in order: the other goes on.
+        // A clean end of one side of another protocol: the other side continues.
         if machine.isSwitched, isClean, !isUploadOver {
             delegate?.upstreamEndedItsSide()
             return
@@ -284,7 +279,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         }
     }
 
-    /// A connection that broke before the first byte of an answer is another case than one that broke within it.
+    /// Distinguishes a failure before the first byte of the answer from one within it.
     private func broken(_ error: TransportError) -> TransportError? {
         if machine.isSwitched || machine.isWhole { return nil }
         if machine.closed(isClean: false) == .unanswered { return error }
@@ -296,7 +291,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
     private func write() {
         while let carrier, !isDeaf {
             if machine.wantsUpload, !isUploadPaused, output.count <= Self.lowWater {
-                // A client that sends as fast as the upstream takes it must let others have their turn.
+                // A client as fast as the upstream must let others have a turn.
                 guard hasShareLeft else { return goOnNextTurn() }
                 pull()
                 guard self.carrier != nil else { return }
@@ -307,7 +302,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
             case .wouldBlock: return
             case .failed where end != nil: return finish(nil)
             case .failed:
-                // What the other side said before it left may still be there.
+                // The peer's last bytes may still be readable.
                 isDeaf = true
                 machine.stopUpload()
                 output.removeAll()
@@ -326,12 +321,11 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         return uploadShare.takesMore(turn: turn, now: now)
     }
 
-    /// Nothing more of the request goes out.
+    /// Whether all of the request was sent, or the rest is not wanted.
     private var isRequestOver: Bool {
         isDeaf || machine.isUploadStopped || machine.isUploadFinished && output.isEmpty
     }
 
-    /// Takes the next piece of the request's body.
     private func pull() {
         guard let delegate else { return }
         var step = UploadStep.wait
@@ -358,7 +352,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
     }
 
     private func endUpload(_ delegate: any UpstreamExchangeDelegate) {
-        // The other direction of an upgraded connection goes on.
+        // The other direction of an upgraded connection continues.
         if machine.isSwitched {
             isUploadPaused = true
             isUploadOver = true
@@ -394,7 +388,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         pump()
     }
 
-    /// Behind what is on its way still.
+    /// Ends our side after the bytes in `output`.
     func endWriting() -> Bool {
         endsWriting = carrier?.canShutDownWriting ?? false
         return endsWriting
@@ -419,7 +413,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         if !isPumping { leave() }
     }
 
-    /// Forgets its owner and what was secret in the request, and is free for another.
+    /// Drops its owner and the request's secrets. It is then free for another request.
     private func leave() {
         delegate = nil
         output.removeAll()

@@ -1,26 +1,26 @@
 import Reactor
 
-/// Exchanges of one loop that are not in use, and the buffers that all of them share. Loop's thread only.
+/// One loop's unused exchanges, and the buffers that all exchanges share. Loop's thread only.
 final class ExchangeRack {
     let loop: EventLoop
     private var free: [CarriedExchange] = []
-    /// The last one first: its memory is in the processor's cache.
+    /// The latest buffer first: its memory is in the processor's cache.
     private var received = InlineArray<8, ByteBuffer> { _ in ByteBuffer() }
     private var receivedCount = 0
     private var piece = ByteBuffer()
-    /// No more than this are kept, or the most that were ever needed at once would stay for ever.
+    /// Limit of kept exchanges. Without it, the peak would stay forever.
     private static let maxFree = 256
 
     init(loop: EventLoop) { self.loop = loop }
 
-    /// Which comes back by itself when it is over.
+    /// An exchange, which returns to this pool at its end.
     func exchange() -> CarriedExchange { free.popLast() ?? CarriedExchange(rack: self) }
 
     func take(back exchange: CarriedExchange) {
         if free.count < Self.maxFree { free.append(exchange) }
     }
 
-    // Lent out and given back empty: one that is asked for while another is in use is a new one.
+    // Buffers are lent and returned empty. While one is in use, another call gets a new one.
 
     func lendReceived(_ buffer: inout ByteBuffer) {
         guard receivedCount > 0 else { return }

@@ -1,35 +1,32 @@
 import HTTPMessage
 import Reactor
 
-/// One request and its answer on an HTTP/1.1 connection, without I/O: the answer's bytes go in, what they mean comes
-/// out; and how far the request has to be sent.
+/// One request and its answer on an HTTP/1.1 connection, without I/O: takes the answer's bytes, returns their meaning,
+/// and tracks the upload.
 struct HTTP1Exchange {
     enum Upload: Equatable {
         case none
         case length(UInt64)
         case chunked
-        /// Once the answer has agreed (101), both sides' bytes are another protocol's.
+        /// After a 101, the bytes of both sides are another protocol's.
         case upgrade
     }
 
-    /// What the next bytes of the answer are. `consumed` is where to read on.
+    /// Meaning of the answer's next bytes. Reading continues at `consumed`.
     enum Event: Equatable {
-        /// Bytes behind `consumed` have to be there again next time, with more behind them.
+        /// The next call needs the bytes after `consumed`, and more.
         case needMore(consumed: Int)
-        /// `head` is complete: an interim answer's, 101, or the final one's.
+        /// `head` is complete: of an interim answer, of 101, or of the final answer.
         case head(consumed: Int)
         case content(ByteRange, consumed: Int)
-        /// The answer is whole. What follows `consumed` belongs to nobody.
+        /// The answer is complete. Bytes after `consumed` are unexpected.
         case end(consumed: Int)
     }
 
-    /// What the end of the connection means for the answer.
+    /// Meaning of the connection's end for the answer.
     enum Closing: Equatable {
-        /// It is whole.
         case whole
-        /// Nothing of it has come.
         case unanswered
-        /// A part of it is missing.
         case cut
     }
 
@@ -37,7 +34,7 @@ struct HTTP1Exchange {
         case head
         case content(UInt64)
         case chunked
-        /// To the end of the connection: such a body, or another protocol.
+        /// A body until the connection's end, or another protocol.
         case toEnd
         case done
     }
@@ -45,20 +42,17 @@ struct HTTP1Exchange {
     private enum Sending {
         case content
         case finished
-        /// Nobody wants the rest.
         case stopped
     }
 
-    /// More interim answers than this are refused.
     static let maxInterim = 32
-    /// Of one line of a head, its CRLF included.
+    /// Limit of one line of a head, with CRLF.
     static let maxLine = 100 << 10
-    /// Of all heads of one exchange.
     static let maxHeadBytes = 1 << 20
 
     private(set) var head = ResponseHead()
 
-    /// Between two exchanges: lets go of the memory of an unusually large head.
+    /// Frees the memory of an unusually large head, between two exchanges.
     mutating func shrink() { head.shrink() }
 
     private var decoder = ChunkedDecoder()
@@ -70,16 +64,16 @@ struct HTTP1Exchange {
     private var remaining: UInt64 = 0
     private var interim = 0
     private var headBytes = 0
-    /// How far the line that is not whole was looked through for its end.
+    /// Offset up to which the incomplete line was searched for its end.
     private var scanned = 0
     private var sawBytes = false
-    /// `head` is of an answer that is over.
+    /// `head` belongs to an answer that has ended.
     private var isHeadOver = false
-    /// The final answer's head is there, or 101's.
+    /// The head of the final answer, or of 101, has come.
     private(set) var isAnswered = false
     private(set) var isSwitched = false
 
-    /// A request's head is about to be written. Keeps memory.
+    /// Prepares for the next request. Keeps memory.
     mutating func begin(isHead: Bool, upload: Upload, expectsContinue: Bool) {
         self.isHead = isHead
         self.upload = upload
@@ -105,10 +99,8 @@ struct HTTP1Exchange {
 
     // MARK: The answer
 
-    /// Reads on.
-    ///
-    /// - Parameter from: where in `bytes`; what was consumed before may be gone.
-    /// - Throws: 502; the connection is of no use any more.
+    /// - Parameter from: offset in `bytes`. Earlier bytes may be gone.
+    /// - Throws: a 502 error. The connection is then unusable.
     mutating func next(_ bytes: Span<UInt8>, from: Int) throws(MessageError) -> Event {
         if from < bytes.count { sawBytes = true }
         switch reading {
@@ -169,17 +161,17 @@ struct HTTP1Exchange {
         }
     }
 
-    /// Where the line feed is; `bytes.count`: not there yet.
+    /// Offset of the line feed; `bytes.count` when there is none yet.
     @inline(__always)
     private static func endOfLine(_ bytes: Span<UInt8>, _ start: Int) -> Int {
-        // Knowing this, the compiler makes one comparison of the loop's condition and the bounds check.
+        // With this fact, the compiler merges the loop's condition and the bounds check.
         guard start >= 0 else { return 0 }
         var index = start
         while index < bytes.count, bytes[index] != UInt8(ascii: "\n") { index += 1 }
         return index
     }
 
-    /// What can't become a status line is not waited for.
+    /// Refuses bytes that can't become a status line.
     private static func checkBeginning(_ bytes: Span<UInt8>) throws(MessageError) {
         for index in 0..<min(bytes.count, Self.beginning.count) where bytes[index] != Self.beginning[index] {
             throw MessageError(status: 502, detail: "The status line is malformed.")
@@ -189,7 +181,6 @@ struct HTTP1Exchange {
 
     private mutating func settle() throws(MessageError) {
         if head.isInterim {
-            // The body is wanted now, whatever else comes.
             if head.status == 100 { expectsContinue = false }
             interim += 1
             guard interim <= Self.maxInterim else {
@@ -204,7 +195,7 @@ struct HTTP1Exchange {
             reading = .toEnd
             return
         }
-        // Nobody wants the rest of a request that is refused, nor a body that was to wait for 100.
+        // The rest of a refused request is not wanted, nor a body that waits for 100.
         if sending == .content, head.status >= 400 || expectsContinue { sending = .stopped }
         switch head.framing {
         case .none: reading = .done
@@ -216,9 +207,7 @@ struct HTTP1Exchange {
         }
     }
 
-    /// The other side has ended.
-    ///
-    /// - Parameter isClean: in order; over TLS, with close_notify (RFC 9112, section 9.8).
+    /// - Parameter isClean: over TLS, after close_notify (RFC 9112, section 9.8).
     func closed(isClean: Bool) -> Closing {
         switch reading {
         case .head: sawBytes ? .cut : .unanswered
@@ -229,7 +218,7 @@ struct HTTP1Exchange {
         }
     }
 
-    /// Those of a chunked answer that is whole and may be passed on.
+    /// Trailers of a complete chunked answer that may be passed on.
     var trailers: [(name: [UInt8], value: [UInt8])] {
         guard head.framing == .chunked, decoder.isEnded, !decoder.trailers.isEmpty else { return [] }
         return decoder.trailers.filter { !head.connectionNames($0.name.span) }
@@ -237,23 +226,21 @@ struct HTTP1Exchange {
 
     // MARK: The request's body
 
-    /// Whether there is more of it to send.
     var wantsUpload: Bool { sending == .content || isSwitched }
 
-    /// How much of it may be sent at once, at most `limit`.
+    /// Number of bytes that may be sent at once, at most `limit`.
     func room(_ limit: Int) -> Int {
         guard case .length = upload else { return limit }
         return Int(min(UInt64(limit), remaining))
     }
 
-    /// So much of a body of known length, or of another protocol, goes out.
+    /// Counts sent bytes of a body of known length.
     mutating func sent(_ count: Int) {
         guard case .length = upload else { return }
         remaining -= min(remaining, UInt64(count))
         if remaining == 0, sending == .content { sending = .finished }
     }
 
-    /// A piece of a chunked body goes out.
     static func writeChunk(_ piece: Span<UInt8>, to output: inout ByteBuffer) {
         guard !piece.isEmpty else { return }
         output.append(hexadecimal: UInt64(piece.count))
@@ -262,8 +249,7 @@ struct HTTP1Exchange {
         output.append("\r\n")
     }
 
-    /// The body has ended.
-    /// - Returns: false when it is shorter than was announced.
+    /// - Returns: `false` when it is shorter than announced.
     mutating func endUpload(
         trailers: [(name: [UInt8], value: [UInt8])], to output: inout ByteBuffer
     ) -> Bool {
@@ -296,14 +282,12 @@ struct HTTP1Exchange {
     // MARK: Afterwards
 
     var isUploadFinished: Bool { sending == .finished }
-    /// Nobody wants more of the request.
     var isUploadStopped: Bool { sending == .stopped }
     mutating func stopUpload() { if sending == .content { sending = .stopped } }
 
-    /// The answer is whole.
     var isWhole: Bool { if case .done = reading { true } else { false } }
 
-    /// Whether the connection can carry another request, as far as the messages say.
+    /// Whether the messages allow another request on the connection.
     var keepsConnection: Bool { isWhole && sending == .finished && head.keepAlive && !isSwitched }
 
     private static let lineTooLong = MessageError(status: 502, detail: "A line of the head is too long.")

@@ -3,7 +3,7 @@ import HTTPMessage
 import Reactor
 import WireText
 
-/// A request that libcurl's own engine carries, over HTTP/2. Loop's thread only.
+/// An HTTP/2 request, carried by libcurl's own engine. Loop's thread only.
 final class TransferredExchange: UpstreamExchange {
     var isHTTP2: Bool { true }
     var isQueued: Bool { transfer.isQueued }
@@ -20,9 +20,8 @@ final class TransferredExchange: UpstreamExchange {
     private var trailerBytes = 0
     private var taken: UInt64 = 0
 
-    /// Asks the delegate for the request's head and hands it to libcurl.
-    ///
-    /// - Throws: `TransportError`; then it never began.
+    /// Gets the request's head from the delegate and passes it to libcurl.
+    /// - Throws: `TransportError` when it could not begin.
     init(
         _ request: UpstreamRequest, over pool: ConnectionPool, delegate: any UpstreamExchangeDelegate
     ) throws(TransportError) {
@@ -48,7 +47,7 @@ final class TransferredExchange: UpstreamExchange {
 
     func start() throws(TransportError) { try transfer.start(delegate: self, fresh: request.isFresh) }
 
-    /// Hands the lines of a head over, which are well-formed: it is we who wrote them.
+    /// Passes the lines of a head to libcurl. They are well-formed: the proxy wrote them.
     private static func fill(
         _ transfer: Transfer, _ head: Span<UInt8>,
         first: (Span<UInt8>, _ method: Range<Int>, _ target: Range<Int>) throws(TransportError) -> Void
@@ -89,8 +88,8 @@ final class TransferredExchange: UpstreamExchange {
     func resumeUpload() { transfer.resumeUpload() }
     func endWriting() -> Bool { false }
 
-    /// From within libcurl: it is told to give up, and the delegate what for.
-    /// - Returns: false.
+    /// Ends the exchange from within a callback of libcurl, and tells the delegate.
+    /// - Returns: `false`, for libcurl.
     private func finish(_ error: TransportError?) -> Bool {
         let delegate = delegate
         cancel()
@@ -152,8 +151,8 @@ extension TransferredExchange: TransferDelegate {
         return goesOn(after: 0)
     }
 
-    /// libcurl does not see that an answer is whole while a request's body is still to be sent: it would wait for ever.
-    /// Ends it here when `count` more bytes make it whole.
+    /// Ends the exchange when `count` more bytes complete the answer. libcurl itself would wait for the rest of the
+    /// request's body.
     private func goesOn(after count: Int) -> Bool {
         guard request.upload != .none else { return true }
         taken += UInt64(count)
@@ -167,7 +166,7 @@ extension TransferredExchange: TransferDelegate {
 
     func transfer(_ transfer: Transfer, body: Span<UInt8>) -> BodyStep {
         guard isHeadComplete, let delegate else { return .abort }
-        // libcurl gives a piece again as a whole, or not at all.
+        // libcurl repeats whole pieces only.
         switch delegate.upstreamSent(body, keepsRest: false) {
         case .partly: return .pause
         case .abort: return .abort
@@ -176,7 +175,7 @@ extension TransferredExchange: TransferDelegate {
     }
 
     private func takeTrailer(_ line: Span<UInt8>) -> Bool {
-        // What is dropped counts, too.
+        // Dropped trailers count, too: libcurl keeps them.
         trailerBytes += line.count
         do throws(MessageError) {
             guard trailerBytes <= Self.maxTrailerBytes else {
@@ -210,7 +209,7 @@ extension TransferredExchange: TransferDelegate {
 }
 
 extension HTTP1Exchange.Upload {
-    /// As libcurl has to know it. Another protocol is nothing for HTTP/2.
+    /// The length for libcurl. HTTP/2 carries no other protocol.
     fileprivate var length: UploadLength {
         switch self {
         case .none, .upgrade: .noBody

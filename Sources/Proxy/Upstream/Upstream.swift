@@ -7,43 +7,39 @@ import Reactor
 import Reports
 import SigV4
 
-/// One upstream as one loop sees it: its rules, its connections, its client's token in the form it goes out in.
-/// Loop's thread only.
+/// One upstream on one loop: its rules, its connections, and its client's token as sent. Loop's thread only.
 final class Upstream {
     let rules: UpstreamRules
-    /// Its connections: we speak HTTP/1.1 on them.
     private let carriers: CarrierPool
-    /// libcurl's own engine, for HTTP/2; `nil`: not wanted.
+    /// libcurl's own engine, for HTTP/2; `nil` without `http2`.
     private let transfers: ConnectionPool?
-    /// Its server does not offer HTTP/2, and is not asked again before.
+    /// Time until which HTTP/2 is not tried, because the server does not offer it.
     private var http1Until = LoopTime(nanoseconds: 0)
     private let rack: ExchangeRack
     let client: Heimdallr?
-    /// By the entries of `inject`; `nil` where one takes no token.
+    /// By the entries of `inject`; `nil` for one without a token.
     private let authenticators: [(any ResourceRequestAuthenticator)?]
-    /// By the entries of `inject`, shared by all loops; `nil` where one takes the token.
+    /// By the entries of `inject`, shared by all loops; `nil` for one with the token.
     private let fixed: [FixedCredential?]
-    /// The entry of `inject` that signs.
     private let signature: (index: Int, signer: RequestSigner, keys: FreshValue<SigningKeys>)?
     let responseTimeout: Timeout
     let idleTimeout: Timeout
-    /// By the entries of `inject`: the token as it goes onto a request, made once per token. Empty: not made.
+    /// The token as sent, by the entries of `inject`. Made once per token.
     private var tokenValues: [Secret?] = []
     private var credentialGeneration: UInt64 = 0
-    /// What its servers want in proofs.
     var nonces = NonceList()
-    /// What the client's token is judged by here.
+    /// Name under which the client tracks rejections of its token by this upstream.
     let resource: String
-    /// The newest token that was taken, as this loop has seen it.
+    /// Generation of the newest accepted token, on this loop.
     private var acceptedGeneration: UInt64 = 0
-    /// Another one goes on with its connections.
+    /// A successor uses its connections.
     private var hasSuccessor = false
 
     /// - Parameters:
-    ///   - client: keeps the token of `settings.client`; `nil` where that is `nil`.
-    ///   - fixed: what else is injected, by the entries of `inject`; started already.
+    ///   - client: client of `settings.client`.
+    ///   - fixed: other injected values, by the entries of `inject`; already started.
     ///   - counts: of its connections; the former one's, where there is one.
-    ///   - former: one of the same settings, whose connections go on.
+    ///   - former: predecessor with the same settings, whose connections continue.
     /// - Throws: `TransportError` when libcurl lacks memory.
     init(
         _ rules: UpstreamRules, client: Heimdallr?, fixed: [FixedCredential?], trustAnchors: String?,
@@ -114,13 +110,13 @@ final class Upstream {
         former?.hasSuccessor = true
     }
 
-    /// Nothing uses its connections that does not know its successor.
+    /// All users of its connections know its successor.
     var isQuiet: Bool { hasSuccessor || carriers.isQuiet && (transfers?.load ?? 0) == 0 }
 
     /// Number of connections that have to end before each request whose client still waits gets one.
     func shortage(http2: Bool) -> Int { http2 ? transfers?.shortage ?? 0 : carriers.shortage }
 
-    /// Adds its connections as they are now, each pool's once, whoever else goes on with it.
+    /// Adds its current connections. Each pool counts once.
     func addConnections(to use: inout ConnectionUse, counted: inout Set<ObjectIdentifier>) {
         if counted.insert(ObjectIdentifier(carriers)).inserted {
             use.open += carriers.open
@@ -133,8 +129,8 @@ final class Upstream {
         use.waiting += transfers.waitingCount
     }
 
-    /// Begins to ask for something. `began` is given what goes on before `delegate` is told anything.
-    /// - Throws: `TransportError`; then it never began.
+    /// Begins an exchange. Calls `began` with it before `delegate` gets any call.
+    /// - Throws: `TransportError` when it could not begin.
     func begin(
         _ request: UpstreamRequest, for delegate: any UpstreamExchangeDelegate,
         began: (any UpstreamExchange) -> Void
@@ -150,25 +146,25 @@ final class Upstream {
         }
     }
 
-    /// Who carries a request over HTTP/2. Other protocols and plain http are for HTTP/1.1.
+    /// Pool for a request over HTTP/2; `nil` for HTTP/1.1, which also carries other protocols and plain http.
     private func http2Pool(for request: UpstreamRequest) -> ConnectionPool? {
         guard let transfers, request.origin.scheme == .https, request.upload != .upgrade, rack.loop.now >= http1Until
         else { return nil }
         return transfers
     }
 
-    /// Asked again as often as connections are made anew.
+    /// The next try of HTTP/2 comes after the maximum age of connections.
     func noteLackOfHTTP2(_ now: LoopTime) { http1Until = now + rules.settings.maxConnectionAge }
 
-    /// Each caller brings a token of their own, which stops here.
+    /// Whether callers send their own tokens, which the proxy exchanges.
     var exchangesCallers: Bool { client?.exchangesCallers ?? false }
 
     /// The client's token, unless it is suspect here. Never waits.
-    /// - Parameter client: ours, or that of one caller.
+    /// - Parameter client: the upstream's, or that of one caller.
     func currentToken(of client: Heimdallr?) -> AccessToken? { client?.currentToken(for: resource) }
 
-    /// A 401 came with it.
-    /// - Returns: whether a newer one is to be had, and the request worth another try.
+    /// Reports a 401 for this token.
+    /// - Returns: whether a newer token may come and the request is worth another try.
     func refused(_ token: AccessToken, of client: Heimdallr?, saysInvalid: Bool, isReplay: Bool) -> Bool {
         client?.refused(token, by: resource, saysInvalid: saysInvalid, isReplay: isReplay) ?? false
     }
@@ -181,12 +177,11 @@ final class Upstream {
 
     // MARK: What goes onto requests
 
-    /// Nothing of a token that has gone stays here.
     func forgetCredential() { tokenValues = [] }
 
     var hasCredential: Bool { !tokenValues.isEmpty }
 
-    /// Whether all of these that are no token are at hand.
+    /// Whether all values other than tokens are available.
     func hasFixed(_ entries: EntrySet) -> Bool {
         let wanted = entries.subtracting(rules.injection.tokens)
         guard !wanted.isEmpty else { return true }
@@ -196,7 +191,6 @@ final class Upstream {
         return true
     }
 
-    /// The value of an entry as it goes onto a request.
     func value(of index: Int, _ token: AccessToken?) -> Secret? {
         if let credential = fixed[index] { return credential.value }
         guard let token else { return nil }
@@ -204,16 +198,14 @@ final class Upstream {
         return tokenValues[index]
     }
 
-    /// Who signs, where `entries` say so.
     @inline(__always) func signer(_ entries: EntrySet) -> RequestSigner? {
         guard let signature, entries.contains(index: signature.index) else { return nil }
         return signature.signer
     }
 
-    /// What is signed with now.
     var signingKeys: SigningKeys? { signature?.keys.current() }
 
-    /// Names in lower case and values of the fields that go on.
+    /// Injected fields, with names in lower case.
     func fields(_ entries: EntrySet, _ token: AccessToken?) -> [(name: [UInt8], value: [UInt8])] {
         rules.injection.places.indices.compactMap { index in
             guard entries.contains(index: index), case .field(let name, _) = rules.injection.places[index],
@@ -235,8 +227,8 @@ final class Upstream {
 }
 
 extension PoolOptions {
-    /// For the way to an upstream.
-    /// - Parameter trustAnchors: those of the whole configuration, beside the system's.
+    /// Options for connections to an upstream.
+    /// - Parameter trustAnchors: the configuration's file, used beside the system's anchors.
     public init(upstream settings: UpstreamSettings, trustAnchors: String?) {
         self.init()
         connectTimeout = settings.connectTimeout
@@ -250,7 +242,6 @@ extension PoolOptions {
 }
 
 extension PoolOptions.NextProxy {
-    /// For the leg that `setting` is about.
     public init(_ setting: NextProxy) {
         switch setting {
         case .none: self = .none
@@ -262,8 +253,8 @@ extension PoolOptions.NextProxy {
 
 extension PoolOptions.TrustAnchors {
     /// - Parameters:
-    ///   - own: those of the peer, which stand alone.
-    ///   - extra: those of the whole configuration, beside the system's.
+    ///   - own: file of the peer, used alone.
+    ///   - extra: file of the configuration, used beside the system's anchors.
     public init(own: String?, extra: String?) {
         if let own {
             self = .only(file: own)
