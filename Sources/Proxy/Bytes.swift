@@ -2,8 +2,8 @@ import HTTPMessage
 import WireText
 
 extension Span where Element == UInt8 {
-    /// Whether it names this field, in any case and with underscores for hyphens: CGI-like servers can't tell them
-    /// apart, so that `X_Api_Key` could stand in for `X-Api-Key`.
+    /// Whether it names this field, in any case and with underscores for hyphens. CGI-like servers do not distinguish
+    /// `X_Api_Key` from `X-Api-Key`.
     func namesField(_ lowercased: [UInt8]) -> Bool {
         guard count == lowercased.count else { return false }
         for index in indices {

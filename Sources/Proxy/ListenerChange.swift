@@ -2,25 +2,25 @@ import Configuration
 import FileSystem
 import Reactor
 
-/// Which listeners another configuration opens, keeps and closes. Bound, but nobody accepts yet.
+/// The listeners that another configuration opens, keeps and closes. New ones are bound, but do not accept yet.
 struct ListenerChange: Sendable {
     struct Opened: Sendable {
         var listener: ProxyPlan.Listener
-        /// One for each loop.
+        /// One socket per loop.
         let sockets: [ListeningSocket]
     }
 
-    /// All that there are afterwards, in the order of the configuration.
+    /// All listeners after the change, in the order of the configuration.
     private(set) var listeners: [ProxyPlan.Listener] = []
     private(set) var opened: [Opened] = []
     private(set) var closed: [ProxyPlan.Listener] = []
     private(set) var lastNumber: Int
-    /// Unix sockets that are kept, with new permissions.
+    /// Kept Unix sockets with new permissions.
     private var modes: [(path: String, mode: UInt16)] = []
 
     /// - Parameters:
-    ///   - former: what is open, by the configuration `before`.
-    ///   - lastNumber: of all that ever were.
+    ///   - former: open listeners of the configuration `before`.
+    ///   - lastNumber: highest number ever given.
     /// - Throws: `ListenError`; then nothing was opened.
     init(
         from former: [ProxyPlan.Listener], of before: Configuration = Configuration(), to configuration: Configuration,
@@ -33,7 +33,7 @@ struct ListenerChange: Sendable {
             for (address, upstream) in configuration.listenAddresses {
                 let kept = left.filter { $0.isKept(at: address, upstream, before, configuration) }
                 guard kept.isEmpty else {
-                    // A name can stand for several addresses, one listener each; the kernel's choice of a port is one.
+                    // A name can have several addresses, with one listener each. A port chosen by the kernel has one.
                     let mine = address.isChosenByKernel ? Array(kept.prefix(1)) : kept
                     left.removeAll { one in mine.contains { $0.number == one.number } }
                     for listener in mine {
@@ -69,15 +69,14 @@ struct ListenerChange: Sendable {
                 number: listener.number, address: address, bound: listener.bound, upstream: upstream))
     }
 
-    /// Closes what was opened.
     func abandon() { for socket in opened.flatMap(\.sockets) { socket.close() } }
 
-    /// Of kept Unix sockets, as the configuration has them now.
+    /// Sets the configured modes of kept Unix sockets.
     func setModes() { for (path, mode) in modes { _ = FileSystem.setMode(path, UInt32(mode)) } }
 }
 
 extension ProxyPlan.Listener {
-    /// Where the kernel chose the port, a listener is known by whose it is.
+    /// A listener on a port chosen by the kernel is identified by its upstream.
     fileprivate func isKept(
         at wanted: ListenAddress, _ index: Int?, _ before: Configuration, _ after: Configuration
     ) -> Bool {

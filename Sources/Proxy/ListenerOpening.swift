@@ -2,23 +2,22 @@ import Configuration
 import Glibc
 import Reactor
 
-/// How addresses are listened at.
+/// Number of loops, and sockets given at start.
 struct ListenWay {
     let loops: Int
-    /// What this process was started with.
+    /// Sockets given to this process at start.
     let passed: [PassedSocket]
 }
 
 extension ProxyServer {
-    /// Who may use a Unix socket whose mode is not configured: the user that the proxy runs as.
+    /// Default mode of a Unix socket: only the proxy's user may connect.
     static let defaultMode: UInt16 = 0o600
 
     /// Binds an address once for each loop, or takes the socket that was passed for it.
-    ///
     /// - Parameters:
-    ///   - name: what a passed socket is called that may be anywhere.
-    ///   - passed: those that are left.
-    /// - Returns: for each address that the name stands for, a socket per loop.
+    ///   - name: name of a passed socket without a known address.
+    ///   - passed: sockets not claimed yet.
+    /// - Returns: for each address of the name, a socket per loop.
     /// - Throws: `ListenError`; then nothing is left bound.
     static func open(
         _ address: ListenAddress, name: String, _ passed: inout PassedSockets, _ way: ListenWay
@@ -42,7 +41,7 @@ extension ProxyServer {
         return opened
     }
 
-    /// Finds what keeps a proxy with this configuration from listening, whoever listens there now. Takes and makes nothing.
+    /// Finds the reasons why this configuration could not listen, apart from a running proxy. Changes nothing.
     public static func check(_ configuration: Configuration, passed: [PassedSocket]) -> [ListenError] {
         var passed = PassedSockets(passed)
         return configuration.listenAddresses.compactMap { address, upstream in
@@ -64,14 +63,14 @@ extension ProxyServer {
         }
     }
 
-    /// The other loops share the port that the kernel chose for the first.
+    /// All loops share the port that the kernel chose for the first.
     private static func open(_ address: SocketAddress, _ way: ListenWay) throws(ListenError) -> [ListeningSocket] {
         try collect(way.loops, address) { earlier throws(SystemError) in
             try ListeningSocket.open(earlier.first?.address ?? address, sharesPort: way.loops > 1)
         }
     }
 
-    /// A path is bound once: the other loops accept from the same socket.
+    /// A path is bound once. All loops accept from this socket.
     private static func open(path: String, mode: UInt16, _ way: ListenWay) throws(ListenError) -> [ListeningSocket] {
         try collect(way.loops, SocketAddress(.unix(path: path))) { earlier throws(SystemError) in
             guard let first = earlier.first else { return try ListeningSocket.open(path: path, mode: mode) }
@@ -115,7 +114,7 @@ extension ProxyServer {
         }
     }
 
-    /// Where it is; a name stands for all its addresses.
+    /// Addresses of a listener; all those of a name.
     public static func resolve(_ address: ListenAddress) throws(ListenError) -> [SocketAddress] {
         let (host, port): (String, UInt16)
         switch address {

@@ -3,11 +3,10 @@ import HTTPMessage
 import Reactor
 import WireText
 
-/// What a listener is for.
 enum ListenerRole {
     /// `proxy.listen`: absolute-form, or origin-form routed by Host.
     case forward(ListenAddress)
-    /// An upstream's own `listen`: every request is for it.
+    /// An upstream's own `listen`: all requests are for it.
     case upstream(UpstreamListener)
 
     init(_ listener: ProxyPlan.Listener, _ configuration: Configuration) {
@@ -22,9 +21,8 @@ enum ListenerRole {
     var baseURL: UpstreamListener? { if case .upstream(let listener) = self { listener } else { nil } }
 }
 
-/// The base-URL mode of one upstream. A token is put on whatever comes in here, so it refuses what a web page in the
-/// user's browser could send, by DNS rebinding (a foreign Host) or plainly: Origin, Sec-Fetch-Site, or a browser's
-/// User-Agent.
+/// The base-URL mode of one upstream. Every request gets a token, so the listener refuses requests that a web page
+/// could cause: by DNS rebinding (a foreign Host), with Origin, Sec-Fetch-Site, or a browser's User-Agent.
 struct UpstreamListener: Sendable {
     let index: Int
     let rules: RouteTable.Rules
@@ -43,8 +41,8 @@ struct UpstreamListener: Sendable {
         admitsBrowsers = settings.browsers
     }
 
-    /// - Parameter asked: the authority that the request names, from its target or its Host field.
-    /// - Returns: the same, read; `nil` where it names none.
+    /// - Parameter asked: authority of the request's target or Host field.
+    /// - Returns: this authority; `nil` when the request names none.
     func admit(_ bytes: Span<UInt8>, _ head: RequestHead, _ asked: ByteRange) throws(Problem) -> Authority? {
         var authority: Authority?
         if !asked.isEmpty {
@@ -61,8 +59,7 @@ struct UpstreamListener: Sendable {
         return authority
     }
 
-    /// Whether a connection to this authority would end here, as far as can be said without the machine's other
-    /// addresses.
+    /// Whether a connection to this authority would end here, apart from the machine's other addresses.
     func isAt(_ authority: Authority) -> Bool {
         guard authority.port(for: .http) == own.port else { return false }
         switch own.kind {
@@ -83,7 +80,7 @@ struct UpstreamListener: Sendable {
         return hosts.contains { $0.host == authority.host && ($0.port == nil || $0.port == authority.port(for: .http)) }
     }
 
-    /// A listener on all addresses has each that leads to it. An address can't be bound anew by a page, as a name can.
+    /// Whether it is an address of this listener. A web page can rebind names, but not addresses.
     private func isOwn(_ host: Authority.Host) -> Bool {
         switch own.kind {
         case .ipv4(0, _), .ipv6(0, 0, _, _): if case .name = host { false } else { true }
@@ -94,24 +91,24 @@ struct UpstreamListener: Sendable {
     }
 }
 
-/// What a browser sends for a web page.
+/// Recognizes requests that a web page may have caused.
 enum WebPage {
-    /// - Throws: `Problem.webPage` when a page in a browser may have sent it.
+    /// - Throws: `Problem.webPage` for a request that a page may have caused.
     static func refuse(_ bytes: Span<UInt8>, _ head: RequestHead) throws(Problem) {
         for field in head.fields {
             switch field.known {
-            // Sec-Fetch-Site has no good value: `none` is also what a browser says that followed a link in a mail to
-            // a page which redirected it here (W3C Fetch Metadata, section 2.3).
+            // Sec-Fetch-Site has no safe value: browsers send `none` also after a link in a mail to a page that
+            // redirects here (W3C Fetch Metadata, section 2.3).
             case .origin, .secFetchSite: throw .webPage
-            // To names that are not loopback, browsers say neither over http, but pages can't hide who sends: without
-            // asking first (and Origin is in the question), they can't set this field.
+            // Over http to names other than loopback, browsers omit both. But pages can't change User-Agent without a
+            // preflight request, which has Origin.
             case .userAgent where Self.isBrowser(bytes[field.value]): throw .webPage
             default: break
             }
         }
     }
 
-    /// All engines of today say so, and programs that only pretend to be something old do not.
+    /// All current browser engines include this word.
     private static func isBrowser(_ agent: Span<UInt8>) -> Bool {
         guard agent.count >= gecko.count else { return false }
         for start in 0...(agent.count - gecko.count)

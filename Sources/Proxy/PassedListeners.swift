@@ -1,26 +1,26 @@
 public import Configuration
 public import Reactor
 
-/// What a configuration says of the sockets that the process was started with.
+/// The configuration's use of the sockets given at start.
 extension Configuration {
-    /// Everything it listens at, except for the administration, with the index of the upstream whose own it is.
+    /// All addresses to listen at, except the administration's, with the index of an upstream's own.
     var listenAddresses: [(address: ListenAddress, upstream: Int?)] {
         proxy.listen.map { ($0, nil) }
             + upstreams.enumerated().compactMap { index, upstream in upstream.listen.map { ($0, index) } }
     }
 
-    /// What the socket is to be called that is passed for a listener whose address can't be known.
+    /// Required name of a passed socket without a known address.
     func passedName(upstream: Int?) -> String { upstream.map { "\(upstreams[$0].host.host)" } ?? "proxy" }
 
     public static let adminName = "admin"
     public static let adminSocketName = "admin-socket"
 
-    /// What is wrong with the sockets that were passed, and what to do. Names are looked up, which blocks.
+    /// Errors in the passed sockets, with remedies. Looks names up, which blocks.
     public func faults(ofPassed sockets: [PassedSocket]) -> [String] {
         var faults: [String] = []
         var left = PassedSockets(sockets)
         for (address, upstream) in listenAddresses {
-            // What can't be looked up is an error where it is opened.
+            // A failed look-up is an error when the listener opens.
             for place in (try? ProxyServer.resolve(address)) ?? [] {
                 guard let socket = left.claim(place, name: passedName(upstream: upstream)) else { continue }
                 if case .unix(_, let mode) = address, let fault = Self.fault(socket, mode) { faults.append(fault) }
@@ -30,7 +30,7 @@ extension Configuration {
             if let place = try? ProxyServer.resolve(admin.listen).first {
                 _ = left.claim(place, name: Self.adminName)
             }
-            // Whoever connects there is asked by the kernel who they are, so its file's mode opens nothing.
+            // The administration checks each client's user ID, so the file's mode does not matter.
             _ = left.claim(SocketAddress(.unix(path: admin.socket ?? "")), name: Self.adminSocketName)
         }
         for socket in left.unclaimed {
@@ -43,7 +43,7 @@ extension Configuration {
         return faults
     }
 
-    /// Who may connect is what the configuration says, also where somebody else has made the file.
+    /// Checks that the file's mode admits only users that the configuration admits.
     private static func fault(_ socket: PassedSocket, _ mode: UInt16?) -> String? {
         let allowed = mode ?? ProxyServer.defaultMode
         guard let actual = socket.mode else {
@@ -52,7 +52,7 @@ extension Configuration {
                 : "\(socket): its file can't be seen from here, so anybody may be let in; write mode: \"0666\" beside its "
                     + "path if they are to be"
         }
-        // To connect takes the right to write. unix(7).
+        // Connecting takes write permission (unix(7)).
         guard actual & ~allowed & 0o222 != 0 else { return nil }
         let (has, may) = (octal(actual), octal(allowed))
         return

@@ -2,16 +2,14 @@ import Configuration
 import Reactor
 public import Reports
 
-/// What one loop has counted. Loop's thread only: plain numbers in arrays of a fixed size, so that counting a request
-/// takes no lock and no allocation. Read by hopping onto the loop.
+/// Counters of one loop. Loop's thread only: plain arrays of a fixed size, so that counting takes no lock and no
+/// allocation.
 struct ProxyMetrics {
-    /// Status codes 100 to 599.
     static let codes = 100...599
     /// Upper bounds of the buckets, in nanoseconds.
     static let bounds: [UInt64] = [
         1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000,
     ].map { $0 * 1_000_000 }
-    /// The same in seconds.
     static let boundsInSeconds = bounds.map { Double($0) / 1e9 }
 
     private static let stride = codes.count
@@ -24,7 +22,7 @@ struct ProxyMetrics {
     private(set) var sent: [UInt64]
     private(set) var received: [UInt64]
     private(set) var injections: [UInt64]
-    /// Of `requests`, `durations` and `nanoseconds`: what the proxy answered by itself, without asking the upstream.
+    /// The part of `requests`, `durations` and `nanoseconds` that the proxy answered without the upstream.
     private(set) var ownRequests: [UInt64]
     private(set) var ownDurations: [UInt64]
     private(set) var ownNanoseconds: [UInt64]
@@ -44,17 +42,16 @@ struct ProxyMetrics {
 
     mutating func requestStarted() { inFlight += 1 }
 
-    /// What is counted of one request.
     struct Result {
-        /// As the client saw it; 0, an answer that was cut, counts as 499.
+        /// Status seen by the client; 0, a cut answer, counts as 499.
         var status: Int
         var duration: UInt64
         /// Bytes of the request's body.
         var sent: UInt64
-        /// Bytes of the upstream's answer that were passed on.
+        /// Bytes of the upstream's answer that went to the client.
         var received: UInt64
         var injection: InjectionResult?
-        /// The proxy answered, and the upstream was not asked.
+        /// The proxy answered without the upstream.
         var isOwn = false
     }
 
@@ -85,7 +82,6 @@ struct ProxyMetrics {
         self.received[slot] &+= received
     }
 
-    /// Adds what was counted in `slot`.
     func add(_ slot: Int, to traffic: inout UpstreamTraffic) {
         for index in 0..<Self.stride {
             let code = Self.codes.lowerBound + index
@@ -108,9 +104,9 @@ struct ProxyMetrics {
     }
 }
 
-/// Which counters belong to which upstream.
+/// Maps upstreams to counters.
 struct MetricsLayout: Sendable {
-    /// Of each upstream of the configuration: its place among the names.
+    /// Index into `empty`, for each upstream of the configuration and each other slot.
     let places: [Int]
     let empty: [UpstreamTraffic]
     let unmatched: Int
@@ -149,14 +145,14 @@ struct MetricsLayout: Sendable {
 }
 
 extension ProxyServer {
-    /// Returns once every loop has had a turn.
+    /// Returns after every loop has had a turn.
     public func pulse() async {
         for shard in currentShards {
             await withCheckedContinuation { continuation in shard.loop.execute { continuation.resume() } }
         }
     }
 
-    /// The counters of all loops together. Not to be asked after the loops have stopped.
+    /// Sum of all loops' counters. Not to be called after the loops stopped.
     public func traffic() async -> TrafficReport {
         var traffic = TrafficReport(upstreams: current.plan.layout.empty)
         for shard in currentShards {
@@ -168,7 +164,7 @@ extension ProxyServer {
             traffic.clients.limit += part.clients.limit
             traffic.loops += part.loops
             for upstream in part.upstreams {
-                // Another loop may have other rules already.
+                // Another loop may already have other rules.
                 guard let index = traffic.upstreams.firstIndex(where: { $0.isOf(upstream) }) else { continue }
                 traffic.upstreams[index].add(upstream)
             }
@@ -178,6 +174,6 @@ extension ProxyServer {
 }
 
 extension UpstreamTraffic {
-    /// Whether both count the same.
+    /// Whether both are about the same upstream.
     func isOf(_ other: UpstreamTraffic) -> Bool { name == other.name && client == other.client }
 }

@@ -1,32 +1,31 @@
 import Reactor
 public import Reports
 
-/// Where the proxy says what happened, and asks what it does not know. Called on the loops: must return at once.
+/// Receivers of the proxy's events, and its questions. Called on the loops, so they must return at once.
 public struct ProxyObserver: Sendable {
     /// `nil`: no access log.
     public var accessLog: (@Sendable (AccessRecord) -> Void)?
-    /// A request was given a credential, or denied one. `nil`: nobody wants to know.
+    /// Called when a request got a credential or was denied one; `nil`: no audit.
     public var audit: (@Sendable (AuditRecord) -> Void)?
     /// `nil`: no spans.
     package var spans: ExchangeSpans?
     /// An exchange with an upstream failed, or a tunnel's dialling.
     public var upstreamFailed: @Sendable (UpstreamFailure) -> Void = { _ in }
-    /// A connection could not be accepted, out of descriptors most likely.
+    /// Called when a connection could not be accepted, most likely for want of descriptors.
     public var acceptFailed: @Sendable (SystemError) -> Void = { _ in }
 
-    /// The secret of a user of `proxy.users` can't be read any more, so the user can't come in; the name first. Called off
-    /// the loops.
+    /// Called off the loops when a user's secret can't be read any more, so that the user is refused; the name first.
     public var userSecretLost: @Sendable (String, any Error) -> Void = { _, _ in }
 
-    /// What an entry of `inject` puts on can't be read, or does not fit: the last one that was good stays. The entry
-    /// first. Called off the loops, for the first of several failures.
+    /// Called off the loops when an entry of `inject` has no usable value; the entry's name first. The last good value
+    /// stays. Only for the first of several failures.
     public var credentialFailed: @Sendable (String, any Error) -> Void = { _, _ in }
 
-    /// Wrong passwords of `proxy.users` came: where from, for which user (`nil`: there is no such user), and how many since
-    /// the last time this was called for that place. No more often than every ten seconds for each place.
+    /// Called for wrong passwords of `proxy.users`: their source, the user (`nil`: no such user), and the number since
+    /// the last call for this source. At most once in ten seconds per source.
     public var userGuessed: @Sendable (_ peer: String, _ user: String?, _ count: Int) -> Void = { _, _, _ in }
 
-    /// How somebody signs in, by the client's name. Asked when a client has no token for want of a person.
+    /// Returns the way to sign in for a client.
     public var signIn: @Sendable (String) -> SignInHint = { client in
         SignInHint(advice: "run heimdallr-proxy login \(client)", url: nil)
     }

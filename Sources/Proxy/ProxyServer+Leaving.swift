@@ -1,8 +1,8 @@
 import Reactor
 import Synchronization
 
-// How the proxy stops. During `proxy.drain_delay` it accepts and answers as before, and each answer ends its connection. Then
-// it accepts no more connections and finishes the requests under way.
+// How the proxy stops. During `proxy.drain_delay` it serves as before, and each answer ends its connection. Then it
+// stops accepting and finishes its requests.
 extension ProxyServer {
     enum Leaving {
         case notYet
@@ -10,11 +10,11 @@ extension ProxyServer {
         case over
     }
 
-    /// How long a connection must have had no request before a proxy that stops closes it.
+    /// Idle timeout of connections while the proxy stops.
     static let farewell = Duration.milliseconds(500)
 
-    /// Serves whoever comes for `delay`, then stops accepting, lets requests finish for `limit`, and ends the rest.
-    /// A connection closes behind its next answer, or when it had none for `farewell`.
+    /// Serves for `delay`, then stops accepting, lets requests finish within `limit`, and ends the rest. A connection
+    /// closes after its next answer, or after `drainIdleTimeout` without a request.
     public func drain(within limit: Duration, after delay: Duration = .zero) async {
         let shards = currentShards
         if delay > .zero {
@@ -48,7 +48,7 @@ extension ProxyServer {
         _ = await task?.result
     }
 
-    /// Ends what is under way, in the middle of it: what was cut can't look whole. Nobody is waited for any more.
+    /// Ends all requests at once, in a way that clients notice.
     public func end() {
         leaving.withLock { leaving in
             if case .waiting(let task) = leaving { task.cancel() }

@@ -4,16 +4,15 @@ import Heimdallr
 import Reactor
 import Synchronization
 
-/// What every loop's part of the proxy is made from.
+/// Common input for every loop's part of the proxy.
 struct ProxyPlan: Sendable {
     struct Listener: Sendable {
-        /// Stays the same for as long as it listens; never given to another.
+        /// Unique number for the listener's life.
         let number: Int
-        /// As it is configured.
         let address: ListenAddress
-        /// Where it really is.
+        /// Actual address.
         let bound: SocketAddress
-        /// Index of the upstream whose own `listen` it is.
+        /// Index of the upstream for an upstream's own `listen`.
         var upstream: Int?
     }
     let configuration: Configuration
@@ -23,7 +22,7 @@ struct ProxyPlan: Sendable {
     let layout: MetricsLayout
     let own: OwnListeners
     let users: UserDirectory?
-    /// What is injected besides tokens, by upstream and entry.
+    /// Injected values other than tokens, by upstream and entry.
     let fixed: [[FixedCredential?]]
     let material: ProxyServer.TLSLookUp
     /// `proxy.listen` first, then upstreams' own, in the order of the configuration.
@@ -47,25 +46,25 @@ struct ProxyPlan: Sendable {
     }
 }
 
-/// The proxy: its listeners on its loops. May be used from any thread.
+/// The proxy: its listeners on its loops. Any thread.
 public final class ProxyServer: Sendable {
-    /// Where it can't listen, and why.
+    /// Failure to listen at an address.
     public struct ListenError: Error, CustomStringConvertible {
         public let description: String
-        /// Only other users, or a service manager, may listen at this port.
+        /// The port needs another user or a service manager.
         public var isForbidden = false
         /// The address in the configuration.
         public var listener: ListenAddress?
     }
 
-    /// What changes with the configuration.
+    /// State that changes with the configuration.
     struct Current {
         var plan: ProxyPlan
         var lastNumber: Int
         var shards: [LoopBound<ProxyShard>] = []
     }
 
-    /// What stands in the files of these settings, with trust anchors beside the system's; `nil`: libcurl reads them.
+    /// Returns the content of these settings' files and of further trust anchors; `nil`: libcurl reads the files.
     public typealias TLSLookUp = @Sendable (TLSSettings, _ extra: String?) -> TLSMaterial?
 
     public let loops: [EventLoop]
@@ -73,29 +72,27 @@ public final class ProxyServer: Sendable {
     private let credentials: CredentialSources
     private let passed: [PassedSocket]
     let leaving = Mutex(Leaving.notYet)
-    /// What is dialled there comes back (508): `addresses`, and the process's other listeners once they are added.
+    /// Addresses that lead back to this process (508): `addresses`, and later its other listeners.
     public let own: OwnListeners
     private let state: Mutex<Current>
     var current: Current { state.withLock { $0 } }
     var currentShards: [LoopBound<ProxyShard>] { state.withLock { $0.shards } }
     var configuration: Configuration { state.withLock { $0.plan.configuration } }
-    /// Where it listens: `proxy.listen` first, then upstreams' own, in the order of the configuration.
+    /// Actual addresses: `proxy.listen` first, then upstreams' own, in the order of the configuration.
     public var addresses: [SocketAddress] { state.withLock { $0.plan.listeners.map(\.bound) } }
-    /// Upstreams' own listeners.
     var baseURLs: [UpstreamListener] {
         let plan = current.plan
         return plan.listeners.compactMap { ListenerRole($0, plan.configuration).baseURL }
     }
 
     /// Binds and starts accepting.
-    ///
     /// - Parameters:
-    ///   - clients: by the names that the configuration's upstreams use.
-    ///   - loops: already running, one per `proxy.threads`.
-    ///   - users: the secrets of `proxy.users`, all of them.
-    ///   - credentials: where what is injected besides tokens comes from.
-    ///   - passed: listening sockets that the process was started with.
-    /// - Throws: `ListenError`, or what libcurl says when it lacks memory.
+    ///   - clients: by their names in the configuration.
+    ///   - loops: running loops, one per `proxy.threads`.
+    ///   - users: the secrets of all `proxy.users`.
+    ///   - credentials: sources of injected values other than tokens.
+    ///   - passed: listening sockets given to the process at start.
+    /// - Throws: `ListenError`, or `TransportError` when libcurl lacks memory.
     public init(
         _ configuration: Configuration, clients: [String: Heimdallr], loops: [EventLoop], observer: ProxyObserver,
         users: [String: any SecretProvider] = [:], credentials: CredentialSources = .none,
@@ -110,7 +107,7 @@ public final class ProxyServer: Sendable {
         let way = ListenWay(loops: loops.count, passed: passed)
         let change = try ListenerChange(from: [], to: configuration, lastNumber: 0, way)
         own = OwnListeners(change.listeners.map(\.bound))
-        // Read before the first request, not by it.
+        // Read before the first request.
         _ = InterfaceAddresses.shared
         let plan = ProxyPlan(
             configuration, clients: clients, observer: observer, own: own, users: directory, fixed: fixed,
@@ -126,16 +123,14 @@ public final class ProxyServer: Sendable {
         for client in clients.values { watch(client) }
     }
 
-    /// Goes over to another configuration: requests that begin from now on go by it, those under way end by the one that
-    /// they began with. What did not change goes on: listeners, connections to upstreams, counters. One change at a time
-    /// is the caller's part.
-    ///
+    /// Changes the configuration. New requests use the new one, requests under way the old one. Unchanged listeners,
+    /// upstream connections and counters continue. Not to be called concurrently.
     /// - Parameters:
     ///   - configuration: with the same `proxy.threads`.
-    ///   - clients: by the names that its upstreams use; the same objects where nothing of them changed.
-    ///   - users: the secrets of its `proxy.users`.
-    /// - Returns: ends when nothing of the configuration before is used any more.
-    /// - Throws: `ListenError`, or what libcurl says when it lacks memory; nothing has changed then.
+    ///   - clients: by name; the same objects for unchanged clients.
+    ///   - users: the secrets of the new `proxy.users`.
+    /// - Returns: a task that ends when the old configuration is no longer used.
+    /// - Throws: `ListenError`, or `TransportError` when libcurl lacks memory. Then nothing has changed.
     public func change(
         to configuration: Configuration, clients: [String: Heimdallr], observer: ProxyObserver,
         users: [String: any SecretProvider] = [:]
@@ -192,7 +187,7 @@ public final class ProxyServer: Sendable {
         return Task { [ends] in for end in ends { await end.value } }
     }
 
-    /// What was made of a token for requests is wiped when the token goes, and not only when the next one comes.
+    /// Wipes a token's copies as soon as the client loses or replaces the token.
     private func watch(_ client: Heimdallr) {
         let events = client.events()
         Task { [weak self] in
@@ -209,7 +204,7 @@ public final class ProxyServer: Sendable {
         for shard in currentShards { shard.loop.execute { shard.value.forgetCredentials() } }
     }
 
-    /// - Throws: `ListenError` when a user's secret is missing: nobody may come in by mistake.
+    /// - Throws: `ListenError` when a user's secret is missing.
     private static func directory(
         _ configuration: Configuration, _ users: [String: any SecretProvider], _ observer: ProxyObserver
     ) async throws(ListenError) -> UserDirectory? {
@@ -225,7 +220,7 @@ public final class ProxyServer: Sendable {
         }
     }
 
-    /// What is injected besides tokens, read once.
+    /// Reads the injected values other than tokens.
     private static func fixed(
         _ configuration: Configuration, _ sources: CredentialSources, _ observer: ProxyObserver, on loops: [EventLoop],
         former: ProxyPlan? = nil
@@ -233,7 +228,7 @@ public final class ProxyServer: Sendable {
         guard let loop = loops.first else { return [] }
         var new: [FixedCredential] = []
         let values = configuration.upstreams.enumerated().map { number, upstream -> [FixedCredential?] in
-            // What was read for the same upstream before stays, and with it the last good value.
+            // Values of an unchanged upstream stay, with their last good reading.
             if let former, let same = former.configuration.upstreams.firstIndex(of: upstream) {
                 return former.fixed[same]
             }
@@ -245,7 +240,7 @@ public final class ProxyServer: Sendable {
             new += made.compactMap(\.self)
             return made
         }
-        // Requests that need one that is not there yet are told so.
+        // Requests are refused until their value has been read.
         await waitBriefly(atMost: .seconds(1)) { [new] in
             await withDiscardingTaskGroup { group in
                 for value in new { group.addTask { await value.start() } }

@@ -6,11 +6,11 @@ import Heimdallr
 import Reactor
 import Reports
 
-/// Everything of the proxy that lives on one loop: its clients, and the rules of today.
+/// The proxy's objects on one loop: its clients, and the current rules.
 final class ProxyShard {
     let loop: EventLoop
     private(set) var observer: ProxyObserver
-    /// `nil`: no spans are made.
+    /// `nil`: no spans.
     private(set) var sampler: TraceSampler?
     /// Which traces are recorded.
     var random = FastRandom()
@@ -18,18 +18,18 @@ final class ProxyShard {
     private(set) var rules: RuleSet
     private let rack: ExchangeRack
     let endedClients: EndedClients
-    /// Whose last requests are still under way.
+    /// Former rules with requests under way.
     private var retiring: [RuleSet] = []
-    /// What those counted that are gone, by upstream and client.
+    /// Counters of former rules, by upstream and client.
     private var retired: [UpstreamTraffic] = []
     private var server: ServerLoop?
-    /// Requests that the program gave no name are counted from here.
+    /// Prefix of this loop's request IDs.
     let requestsBegin = UInt32.random(in: .min ... .max)
     private var requestCount: UInt64 = 0
-    /// Connections whose wrong password is not refused yet, by where they come from.
+    /// Number of delayed refusals of wrong passwords, by source.
     var heldGuesses: [String: Int] = [:]
 
-    /// - Parameter sockets: this loop's own, one for each of the plan's listeners.
+    /// - Parameter sockets: this loop's sockets, one per listener of the plan.
     init(_ plan: ProxyPlan, sockets: [ListeningSocket], loop: EventLoop) throws {
         self.loop = loop
         observer = plan.observer
@@ -49,17 +49,17 @@ final class ProxyShard {
 
     // MARK: Another configuration
 
-    /// Makes what another configuration wants; nothing changes yet.
+    /// Prepares the rules of another configuration. Nothing changes yet.
     /// - Throws: `TransportError` when libcurl lacks memory.
     func prepare(_ plan: ProxyPlan) throws -> RuleSet {
         try RuleSet(plan, former: rules, rack: rack, loop: loop)
     }
 
-    /// Requests that begin from now on go by `next`; those under way end by the rules that they began with.
+    /// Makes `next` the rules of new requests. Requests under way keep their rules.
     /// - Parameters:
-    ///   - opened: further listeners.
-    ///   - closed: those that are no more.
-    ///   - done: called when nothing of the former rules is used any more.
+    ///   - opened: new listeners.
+    ///   - closed: closed listeners.
+    ///   - done: called when the former rules are no longer used.
     func install(
         _ next: RuleSet, _ plan: ProxyPlan, opened: [(number: Int, socket: ListeningSocket)], closed: [Int],
         done: @escaping () -> Void
@@ -94,7 +94,7 @@ final class ProxyShard {
         }
     }
 
-    /// Nothing of a token that has gone stays here.
+    /// Wipes the copies of tokens.
     func forgetCredentials() {
         for rules in [rules] + retiring {
             for upstream in rules.upstreams { upstream.forgetCredential() }
@@ -123,12 +123,12 @@ final class ProxyShard {
             request.current.admitted.rules, isConnect: request.connection.head.methodKind == .connect)
     }
 
-    /// Bytes went through a tunnel or an upgraded connection: counted as they go, since it may stay for days.
+    /// Counts bytes of a tunnel or an upgraded connection as they pass, because it may last for days.
     func bytesPassed(_ request: Forwarder, sent: UInt64 = 0, received: UInt64 = 0) {
         request.rules.metrics.moved(slot: slot(of: request), sent: sent, received: received)
     }
 
-    /// What was counted since the start, for the upstreams of today.
+    /// Counters since the start, for the current upstreams.
     var traffic: TrafficReport {
         var report = TrafficReport(upstreams: rules.layout.empty)
         for part in retired + ([rules] + retiring).flatMap(\.traffic) {
@@ -152,16 +152,15 @@ final class ProxyShard {
 
     // MARK: Stopping
 
-    /// Answers are their connections' last.
+    /// Each further answer ends its connection.
     func leave() { server?.leave() }
 
-    /// Stops accepting, lets requests finish; `done` is called when the last client is gone.
+    /// Stops accepting and lets requests finish. Calls `done` after the last client.
     func drain(_ done: @escaping () -> Void) {
         guard let server else { return done() }
         server.drain(done)
     }
 
-    /// Ends what is still there.
     func stop() { server?.stop() }
 }
 

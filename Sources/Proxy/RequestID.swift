@@ -1,12 +1,12 @@
 import HTTPMessage
 import WireText
 
-/// By what name a request is found in logs: the program's own (`X-Request-Id`, else `traceparent` of W3C Trace Context),
-/// else one of ours. It is not put on the request: what other systems call it is theirs to say.
+/// Name of a request in logs: the program's own (`X-Request-Id`, else `traceparent` of W3C Trace Context), else one of
+/// the proxy. It is not added to the request.
 enum RequestID {
     private static let maxLength = 128
 
-    /// - Returns: what the program says; `nil` where it says nothing that can stand in a log.
+    /// - Returns: the program's ID; `nil` for none that can stand in a log.
     static func read(_ fields: [Field], in bytes: Span<UInt8>) -> [UInt8]? {
         for field in fields where field.known == .requestID {
             let value = bytes[field.value]
@@ -19,7 +19,7 @@ enum RequestID {
         return nil
     }
 
-    /// Ours: where it was counted and its number there.
+    /// The proxy's ID: the loop's prefix and a number.
     static func own(_ start: UInt32, _ number: UInt64) -> [UInt8] {
         var digits = [UInt8](repeating: UInt8(ascii: "-"), count: 8)
         for index in 0..<8 { digits[index] = ASCII.hexDigit(UInt8(start >> (28 - 4 * UInt32(index)) & 15)) }
@@ -33,7 +33,6 @@ enum RequestID {
         }
     }
 
-    /// Letters, digits and what identifiers are joined with.
     private static func isPlain(_ value: Span<UInt8>) -> Bool {
         guard !value.isEmpty, value.count <= maxLength else { return false }
         for index in value.indices {

@@ -4,7 +4,7 @@ import HTTPMessage
 import Reactor
 import Reports
 
-/// Says what the proxy would do with requests, by the gate that judges them: for `why` and for `check`.
+/// Explains, for `why` and `check`, what the proxy would do with a request. Uses the same gate.
 struct RouteExplainer {
     private var gate: Gate
     private let settings: ProxySettings
@@ -13,7 +13,7 @@ struct RouteExplainer {
     private let role: ListenerRole
 
     /// - Parameters:
-    ///   - listeners: upstreams' own, where they really are.
+    ///   - listeners: listeners of base URLs, with actual addresses.
     ///   - own: all listeners of this process.
     init(_ configuration: Configuration, listeners: [UpstreamListener] = [], own: OwnListeners = OwnListeners()) {
         settings = configuration.proxy
@@ -23,7 +23,7 @@ struct RouteExplainer {
         role = .forward(settings.listen.first?.place ?? .unix(path: "", mode: nil))
     }
 
-    /// - Parameter url: absolute, as a program would ask the proxy for it.
+    /// - Parameter url: absolute URL, as a program sends it to the proxy.
     mutating func explain(method: String, url: String) -> RouteExplanation {
         do throws(Problem) {
             if method != "CONNECT", let authority = try Self.tunnelled(url) { return try explainTunnel(to: authority) }
@@ -33,7 +33,7 @@ struct RouteExplainer {
         }
     }
 
-    /// Where programs send CONNECT for a URL; `nil`: nowhere, they send the request itself.
+    /// Target of the CONNECT that programs send for a URL; `nil`: they send the request itself.
     private static func tunnelled(_ url: String) throws(Problem) -> Authority? {
         let scheme = "https://"
         guard url.lowercased().hasPrefix(scheme) else { return nil }
@@ -52,7 +52,7 @@ struct RouteExplainer {
             let place = "\(authority.host):\(authority.port(for: .https))"
             return .tunnel(destination: try admitTunnel(to: place).description)
         } catch {
-            // The phrase says what the detail says, with the host.
+            // The phrase is like the detail, but names the host.
             let asked = "For an https:// URL, programs send CONNECT \(authority)."
             return RouteExplanation(error, detail: "\(asked) \(error.phrase)\(error.phrase.hasSuffix("?") ? "" : ".")")
         }
@@ -99,7 +99,6 @@ struct RouteExplainer {
                 place: admitted.asked?.isBaseURL == true ? " by its own listener" : ""))
     }
 
-    /// Whether CONNECT may lead to `authority`.
     mutating func admitsTunnel(to authority: String) -> Bool { (try? admitTunnel(to: authority)) != nil }
 
     private mutating func admitTunnel(to authority: String) throws(Problem) -> Authority {
@@ -118,7 +117,7 @@ struct RouteExplainer {
         return place
     }
 
-    /// As far as it can be said without asking for the name's addresses.
+    /// Judges the address policy, without a name look-up.
     private func judge(_ authority: Authority) throws(Problem) {
         var host = authority.host.description
         if host.hasPrefix("[") { host = String(host.dropFirst().dropLast()) }
@@ -142,7 +141,7 @@ struct RouteExplainer {
                 case .absolute = try RequestTarget(parsing: bytes.span, head: head)
             else { throw MessageError(detail: "Give a method and an absolute URL: GET http://HOST/PATH.") }
         } catch {
-            // Without what becomes of a connection: there is none.
+            // Omits the text about the connection: there is none.
             throw Problem(error.status, "http_request_error", .malformedRequest, "", phrase: "", error.detail)
         }
         return head

@@ -2,23 +2,23 @@ public import Configuration
 public import Heimdallr
 public import Reports
 
-// Where the proxy would send a request, told without sending it: by the same parser and the same gate as requests.
+// Explains where the proxy would send a request, by the parser and the gate of requests.
 
 extension RouteExplanation {
-    /// - Parameter url: absolute, as a program would ask the proxy for it.
+    /// - Parameter url: absolute URL, as a program sends it to the proxy.
     public init(_ configuration: Configuration, method: String, url: String) {
         var explainer = RouteExplainer(configuration)
         self = explainer.explain(method: method, url: url)
     }
 
-    /// - Parameter detail: instead of the problem's.
+    /// - Parameter detail: replaces the problem's detail.
     init(_ problem: Problem, detail: String? = nil) {
         self = .refused(status: problem.status, word: problem.word.rawValue, detail: detail ?? problem.detail)
     }
 }
 
 extension UpstreamRoute {
-    /// - Parameter place: behind the rule, how it was reached.
+    /// - Parameter place: appended to the rule: how it was reached.
     init(_ upstream: UpstreamSettings, index: Int, destination: String, isTrace: Bool, place: String) {
         var rule = "upstreams[\(index)] \(upstream.host)"
         if !upstream.paths.isEmpty { rule += " paths \(upstream.paths.joined(separator: ", "))" }
@@ -33,8 +33,8 @@ extension UpstreamRoute {
 }
 
 extension ProxyServer {
-    /// Where a request would go, asked for through `proxy.listen`.
-    /// - Parameter url: absolute, as a program would ask the proxy for it.
+    /// Explains where a request to `proxy.listen` would go.
+    /// - Parameter url: absolute URL, as a program sends it to the proxy.
     public func explain(method: String, url: String) -> RouteExplanation {
         var explainer = RouteExplainer(configuration, listeners: baseURLs, own: own)
         return explainer.explain(method: method, url: url)
@@ -42,7 +42,7 @@ extension ProxyServer {
 }
 
 extension TokenRefusal {
-    /// What the proxy answers where `client` has no token for this reason.
+    /// The proxy's answer when `client` has no token for this reason.
     public init(_ error: HeimdallrError, client: String, signIn: SignInHint) {
         let problem = Problem(error, client: client) { _ in signIn }
         self.init(status: problem.status, title: problem.title, loginURL: problem.loginURL)

@@ -2,14 +2,13 @@ public import Configuration
 import HTTPMessage
 import Reports
 
-/// What `check` shows of a configuration's rules. Where each leads is asked of the gate that judges requests, with a
-/// request that the rule is for: what is shown is what happens.
+/// The rules as `check` shows them. The gate that judges requests also determines each destination.
 public struct RouteListing: Sendable, Equatable {
-    /// The most specific first.
+    /// Most specific rule first.
     public private(set) var routes: [ResolvedRoute] = []
-    /// Hosts that no rule names are forwarded, unsigned.
+    /// Whether hosts without a rule are forwarded, unsigned.
     public let forwardsOthers: Bool
-    /// Where CONNECT may lead, as the configuration says it.
+    /// Targets of CONNECT, as configured.
     public let tunnels: [TunnelRule]
 
     public init(_ configuration: Configuration) {
@@ -30,11 +29,11 @@ public struct RouteListing: Sendable, Equatable {
         }
     }
 
-    /// A host that nobody's rules name (RFC 2606).
+    /// A host without a rule (RFC 2606).
     private static let stranger = "nobody.invalid"
     private static let labels = ["any", "some", "a-host"]
 
-    /// One of which no rule speaks: it is for those that are for every method.
+    /// A method that no rule names. Rules for all methods match it.
     private static func strangeMethod(_ configuration: Configuration) -> String {
         let known = Set(configuration.upstreams.flatMap(\.methods))
         var method = "ANOTHER"
@@ -73,7 +72,7 @@ public struct RouteListing: Sendable, Equatable {
 }
 
 extension RouteExplanation {
-    /// Where the upstream at `index` sends it; `nil`: no caller's request is for that one.
+    /// Destination by the upstream at `index`; `nil`: no caller's request goes there.
     fileprivate func destination(by index: Int) -> String? {
         switch self {
         case .upstream(let route): route.index == index ? route.destination : nil

@@ -5,13 +5,13 @@ import Heimdallr
 import Reactor
 import Reports
 
-/// What one configuration makes of one loop's part of the proxy: its rules, and its connections upstream. A request keeps
-/// to the one that it began with; another one takes its place as a whole. Loop's thread only.
+/// One configuration on one loop: its rules and upstream connections. A request keeps the rules that it began with.
+/// Loop's thread only.
 final class RuleSet {
     let settings: ProxySettings
     let idleTimeout: Timeout
     var gate: Gate
-    /// `nil`: nobody has to say who they are.
+    /// `nil`: no login is required.
     let users: UserDirectory?
     private(set) var upstreams: [Upstream] = []
     private var unmatched: Upstream?
@@ -22,17 +22,17 @@ final class RuleSet {
     private let roles: [Int: ListenerRole]
     private let addresses: [Int: SocketAddress]
     private let trustAnchors: String?
-    /// What is counted of connections, by the layout's places; goes on in whoever takes its place.
+    /// Counters of connections, by the layout's rows; kept by the successor.
     private let connections: [ConnectionCounts]
     private var underWay = 0
-    /// Set once another has taken its place: told when the last request is over.
+    /// Set after a successor took over. Called after the last request.
     private var whenOver: (() -> Void)?
     private var timer: LoopTimer?
 
-    /// How long after its last request, and how often, it is looked whether anything still uses what it holds.
+    /// Delay of the check for remaining users after the last request, and between two checks.
     private static let quietInterval = Duration.seconds(1)
 
-    /// - Parameter former: whose connections and tunnels go on where their settings are the same.
+    /// - Parameter former: rules whose connections and tunnels continue if their settings are the same.
     /// - Throws: `TransportError` when libcurl lacks memory.
     init(_ plan: ProxyPlan, former: RuleSet?, rack: ExchangeRack, loop: EventLoop) throws {
         let configuration = plan.configuration
@@ -84,10 +84,10 @@ final class RuleSet {
 
     func upstream(for rules: UpstreamRules) -> Upstream? { rules.index.map { upstreams[$0] } ?? unmatched }
 
-    /// What requests mean that come in there; `nil`: it listens no more.
+    /// Role of requests on this listener; `nil` after the listener closed.
     func role(of listener: Int) -> ListenerRole? { roles[listener] }
 
-    /// Where that one really is; `nil`: it listens no more.
+    /// Actual address of this listener; `nil` after the listener closed.
     func address(of listener: Int) -> SocketAddress? { addresses[listener] }
 
     // MARK: Requests
@@ -103,21 +103,19 @@ final class RuleSet {
         if underWay == 0, whenOver != nil { timer?.schedule(after: Self.quietInterval) }
     }
 
-    /// Of a request that was judged by these rules.
     func slot(_ rules: UpstreamRules?, isConnect: Bool) -> Int {
         if let rules { return rules.index ?? layout.unmatched }
         return isConnect && tunnels != nil ? layout.tunnels : layout.none
     }
 
-    /// What was counted by it.
     var traffic: [UpstreamTraffic] {
         var traffic = layout.empty
         for (slot, place) in layout.places.enumerated() { metrics.add(slot, to: &traffic[place]) }
         return traffic
     }
 
-    /// Adds the connections that it has made or taken over, as they are now.
-    /// - Parameter counted: pools that were added already.
+    /// Adds the current connections.
+    /// - Parameter counted: pools added already.
     func addConnections(to report: inout TrafficReport, counted: inout Set<ObjectIdentifier>) {
         for (upstream, slot) in upstreamSlots {
             let part = layout.empty[layout.places[slot]]
@@ -128,13 +126,13 @@ final class RuleSet {
         }
     }
 
-    /// Adds what was counted of connections, and how many there may be; of the rules in use only.
+    /// Adds counters and limits of connections, of the current rules only.
     func addCounts(to report: inout TrafficReport) {
         for (upstream, slot) in upstreamSlots {
             let place = layout.places[slot]
             var use = report.upstreams[place].connections ?? ConnectionUse()
             use.limit += upstream.rules.settings.maxConnections
-            // Upstreams of one place count together.
+            // Upstreams of one row count together.
             use.opened = connections[place].opened
             use.reused = connections[place].reused
             use.certificateEnd = connections[place].certificateEnd
@@ -149,15 +147,14 @@ final class RuleSet {
 
     // MARK: The end
 
-    /// Another one has taken its place.
-    /// - Parameter done: called when nothing of it is used any more, and its connections are gone but for those that the
-    ///   other one has taken over.
+    /// A successor has taken over.
+    /// - Parameter done: called when it is no longer used, and connections without a successor are closed.
     func retire(_ done: @escaping () -> Void) {
         whenOver = done
         if underWay == 0 { timer?.schedule(after: Self.quietInterval) }
     }
 
-    /// Behind the last request its connection may still be on its way back to its pool.
+    /// A connection may return to its pool after the last request.
     private func lookWhetherOver() {
         guard underWay == 0, let done = whenOver else { return }
         guard (upstreams + [unmatched].compactMap(\.self)).allSatisfy(\.isQuiet) else {

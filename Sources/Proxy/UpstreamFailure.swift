@@ -1,17 +1,17 @@
 public import CurlTransport
 
-/// An exchange with an upstream that failed, as a log tells it. No secret is in it but what the upstream itself may have
-/// written into `error`.
+/// A failed exchange with an upstream, for the log. Contains no secret, except what the upstream itself wrote into
+/// `error`.
 public struct UpstreamFailure: Sendable {
     public var upstream = ""
-    /// Whose token went along.
+    /// Client of the token sent.
     public var client: String?
-    /// Where it went, without its query; a tunnel's `HOST:PORT`. Printable ASCII.
+    /// URL without its query; `HOST:PORT` for a tunnel. Printable ASCII.
     public var url: [UInt8] = []
-    /// By what name the request is found in the access log.
+    /// Request ID in the access log.
     public var requestID: [UInt8] = []
     public var error: TransportError
-    /// What went wrong, and what to do about it: fixed sentences.
+    /// Error and remedy: fixed sentences.
     public var reason: String
     public var advice: String
 

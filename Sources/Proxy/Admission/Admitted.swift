@@ -1,62 +1,54 @@
 import HTTPMessage
 
-/// What the upstream is asked for.
 enum TargetForm: Equatable {
-    /// Path and query; empty or beginning with `?` wants a `/` in front.
+    /// Path and query. Needs a `/` in front when empty or beginning with `?`.
     case path(ByteRange)
     case asterisk
 }
 
-/// What admission has found out about a request, as far as it got: a refusal is logged with it, too.
+/// Result of admission so far. The log of a refused request uses it.
 struct Admitted {
-    /// Whose request it is.
     var caller: Caller
-    /// Which rules are for it; `nil`: none, or not known yet.
+    /// Rules of the request's upstream; `nil`: none, or not known yet.
     var rules: UpstreamRules?
     var destination: Destination?
-    /// The address that the program used.
+    /// Address that the program used.
     var asked: AskedAddress?
     var target = TargetForm.path(.empty)
-    /// What Max-Forwards says from here on.
     var maxForwards: UInt64?
-    /// Protocols that it asks to change to, and that may be passed on.
+    /// Protocols of the Upgrade field that may be passed on.
     var upgrade: UpgradeList?
-    /// What stands behind it may be no HTTP: nothing more is read as a request.
+    /// Whether the connection takes no further request: other bytes than HTTP may follow.
     var isLast = false
-    /// What is to be done about its credential.
     var credential = Credential.none
 
     enum Credential: Equatable {
-        /// It goes as it is: its upstream injects nothing, it is a TRACE, or it lacks the placeholder.
+        /// Nothing is injected: the upstream has no entries, the method is TRACE, or the placeholder is missing.
         case none
-        /// These are put on.
         case put(EntrySet)
-        /// The program's own stays.
+        /// The program's own credential stays.
         case kept
     }
 
-    /// What is put on.
     @inline(__always) var entries: EntrySet { if case .put(let entries) = credential { entries } else { [] } }
 
     init(_ caller: Caller = Caller()) { self.caller = caller }
 
-    /// How the upstream's addresses look to the program; `nil`: as they are.
+    /// Rewriting of the upstream's addresses for the program; `nil`: none.
     var addressMap: AddressMap? {
         guard let rules, let asked, let destination else { return nil }
         return rules.addressMap(asked, destination)
     }
 }
 
-/// What happens to a request that was not refused.
+/// Next step for a request that was not refused.
 enum Admission: Equatable {
-    /// To where `Admitted` says.
     case forward
-    /// CONNECT.
     case tunnel(Authority)
-    /// Max-Forwards has run out: answered here.
+    /// Max-Forwards is 0: the proxy answers.
     case reply
-    /// The secrets of the users have to be read again; then it is asked once more.
+    /// Users' secrets have to be read again. Then the request is admitted once more.
     case readUsers(BasicCredentials)
-    /// 407; with those credentials, if there were any.
+    /// 407, for these credentials.
     case refuseUser(BasicCredentials?)
 }

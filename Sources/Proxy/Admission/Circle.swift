@@ -1,21 +1,21 @@
 import HTTPMessage
 import WireText
 
-/// Requests that come back although they are never dialled to a listener of ours: a redirection of ports or another proxy
-/// leads them here. Via shows it (RFC 9110, section 7.6.3).
+/// Detects requests that come back through a port redirection or another proxy. Via shows them (RFC 9110, section
+/// 7.6.3).
 enum Circle {
-    /// More of us in a row than anybody has; each hop that goes in circles costs two connections until then.
+    /// Larger than any real chain of these proxies. Each hop costs two connections.
     private static let maxHops = 8
     private static let ownName = Array("heimdallr-proxy".utf8)
 
-    /// Whether the request has been here, or at others of us, too often.
+    /// Whether the request has passed too many proxies of this kind.
     static func isClosed(by head: RequestHead, _ bytes: Span<UInt8>) -> Bool {
         var hops = 0
         for field in head.fields where field.known == .via { hops += Self.hops(bytes[field.value]) }
         return hops >= maxHops
     }
 
-    /// How many members of the list name us: the word behind the last blank of each, `1.1 heimdallr-proxy`.
+    /// Number of list members that name this proxy: the word after the last blank, `1.1 heimdallr-proxy`.
     private static func hops(_ list: Span<UInt8>) -> Int {
         var hops = 0
         var start = 0

@@ -1,14 +1,14 @@
 import CurlTransport
 import HTTPMessage
 
-/// Where a request goes: what is dialled, and what the Host field says. One object for all requests of a `url`.
+/// Address to dial and Host field of a request. Requests for one `url` share one object.
 final class Destination: Sendable {
     let origin: Origin
     let host: [UInt8]
     let scheme: Scheme
     let authority: Authority
 
-    /// - Parameter serverName: for SNI and the certificate, where it is not the host.
+    /// - Parameter serverName: name for SNI and the certificate, if not the host.
     init(scheme: Scheme, authority: Authority, serverName: String?) {
         self.scheme = scheme
         self.authority = authority

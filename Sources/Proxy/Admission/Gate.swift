@@ -2,18 +2,17 @@ import Configuration
 import HTTPMessage
 import Reactor
 
-/// Who gets in, and where to: decides on a request by its head, in one place and in one order. No I/O; a value for each
-/// loop, which remembers the authority that was asked for last.
+/// Admits or refuses a request by its head, and finds its destination. One order, one place, no I/O. Each loop has its
+/// own value.
 ///
-/// The proxy admits by it, and `why` says by it what the proxy would do.
+/// `why` uses the same gate to explain what the proxy would do.
 struct Gate {
     let upstreams: [UpstreamRules]
     private let settings: ProxySettings
     private let routes: RouteTable
     private let tunnels: TunnelRules?
-    /// `nil`: nobody has to say who they are.
+    /// `nil`: no login is required.
     private let users: UserDirectory?
-    /// Upstreams' own listeners.
     private let baseURLs: [UpstreamListener]
     private var memory = AuthorityMemory()
 
@@ -29,29 +28,24 @@ struct Gate {
         tunnels = TunnelRules(configuration.proxy)
     }
 
-    /// What is known of a request beside its head.
     struct Situation {
         var role: ListenerRole
-        /// Bytes stand behind the head that were sent without waiting for an answer.
+        /// Bytes follow the head, sent before an answer.
         var hasBytesBehind = false
         var now = LoopTime(nanoseconds: 0)
-        /// Whose request it is has been settled: who asks is not asked again.
         var isIdentified = false
-        /// What the rules on callers are taken to say, where nobody asks.
+        /// Result of the callers' rules, for a caller that `why` assumes.
         var assumed: RouteTable.Match?
-        /// The operator asks by `why`, and may know all hosts of the configuration.
+        /// `why` asks: the operator may see all hosts of the configuration.
         var isOperator = false
     }
 
-    /// Decides, in this order: user, body limit, circle, route, Max-Forwards, upgrade, credential.
-    ///
-    /// - Parameters:
-    ///   - bytes: what `head` has ranges into.
-    ///   - admitted: holds who called; is given what was found out, also where the request is refused.
+    /// Decides in this order: user, body limit, circle, route, Max-Forwards, upgrade, credential.
+    /// - Parameter admitted: holds the caller. Receives the results, also of a refused request.
     mutating func admit(
         _ head: RequestHead, _ bytes: Span<UInt8>, _ situation: Situation, _ admitted: inout Admitted
     ) throws(Problem) -> Admission {
-        // User: on every listener, since whoever gets in can use the tokens.
+        // User, on every listener: an unchecked caller could use the tokens.
         if let users, !situation.isIdentified {
             guard let offered = BasicCredentials(head, bytes) else { return .refuseUser(nil) }
             switch users.judge(offered, now: situation.now) {
@@ -61,7 +55,7 @@ struct Gate {
             }
         }
 
-        // Body limit, as far as a length was announced.
+        // Body limit, for an announced length.
         if case .length(let length) = head.framing, let limit = settings.maxBodyBytes, length > UInt64(limit) {
             throw .bodyTooLarge
         }
@@ -123,7 +117,7 @@ struct Gate {
         if authority.isEmpty { throw .hostMissing }
         let known = try memory.look(up: bytes[authority], scheme, in: routes)
         guard let rules = known.rules else {
-            // A program whose base URL is a listener of ours, and that sends all it asks for through its proxy.
+            // A program may also send requests for its base URL through the proxy.
             if case .absolute = parsed, scheme == .http,
                 let listener = baseURLs.first(where: { $0.isAt(known.authority) })
             {
@@ -145,14 +139,13 @@ struct Gate {
         admitted.destination = destination
         admitted.asked = AskedAddress(scheme: scheme, authority: known.authority, isBaseURL: false)
         if scheme == .https, destination.scheme != .https { throw .schemeNotSupported }
-        // A program whose port is redirected here may be a browser, and then any page in it would get the token. Asked
-        // in absolute form, somebody has told the browser to use this proxy.
+        // With redirected ports, the program may be a browser, and any page could use the token. In absolute form, the
+        // browser was told to use this proxy.
         if case .origin = parsed, upstream.settings.injects, !upstream.settings.browsers {
             try WebPage.refuse(bytes, head)
         }
     }
 
-    /// At a base URL.
     private func enter(
         _ listener: UpstreamListener, _ range: ByteRange, _ head: RequestHead, _ bytes: Span<UInt8>,
         _ situation: Situation, _ admitted: inout Admitted
@@ -195,8 +188,8 @@ struct Gate {
 
     private static let asterisk = Array("*".utf8)
 
-    /// Where rules on callers decide what becomes of a request: the upstreams of some, the most specific first, and of
-    /// everybody else, if there is one.
+    /// Upstreams of some callers, the most specific first, and of all others; `nil` when the caller makes no
+    /// difference.
     mutating func choices(_ head: RequestHead, _ bytes: Span<UInt8>) -> (some: [Int], others: Int?)? {
         guard let parsed = try? RequestTarget(parsing: bytes, head: head),
             case .absolute(let scheme, let authority, let path) = parsed,
@@ -215,8 +208,7 @@ struct Gate {
 
     // MARK: Upgrade
 
-    /// Passes the offer on, where it is one that can be kept. Others are left out, as a server may that does not know
-    /// them.
+    /// Passes on an offer that the proxy can keep. Leaves out others, as a server may do with unknown protocols.
     private func offerUpgrade(
         _ head: RequestHead, _ bytes: Span<UInt8>, hasBytesBehind: Bool, _ admitted: inout Admitted
     ) throws(Problem) {

@@ -1,7 +1,7 @@
 /// The value of Max-Forwards (RFC 9110, section 7.6.2).
 enum MaxForwards {
-    /// - Returns: a huge number is as good as the largest.
-    /// - Throws: `Problem.badMaxForwards` for what is not a number.
+    /// - Returns: the number, at most 2^32.
+    /// - Throws: `Problem.badMaxForwards` for anything but a number.
     static func read(_ digits: Span<UInt8>) throws(Problem) -> UInt64 {
         guard !digits.isEmpty else { throw .badMaxForwards }
         var number: UInt64 = 0

@@ -1,15 +1,14 @@
 import Configuration
 import HTTPMessage
 
-// What a request says beside its method and target, and a server may take for them: the rules of its upstream hold for
-// that, too.
+// Other parts of a request from which a server may take method and path. The upstream's rules also apply there.
 extension Overrides {
-    /// - Parameter admitted: its upstream is chosen.
+    /// - Parameter admitted: with its upstream.
     static func refuse(
         _ head: RequestHead, _ bytes: Span<UInt8>, _ rules: UpstreamRules, _ admitted: Admitted
     ) throws(Problem) {
         if !rules.settings.methods.isEmpty {
-            // Frameworks take the method from a field or a parameter instead, and the rule would be one on paper.
+            // Frameworks accept the method from a field or a parameter, which would defeat the rule.
             if hasField(head, bytes, where: isMethod) { throw .methodOverride }
             if case .path(let path) = admitted.target, hasMethodParameter(bytes[path]) { throw .methodOverride }
         }

@@ -1,10 +1,9 @@
 import HTTPMessage
 import WireText
 
-/// The names of fields and parameters that servers take another method or path from. Pure.
+/// Names of fields and parameters that servers take another method or path from. Pure.
 ///
-/// Names compare by their letters and digits alone: CGI and PHP write `_` for nearly everything else, and frameworks
-/// look for what comes out.
+/// Only letters and digits count: CGI and PHP replace other characters by `_`, and frameworks read the result.
 enum Overrides {
     /// Whether the field gives a request another method.
     static func isMethod(field name: Span<UInt8>) -> Bool {
@@ -27,7 +26,7 @@ enum Overrides {
             var index = start
             name.removeAll(keepingCapacity: true)
             var isName = true
-            // Some servers take a semicolon for a separator, too (HTML 4.01, B.2.2).
+            // Some servers also split at semicolons (HTML 4.01, B.2.2).
             while index < target.count, target[index] != UInt8(ascii: "&"), target[index] != UInt8(ascii: ";") {
                 if target[index] == UInt8(ascii: "=") { isName = false }
                 if isName { append(target[index], to: &name) }
@@ -39,7 +38,7 @@ enum Overrides {
         return false
     }
 
-    /// Decodes as it goes, also what was encoded more than once.
+    /// Appends a byte and decodes percent escapes, also repeated ones.
     private static func append(_ byte: UInt8, to name: inout [UInt8]) {
         name.append(byte)
         while true {
@@ -68,7 +67,7 @@ enum Overrides {
     /// - Parameter name: decoded.
     private static func isMethod(parameter name: [UInt8]) -> Bool {
         var end = 0
-        // `_method[]` is `_method` to PHP; a name ends at NUL, and in a decoded one an equals sign may end it, too.
+        // PHP reads `_method[]` as `_method`. A name ends at NUL, and a decoded one also at an equals sign.
         while end < name.count, name[end] != 0, name[end] != UInt8(ascii: "=") {
             if end > 0, name[end] == UInt8(ascii: "[") { break }
             end += 1
@@ -78,7 +77,7 @@ enum Overrides {
 
     private static func isMethod(_ name: Span<UInt8>) -> Bool {
         if isOne(of: methods, name) { return true }
-        // `_method` and `$httpMethod` are such names, `method` and `httpMethod` may be anything.
+        // `_method` and `$httpMethod` override the method; `method` and `httpMethod` may be ordinary parameters.
         guard !name.isEmpty, !ASCII.isAlphanumeric(name[0]) else { return false }
         return isOne(of: markedMethods, name)
     }

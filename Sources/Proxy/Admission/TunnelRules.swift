@@ -1,7 +1,6 @@
 import Configuration
 import HTTPMessage
 
-/// Where CONNECT may lead.
 struct TunnelRules: Sendable {
     private let listed: Set<Authority>
     let admitsAny: Bool
@@ -19,8 +18,8 @@ struct TunnelRules: Sendable {
 
     /// - Parameters:
     ///   - rules: `nil`: CONNECT is refused.
-    ///   - routes: say whether the same host, or one that may be meant, is signed by http.
-    ///   - caller: hosts that this caller can't use are not suggested; `nil`: the operator asks.
+    ///   - routes: show whether the same host, or a similar one, is signed over http.
+    ///   - caller: no host is suggested that this caller can't use; `nil`: for the operator.
     /// - Returns: the target, which has a port.
     static func admit(
         _ head: RequestHead, _ bytes: Span<UInt8>, _ role: ListenerRole, by rules: TunnelRules?,

@@ -1,23 +1,20 @@
 import Configuration
 import HTTPMessage
 
-/// What the configuration says of one upstream, in the form that requests are judged and written by. An object, since
-/// each request refers to its own.
+/// One upstream of the configuration, prepared for judging and writing requests. An object, because each request refers
+/// to one.
 final class UpstreamRules: Sendable {
     let settings: UpstreamSettings
-    /// Its place in the configuration; `nil`: it is for hosts that the configuration does not name.
+    /// Index in the configuration; `nil` for hosts that the configuration does not name.
     let index: Int?
-    /// In logs, metrics and answers.
     let name: String
-    /// `nil`: the authority that was asked for, by https (a wildcard without `url`).
+    /// `nil`: the requested authority, over https (a wildcard without `url`).
     let fixed: Destination?
-    /// Put in front of every path.
     let pathPrefix: [UInt8]
-    /// What is put on.
     let injection: InjectionRules
-    /// Requests stay below the path of `url`.
+    /// Whether requests stay below the path of `url`.
     let isConfined: Bool
-    /// It is not for the whole of its server.
+    /// Whether it covers only a part of its server.
     let isLimited: Bool
 
     init(_ settings: UpstreamSettings, index: Int) {
@@ -35,7 +32,7 @@ final class UpstreamRules: Sendable {
         isLimited = isConfined || !settings.paths.isEmpty
     }
 
-    /// For hosts that the configuration does not name (`unmatched: forward`): unsigned, by plain http.
+    /// Rules for hosts that the configuration does not name (`unmatched: forward`): unsigned, by plain http.
     static let unmatched = UpstreamRules()
 
     private init() {
@@ -49,24 +46,22 @@ final class UpstreamRules: Sendable {
         isLimited = false
     }
 
-    /// Where a request for `authority` goes.
     func destination(for authority: Authority, scheme: Scheme) -> Destination {
         fixed ?? Destination(scheme: scheme, authority: authority, serverName: settings.tls.serverName)
     }
 
-    /// How its addresses look to who asked for it as `asked`; `nil`: they are left as they are.
+    /// Rewriting of its addresses for a program that used `asked`; `nil`: none.
     func addressMap(_ asked: AskedAddress, _ destination: Destination) -> AddressMap? {
         settings.rewrite ? map(asked, destination) : nil
     }
 
-    /// Whether rules on paths let through what Destination names (COPY and MOVE write there: RFC 4918, section 10.3).
+    /// Whether the path rules allow the Destination field (COPY and MOVE write there: RFC 4918, section 10.3).
     func covers(destinationField value: Span<UInt8>, _ asked: AskedAddress, _ destination: Destination) -> Bool {
         map(asked, destination)
             .covers(destination: value, paths: settings.paths, isRewritten: settings.rewrite)
     }
 
     private func map(_ asked: AskedAddress, _ destination: Destination) -> AddressMap {
-        // A wildcard has no host of its own.
         let host = settings.host
         return AddressMap(
             asked: asked, destination: destination,

@@ -1,17 +1,16 @@
 import Configuration
 import HTTPMessage
 
-// Reason phrases, and what else of an answer names hosts. All hosts are canonical: `Authority` has checked their bytes.
+// Reason phrases, and other parts of answers that name hosts. `Authority` has checked these bytes.
 extension Problem {
     static let maxPhrase = 80
 
-    /// The first of `phrases` that fits into a status line; the last one does.
+    /// The first of `phrases` that fits into a status line, else the last.
     static func phrase(_ phrases: [String]) -> String {
         phrases.first { $0.utf8.count <= maxPhrase && $0.utf8.allSatisfy { (0x20...0x7E).contains($0) } }
             ?? phrases.last ?? ""
     }
 
-    /// For a message that can't be understood.
     static func phrase(of error: MessageError) -> String {
         switch error.status {
         case 414: "Shorten the target, or raise proxy.max_header_bytes"
@@ -28,7 +27,7 @@ extension Problem {
 
     /// - Parameters:
     ///   - asked: as the request names it.
-    ///   - near: an upstream that may be meant, and that the caller may use.
+    ///   - near: a similar upstream that the caller may use.
     static func unknownHost(_ asked: Authority, _ scheme: Scheme, near: HostPattern?) -> Problem {
         let place = "\(asked.host):\(asked.port(for: scheme))"
         var problem = unknownHost
@@ -50,8 +49,8 @@ extension Problem {
         403, "http_request_denied", .noUpstream, "No upstream for this host",
         phrase: "Add the host to upstreams, or set proxy.unmatched: forward", "")
 
-    /// Of CONNECT to a host without upstream, refused by `self`.
-    /// - Parameter near: an upstream that may be meant, and that the caller may use.
+    /// The problem for CONNECT to a host without an upstream.
+    /// - Parameter near: a similar upstream that the caller may use.
     func connecting(to authority: Authority, near: HostPattern?) -> Problem {
         guard let near else { return self }
         var problem = self
@@ -64,10 +63,10 @@ extension Problem {
         return problem
     }
 
-    /// Of CONNECT to `authority`, refused by `self` and signed by http.
+    /// The problem for CONNECT to a host that is signed over http.
     func connecting(to authority: Authority) -> Problem {
         var problem = self
-        // Some programs send CONNECT for http:// URLs, too.
+        // Some programs send CONNECT also for http:// URLs.
         let hosted =
             authority.port == 80
             ? "Ask for http://\(authority.host) without CONNECT: a tunnel is not signed"
@@ -82,6 +81,6 @@ extension Problem {
 }
 
 extension Authority {
-    /// The same place in an http:// URL that the proxy goes on from by https.
+    /// The authority of the http:// URL that the proxy forwards by https.
     var byHTTP: Authority { Authority(host: host, port: port == 443 ? nil : port) }
 }

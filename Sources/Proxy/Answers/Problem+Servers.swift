@@ -7,7 +7,7 @@ import Reports
 // MARK: The token endpoint's
 
 extension Problem {
-    /// - Parameter signIn: only asked when a person is wanted.
+    /// - Parameter signIn: called only when a person has to sign in.
     init(_ error: HeimdallrError, client: String, signIn: (String) -> SignInHint) {
         switch error {
         case .needsAuthentication:
@@ -115,7 +115,7 @@ extension Problem {
         }
     }
 
-    /// A fixed one, by what TLS says.
+    /// A fixed sentence for the TLS error.
     private static func sentence(_ error: TransportError, _ other: String) -> String {
         let fault = TLSFault(words: error.message)
         guard fault != .other else { return other }
@@ -123,7 +123,7 @@ extension Problem {
         return advice.prefix(1).uppercased() + advice.dropFirst() + "."
     }
 
-    /// Of a tunnel, where no upstream of the configuration is involved.
+    /// The problem of a tunnel, which has no upstream of the configuration.
     init(tunnel error: TransportError) {
         switch error.kind {
         case .nameNotResolved:

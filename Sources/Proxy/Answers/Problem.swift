@@ -3,9 +3,8 @@ import HTTPMessage
 import Heimdallr
 import Reports
 
-/// An answer of the proxy's own: what went wrong, whose fault it is, and what to do. All are listed in
-/// docs/architecture.md, "The proxy's own answers", and explained in docs/errors.md.
-/// `error` is a Proxy Error Type of RFC 9209, section 2.3.
+/// An answer of the proxy itself: the error, its cause, and the remedy. Listed in docs/architecture.md, "The proxy's
+/// own answers", and explained in docs/errors.md.
 struct Problem: Error, Equatable, Sendable {
     let status: Int
     let error: String
@@ -16,13 +15,12 @@ struct Problem: Error, Equatable, Sendable {
     var phrase: String
     var detail: String
     var retryAfter: Duration?
-    /// Where a browser begins the login that is wanted.
+    /// URL at which a browser begins the required login.
     var loginURL: String?
     /// Value of WWW-Authenticate (RFC 6750, section 3).
     var challenge: String?
-    /// What is wrong with a request that can't be understood.
     var cause: String?
-    /// The connection can't be used for another request.
+    /// Whether the connection takes no further request.
     var closes = false
 
     init(
@@ -53,7 +51,7 @@ extension Problem {
         cause = error.detail
     }
 
-    /// Of a body that began well: its request is under way.
+    /// The problem of a malformed body, whose request is under way.
     init(inBody error: MessageError) {
         self.init(
             error.status, "http_request_error", .malformedRequest, "The request can't be understood",

@@ -50,7 +50,6 @@ enum ProblemAnswer {
         ]
         if let client { members.append(.init("client", .string(client))) }
         if let upstream { members.append(.init("upstream", .string(upstream))) }
-        // As in the access log, so that who reads the one finds the other.
         if let requestID { members.append(.init("request_id", .string(String(decoding: requestID, as: UTF8.self)))) }
         if let loginURL = problem.loginURL { members.append(.init("login_url", .string(loginURL))) }
         var body: [UInt8] = []

@@ -1,5 +1,5 @@
-/// What an answer of the proxy's own is about: the last part of its `type`, `reason` in the access log, and the name of its
-/// section in docs/errors.md. A word that was once published keeps its meaning.
+/// Name of a problem: the last part of its `type`, `reason` in the access log, and its heading in docs/errors.md. A
+/// published word keeps its meaning.
 enum ProblemWord: String, Sendable, CaseIterable {
     case malformedRequest = "malformed-request"
     case slowRequest = "slow-request"

@@ -19,7 +19,6 @@ public struct CredentialSources: Sendable {
 
 /// The value of an entry of `inject` that is not a token. Any thread.
 enum FixedCredential: Sendable {
-    /// The value in its final form.
     case value(FreshValue<Secret>)
     case keys(FreshValue<SigningKeys>)
 
@@ -45,7 +44,6 @@ extension CredentialSources {
     private static let interval = Duration.seconds(1)
 
     /// The value of an entry of `inject`; `nil` for tokens.
-    ///
     /// - Parameters:
     ///   - place: name of the entry for the log.
     ///   - loop: loop for requests to the container service.

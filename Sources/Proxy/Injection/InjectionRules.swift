@@ -22,7 +22,6 @@ struct InjectionRules: Sendable {
             }
         }
 
-        /// Names of query parameters.
         var parameters: [[UInt8]] {
             switch self {
             case .field: []
@@ -34,7 +33,6 @@ struct InjectionRules: Sendable {
         static let signatureFields = [
             "authorization", "x-amz-date", "x-amz-content-sha256", "x-amz-security-token",
         ].map { Array($0.utf8) }
-        /// A signature in the query.
         static let presigned = [
             "X-Amz-Signature", "X-Amz-Credential", "X-Amz-Algorithm", "X-Amz-Date", "X-Amz-Expires",
             "X-Amz-SignedHeaders", "X-Amz-Security-Token", "X-Amz-Content-Sha256",
@@ -44,7 +42,6 @@ struct InjectionRules: Sendable {
     /// By the entries' index in the list.
     let places: [Place]
     let all: EntrySet
-    /// Entries that take the client's token.
     let tokens: EntrySet
     private let parameters: EntrySet
     private let ownFields: FieldNames
@@ -111,7 +108,6 @@ struct InjectionRules: Sendable {
 
     // MARK: Which requests
 
-    /// Decides which entries are injected.
     func judge(
         _ head: RequestHead, _ bytes: Span<UInt8>, _ target: TargetForm
     ) throws(Problem) -> Admitted.Credential {

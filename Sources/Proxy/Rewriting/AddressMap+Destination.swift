@@ -3,7 +3,6 @@ import HTTPMessage
 extension AddressMap {
     /// Whether every server reads a Destination (RFC 4918, section 10.3) as a place below the upstream's paths, or as
     /// another server's.
-    ///
     /// - Parameters:
     ///   - paths: of the upstream's rule; empty for all.
     ///   - isRewritten: the value is rewritten to the upstream's own address; otherwise it is sent unchanged.

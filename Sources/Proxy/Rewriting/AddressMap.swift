@@ -79,7 +79,6 @@ struct AddressMap {
         return reference.path.lowerBound + length
     }
 
-    /// Whether scheme and authority name the upstream.
     func isUpstream(_ scheme: Scheme, _ authority: Authority) -> Bool {
         let port = authority.port(for: scheme)
         if authority.host == destination.authority.host {
@@ -105,7 +104,6 @@ struct AddressMap {
 
     /// Target of a program's reference (Destination).
     enum Target {
-        /// Not the upstream.
         case elsewhere
         /// Ambiguous, or perhaps the upstream by another name.
         case unclear
@@ -183,7 +181,6 @@ struct AddressMap {
 /// A URI reference (RFC 3986, section 4.1) with a path from the root: with an authority, or from the root itself.
 private struct Reference {
     let scheme: Scheme?
-    /// Empty without an authority.
     let authority: Range<Int>
     let hasAuthority: Bool
     /// Up to the query or fragment; empty, or begins with `/`.

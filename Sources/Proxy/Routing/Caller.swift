@@ -2,7 +2,6 @@ import Configuration
 
 /// The sender of a request, as rules see it.
 struct Caller: Equatable {
-    /// A user of `proxy.users`.
     var user: String?
     /// User ID of the process at the other end of a Unix socket.
     var uid: UInt32?
@@ -10,7 +9,6 @@ struct Caller: Equatable {
     var listener: ListenAddress?
 }
 
-/// The callers that one rule allows.
 struct CallerRule: Sendable {
     private let users: Set<String>
     private let uids: Set<UInt32>

@@ -1,14 +1,14 @@
 import Configuration
 import HTTPMessage
 
-/// Finds the upstream that a refused request may have meant: the same host with another port, or a name that differs by a
-/// few letters. Each search has a bound, because it runs on the loop; only refused requests pay for it.
+/// Finds an upstream similar to a refused request: another port, or a name that differs in a few letters. Each search
+/// is bounded, because it runs on the loop.
 struct NearHosts: Sendable {
-    /// Number of hosts that are looked at; the configuration's further ones are never suggested.
+    /// Number of hosts considered; further ones are never suggested.
     static let maxHosts = 1024
     /// Number of names compared letter by letter in one search.
     static let maxCompared = 64
-    /// Length of the part between the common beginning and the common end of two names.
+    /// Length of the differing middle part of two names.
     private static let maxDifference = 16
 
     private struct Candidate: Sendable {
@@ -19,7 +19,7 @@ struct NearHosts: Sendable {
         var callers: [CallerRule]?
     }
     private var candidates: [Candidate] = []
-    /// Lengths of the candidates' names: most are passed over by these alone.
+    /// Lengths of the candidates' names. They exclude most candidates.
     private var lengths: [Int] = []
     private static let maxSlips = 3
 
@@ -41,8 +41,8 @@ struct NearHosts: Sendable {
     }
 
     /// - Parameters:
-    ///   - asked: a place that no upstream is for.
-    ///   - caller: hosts that this caller can't use are not suggested; `nil`: the operator asks.
+    ///   - asked: authority without an upstream.
+    ///   - caller: no host is suggested that this caller can't use; `nil`: for the operator.
     func nearest(to asked: Authority, caller: Caller?) -> HostPattern? {
         let whole = Array(asked.host.description.utf8)
         let parent = Array(whole.drop { $0 != UInt8(ascii: ".") }.dropFirst())
@@ -76,7 +76,7 @@ struct NearHosts: Sendable {
         return best?.pattern
     }
 
-    /// The parts of two names between the beginning and the end that both have; `nil`: too long to be a slip.
+    /// The differing middle parts of two names; `nil` when they are too long.
     private static func difference(_ one: Span<UInt8>, _ other: Span<UInt8>) -> (Range<Int>, Range<Int>)? {
         let shorter = min(one.count, other.count)
         var start = 0

@@ -13,7 +13,6 @@ struct RouteTable: Sendable {
         case upstream(Int)
         /// The host is listed, but not this path or method.
         case notCovered
-        /// No rule for this host allows this caller.
         case notForCaller
         /// The host has path rules, and this path is ambiguous.
         case ambiguousPath

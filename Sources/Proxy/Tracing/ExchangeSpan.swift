@@ -10,15 +10,11 @@ struct ExchangeSpan: Sendable {
     let record: AccessRecord
     /// Origin of the upstream; `nil` when the request was not forwarded.
     var origin: Origin?
-    /// Path prefix at the upstream.
     var pathPrefix: [UInt8] = []
     /// Status seen by the client, also of a cut answer; 0 without an answer.
     var status = 0
-    /// The upstream's answer used HTTP/2.
     var isHTTP2 = false
-    /// The client's request used HTTP/1.0.
     var isHTTP10 = false
-    /// Times since the start.
     var tokenCame: Duration?
     var connected: Duration?
     var answered: Duration?

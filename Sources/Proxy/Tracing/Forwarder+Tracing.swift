@@ -7,7 +7,6 @@ import Reactor
 extension Forwarder {
     private static let name = Array("traceparent".utf8)
 
-    /// Decides whether the request is recorded.
     func takeMark(_ sampler: TraceSampler) {
         let asked = connection.withHead { head, bytes in
             bytes.isEmpty ? nil : TraceParent(in: head.fields, of: bytes)

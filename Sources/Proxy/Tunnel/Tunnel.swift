@@ -8,7 +8,6 @@ final class Tunnel: ReadinessHandler, NextTurnHandler {
     let toUpstream: TunnelFlow
     let toClient: TunnelFlow
     private let loop: EventLoop
-    /// Called when bytes have moved.
     private let progressed: () -> Void
     /// Called once at the end. The caller closes the client's socket.
     private var ended: (() -> Void)?
@@ -29,7 +28,6 @@ final class Tunnel: ReadinessHandler, NextTurnHandler {
 
     func clientReady(_ readiness: Readiness) { note(readiness, client) }
 
-    /// The upstream's socket is ready.
     func ready(_ readiness: Readiness) { note(readiness, upstream) }
 
     private func note(_ readiness: Readiness, _ side: TunnelSide) {

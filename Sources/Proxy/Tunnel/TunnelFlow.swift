@@ -12,7 +12,6 @@ final class TunnelFlow {
     }
 
     static let piece = 64 * 1024
-    /// Number of pieces in one turn.
     private static let share = 16
 
     private let source: TunnelSide
@@ -21,11 +20,9 @@ final class TunnelFlow {
     private var waiting = ByteBuffer()
     /// Number of bytes from the source.
     private(set) var count: UInt64 = 0
-    /// Bytes already reported by `takeNews`.
     private var told: UInt64 = 0
     /// The source's end was passed on.
     private(set) var isDone = false
-    /// Bytes moved since this was last cleared.
     var hasMoved = false
 
     init(from source: TunnelSide, to target: TunnelSide) {
@@ -40,7 +37,6 @@ final class TunnelFlow {
         if counts { count += UInt64(bytes.count) }
     }
 
-    /// Bytes since the last call.
     func takeNews() -> UInt64 {
         defer { told = count }
         return count - told

@@ -7,7 +7,6 @@ final class TunnelSide {
     private var canWrite = true
     /// The end has been announced, so a short read is not the last one.
     private var isEnding: Bool
-    /// No more bytes will come from it.
     private(set) var hasEnded: Bool
 
     init(_ socket: StreamSocket, isEnding: Bool = false, hasEnded: Bool = false) {

@@ -19,7 +19,6 @@ final class UserDirectory: Sendable {
         var secrets: [String: Secret] = [:]
         var readAt = LoopTime(nanoseconds: 0)
         var reading: Task<Void, Never>?
-        /// Users whose secret could not be read.
         var lost: Set<String> = []
         var guesses = GuessLimit()
     }
@@ -32,7 +31,6 @@ final class UserDirectory: Sendable {
     private static let block = 256
 
     private let providers: [String: any SecretProvider]
-    /// All secrets are constant.
     private let isFixed: Bool
     private let secretLost: @Sendable (String, any Error) -> Void
     private let state = Mutex(State())
