@@ -59,7 +59,6 @@ public struct Challenge: Sendable, Equatable {
     }
 
     /// Parses all challenges of an answer's fields, in order; a field may hold several.
-    ///
     /// - Parameter values: the values of all fields of that name.
     /// - Returns: `nil` when one of them breaks the grammar, or has more than 8 KiB; empty for no values.
     public static func parse(_ values: [[UInt8]]) -> [Challenge]? {

@@ -60,7 +60,6 @@ public struct ChunkedDecoder: Sendable {
     }
 
     /// Continues decoding. The caller may drop the bytes in front of the step's `consumed` before the next call.
-    ///
     /// - Parameter from: offset in `bytes` to continue at; not beyond its end.
     /// - Throws: 400 or 431; every later call throws the same until `reset()`.
     public mutating func next(_ bytes: Span<UInt8>, from: Int) throws(MessageError) -> Step {

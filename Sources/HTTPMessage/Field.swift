@@ -35,7 +35,6 @@ public struct Field: Sendable, Equatable {
 enum FieldLine {
     /// Splits `line` without its CRLF: `name ":" OWS value OWS` (RFC 9112 5). Refuses lines that RFC 9112 5.1 and 5.2
     /// refuse: no colon, no name, whitespace in front of the colon, folding. Also refuses control characters.
-    ///
     /// - Parameter offset: added to the ranges, which are otherwise relative to `line`.
     static func split(
         _ line: Span<UInt8>, _ start: Int, _ end: Int

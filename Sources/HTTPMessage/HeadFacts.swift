@@ -29,7 +29,6 @@ struct HeadFacts: Sendable {
     }
 
     /// Reads one field.
-    ///
     /// - Parameters:
     ///   - lineEnd: the offset of the CR that ends its line.
     ///   - offset: of `bytes` in the buffer that `applyConnection` will be given.
@@ -198,7 +197,6 @@ struct HeadFacts: Sendable {
         !saysClose && (version == .http11 || saysKeepAlive)
     }
 
-    /// Marks the fields that `Connection` names.
     func applyConnection(to fields: inout [Field], in bytes: Span<UInt8>) {
         guard namedKnown != 0 || !named.isEmpty else { return }
         for index in fields.indices where !fields[index].isHopByHop {

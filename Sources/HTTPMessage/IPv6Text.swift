@@ -83,7 +83,6 @@ enum IPv6Text {
     }
 }
 
-/// IPv4 addresses as text.
 enum IPv4Text {
     static func format(_ address: UInt32) -> String {
         "\(address >> 24).\(address >> 16 & 0xFF).\(address >> 8 & 0xFF).\(address & 0xFF)"

@@ -14,7 +14,6 @@ extension PathRules {
     /// - a backslash, plain or escaped: some servers read it as a slash.
     ///
     /// Unlike `isAmbiguous`, it accepts `%2f`, `//` and `;`, which have two readings, both below that folder.
-    ///
     /// - Parameter path: path, or path and query; the query is ignored.
     public static func climbs(_ path: Span<UInt8>) -> Bool {
         var end = 0

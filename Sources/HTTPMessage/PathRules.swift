@@ -13,7 +13,6 @@ public enum PathRules {
     /// - `%25` in front of two hexadecimal digits, which a second decoding turns into an escape;
     /// - overlong UTF-8 (`%c0%ae`);
     /// - a path with escapes that `climbs` rejects.
-    ///
     /// - Parameter path: path, or path and query; the query is ignored. Empty counts as `/`.
     public static func isAmbiguous(_ path: Span<UInt8>) -> Bool {
         var index = 0

@@ -88,14 +88,12 @@ public struct RequestHead: Sendable {
     }
 
     /// Whether the complete head's `Connection` names a field. A trailer of that name is not forwarded either.
-    ///
     /// - Parameter bytes: the parsed buffer.
     public func connectionNames(_ name: Span<UInt8>, in bytes: Span<UInt8>) -> Bool {
         facts.connectionNames(name, in: bytes)
     }
 
     /// Continues from the end of the last call.
-    ///
     /// - Parameter bytes: the message from its start; only grows between calls.
     /// - Throws: 400, 414, 417, 431, 501 or 505 at the first wrong byte. Nothing more may be read from the connection
     ///   then. Every later call throws the same until `reset()`.

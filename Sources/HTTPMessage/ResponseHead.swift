@@ -75,7 +75,6 @@ public struct ResponseHead: Sendable {
     }
 
     /// Reads the next line.
-    ///
     /// - Parameters:
     ///   - line: with its CRLF.
     ///   - allowHTTP2: whether the connection really speaks HTTP/2, so that `HTTP/2 200 ` is a status line.

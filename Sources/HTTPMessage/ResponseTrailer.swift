@@ -8,7 +8,6 @@ public enum ResponseTrailer: Sendable, Equatable {
     case end
 
     /// Checks one line. The caller bounds their number.
-    ///
     /// - Parameter line: with its CRLF.
     /// - Throws: 502. The answer must then not look complete to the client.
     public static func check(line: Span<UInt8>) throws(MessageError) -> ResponseTrailer {

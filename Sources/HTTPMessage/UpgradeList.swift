@@ -51,7 +51,6 @@ public struct UpgradeList: Sendable, Equatable {
         return !isEmpty && protocols.allSatisfy { offered.contains(Self.folded($0)) }
     }
 
-    /// Value of an Upgrade field.
     public var value: [UInt8] { Array(protocols.joined(separator: [ASCII.comma, ASCII.space])) }
 
     private static func folded(_ name: some Sequence<UInt8>) -> [UInt8] { name.map(ASCII.lowercased) }

@@ -8,7 +8,6 @@ public final class HTTPServer: Sendable {
     private let bound: LoopBound<ServerLoop>
 
     /// Starts to accept on `sockets`. `drain` closes them.
-    ///
     /// - Parameters:
     ///   - maxBodyBytes: a longer request gets 413. `nil`: a body is read and counted, but not kept.
     ///   - admits: checks the caller on a Unix socket. A caller that is not admitted is disconnected before anything is

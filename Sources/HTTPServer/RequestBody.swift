@@ -34,7 +34,6 @@ struct RequestBody {
         restart()
     }
 
-    /// Keeps consumed bytes, up to `limit`.
     mutating func keep(upTo limit: Int) { keepLimit = limit }
 
     /// Starts again at the first byte.

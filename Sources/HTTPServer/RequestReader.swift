@@ -31,7 +31,7 @@ struct RequestReader: ~Copyable {
 
     // MARK: Heads
 
-    /// Reads and parses until a head is complete, or no more bytes are there.
+    /// Reads and parses until a head is complete or the socket is empty.
     mutating func readHead(from socket: StreamSocket, _ settings: ServerSettings) -> Step {
         let limits = HeadLimits(maxBytes: settings.maxHeaderBytes, maxFields: settings.maxFields)
         while true {
@@ -61,7 +61,6 @@ struct RequestReader: ~Copyable {
         try head.parse(bytes.bytes, limits: limits)
     }
 
-    /// Removes the head from the input.
     private mutating func take(_ length: Int) -> Step {
         headBytes.removeAll()
         headBytes.append(first: length, of: input.buffer)
@@ -100,12 +99,10 @@ struct RequestReader: ~Copyable {
 
     // MARK: Bodies
 
-    /// Bytes of the body read in this pass.
     var taken: UInt64 { body.taken }
     var trailers: [(name: [UInt8], value: [UInt8])] { body.trailers }
     var canRewind: Bool { !body.isSpent }
 
-    /// Keeps consumed bytes of the body, up to `limit`.
     mutating func keep(upTo limit: Int) { body.keep(upTo: limit) }
 
     /// - Returns: `false`, and changes nothing, when the first bytes are gone.

@@ -1,6 +1,5 @@
 import Reactor
 
-// Output to the client.
 extension ServerConnection {
     /// Whether an answer must say `Connection: close`.
     public var mustClose: Bool { server.isEnding(listener) }

@@ -97,7 +97,6 @@ extension ServerConnection {
     }
 
     /// Hands the socket over, for bytes that are not HTTP. The connection stays in the server's count until `close`.
-    ///
     /// - Parameter take: receives the socket, the bytes read behind the request's head, and the unsent output. If it
     ///   throws, the connection keeps the socket.
     public func handOver<Failure: Error>(

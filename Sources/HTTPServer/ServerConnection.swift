@@ -12,9 +12,7 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
         case readingHead
         /// The handler has a request to answer.
         case busy
-        /// The handler has the socket.
         case handedOver
-        /// The last answer is being written.
         case closing
         /// Our side is shut down. The client's further bytes are discarded, so that no reset destroys the answer.
         case lingering
@@ -98,8 +96,8 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
         if readiness.contains(.failed), !isOrderly { return leave() }
         if output.note(readiness), waits.forRoom || !output.isEmpty { flush() }
         guard phase != .closed, !readiness.isDisjoint(with: [.readable, .peerClosed]) else { return }
-        // It has sent all it wanted to, and may still read. If it is gone, what we write next comes back as a reset;
-        // while there is nothing to write, the kernel asks.
+        // The client has sent all its bytes and may still read. If it is gone, the next write causes a reset. Without
+        // bytes to write, the kernel sends a probe.
         if reader.input.note(readiness) {
             socket.probePeer()
             if phase == .busy { handler?.clientEnded(self) }
@@ -132,7 +130,7 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
 
     // MARK: Heads
 
-    /// Reads until a request is under way or no more bytes are there.
+    /// Reads until a request begins or the socket is empty.
     func readHeads() {
         guard !schedule.readsHeads else { return }
         schedule.readsHeads = true
@@ -209,7 +207,7 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
     /// The client has ended its side, though earlier bytes may be unread. A client that is gone looks the same.
     public var hasClientEnded: Bool { reader.input.isEnding }
 
-    /// Keeps what is taken of the body, up to `limit` bytes, so that it can be taken again.
+    /// Keeps up to `limit` bytes of the body, so that it can be read again.
     public func keepBody(upTo limit: Int) { reader.keep(upTo: limit) }
 
     /// Whether the body can be read again from its first byte.

@@ -7,7 +7,6 @@ public final class ServerLoop {
 
     public let loop: EventLoop
     public private(set) var settings: ServerSettings
-    /// Memory for input and output buffers.
     let spares = SpareBuffers()
     var date = DateField()
     private enum Life {
@@ -24,13 +23,11 @@ public final class ServerLoop {
     private let acceptFailed: (SystemError) -> Void
     private var acceptors: [Acceptor] { Array(listeners.values) }
     private var listeners: [Int: Acceptor] = [:]
-    /// At least one listener has closed.
     private var hasClosed = false
     private var connections: [ObjectIdentifier: ServerConnection] = [:]
     /// Number of connected clients.
     public var count: Int { connections.count }
     private var room = Room()
-    /// No client is accepted.
     private var isFull = false
     /// Connections that may be replaced, the weakest claim last, as of `replaceableAt`.
     private var replaceable: [ServerConnection] = []
@@ -69,7 +66,7 @@ public final class ServerLoop {
         if isFull { acceptor.pause() }
     }
 
-    /// Stops accepting there. Its idle connections close once they were idle for `farewell`, busy ones after their
+    /// Stops accepting on this listener. Its idle connections close after `drainIdleTimeout`, busy ones after their
     /// answer.
     public func stopListening(_ listener: Int) {
         listeners.removeValue(forKey: listener)?.finish()

@@ -10,7 +10,6 @@ struct SocketOutput: ~Copyable {
     private var canWrite = true
     /// Our side ends after this output.
     private var isEnding = false
-    /// Our side has ended.
     private(set) var hasEnded = false
 
     /// - Parameter spares: lends memory while there is output.
@@ -54,7 +53,7 @@ struct SocketOutput: ~Copyable {
     enum Step {
         /// The piece waits for the next flush.
         case kept
-        /// Number of bytes written; the kernel takes no more now.
+        /// Number of bytes written. The socket is now full.
         case written(Int)
         case failed
     }

@@ -44,7 +44,6 @@ private final class Core: Sendable {
     private struct Print: Equatable {
         var numbers: [Int] = []
 
-        /// Empty for a missing file.
         init(_ path: String) {
             var status = stat()
             guard unsafe stat(path, &status) == 0 else { return }

@@ -15,7 +15,6 @@ public struct ListeningSocket: Sendable {
     public internal(set) var isPassed = false
 
     /// Binds and listens.
-    ///
     /// - Parameters:
     ///   - sharesPort: several loops listen on one address (SO_REUSEPORT, socket(7)).
     ///   - backlog: limit of connections that wait to be accepted (listen(2)).
@@ -65,10 +64,8 @@ public struct ListeningSocket: Sendable {
         guard bound == 0 || errno == EADDRINUSE else { throw SystemError("bind") }
     }
 
-    /// Binds and listens on a Unix socket. A socket file that nobody listens behind any more is replaced; `close` takes
-    /// ours away.
-    ///
-    /// - Parameter mode: permissions of the file, which decide who may connect.
+    /// Binds and listens on a Unix socket. Replaces a socket file without a listener. `close` removes the file.
+    /// - Parameter mode: permissions of the file. They control the access of clients.
     /// - Throws: `SystemError`: EADDRINUSE for a socket with a listener, EEXIST for a file of another kind.
     public static func open(path: String, mode: UInt16) throws(SystemError) -> ListeningSocket {
         let address = SocketAddress(.unix(path: path))

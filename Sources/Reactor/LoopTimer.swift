@@ -30,7 +30,6 @@ public final class LoopTimer {
     public func cancel() { entry.due = nil }
 }
 
-/// The queue's view of a timer.
 final class TimerEntry {
     fileprivate var action: (() -> Void)?
     /// Time to fire; `nil` when not armed.
@@ -56,7 +55,6 @@ struct TimerQueue {
     }
     private var heap: [Entry] = []
 
-    /// Time of the loop's next look.
     var next: LoopTime? { heap.first?.time }
 
     mutating func insert(_ timer: TimerEntry, at time: LoopTime) {
@@ -70,7 +68,6 @@ struct TimerQueue {
         }
     }
 
-    /// Removes all timers that are due.
     mutating func popDue(_ now: LoopTime, into found: inout [TimerEntry]) {
         while let timer = popDueEntry(now) { found.append(timer) }
     }

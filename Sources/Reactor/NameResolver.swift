@@ -38,7 +38,6 @@ public final class NameResolver: Sendable, Equatable {
     public static func == (left: NameResolver, right: NameResolver) -> Bool { left === right }
 
     /// Asks for the addresses of a name, in any case of letters. Never blocks. On `loop`'s thread only.
-    ///
     /// - Parameters:
     ///   - isStrange: a client chose the name. Such names never take all look-ups.
     ///   - done: called once with the answer on the loop's thread; before this returns, if the answer is known.

@@ -30,7 +30,6 @@
 
 extension ByteBuffer {
     /// Takes the memory of a spare buffer, or else allocates that size.
-    ///
     /// - Parameter makes: `false` delays the allocation to the first byte when no spare is left. For small contents in
     ///   many buffers at once.
     public mutating func borrow(from spares: SpareBuffers, makes: Bool = true) {

@@ -2,7 +2,6 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// The file of a listening Unix socket.
 struct UnixSocketFile: Sendable {
     let path: String
     private let device: dev_t
@@ -68,7 +67,6 @@ struct UnixSocketFile: Sendable {
     }
 
     /// Binds `descriptor` to `path`. Replaces a socket file without a listener.
-    ///
     /// - Parameter mode: users that may connect, since connecting takes write permission (unix(7)). The mode is never
     ///   wider than this.
     /// - Throws: `SystemError`: EADDRINUSE for a socket with a listener, EEXIST for a file of another kind.
@@ -122,7 +120,6 @@ struct UnixSocketFile: Sendable {
 struct FolderLock: ~Copyable {
     /// Negative when the folder can't be opened. Then there is no lock.
     private let descriptor: Int32
-    /// Another process holds the lock.
     let isOthers: Bool
 
     /// - Parameter patiently: wait up to a second for the lock. Not on a loop.

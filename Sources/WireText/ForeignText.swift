@@ -23,8 +23,8 @@ public enum ForeignText {
 }
 
 extension Unicode.Scalar {
-    /// Control characters, line and paragraph separators, characters that reorder or hide the text around them, and
-    /// characters without a meaning of their own (Unicode, section 4.5: Cc, Cf, Zl, Zp, Co, Cn, Cs).
+    /// Control characters, separators of lines and paragraphs, characters that reorder or hide text, and characters
+    /// without a defined meaning (Unicode, section 4.5: Cc, Cf, Zl, Zp, Co, Cn, Cs).
     public var isInvisible: Bool {
         if isASCII { return value < 0x20 || value == 0x7F }
         return switch properties.generalCategory {
