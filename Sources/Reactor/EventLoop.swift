@@ -92,23 +92,7 @@ public final class EventLoop: SerialExecutor, @unchecked Sendable {
     /// Starts the loop on a new thread, which holds the loop until `stop`.
     public static func start(name: String) throws(SystemError) -> EventLoop {
         let loop = try EventLoop(name: name)
-        var thread = pthread_t()
-        let context = unsafe Unmanaged.passRetained(loop).toOpaque()
-        let result = unsafe pthread_create(
-            &thread, nil,
-            { context in
-                guard let context = unsafe context else { return nil }
-                let loop = unsafe Unmanaged<EventLoop>.fromOpaque(context).takeRetainedValue()
-                loop.run()
-                return nil
-            }, context)
-        guard result == 0 else {
-            unsafe Unmanaged<EventLoop>.fromOpaque(context).release()
-            throw SystemError("pthread_create", code: result)
-        }
-        // At most 15 characters (pthread_setname_np(3)).
-        _ = unsafe pthread_setname_np(thread, String(name.prefix(15)))
-        _ = pthread_detach(thread)
+        try startThread(name) { loop.run() }
         return loop
     }
 

@@ -79,24 +79,7 @@ private final class Core: Sendable {
         _ = unsafe write(wakeUp, &one, MemoryLayout<UInt64>.size)
     }
 
-    func start() throws(SystemError) {
-        var thread = pthread_t()
-        let context = unsafe Unmanaged.passRetained(self).toOpaque()
-        let result = unsafe pthread_create(
-            &thread, nil,
-            { context in
-                guard let context = unsafe context else { return nil }
-                let core = unsafe Unmanaged<Core>.fromOpaque(context).takeRetainedValue()
-                core.run()
-                return nil
-            }, context)
-        guard result == 0 else {
-            unsafe Unmanaged<Core>.fromOpaque(context).release()
-            throw SystemError("pthread_create", code: result)
-        }
-        _ = unsafe pthread_setname_np(thread, "files")
-        _ = pthread_detach(thread)
-    }
+    func start() throws(SystemError) { try startThread("files") { self.run() } }
 
     // MARK: The thread
 

@@ -12,21 +12,11 @@ public final class InterfaceAddresses: Sendable {
         // Starts the watch before the first read, so that a change during the read is reported.
         let watch = Self.watch()
         addresses = Mutex(Self.read() ?? [])
-        var thread = pthread_t()
-        let context = unsafe Unmanaged.passRetained(Watcher(self, watch)).toOpaque()
-        let result = unsafe pthread_create(
-            &thread, nil,
-            { context in
-                guard let context = unsafe context else { return nil }
-                unsafe Unmanaged<Watcher>.fromOpaque(context).takeRetainedValue().run()
-                return nil
-            }, context)
-        guard result == 0 else {
-            unsafe Unmanaged<Watcher>.fromOpaque(context).release()
+        do throws(SystemError) {
+            try startThread("addresses") { [self] in update(watch) }
+        } catch {
             if watch >= 0 { close(watch) }
-            return
         }
-        _ = pthread_detach(thread)
     }
 
     /// The addresses at the last update.
@@ -34,28 +24,19 @@ public final class InterfaceAddresses: Sendable {
 
     public func contains(_ address: NumericAddress) -> Bool { addresses.withLock { $0.contains(address) } }
 
-    private final class Watcher: Sendable {
-        let owner: InterfaceAddresses
-        let watch: Int32
-        init(_ owner: InterfaceAddresses, _ watch: Int32) {
-            self.owner = owner
-            self.watch = watch
-        }
-
-        func run() {
-            var query = pollfd(fd: watch, events: Int16(POLLIN), revents: 0)
-            var message = [UInt8](repeating: 0, count: 8192)
-            while true {
-                if watch < 0 {
-                    sleep(1)
-                } else {
-                    // A lost kernel message delays an update by a minute at most.
-                    _ = unsafe poll(&query, 1, 60_000)
-                    // ENOBUFS: messages were lost. The read below catches up.
-                    while unsafe recv(watch, &message, message.count, Int32(MSG_DONTWAIT)) > 0 {}
-                }
-                if let read = InterfaceAddresses.read() { owner.addresses.withLock { $0 = read } }
+    private func update(_ watch: Int32) {
+        var query = pollfd(fd: watch, events: Int16(POLLIN), revents: 0)
+        var message = [UInt8](repeating: 0, count: 8192)
+        while true {
+            if watch < 0 {
+                sleep(1)
+            } else {
+                // A lost kernel message delays an update by a minute at most.
+                _ = unsafe poll(&query, 1, 60_000)
+                // ENOBUFS: messages were lost. The read below catches up.
+                while unsafe recv(watch, &message, message.count, Int32(MSG_DONTWAIT)) > 0 {}
             }
+            if let read = InterfaceAddresses.read() { addresses.withLock { $0 = read } }
         }
     }
 

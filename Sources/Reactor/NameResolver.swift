@@ -79,39 +79,17 @@ public final class NameResolver: Sendable, Equatable {
     fileprivate func leave(_ name: String, _ id: UInt64) { state.withLock { $0.table.leave(name, id: id) } }
 
     private func start(_ name: String) {
-        let job = Job(name: name, resolver: self)
-        let context = unsafe Unmanaged.passRetained(job).toOpaque()
-        var thread = pthread_t()
-        let result = unsafe pthread_create(
-            &thread, nil,
-            { context in
-                guard let context = unsafe context else { return nil }
-                let job = unsafe Unmanaged<Job>.fromOpaque(context).takeRetainedValue()
-                job.resolver.finish(job.name, job.resolver.lookUp(job.name))
-                return nil
-            }, context)
-        guard result == 0 else {
-            unsafe Unmanaged<Job>.fromOpaque(context).release()
-            finish(name, .failure(NameError("\(name): \(SystemError("pthread_create", code: result))")))
-            return
+        do throws(SystemError) {
+            try startThread("names") { [self] in finish(name, lookUp(name)) }
+        } catch {
+            finish(name, .failure(NameError("\(name): \(error)")))
         }
-        _ = unsafe pthread_setname_np(thread, "names")
-        _ = pthread_detach(thread)
     }
 
     private func finish(_ name: String, _ answer: NameAnswer) {
         let (askers, starts) = state.withLock { $0.table.finish(name, answer, now: .current()) }
         for asker in askers { asker.loop.execute { asker.value.answer(answer) } }
         for name in starts { start(name) }
-    }
-
-    private final class Job: Sendable {
-        let name: String
-        let resolver: NameResolver
-        init(name: String, resolver: NameResolver) {
-            self.name = name
-            self.resolver = resolver
-        }
     }
 }
 

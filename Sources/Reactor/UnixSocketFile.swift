@@ -26,38 +26,13 @@ struct UnixSocketFile: Sendable {
     /// - Returns: `false` when no thread could be started. Then the file stays, and the next listener replaces it.
     func removeLater(closing descriptor: Int32) -> Bool {
         _ = shutdown(descriptor, Int32(SHUT_RDWR))
-        let work = unsafe Unmanaged.passRetained(Removal(file: self, descriptor: descriptor))
-        var thread = pthread_t()
-        let result = unsafe pthread_create(
-            &thread, nil,
-            { context in
-                guard let context = unsafe context else { return nil }
-                unsafe Unmanaged<Removal>.fromOpaque(context).takeRetainedValue().run()
-                return nil
-            }, work.toOpaque())
-        guard result == 0 else {
-            unsafe work.release()
-            return false
-        }
-        pthread_detach(thread)
-        return true
-    }
-
-    private final class Removal: Sendable {
-        private let file: UnixSocketFile
-        private let descriptor: Int32
-
-        init(file: UnixSocketFile, descriptor: Int32) {
-            self.file = file
-            self.descriptor = descriptor
-        }
-
-        func run() {
-            let lock = FolderLock(of: file.path, patiently: true)
-            file.unlinkOwn()
+        let work: @Sendable () -> Void = {
+            let lock = FolderLock(of: path, patiently: true)
+            unlinkOwn()
             _ = lock
             close(descriptor)
         }
+        return (try? startThread("socket file", work)) != nil
     }
 
     /// Removes the file if it is still ours. The caller holds the folder's lock.
