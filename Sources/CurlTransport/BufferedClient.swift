@@ -1,4 +1,5 @@
 import Reactor
+import WireText
 
 /// Sends requests and gathers whole answers, for callers that may wait. An actor on the event loop, so that libcurl is
 /// used only there.
@@ -57,12 +58,7 @@ public actor BufferedClient {
 
     /// Sends one request and gathers the answer. Redirects are not followed. A cancelled task ends the exchange.
     public func send(_ request: Request) async throws(Failure) -> Response {
-        try await send(request) { span in
-            var body: [UInt8] = []
-            body.reserveCapacity(span.count)
-            for index in span.indices { body.append(span[index]) }
-            return body
-        }
+        try await send(request) { [UInt8](copying: $0) }
     }
 
     /// Like `send`, for an answer with secrets: only `keeping` can copy its body.

@@ -1,4 +1,5 @@
 import Reactor
+import WireText
 
 /// Decodes a whole chunked body (RFC 9112, section 7.1). libcurl has found its end already; extensions and trailers are
 /// dropped.
@@ -10,10 +11,10 @@ enum ChunkedBody {
         while true {
             var size = 0
             var digits = 0
-            while index < bytes.count, let digit = digit(bytes[index]) {
+            while index < bytes.count, let digit = ASCII.hexValue(bytes[index]) {
                 // A larger size is impossible.
                 guard size <= bytes.count else { return nil }
-                size = size * 16 + digit
+                size = size * 16 + Int(digit)
                 digits += 1
                 index += 1
             }
@@ -26,15 +27,6 @@ enum ChunkedBody {
             index += size
             guard bytes[index] == UInt8(ascii: "\r"), bytes[index + 1] == UInt8(ascii: "\n") else { return nil }
             index += 2
-        }
-    }
-
-    private static func digit(_ byte: UInt8) -> Int? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): Int(byte - UInt8(ascii: "0"))
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): Int(byte - UInt8(ascii: "a") + 10)
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): Int(byte - UInt8(ascii: "A") + 10)
-        default: nil
         }
     }
 }

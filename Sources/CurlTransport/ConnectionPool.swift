@@ -6,15 +6,11 @@ import Reactor
 @safe public final class ConnectionPool: NextTurnHandler {
     public let options: PoolOptions
     let loop: EventLoop
-    private let multi: OpaquePointerBox
-    let share: OpaquePointerBox
-    /// What TLS connections with HTTP/2 count while no delegate is told of anything.
-    let silence: UnsafeMutablePointer<heimdallr_tls_silence>
+    let handle: MultiHandle
 
     private var idle: [Transfer] = []
     private var running: [ObjectIdentifier: Transfer] = [:]
     private var waiting: [Transfer] = []
-    let sockets: CurlSockets
 
     /// libcurl's own timer, and the one for exchanges that wait for a connection.
     private var timer: LoopTimer?
@@ -37,47 +33,22 @@ import Reactor
 
     /// - Throws: `TransportError` when libcurl lacks memory.
     public init(options: PoolOptions, loop: EventLoop) throws(TransportError) {
-        LibcurlGlobal.initialize()
-        guard let multi = unsafe curl_multi_init(), let share = unsafe curl_share_init() else {
-            throw TransportError(.internal, message: "curl_multi_init: out of memory")
-        }
-        unsafe self.multi = OpaquePointerBox(UnsafeMutableRawPointer(multi))
-        unsafe self.share = OpaquePointerBox(UnsafeMutableRawPointer(share))
-        unsafe silence = .allocate(capacity: 1)
-        unsafe silence.initialize(to: heimdallr_tls_silence())
         self.options = options
         self.loop = loop
-        sockets = CurlSockets(loop: loop)
-        sockets.ready = { [unowned self] descriptor, mask in drive { act(descriptor, mask) } }
-        timer = LoopTimer(on: loop) { [unowned self] in timerFired() }
+        handle = try MultiHandle(maxConnections: options.maxConnections, loop: loop)
+        handle.sockets.ready = { [unowned self] descriptor, mask in drive { handle.act(descriptor, mask) } }
+        handle.timerSet = { [unowned self] in setTimer($0) }
+        timer = LoopTimer(on: loop) { [unowned self] in drive { isKicked = true } }
         waitTimer = LoopTimer(on: loop) { [unowned self] in expireWaiting() }
-        let userData = unsafe Unmanaged.passUnretained(self).toOpaque()
-        try check(unsafe heimdallr_multi_set_socket(multi, multiSocketChanged), "CURLMOPT_SOCKETFUNCTION")
-        try check(unsafe heimdallr_multi_set_pointer(multi, CURLMOPT_SOCKETDATA, userData), "CURLMOPT_SOCKETDATA")
-        try check(unsafe heimdallr_multi_set_timer(multi, multiTimerChanged), "CURLMOPT_TIMERFUNCTION")
-        try check(unsafe heimdallr_multi_set_pointer(multi, CURLMOPT_TIMERDATA, userData), "CURLMOPT_TIMERDATA")
-        try check(
-            unsafe heimdallr_multi_set_long(multi, CURLMOPT_MAXCONNECTS, options.maxConnections), "CURLMOPT_MAXCONNECTS"
-        )
-        // One exchange a connection, on HTTP/2 too: a stalled reader then holds its own window only.
-        try check(unsafe heimdallr_multi_set_long(multi, CURLMOPT_PIPELINING, 0), "CURLMOPT_PIPELINING")
-        // TLS sessions are resumed whichever handle made them; one thread, so no locks (CURLSHOPT_SHARE(3)).
-        guard
-            unsafe heimdallr_share_set_long(share, CURLSHOPT_SHARE, Int(CURL_LOCK_DATA_SSL_SESSION.rawValue))
-                == CURLSHE_OK
-        else { throw TransportError(.internal, message: "CURLSHOPT_SHARE") }
     }
 
     deinit {
-        for transfer in running.values { unsafe curl_multi_remove_handle(multi.pointer, transfer.easy.pointer) }
+        for transfer in running.values { handle.remove(transfer.easy) }
         running = [:]
         idle = []
         waiting = []
         cancelled = []
         unpaused = []
-        unsafe curl_multi_cleanup(multi.pointer)
-        unsafe curl_share_cleanup(share.pointer)
-        unsafe silence.deallocate()
     }
 
     /// Returns a transfer to prepare and start.
@@ -91,7 +62,7 @@ import Reactor
     /// Number of exchanges, with waiting ones.
     public var load: Int { running.count + waitingCount }
     /// Number of connections, with those being dialled.
-    public var open: Int { sockets.open }
+    public var open: Int { handle.sockets.open }
     /// Number of idle connections: each running exchange uses one.
     public var idleConnections: Int { max(0, open - running.count) }
     /// Number of waiting exchanges.
@@ -129,16 +100,14 @@ import Reactor
     }
 
     func attach(_ transfer: Transfer) throws(TransportError) {
-        var code = CURLM_OK
-        drive { code = unsafe curl_multi_add_handle(multi.pointer, transfer.easy.pointer) }
-        try check(code, "curl_multi_add_handle")
+        var failure: TransportError?
+        drive {
+            do throws(TransportError) { try handle.add(transfer.easy) } catch { failure = error }
+        }
+        if let failure { throw failure }
     }
 
-    /// Takes it from libcurl; it keeps its place.
-    func detach(_ transfer: Transfer) {
-        let code = unsafe curl_multi_remove_handle(multi.pointer, transfer.easy.pointer)
-        assert(code == CURLM_OK)
-    }
+    func detach(_ transfer: Transfer) { handle.remove(transfer.easy) }
 
     func cancel(_ transfer: Transfer) {
         guard !transfer.isCancelled else { return }
@@ -178,7 +147,7 @@ import Reactor
     @inline(__always)
     func calling<Result>(_ body: () -> Result) -> Result {
         callbackDepth += 1
-        unsafe silence.pointee.records = 0
+        unsafe handle.silence.pointee.records = 0
         defer { callbackDepth -= 1 }
         return body()
     }
@@ -196,18 +165,20 @@ import Reactor
             while isKicked, kicks.areLeft {
                 isKicked = false
                 kicks.count()
-                act(heimdallr_socket_timeout, 0)
+                handle.act(heimdallr_socket_timeout, 0)
             }
             while let transfer = cancelled.popLast() { remove(transfer) }
             while let transfer = unpaused.popLast() { unpause(transfer) }
-            sockets.wake()
-            collect()
+            handle.sockets.wake()
+            while let (owner, code) = unsafe handle.nextResult() {
+                if let transfer = unsafe Transfer.from(owner) { end(transfer, code) }
+            }
             if hasDeferred {
                 hasDeferred = false
                 admitWaiting()
             }
         } while isKicked && kicks.areLeft || hasDeferred || !cancelled.isEmpty || !unpaused.isEmpty
-            || sockets.hasWoken
+            || handle.sockets.hasWoken
         isDriving = false
         if isKicked, !isKickDelayed {
             isKickDelayed = true
@@ -238,27 +209,6 @@ import Reactor
     public func nextTurn() {
         isKickDelayed = false
         if isKicked { drive {} }
-    }
-
-    private func act(_ descriptor: curl_socket_t, _ mask: Int32) {
-        var running: Int32 = 0
-        unsafe silence.pointee.records = 0
-        let code = unsafe curl_multi_socket_action(multi.pointer, descriptor, mask, &running)
-        // A socket that libcurl forgot meanwhile is all that can go wrong here (libcurl-errors(3)).
-        assert(code == CURLM_OK || code == CURLM_BAD_SOCKET)
-    }
-
-    /// Takes the results of finished exchanges and tells their delegates.
-    private func collect() {
-        var left: Int32 = 0
-        while let message = unsafe curl_multi_info_read(multi.pointer, &left) {
-            guard unsafe message.pointee.msg == CURLMSG_DONE, let easy = unsafe message.pointee.easy_handle else {
-                continue
-            }
-            let code = unsafe heimdallr_message_result(message)
-            guard let transfer = unsafe Self.transfer(of: easy) else { continue }
-            end(transfer, code)
-        }
     }
 
     private func end(_ transfer: Transfer, _ code: CURLcode) {
@@ -329,9 +279,7 @@ import Reactor
         retire(transfer)
     }
 
-    private func timerFired() { drive { isKicked = true } }
-
-    fileprivate func timerChanged(_ milliseconds: Int) {
+    private func setTimer(_ milliseconds: Int) {
         if milliseconds == 0 {
             isKicked = true
             if !isDriving { timer?.schedule(at: loop.now) }
@@ -341,28 +289,4 @@ import Reactor
             timer?.cancel()
         }
     }
-
-    private static func transfer(of easy: UnsafeMutableRawPointer) -> Transfer? {
-        var pointer: UnsafeMutableRawPointer?
-        guard unsafe heimdallr_easy_get_pointer(easy, CURLINFO_PRIVATE, &pointer) == CURLE_OK else { return nil }
-        return unsafe Transfer.from(pointer)
-    }
-}
-
-private func multiSocketChanged(
-    _ easy: UnsafeMutableRawPointer?, _ descriptor: curl_socket_t, _ what: Int32, _ context: UnsafeMutableRawPointer?,
-    _ own: UnsafeMutableRawPointer?
-) -> Int32 {
-    guard let context = unsafe context else { return -1 }
-    unsafe Unmanaged<ConnectionPool>.fromOpaque(context).takeUnretainedValue()
-        .sockets.want(what, of: descriptor)
-    return 0
-}
-
-private func multiTimerChanged(
-    _ multi: UnsafeMutableRawPointer?, _ milliseconds: Int, _ context: UnsafeMutableRawPointer?
-) -> Int32 {
-    guard let context = unsafe context else { return -1 }
-    unsafe Unmanaged<ConnectionPool>.fromOpaque(context).takeUnretainedValue().timerChanged(milliseconds)
-    return 0
 }

@@ -121,11 +121,11 @@ public struct ConnectionProbe: Sendable {
         try check(unsafe heimdallr_easy_set_witness(easy.pointer, witness), "CURLOPT_SSL_CTX_FUNCTION")
         try set.set(CURLOPT_TIMEOUT_MS, max(1, limit.wholeMilliseconds), "CURLOPT_TIMEOUT_MS")
         try set.set(CURLOPT_CONNECTTIMEOUT_MS, max(1, limit.wholeMilliseconds), "CURLOPT_CONNECTTIMEOUT_MS")
+        var lines: [String] = []
         for (host, addresses) in names where !addresses.isEmpty && NumericAddress(host.name) == nil {
-            let line = NameRound.line(NameRound.Party(host: host.name, port: host.port, isDialled: true), addresses)
-            unsafe list = curl_slist_append(list, line)
+            lines.append(NameLookUp.line(host.name, host.port, addresses))
         }
-        try check(unsafe heimdallr_easy_set_list(easy.pointer, CURLOPT_RESOLVE, list), "CURLOPT_RESOLVE")
+        try unsafe set.set(addresses: lines, &list)
         let code = unsafe curl_easy_perform(easy.pointer)
         facts.connectedAfter = Self.time(easy, CURLINFO_CONNECT_TIME_T)
         facts.securedAfter = Self.time(easy, CURLINFO_APPCONNECT_TIME_T)

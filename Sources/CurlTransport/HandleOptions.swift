@@ -26,7 +26,23 @@ import Reactor
         try check(unsafe heimdallr_easy_set_pointer(handle, option, value), name)
     }
 
-    /// What holds for every connection that libcurl makes for us.
+    /// Sets the addresses of hosts, in lines of CURLOPT_RESOLVE(3).
+    /// - Parameter list: replaced; outlives the handle.
+    @unsafe func set(
+        addresses lines: [String], _ list: inout UnsafeMutablePointer<curl_slist>?
+    ) throws(TransportError) {
+        unsafe curl_slist_free_all(list)
+        unsafe list = nil
+        for line in lines {
+            guard let longer = unsafe curl_slist_append(list, line) else {
+                throw TransportError(.internal, message: "curl_slist_append: out of memory")
+            }
+            unsafe list = longer
+        }
+        try check(unsafe heimdallr_easy_set_list(handle, CURLOPT_RESOLVE, list), "CURLOPT_RESOLVE")
+    }
+
+    /// Sets the common options of all connections.
     /// - Parameters:
     ///   - content: outlives the handle; `nil`: libcurl reads the files.
     ///   - hasProxy: whether there may be a next proxy.

@@ -10,7 +10,7 @@ extension Transfer {
 
     /// Whether libcurl may continue: all hosts are numeric, or this machine.
     func needsNoNames() -> Bool {
-        if parties(isProxyMissing: true).allSatisfy({ Self.isKnown($0.host) }),
+        if hosts(isProxyMissing: true).allSatisfy({ Self.isKnown($0.name) }),
             origin.map({ Self.isKnown($0.host) }) ?? true
                 || isOriginRemote
         {
@@ -33,33 +33,21 @@ extension Transfer {
     /// Hosts whose addresses libcurl needs for the connection.
     /// - Parameter isProxyMissing: whether a proxy's address is missing. Only libcurl knows if it uses one from the
     ///   environment.
-    func parties(isProxyMissing: Bool) -> [NameRound.Party] {
+    func hosts(isProxyMissing: Bool) -> [NameLookUp.Host] {
         guard let origin else { return [] }
-        let proxy: NextProxyAddress?
+        let url: String?
         switch pool.options.nextProxy {
-        case .none: proxy = nil
-        case .environment:
-            proxy = isProxyMissing ? NextHop.named(for: origin.scheme).flatMap { try? NextProxyAddress($0) } : nil
-        case .url(let url): proxy = try? NextProxyAddress(url)
+        case .none: url = nil
+        case .environment: url = isProxyMissing ? NextHop.named(for: origin.scheme) : nil
+        case .url(let own): url = own
         }
-        guard let proxy else { return [NameRound.Party(host: origin.host, port: origin.port, isDialled: true)] }
-        let first = NameRound.Party(host: proxy.host, port: proxy.port, isDialled: true)
-        guard proxy.wantsAddresses else { return [first] }
-        return [first, NameRound.Party(host: origin.host, port: origin.port, isDialled: false)]
+        return NameLookUp.hosts(for: origin, by: url.flatMap { try? NextProxyAddress($0) })
     }
 
     /// Gives the handle the addresses and the time left.
     func set(names lines: [String], connectTime: Duration) throws(TransportError) {
         let handle = unsafe easy.pointer
-        unsafe curl_slist_free_all(resolve)
-        unsafe resolve = nil
-        for line in lines {
-            guard let longer = unsafe curl_slist_append(resolve, line) else {
-                throw TransportError(.internal, message: "curl_slist_append: out of memory")
-            }
-            unsafe resolve = longer
-        }
-        try check(unsafe heimdallr_easy_set_list(handle, CURLOPT_RESOLVE, resolve), "CURLOPT_RESOLVE")
+        try unsafe HandleOptions(easy).set(addresses: lines, &resolve)
         try check(
             unsafe heimdallr_easy_set_long(handle, CURLOPT_CONNECTTIMEOUT_MS, max(1, connectTime.wholeMilliseconds)),
             "CURLOPT_CONNECTTIMEOUT_MS")
@@ -87,74 +75,21 @@ extension ConnectionPool {
         transfer.missesName = false
         transfer.rounds += 1
         let deadline = transfer.names?.deadline ?? loop.now + options.connectTimeout
-        let round = NameRound(
-            transfer.parties(isProxyMissing: code == CURLE_COULDNT_RESOLVE_PROXY), deadline: deadline)
-        guard !round.left.isEmpty else { return false }
-        transfer.names = round
+        let hosts = transfer.hosts(isProxyMissing: code == CURLE_COULDNT_RESOLVE_PROXY)
+        guard !hosts.isEmpty else { return false }
+        let names = NameLookUp(hosts, options, deadline: deadline, on: loop)
+        transfer.names = names
         detach(transfer)
-        round.timer = LoopTimer(on: loop) { [unowned self, unowned transfer] in
-            finish(transfer, TransportError(.connectionTimedOut, message: "the look-up of a name took too long"))
-        }
-        round.timer?.schedule(at: deadline)
-        askNext(transfer, round)
-        return true
-    }
-
-    private func askNext(_ transfer: Transfer, _ round: NameRound) {
-        guard let party = round.left.first else { return connect(transfer, round) }
-        let question = options.names.ask(
-            party.host, isStrange: options.addressPolicy.publicOnly && party.isDialled, on: loop
-        ) { [weak self, weak transfer, weak round] answer in
-            guard let self, let transfer, let round, transfer.names === round else { return }
-            round.left.removeFirst()
-            take(answer, of: party, transfer, round)
-        }
-        if transfer.names === round, question != nil { round.question = question }
-    }
-
-    private func take(_ answer: NameAnswer, of party: NameRound.Party, _ transfer: Transfer, _ round: NameRound) {
-        do throws(TransportError) {
-            let addresses: [NumericAddress]
-            do throws(NameError) {
-                addresses = try answer.get()
+        names.start { [unowned self, unowned transfer, unowned names] result in
+            if names.foundOwn { transfer.verdict = .own }
+            do throws(TransportError) {
+                let left = deadline.since(max(loop.now, .current()))
+                try transfer.set(names: result.get(), connectTime: left)
+                try attach(transfer)
             } catch {
-                // The next proxy's fault, where it is its name.
-                let isProxy = party.isDialled && party.host != transfer.origin?.host
-                throw TransportError(isProxy ? .proxy : .nameNotResolved, message: error.description)
+                finish(transfer, error)
             }
-            round.lines.append(
-                NameRound.line(party, party.isDialled ? try allowed(addresses, party, transfer) : addresses))
-        } catch {
-            return finish(transfer, error)
         }
-        askNext(transfer, round)
-    }
-
-    /// Those that may be dialled; each is judged again when it is.
-    private func allowed(
-        _ addresses: [NumericAddress], _ party: NameRound.Party, _ transfer: Transfer
-    ) throws(TransportError) -> [NumericAddress] {
-        var hasOwn = false
-        let allowed = addresses.filter { address in
-            let verdict = judge(address.socketAddress(port: party.port))
-            if verdict == .own { hasOwn = true }
-            return verdict == .allowed
-        }
-        if hasOwn { transfer.verdict = .own }
-        guard allowed.isEmpty else { return allowed }
-        let found = addresses.map(\.description).joined(separator: ", ")
-        throw TransportError(
-            hasOwn ? .loop : .addressDenied, message: "\(party.host) is at \(found), which may not be dialled")
-    }
-
-    private func connect(_ transfer: Transfer, _ round: NameRound) {
-        round.timer = nil
-        round.question = nil
-        do throws(TransportError) {
-            try transfer.set(names: round.lines, connectTime: round.deadline.since(max(loop.now, .current())))
-            try attach(transfer)
-        } catch {
-            finish(transfer, error)
-        }
+        return true
     }
 }

@@ -32,7 +32,7 @@ extension Transfer {
         try set.set(CURLOPT_HEADEROPT, Int(CURLHEADER_SEPARATE), "CURLOPT_HEADEROPT")
         let strictEnd =
             unsafe options.http2
-            ? heimdallr_easy_set_bounded_end(handle, pool.silence)
+            ? heimdallr_easy_set_bounded_end(handle, pool.handle.silence)
             : options.wipesAnswers ? heimdallr_easy_set_wiped_context(handle) : heimdallr_easy_set_strict_end(handle)
         try check(strictEnd, "CURLOPT_SSL_CTX_FUNCTION")
         if !options.http2, !options.endsConnected {
@@ -47,7 +47,7 @@ extension Transfer {
             try set.set(CURLOPT_NOPROXY, "", "CURLOPT_NOPROXY")
         }
         if options.nextProxy != .none { try set.count(steps) }
-        try unsafe set.set(CURLOPT_SHARE, pointer: UnsafeMutableRawPointer(pool.share.pointer), "CURLOPT_SHARE")
+        try unsafe set.set(CURLOPT_SHARE, pointer: UnsafeMutableRawPointer(pool.handle.share.pointer), "CURLOPT_SHARE")
         try check(
             unsafe heimdallr_easy_set_data(handle, CURLOPT_HEADERFUNCTION, receiveHeader), "CURLOPT_HEADERFUNCTION")
         try unsafe set.set(CURLOPT_HEADERDATA, pointer: userData, "CURLOPT_HEADERDATA")
@@ -61,10 +61,11 @@ extension Transfer {
         try unsafe set.set(CURLOPT_RESOLVER_START_DATA, pointer: userData, "CURLOPT_RESOLVER_START_DATA")
         try check(unsafe heimdallr_easy_set_open(handle, openSocket), "CURLOPT_OPENSOCKETFUNCTION")
         try unsafe set.set(CURLOPT_OPENSOCKETDATA, pointer: userData, "CURLOPT_OPENSOCKETDATA")
-        try check(unsafe heimdallr_easy_set_close(handle, closeSocket), "CURLOPT_CLOSESOCKETFUNCTION")
-        // The pool, not this handle: it is called after the handle is gone, too.
+        try check(unsafe heimdallr_easy_set_close(handle, closeCurlSocket), "CURLOPT_CLOSESOCKETFUNCTION")
+        // libcurl may close a socket after the handle's end.
         try unsafe set.set(
-            CURLOPT_CLOSESOCKETDATA, pointer: Unmanaged.passUnretained(pool).toOpaque(), "CURLOPT_CLOSESOCKETDATA")
+            CURLOPT_CLOSESOCKETDATA, pointer: Unmanaged.passUnretained(pool.handle.sockets).toOpaque(),
+            "CURLOPT_CLOSESOCKETDATA")
     }
 }
 
@@ -197,11 +198,5 @@ private func openSocket(
     guard let transfer = unsafe Transfer.from(context), let address = unsafe address,
         transfer.open(unsafe SocketAddress(UnsafePointer(heimdallr_sockaddr(address)))) == 0
     else { return heimdallr_socket_bad }
-    return transfer.pool.sockets.open(family: unsafe address.pointee.family)
-}
-
-private func closeSocket(_ context: UnsafeMutableRawPointer?, _ descriptor: curl_socket_t) -> Int32 {
-    guard let context = unsafe context else { return 1 }
-    unsafe Unmanaged<ConnectionPool>.fromOpaque(context).takeUnretainedValue().sockets.close(descriptor)
-    return 0
+    return transfer.pool.handle.sockets.open(family: unsafe address.pointee.family)
 }

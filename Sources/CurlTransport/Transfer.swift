@@ -100,7 +100,7 @@ public enum UploadLength: Sendable, Equatable {
     var waitLimit: LoopTime?
     var missesName = false
     /// Current or finished look-ups.
-    var names: NameRound?
+    var names: NameLookUp?
     var rounds = 0
     var resolve: UnsafeMutablePointer<curl_slist>?
     /// The connection itself, with `endsConnected`.
@@ -174,8 +174,7 @@ public enum UploadLength: Sendable, Equatable {
         try set(shape: shape)
         if !method.elementsEqual(setMethod) {
             try check(set(CURLOPT_CUSTOMREQUEST, method), "CURLOPT_CUSTOMREQUEST")
-            setMethod = []
-            for index in method.indices { setMethod.append(method[index]) }
+            setMethod = [UInt8](copying: method)
         }
     }
 

@@ -26,10 +26,10 @@ extension Carrier {
         try check(unsafe heimdallr_easy_set_data(handle, CURLOPT_HEADERFUNCTION, ignoreData), "CURLOPT_HEADERFUNCTION")
         try check(unsafe heimdallr_easy_set_open(handle, openSocket), "CURLOPT_OPENSOCKETFUNCTION")
         try unsafe set.set(CURLOPT_OPENSOCKETDATA, pointer: userData, "CURLOPT_OPENSOCKETDATA")
-        try check(unsafe heimdallr_easy_set_close(handle, closeSocket), "CURLOPT_CLOSESOCKETFUNCTION")
-        // The pool, not this handle: it is called after the handle is gone, too.
+        try check(unsafe heimdallr_easy_set_close(handle, closeCurlSocket), "CURLOPT_CLOSESOCKETFUNCTION")
+        // libcurl may close a socket after the handle's end.
         try unsafe set.set(
-            CURLOPT_CLOSESOCKETDATA, pointer: Unmanaged.passUnretained(pool).toOpaque(), "CURLOPT_CLOSESOCKETDATA")
+            CURLOPT_CLOSESOCKETDATA, pointer: Unmanaged.passUnretained(sockets).toOpaque(), "CURLOPT_CLOSESOCKETDATA")
     }
 
     func set(timeout: Duration) throws(TransportError) {
@@ -72,7 +72,7 @@ extension Carrier {
         let verdict = pool.options.addressPolicy.judge(address)
         // `own` wins over the verdicts on the name's other addresses.
         if self.verdict != .own { self.verdict = verdict }
-        return verdict == .allowed ? pool.openSocket(family: family) : heimdallr_socket_bad
+        return verdict == .allowed ? sockets.open(family: family) : heimdallr_socket_bad
     }
 }
 
@@ -89,7 +89,7 @@ private func beforeLookUp(
     _ state: UnsafeMutableRawPointer?, _ reserved: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?
 ) -> Int32 {
     guard let carrier = unsafe Carrier.from(context) else { return 1 }
-    return carrier.hasWrittenOutHost ? 0 : 1
+    return carrier.hasNumericHost ? 0 : 1
 }
 
 private func openSocket(
@@ -98,10 +98,4 @@ private func openSocket(
     guard let carrier = unsafe Carrier.from(context), let address = unsafe address else { return heimdallr_socket_bad }
     return carrier.open(
         unsafe SocketAddress(UnsafePointer(heimdallr_sockaddr(address))), family: unsafe address.pointee.family)
-}
-
-private func closeSocket(_ context: UnsafeMutableRawPointer?, _ descriptor: curl_socket_t) -> Int32 {
-    guard let context = unsafe context else { return 1 }
-    unsafe Unmanaged<CarrierPool>.fromOpaque(context).takeUnretainedValue().closeSocket(descriptor)
-    return 0
 }

@@ -52,7 +52,7 @@ public enum CarrierReceived: Sendable, Equatable {
     public let origin: Origin
     let hop: NextHop
     let easy: OpaquePointerBox
-    let shelf: CarrierShelf
+    let siblings: OriginCarriers
     let opened: LoopTime
     var phase = Phase.dialling
     /// Request that the connection is dialled for.
@@ -65,7 +65,7 @@ public enum CarrierReceived: Sendable, Equatable {
     let generation: UInt64
     /// Number of the client certificate in its handshake: `TLSMaterial.pair`.
     public var pair: UInt64 { content?.pair ?? 0 }
-    var place = 0
+    var index = 0
 
     /// Whether TLS is used: the wire then carries other bytes than libcurl's user sees.
     public let isSecured: Bool
@@ -83,6 +83,7 @@ public enum CarrierReceived: Sendable, Equatable {
     private static let maxLastWords = 512
     /// Counts TLS records without content, to bound them.
     let silence: UnsafeMutablePointer<heimdallr_tls_silence>
+    let sockets: CurlSockets
     var hasServed = false
     /// Whether it has served another exchange before.
     public var isReused: Bool { hasServed }
@@ -91,7 +92,7 @@ public enum CarrierReceived: Sendable, Equatable {
     var errorText: UnsafeMutablePointer<CChar>?
     var connectTo: UnsafeMutablePointer<curl_slist>?
     var resolve: UnsafeMutablePointer<curl_slist>?
-    var names: NameRound?
+    var names: NameLookUp?
     /// Latest time for the connection to be ready.
     let deadline: LoopTime
     /// Whether libcurl's multi handle has it.
@@ -104,17 +105,18 @@ public enum CarrierReceived: Sendable, Equatable {
     static let maxReceive = 256 * 1024
 
     init(
-        pool: CarrierPool, engine: DialEngine, request: CarrierRequest, hop: NextHop, shelf: CarrierShelf,
+        pool: CarrierPool, engine: DialEngine, request: CarrierRequest, hop: NextHop, siblings: OriginCarriers,
         now: LoopTime
     ) throws(TransportError) {
         self.pool = pool
         generation = pool.options.material?.generation ?? 0
         content = pool.options.material?.current
-        unsafe silence = engine.silence
+        unsafe silence = engine.handle.silence
+        sockets = engine.handle.sockets
         self.request = request
         origin = request.origin
         self.hop = hop
-        self.shelf = shelf
+        self.siblings = siblings
         opened = now
         deadline = request.deadline
         isSecured = request.origin.scheme == .https || hop.isSecure

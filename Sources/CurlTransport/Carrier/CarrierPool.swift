@@ -9,9 +9,9 @@ public final class CarrierPool {
     private let maxAge: UInt64
     /// libcurl's part, made for the first dial.
     private var engine: DialEngine?
-    private var shelves: [Origin: CarrierShelf] = [:]
+    private var groups: [Origin: OriginCarriers] = [:]
     /// Most upstreams have one origin.
-    private var lastShelf: CarrierShelf?
+    private var lastGroup: OriginCarriers?
     private var carriers: [Carrier] = []
     private var queue: [CarrierRequest] = []
     private var isServing = false
@@ -70,7 +70,7 @@ public final class CarrierPool {
     /// Number of connections, with those being dialled.
     public var open: Int { carriers.count }
     /// Number of idle connections.
-    public var idle: Int { shelves.values.reduce(0) { $0 + $1.idle.count } }
+    public var idle: Int { groups.values.reduce(0) { $0 + $1.idle.count } }
     /// Whether all connections are idle and no request waits.
     public var isQuiet: Bool { queue.isEmpty && carriers.allSatisfy { $0.phase == .idle } }
     /// Number of requests in the queue.
@@ -83,16 +83,16 @@ public final class CarrierPool {
 
     // MARK: Idle connections
 
-    private func shelf(of origin: Origin) -> CarrierShelf? {
-        if let lastShelf, lastShelf.origin == origin { return lastShelf }
-        guard let shelf = shelves[origin] else { return nil }
-        lastShelf = shelf
-        return shelf
+    private func group(of origin: Origin) -> OriginCarriers? {
+        if let lastGroup, lastGroup.origin == origin { return lastGroup }
+        guard let group = groups[origin] else { return nil }
+        lastGroup = group
+        return group
     }
 
     private func takeIdle(_ origin: Origin) -> Carrier? {
-        guard let shelf = shelf(of: origin) else { return nil }
-        while let carrier = shelf.idle.popLast() {
+        guard let group = group(of: origin) else { return nil }
+        while let carrier = group.idle.popLast() {
             if isYoung(carrier) {
                 carrier.hasServed = true
                 counts?.countReused()
@@ -112,7 +112,7 @@ public final class CarrierPool {
         guard isYoung(carrier) else { return close(carrier) }
         carrier.phase = .idle
         carrier.idleSince = loop.now
-        carrier.shelf.idle.append(carrier)
+        carrier.siblings.idle.append(carrier)
         if !queue.isEmpty { serveLater() }
         guard !isAgeing else { return }
         isAgeing = true
@@ -139,8 +139,8 @@ public final class CarrierPool {
     private func makeRoom() -> Bool {
         if carriers.count < options.maxConnections { return true }
         var oldest: Carrier?
-        for shelf in shelves.values {
-            guard let first = shelf.idle.first else { continue }
+        for group in groups.values {
+            guard let first = group.idle.first else { continue }
             if let known = oldest, known.idleSince <= first.idleSince { continue }
             oldest = first
         }
@@ -154,14 +154,14 @@ public final class CarrierPool {
     /// Begins to make a connection. Calls no owner from within.
     private func dial(_ request: CarrierRequest) throws(TransportError) {
         let engine = try startEngine()
-        let shelf = shelves[request.origin] ?? CarrierShelf(request.origin)
+        let group = groups[request.origin] ?? OriginCarriers(request.origin)
         let hop = try NextHop(options.nextProxy, to: request.origin, tunnels: request.tunnels)
         let carrier = try Carrier(
-            pool: self, engine: engine, request: request, hop: hop, shelf: shelf, now: loop.now)
+            pool: self, engine: engine, request: request, hop: hop, siblings: group, now: loop.now)
         if request.tunnels { carrier.forbidReuse() }
-        shelves[request.origin] = shelf
-        shelf.open += 1
-        carrier.place = carriers.count
+        groups[request.origin] = group
+        group.open += 1
+        carrier.index = carriers.count
         carriers.append(carrier)
         request.state = .dialling(carrier)
         isSettingOut = true
@@ -199,7 +199,7 @@ public final class CarrierPool {
         }
         var error = failure
         if error == nil {
-            if let descriptor = carrier.descriptor, let socket = engine?.sockets[descriptor] {
+            if let descriptor = carrier.descriptor, let socket = engine?.handle.sockets[descriptor] {
                 error = carrier.connect(socket)
             } else {
                 error = TransportError(.internal, message: "no descriptor for the connection")
@@ -223,24 +223,21 @@ public final class CarrierPool {
 
     func close(_ carrier: Carrier) {
         guard carrier.phase != .closed else { return }
-        if carrier.phase == .idle { carrier.shelf.idle.removeAll { $0 === carrier } }
+        if carrier.phase == .idle { carrier.siblings.idle.removeAll { $0 === carrier } }
         carrier.end()
         if carrier.isAdded { engine?.remove(carrier) }
         let last = carriers.removeLast()
         if last !== carrier {
-            carriers[carrier.place] = last
-            last.place = carrier.place
+            carriers[carrier.index] = last
+            last.index = carrier.index
         }
-        carrier.shelf.open -= 1
-        if carrier.shelf.open == 0 {
-            shelves[carrier.origin] = nil
-            if lastShelf === carrier.shelf { lastShelf = nil }
+        carrier.siblings.open -= 1
+        if carrier.siblings.open == 0 {
+            groups[carrier.origin] = nil
+            if lastGroup === carrier.siblings { lastGroup = nil }
         }
         if !queue.isEmpty { serveLater() }
     }
-
-    func openSocket(family: Int32) -> Int32 { engine?.sockets.open(family: family) ?? -1 }
-    func closeSocket(_ descriptor: Int32) { engine?.sockets.close(descriptor) }
 
     // MARK: Waiting
 
@@ -291,7 +288,7 @@ extension CarrierPool: TurnEndHandler {
 }
 
 /// The connections to one origin; of the idle ones, the latest used is last.
-final class CarrierShelf {
+final class OriginCarriers {
     let origin: Origin
     var idle: [Carrier] = []
     var open = 0

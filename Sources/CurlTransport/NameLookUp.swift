@@ -1,0 +1,106 @@
+import Reactor
+
+/// Finds the addresses of the hosts that libcurl needs for one connection: libcurl itself looks no name up. Loop's
+/// thread only.
+final class NameLookUp {
+    struct Host {
+        let name: String
+        let port: UInt16
+        /// The connection goes to this host. Otherwise a proxy gets its address.
+        let isDialled: Bool
+        let isProxy: Bool
+    }
+
+    /// Latest time for the connection to be ready.
+    let deadline: LoopTime
+    /// Whether one of the addresses is a listener of this process.
+    private(set) var foundOwn = false
+    private let options: PoolOptions
+    private let loop: EventLoop
+    private var left: [Host]
+    private var lines: [String] = []
+    private var question: NameQuestion?
+    private var timer: LoopTimer?
+    private var done: ((Result<[String], TransportError>) -> Void)?
+
+    init(_ hosts: [Host], _ options: PoolOptions, deadline: LoopTime, on loop: EventLoop) {
+        left = hosts
+        self.options = options
+        self.deadline = deadline
+        self.loop = loop
+    }
+
+    deinit { question?.abandon() }
+
+    /// - Parameter proxy: the next proxy; `nil` for a direct connection.
+    static func hosts(for origin: Origin, by proxy: NextProxyAddress?) -> [Host] {
+        let target = Host(name: origin.host, port: origin.port, isDialled: proxy == nil, isProxy: false)
+        guard let proxy else { return [target] }
+        let first = Host(name: proxy.host, port: proxy.port, isDialled: true, isProxy: true)
+        return proxy.wantsAddresses ? [first, target] : [first]
+    }
+
+    /// One line of CURLOPT_RESOLVE(3), which libcurl keeps for CURLOPT_DNS_CACHE_TIMEOUT(3).
+    static func line(_ host: String, _ port: UInt16, _ addresses: [NumericAddress]) -> String {
+        "+\(host):\(port):\(addresses.map(\.description).joined(separator: ","))"
+    }
+
+    /// - Parameter done: called once with the lines for CURLOPT_RESOLVE(3), perhaps before this returns.
+    func start(_ done: @escaping (Result<[String], TransportError>) -> Void) {
+        self.done = done
+        timer = LoopTimer(on: loop) { [unowned self] in
+            finish(.failure(TransportError(.connectionTimedOut, message: "the look-up of a name took too long")))
+        }
+        timer?.schedule(at: deadline)
+        askNext()
+    }
+
+    private func finish(_ result: Result<[String], TransportError>) {
+        let done = done
+        self.done = nil
+        timer = nil
+        question?.abandon()
+        question = nil
+        done?(result)
+    }
+
+    private func askNext() {
+        guard let host = left.first else { return finish(.success(lines)) }
+        let question = options.names.ask(
+            host.name, isStrange: options.addressPolicy.publicOnly && host.isDialled, on: loop
+        ) { [weak self] answer in
+            guard let self, done != nil else { return }
+            left.removeFirst()
+            do throws(TransportError) {
+                try take(answer, of: host)
+            } catch {
+                return finish(.failure(error))
+            }
+            askNext()
+        }
+        if done != nil, question != nil { self.question = question }
+    }
+
+    private func take(_ answer: NameAnswer, of host: Host) throws(TransportError) {
+        let addresses: [NumericAddress]
+        do throws(NameError) {
+            addresses = try answer.get()
+        } catch {
+            throw TransportError(host.isProxy ? .proxy : .nameNotResolved, message: error.description)
+        }
+        lines.append(Self.line(host.name, host.port, host.isDialled ? try allowed(addresses, host) : addresses))
+    }
+
+    /// The addresses that may be dialled. Each is judged again when it is dialled.
+    private func allowed(_ addresses: [NumericAddress], _ host: Host) throws(TransportError) -> [NumericAddress] {
+        let allowed = addresses.filter { address in
+            let verdict = options.addressPolicy.judge(address.socketAddress(port: host.port))
+            if verdict == .own { foundOwn = true }
+            return verdict == .allowed
+        }
+        guard allowed.isEmpty else { return allowed }
+        let found = addresses.map(\.description).joined(separator: ", ")
+        throw TransportError(
+            foundOwn ? .loop : .addressDenied, message: "\(host.name) is at \(found), which may not be dialled")
+    }
+}
