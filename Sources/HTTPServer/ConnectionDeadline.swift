@@ -7,7 +7,7 @@ struct ConnectionDeadline {
         /// The next request.
         case idle
         /// A last request while the server stops.
-        case farewell
+        case draining
         /// The rest of a head.
         case head
         /// An event of the handler.

@@ -66,9 +66,9 @@ extension ServerConnection {
     /// Prepares the end while the server, or its listener, stops. An idle connection closes once it was idle for long
     /// enough, a busy one after its answer.
     func drain() {
-        guard phase == .readingHead, reader.input.isEmpty, output.isEmpty, deadline.kind != .farewell else { return }
-        let left = server.settings.farewell - (idleSince.map { now.since($0) } ?? .zero)
-        left > .zero ? setDeadline(.farewell, after: Timeout(left)) : closeIdle()
+        guard phase == .readingHead, reader.input.isEmpty, output.isEmpty, deadline.kind != .draining else { return }
+        let left = server.settings.drainIdleTimeout - (idleSince.map { now.since($0) } ?? .zero)
+        left > .zero ? setDeadline(.draining, after: Timeout(left)) : closeIdle()
     }
 
     /// Ends the connection between two requests. Requests that have arrived are answered first.

@@ -263,7 +263,7 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
         clearDeadline()
         switch kind {
         case .none: break
-        case .idle, .farewell: closeIdle()
+        case .idle, .draining: closeIdle()
         case .linger: close()
         case .head:
             reader.giveUp(maxBytes: server.settings.maxHeaderBytes)

@@ -18,7 +18,7 @@ public struct ServerSettings: Sendable {
     public var whenFull = WhenFull.wait
     /// Idle time after which a stopping server closes a connection. Until then its next request may be on its way, and
     /// is answered.
-    public var farewell = Duration.zero
+    public var drainIdleTimeout = Duration.zero
 
     // For servers of `async` handlers only:
 

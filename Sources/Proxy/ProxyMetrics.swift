@@ -107,7 +107,7 @@ struct ProxyMetrics {
 /// Maps upstreams to counters.
 struct MetricsLayout: Sendable {
     /// Index into `empty`, for each upstream of the configuration and each other slot.
-    let places: [Int]
+    let rows: [Int]
     let empty: [UpstreamTraffic]
     let unmatched: Int
     let none: Int
@@ -115,29 +115,29 @@ struct MetricsLayout: Sendable {
 
     init(_ configuration: Configuration) {
         var empty: [UpstreamTraffic] = []
-        var places: [Int] = []
+        var rows: [Int] = []
         for upstream in configuration.upstreams {
             let name = upstream.host.description
-            let place = empty.firstIndex { $0.name == name && $0.client == upstream.client }
-            places.append(place ?? empty.count)
-            if place == nil { empty.append(Self.traffic(name, upstream.client)) }
+            let row = empty.firstIndex { $0.name == name && $0.client == upstream.client }
+            rows.append(row ?? empty.count)
+            if row == nil { empty.append(Self.traffic(name, upstream.client)) }
         }
-        unmatched = places.count
-        none = places.count + 1
-        tunnels = places.count + 2
+        unmatched = rows.count
+        none = rows.count + 1
+        tunnels = rows.count + 2
         for name in ["(unmatched)", "(none)"] {
-            places.append(empty.count)
+            rows.append(empty.count)
             empty.append(Self.traffic(name, nil))
         }
         if configuration.proxy.connect == .tunnel {
-            places.append(empty.count)
+            rows.append(empty.count)
             empty.append(Self.traffic(Tunnels.name, nil))
         }
-        self.places = places
+        self.rows = rows
         self.empty = empty
     }
 
-    var slots: Int { places.count }
+    var slots: Int { rows.count }
 
     private static func traffic(_ name: String, _ client: String?) -> UpstreamTraffic {
         UpstreamTraffic(name: name, client: client, bounds: ProxyMetrics.boundsInSeconds)

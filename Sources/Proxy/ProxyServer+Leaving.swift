@@ -11,7 +11,7 @@ extension ProxyServer {
     }
 
     /// Idle timeout of connections while the proxy stops.
-    static let farewell = Duration.milliseconds(500)
+    static let drainIdleTimeout = Duration.milliseconds(500)
 
     /// Serves for `delay`, then stops accepting, lets requests finish within `limit`, and ends the rest. A connection
     /// closes after its next answer, or after `drainIdleTimeout` without a request.

@@ -16,7 +16,7 @@ final class ProxyShard {
     var random = FastRandom()
     /// What requests that begin now go by.
     private(set) var rules: RuleSet
-    private let rack: ExchangeRack
+    private let exchanges: ExchangePool
     let endedClients: EndedClients
     /// Former rules with requests under way.
     private var retiring: [RuleSet] = []
@@ -34,9 +34,9 @@ final class ProxyShard {
         self.loop = loop
         observer = plan.observer
         sampler = plan.observer.spans?.sampler
-        rack = ExchangeRack(loop: loop)
+        exchanges = ExchangePool(loop: loop)
         endedClients = EndedClients(loop: loop)
-        rules = try RuleSet(plan, former: nil, rack: rack, loop: loop)
+        rules = try RuleSet(plan, former: nil, exchanges: exchanges, loop: loop)
         let server = ServerLoop(
             ServerSettings(plan.configuration.proxy), on: loop,
             acceptFailed: { [unowned self] in observer.acceptFailed($0) },
@@ -52,7 +52,7 @@ final class ProxyShard {
     /// Prepares the rules of another configuration. Nothing changes yet.
     /// - Throws: `TransportError` when libcurl lacks memory.
     func prepare(_ plan: ProxyPlan) throws -> RuleSet {
-        try RuleSet(plan, former: rules, rack: rack, loop: loop)
+        try RuleSet(plan, former: rules, exchanges: exchanges, loop: loop)
     }
 
     /// Makes `next` the rules of new requests. Requests under way keep their rules.
@@ -170,7 +170,7 @@ extension ServerSettings {
         headerTimeout = Timeout(settings.headerTimeout)
         idleTimeout = Timeout(settings.idleTimeout)
         maxHeaderBytes = settings.maxHeaderBytes
-        farewell = ProxyServer.farewell
+        drainIdleTimeout = ProxyServer.drainIdleTimeout
         maxConnections = max(1, ProxyServer.clientLimit(settings) / max(1, settings.threads))
     }
 }

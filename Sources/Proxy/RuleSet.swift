@@ -34,7 +34,7 @@ final class RuleSet {
 
     /// - Parameter former: rules whose connections and tunnels continue if their settings are the same.
     /// - Throws: `TransportError` when libcurl lacks memory.
-    init(_ plan: ProxyPlan, former: RuleSet?, rack: ExchangeRack, loop: EventLoop) throws {
+    init(_ plan: ProxyPlan, former: RuleSet?, exchanges: ExchangePool, loop: EventLoop) throws {
         let configuration = plan.configuration
         settings = configuration.proxy
         idleTimeout = Timeout(settings.idleTimeout)
@@ -59,12 +59,20 @@ final class RuleSet {
         } else {
             tunnels = try Tunnels(settings, own: own, loop: loop)
         }
+        func poolOptions(_ rules: UpstreamRules, _ slot: Int) -> PoolOptions {
+            var options = PoolOptions(upstream: rules.settings, trustAnchors: trustAnchors)
+            options.material = plan.material(rules.settings.tls, trustAnchors)
+            options.addressPolicy.own = own
+            options.counts = connections[layout.rows[slot]]
+            return options
+        }
         if settings.unmatched == .forward {
             let kept = keepsAnchors && former?.settings.privateNetworks == settings.privateNetworks
-            unmatched = Upstream(
-                unmatched: settings, trustAnchors: trustAnchors, own: own, rack: rack,
-                counts: connections[layout.places[layout.unmatched]],
-                material: plan.material(TLSSettings(), trustAnchors), former: kept ? former?.unmatched : nil)
+            var options = poolOptions(.unmatched, layout.unmatched)
+            options.addressPolicy.publicOnly = true
+            options.addressPolicy.exceptions = settings.privateNetworks.map { AddressPolicy.Block($0) }
+            unmatched = try Upstream(
+                .unmatched, options: options, exchanges: exchanges, former: kept ? former?.unmatched : nil)
         }
         for rules in gate.upstreams {
             let client = rules.settings.client.flatMap { plan.clients[$0] }
@@ -73,9 +81,9 @@ final class RuleSet {
                 ? former?.upstreams.first { $0.rules.settings == rules.settings && $0.client === client } : nil
             upstreams.append(
                 try Upstream(
-                    rules, client: client, fixed: plan.fixed[upstreams.count], trustAnchors: trustAnchors, own: own,
-                    rack: rack, counts: connections[layout.places[upstreams.count]],
-                    material: plan.material(rules.settings.tls, trustAnchors), former: kept))
+                    rules, client: client, fixed: plan.fixed[upstreams.count],
+                    options: poolOptions(rules, upstreams.count),
+                    exchanges: exchanges, former: kept))
         }
         timer = LoopTimer(on: loop) { [unowned self] in lookWhetherOver() }
     }
@@ -110,7 +118,7 @@ final class RuleSet {
 
     var traffic: [UpstreamTraffic] {
         var traffic = layout.empty
-        for (slot, place) in layout.places.enumerated() { metrics.add(slot, to: &traffic[place]) }
+        for (slot, row) in layout.rows.enumerated() { metrics.add(slot, to: &traffic[row]) }
         return traffic
     }
 
@@ -118,7 +126,7 @@ final class RuleSet {
     /// - Parameter counted: pools added already.
     func addConnections(to report: inout TrafficReport, counted: inout Set<ObjectIdentifier>) {
         for (upstream, slot) in upstreamSlots {
-            let part = layout.empty[layout.places[slot]]
+            let part = layout.empty[layout.rows[slot]]
             guard let index = report.upstreams.firstIndex(where: { $0.isOf(part) }) else { continue }
             var use = report.upstreams[index].connections ?? ConnectionUse()
             upstream.addConnections(to: &use, counted: &counted)
@@ -129,14 +137,14 @@ final class RuleSet {
     /// Adds counters and limits of connections, of the current rules only.
     func addCounts(to report: inout TrafficReport) {
         for (upstream, slot) in upstreamSlots {
-            let place = layout.places[slot]
-            var use = report.upstreams[place].connections ?? ConnectionUse()
+            let row = layout.rows[slot]
+            var use = report.upstreams[row].connections ?? ConnectionUse()
             use.limit += upstream.rules.settings.maxConnections
             // Upstreams of one row count together.
-            use.opened = connections[place].opened
-            use.reused = connections[place].reused
-            use.certificateEnd = connections[place].certificateEnd
-            report.upstreams[place].connections = use
+            use.opened = connections[row].opened
+            use.reused = connections[row].reused
+            use.certificateEnd = connections[row].certificateEnd
+            report.upstreams[row].connections = use
         }
     }
 

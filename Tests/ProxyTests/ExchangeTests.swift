@@ -205,7 +205,7 @@ struct ExchangeTests {
         switched.switchProtocols()
         #expect(switched.patience == .upstream)
         switched.leave()
-        #expect(switched.patience == .farewell)
+        #expect(switched.patience == .upstreamEnd)
         #expect(!switched.keepsConnection(isRequestComplete: true))
         var waiting = Exchange()
         waiting.awaitToken()

@@ -50,7 +50,7 @@ struct ProxyMetricsTests {
             configuration.upstreams.append(upstream)
         }
         let layout = MetricsLayout(configuration)
-        #expect(layout.places == [0, 0, 1, 2, 3, 4])
+        #expect(layout.rows == [0, 0, 1, 2, 3, 4])
         #expect(layout.empty.map(\.name) == ["api.test", "api.test", "api.test", "(unmatched)", "(none)"])
         #expect((layout.slots, layout.unmatched, layout.none) == (6, 4, 5))
     }

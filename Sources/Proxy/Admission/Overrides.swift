@@ -6,14 +6,10 @@ import WireText
 /// Only letters and digits count: CGI and PHP replace other characters by `_`, and frameworks read the result.
 enum Overrides {
     /// Whether the field gives a request another method.
-    static func isMethod(field name: Span<UInt8>) -> Bool {
-        isMethod(name)
-    }
+    static func isMethod(field name: Span<UInt8>) -> Bool { isMethod(name) }
 
     /// Whether the field gives a request another path.
-    static func isPath(field name: Span<UInt8>) -> Bool {
-        isOne(of: paths, name)
-    }
+    static func isPath(field name: Span<UInt8>) -> Bool { isOne(of: paths, name) }
 
     /// Whether the query of a target has a parameter that gives it another method.
     static func hasMethodParameter(_ target: Span<UInt8>) -> Bool {

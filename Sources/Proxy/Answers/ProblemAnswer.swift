@@ -22,11 +22,7 @@ enum ProblemAnswer {
         if problem.status == 407 {
             output.append("Proxy-Authenticate: Basic realm=\"heimdallr-proxy\", charset=\"UTF-8\"\r\n")
         }
-        if let challenge = problem.challenge {
-            output.append("WWW-Authenticate: ")
-            output.append(Array(challenge.utf8))
-            output.append("\r\n")
-        }
+        if let challenge = problem.challenge { output.append(line: "WWW-Authenticate: ", Array(challenge.utf8)) }
         if let retryAfter = problem.retryAfter {
             output.append("Retry-After: ")
             output.append(decimal: UInt64(max(1, (retryAfter.wholeMilliseconds + 999) / 1000)))

@@ -111,7 +111,7 @@ struct Exchange {
         case upstream
         /// The client's bytes of another protocol, or its end.
         case client
-        case farewell
+        case upstreamEnd
         case tunnel
     }
 
@@ -126,7 +126,7 @@ struct Exchange {
                 ? .requestBody : .response
         case .refused, .answered: .upstream
         case .switched(let switched):
-            switched.isLeaving ? .farewell : switched.hasUpstreamEnded ? .client : .upstream
+            switched.isLeaving ? .upstreamEnd : switched.hasUpstreamEnded ? .client : .upstream
         case .tunnelled: .tunnel
         }
     }

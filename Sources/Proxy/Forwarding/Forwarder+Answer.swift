@@ -143,20 +143,6 @@ extension Forwarder {
         if current.exchange.isSwitched { shard.bytesPassed(self, received: UInt64(count)) }
     }
 
-    /// Trailers stay trailers; `TrailerRules` has dropped what must not be one.
-    private func writeLastChunk(_ trailers: [(name: [UInt8], value: [UInt8])]) {
-        connection.write { output in
-            output.append("0\r\n")
-            for (name, value) in trailers {
-                output.append(name)
-                output.append(": ")
-                output.append(value)
-                output.append("\r\n")
-            }
-            output.append("\r\n")
-        }
-    }
-
     // MARK: End
 
     func upstreamEnded(_ error: TransportError?, wasReused: Bool) {
@@ -167,7 +153,7 @@ extension Forwarder {
         if current.exchange.isRefused {
             current.exchange.holdEnd(trailers: finished?.trailers ?? [], isWhole: error == nil)
         } else if error == nil, current.exchange.answerFraming == .chunked {
-            writeLastChunk(finished?.trailers ?? [])
+            connection.write { $0.append(lastChunk: finished?.trailers ?? []) }
         }
         ended(error, wasReused: wasReused)
     }
@@ -176,7 +162,7 @@ extension Forwarder {
     func pass(_ answer: HeldAnswer) {
         writeHead(answer.head)
         guard answer.body.isEmpty || write(answer.body.span) else { return }
-        if current.exchange.answerFraming == .chunked { writeLastChunk(answer.trailers) }
+        if current.exchange.answerFraming == .chunked { connection.write { $0.append(lastChunk: answer.trailers) } }
         finish()
     }
 }

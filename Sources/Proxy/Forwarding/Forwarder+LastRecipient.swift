@@ -35,10 +35,7 @@ extension Forwarder {
             body.append(bytes[head.target])
             body.append(head.version == .http10 ? " HTTP/1.0\r\n" : " HTTP/1.1\r\n")
             for field in head.fields where !Self.isSecret(field, bytes) {
-                body.append(bytes[field.name])
-                body.append(": ")
-                body.append(bytes[field.value])
-                body.append("\r\n")
+                body.append(field: bytes[field.name], bytes[field.value])
             }
             body.append("\r\n")
         }

@@ -106,8 +106,8 @@ extension Forwarder: UpstreamExchangeDelegate {
         guard rules.changesQuery(path, for: entries) else { return output.append(path) }
         QueryInjection.append(path, without: { rules.names($0, in: entries) }, &output)
         var isFirst = true
-        for index in rules.places.indices where entries.contains(index: index) {
-            guard case .parameter(let name) = rules.places[index], let value = upstream.value(of: index, current.token)
+        for index in rules.targets.indices where entries.contains(index: index) {
+            guard case .parameter(let name) = rules.targets[index], let value = upstream.value(of: index, current.token)
             else { continue }
             if !isFirst { output.append(byte: UInt8(ascii: "&")) }
             isFirst = false
@@ -117,9 +117,9 @@ extension Forwarder: UpstreamExchangeDelegate {
 
     private func writeCredentials(_ entries: EntrySet, _ upstream: Upstream, to output: inout ByteBuffer) {
         guard !entries.isEmpty else { return }
-        let places = upstream.rules.injection.places
-        for index in places.indices where entries.contains(index: index) {
-            guard case .field(_, let line) = places[index], let value = upstream.value(of: index, current.token) else {
+        let targets = upstream.rules.injection.targets
+        for index in targets.indices where entries.contains(index: index) {
+            guard case .field(_, let line) = targets[index], let value = upstream.value(of: index, current.token) else {
                 continue
             }
             output.append(line)

@@ -123,24 +123,18 @@ extension Forwarder {
                 request.fields.append((name, value))
             }
             if namesPayload {
-                output.append("X-Amz-Content-Sha256: ")
-                output.append(payload)
-                output.append("\r\n")
+                output.append(line: "X-Amz-Content-Sha256: ", payload)
             }
             return try? signer.sign(request, with: signing.keys, date: date)
         }
         guard let signature else { return false }
-        output.append("X-Amz-Date: ")
-        output.append(date)
-        output.append("\r\n")
+        output.append(line: "X-Amz-Date: ", date)
         signing.keys.withToken { token in
             output.append("X-Amz-Security-Token: ")
             output.append(token)
             output.append("\r\n")
         }
-        output.append("Authorization: ")
-        output.append(signature)
-        output.append("\r\n")
+        output.append(line: "Authorization: ", signature)
         return true
     }
 }

@@ -51,8 +51,8 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
     var tokenWait: Task<Void, Never>?
     /// Source address of the failed login whose 407 is delayed.
     var heldGuess: String?
-    private var share = TurnShare()
-    private var isTurnScheduled = false
+    var share = TurnShare()
+    var isTurnScheduled = false
 
     init(_ connection: ServerConnection, shard: ProxyShard) {
         self.connection = connection
@@ -297,84 +297,6 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         // The next request probably comes from another caller.
         if let upstream = current.upstream, upstream.exchangesCallers { upstream.forgetCredential() }
         current.upstream = nil
-    }
-
-    // MARK: Time
-
-    /// Sets the connection's deadline for the party that the exchange now waits for.
-    func keepTime() {
-        switch current.exchange.patience {
-        case .none: connection.clearDeadline()
-        case .guess: connection.setDeadline(after: Self.guessDelay)
-        case .response: connection.setDeadline(after: current.upstream?.responseTimeout ?? .off)
-        case .requestBody, .client, .tunnel: connection.setDeadline(after: rules.idleTimeout)
-        case .upstream: connection.setDeadline(after: current.upstream?.idleTimeout ?? .off)
-        case .farewell: connection.setDeadline(after: Self.farewell)
-        }
-    }
-
-    /// Idle timeout of the upstream after the client ended its side, if that end can't be passed on.
-    private static let farewell = Timeout(.milliseconds(500))
-    /// Error type of an upstream that stalls (RFC 9209, section 2.3.8).
-    private static let silent = "connection_read_timeout"
-
-    func deadlinePassed(_ connection: ServerConnection) {
-        switch current.exchange.patience {
-        case .none: break
-        case .guess: refuseGuess()
-        case .tunnel: current.tunnel?.end(cut: true)
-        case .farewell:
-            leave()
-            connection.close()
-        case .response, .requestBody, .upstream, .client:
-            if let problem = current.exchange.impatience { return fail(problem) }
-            cut(because: current.exchange.patience == .upstream ? Self.silent : nil)
-        }
-    }
-
-    // MARK: Turns
-
-    /// Whether another piece of an answer may be handled in this turn.
-    var hasShareLeft: Bool {
-        let (turn, now) = (shard.loop.now, LoopTime.current())
-        return share.takesMore(turn: turn, now: now)
-    }
-
-    /// Pauses the answer until other connections have had their turn.
-    func waitForTurn() -> BodyTaking {
-        current.isYielding = true
-        if !isTurnScheduled {
-            isTurnScheduled = true
-            shard.loop.atNextTurn(self)
-        }
-        return .partly(0)
-    }
-
-    func nextTurn() {
-        isTurnScheduled = false
-        guard current.isYielding else { return }
-        current.isYielding = false
-        if current.exchange.isCollecting { return goOnCollecting() }
-        current.outbound?.resumeBody()
-    }
-
-    /// Pauses the answer until the client has taken some of it.
-    /// - Parameter count: number of bytes of the piece that were taken.
-    func waitForRoom(after count: Int) -> BodyTaking {
-        current.isPaused = true
-        connection.waitForRoom()
-        return .partly(count)
-    }
-
-    func outputDrained(_ connection: ServerConnection) {
-        guard current.isPaused else { return }
-        current.isPaused = false
-        current.outbound?.resumeBody()
-    }
-
-    func bodyArrived(_ connection: ServerConnection) {
-        if current.exchange.isCollecting { return goOnCollecting() }
-        current.outbound?.resumeUpload()
     }
 }
 

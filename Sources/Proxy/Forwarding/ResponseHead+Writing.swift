@@ -16,10 +16,7 @@ extension ResponseHead {
                 RewrittenFields.append(field, of: bytes, map, to: &output)
                 continue
             }
-            output.append(bytes[field.name])
-            output.append(": ")
-            output.append(bytes[field.value])
-            output.append("\r\n")
+            output.append(field: bytes[field.name], bytes[field.value])
         }
     }
 }

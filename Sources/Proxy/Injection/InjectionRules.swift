@@ -4,7 +4,7 @@ import HTTPMessage
 /// The rules of an upstream's `inject`, `on_existing` and `require_placeholder`, prepared for judging and writing
 /// requests. No I/O.
 struct InjectionRules: Sendable {
-    enum Place: Sendable {
+    enum Target: Sendable {
         /// - Parameters:
         ///   - name: in lower case.
         ///   - line: text in front of the value: `Authorization: `.
@@ -40,7 +40,7 @@ struct InjectionRules: Sendable {
     }
 
     /// By the entries' index in the list.
-    let places: [Place]
+    let targets: [Target]
     let all: EntrySet
     let tokens: EntrySet
     private let parameters: EntrySet
@@ -51,7 +51,7 @@ struct InjectionRules: Sendable {
     private let placeholder: Placeholder?
 
     init(_ settings: UpstreamSettings) {
-        places = settings.injections.map { injection in
+        targets = settings.injections.map { injection in
             switch injection {
             case .query(let name, _): .parameter(Array(name.utf8))
             case .sigv4: .signature
@@ -68,7 +68,7 @@ struct InjectionRules: Sendable {
         tokens = entries(\.takesToken)
         parameters = entries(\.isQuery)
         provesPossession = settings.provesPossession
-        ownFields = FieldNames(places.flatMap(\.fields) + (provesPossession ? [Self.proof] : []))
+        ownFields = FieldNames(targets.flatMap(\.fields) + (provesPossession ? [Self.proof] : []))
         onExisting = settings.onExisting
         placeholder = settings.placeholder.map { Placeholder($0) }
     }
@@ -79,7 +79,7 @@ struct InjectionRules: Sendable {
     func fields(_ entries: EntrySet) -> FieldNames {
         if entries == all { return ownFields }
         let proof = provesPossession && !entries.isDisjoint(with: tokens) ? [Self.proof] : []
-        return FieldNames(places.indices.flatMap { entries.contains(index: $0) ? places[$0].fields : [] } + proof)
+        return FieldNames(targets.indices.flatMap { entries.contains(index: $0) ? targets[$0].fields : [] } + proof)
     }
 
     func hasParameters(_ entries: EntrySet) -> Bool { !entries.isDisjoint(with: parameters) }
@@ -87,9 +87,9 @@ struct InjectionRules: Sendable {
     /// Whether the query changes: a parameter is added, or the program's own signature is removed.
     func changesQuery(_ target: Span<UInt8>, for entries: EntrySet) -> Bool {
         if hasParameters(entries) { return true }
-        for index in places.indices where entries.contains(index: index) {
-            guard case .signature = places[index] else { continue }
-            for name in Place.presigned {
+        for index in targets.indices where entries.contains(index: index) {
+            guard case .signature = targets[index] else { continue }
+            for name in Target.presigned {
                 var isThere = false
                 QueryInjection.forEachValue(of: name, in: target) { _ in isThere = true }
                 if isThere { return true }
@@ -100,8 +100,8 @@ struct InjectionRules: Sendable {
 
     /// Whether `entries` replace this parameter of the query.
     func names(_ parameter: Span<UInt8>, in entries: EntrySet) -> Bool {
-        for index in places.indices where entries.contains(index: index) {
-            for name in places[index].parameters where QueryInjection.nameEquals(parameter, name) { return true }
+        for index in targets.indices where entries.contains(index: index) {
+            for name in targets[index].parameters where QueryInjection.nameEquals(parameter, name) { return true }
         }
         return false
     }
@@ -119,8 +119,8 @@ struct InjectionRules: Sendable {
         var put = all
         var isWanted = placeholder == nil
         var hasOwn = false
-        for index in places.indices {
-            let found = find(places[index], head, bytes, target)
+        for index in targets.indices {
+            let found = find(targets[index], head, bytes, target)
             if found == .placeholder { isWanted = true }
             guard found == .own else { continue }
             hasOwn = true
@@ -142,7 +142,7 @@ struct InjectionRules: Sendable {
     }
 
     /// Looks for the program's own credential in this place.
-    private func find(_ place: Place, _ head: RequestHead, _ bytes: Span<UInt8>, _ target: TargetForm) -> Found {
+    private func find(_ place: Target, _ head: RequestHead, _ bytes: Span<UInt8>, _ target: TargetForm) -> Found {
         var found = Found.nothing
         func note(_ isPlaceholder: Bool) {
             if found != .own { found = isPlaceholder ? .placeholder : .own }
@@ -160,17 +160,17 @@ struct InjectionRules: Sendable {
             }
         case .signature:
             for field in head.fields
-            where !field.isHopByHop && bytes[field.name].namesField(Place.signatureFields[0]) {
+            where !field.isHopByHop && bytes[field.name].namesField(Target.signatureFields[0]) {
                 let value = bytes[field.value]
                 note(placeholder.map { $0.isIn(fieldValue: value) || $0.isSigner(of: value) } ?? false)
             }
             guard case .path(let path) = target else { return found }
             var isSigned = false
-            QueryInjection.forEachValue(of: Place.presigned[0], in: bytes[path]) { _ in isSigned = true }
+            QueryInjection.forEachValue(of: Target.presigned[0], in: bytes[path]) { _ in isSigned = true }
             guard isSigned else { return found }
             // All values count when the parameter is repeated.
             var isPlaceholder: Bool?
-            QueryInjection.forEachValue(of: Place.presigned[1], in: bytes[path]) {
+            QueryInjection.forEachValue(of: Target.presigned[1], in: bytes[path]) {
                 isPlaceholder = (isPlaceholder ?? true) && (placeholder?.isSigner(inParameter: $0) ?? false)
             }
             note(isPlaceholder ?? false)

@@ -10,18 +10,18 @@ struct Placeholder: Sendable {
 
     /// Whether the placeholder is the whole value, the text after a scheme, or the password of HTTP Basic.
     func isIn(fieldValue value: Span<UInt8>) -> Bool {
-        if equals(value) { return true }
+        if value.elementsEqual(text) { return true }
         var index = 0
         while index < value.count, ASCII.isTokenByte(value[index]) { index += 1 }
         guard index > 0, index < value.count, ASCII.isBlank(value[index]) else { return false }
         while index < value.count, ASCII.isBlank(value[index]) { index += 1 }
-        if equals(value.extracting(index...)) { return true }
+        if value.extracting(index...).elementsEqual(text) { return true }
         return BasicCredentials(value)?.password == text
     }
 
     /// Compares the raw and the decoded value, as the server might.
     func isParameter(_ value: Span<UInt8>) -> Bool {
-        if equals(value) { return true }
+        if value.elementsEqual(text) { return true }
         return PercentEncoding.form.decodeBytes([UInt8](copying: value)) == text
     }
 
@@ -33,11 +33,5 @@ struct Placeholder: Sendable {
     /// The access key of a signature in the query.
     func isSigner(inParameter value: Span<UInt8>) -> Bool {
         PercentEncoding.form.decodeBytes([UInt8](copying: value))?.starts(with: text + [UInt8(ascii: "/")]) ?? false
-    }
-
-    private func equals(_ value: Span<UInt8>) -> Bool {
-        guard value.count == text.count else { return false }
-        for index in text.indices where value[index] != text[index] { return false }
-        return true
     }
 }

@@ -24,13 +24,13 @@ struct NearHosts: Sendable {
     private static let maxSlips = 3
 
     init(_ upstreams: [UpstreamSettings]) {
-        var places: [HostPattern: Int] = [:]
+        var indices: [HostPattern: Int] = [:]
         for upstream in upstreams {
             let rule = CallerRule(upstream.callers)
-            if let place = places[upstream.host] {
-                if let rule { candidates[place].callers?.append(rule) } else { candidates[place].callers = nil }
+            if let index = indices[upstream.host] {
+                if let rule { candidates[index].callers?.append(rule) } else { candidates[index].callers = nil }
             } else if candidates.count < Self.maxHosts {
-                places[upstream.host] = candidates.count
+                indices[upstream.host] = candidates.count
                 lengths.append(upstream.host.host.description.utf8.count)
                 candidates.append(
                     Candidate(
@@ -50,9 +50,9 @@ struct NearHosts: Sendable {
         if case .name = asked.host { isName = true }
         var best: (pattern: HostPattern, distance: Int)?
         var compared = 0
-        for (place, length) in lengths.enumerated() {
+        for (index, length) in lengths.enumerated() {
             guard min(abs(length - whole.count), abs(length - parent.count)) <= Self.maxSlips else { continue }
-            let candidate = candidates[place]
+            let candidate = candidates[index]
             if candidate.pattern.wildcard, !isName { continue }
             let name = candidate.pattern.wildcard ? parent : whole
             let limit = min(min(Self.maxSlips, max(1, name.count / 5)), (best?.distance ?? .max) - 1)

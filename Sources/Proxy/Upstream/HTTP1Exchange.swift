@@ -257,14 +257,7 @@ struct HTTP1Exchange {
         case .length: return remaining == 0
         case .none, .upgrade: return true
         case .chunked:
-            output.append("0\r\n")
-            for (name, value) in trailers {
-                output.append(name)
-                output.append(": ")
-                output.append(value)
-                output.append("\r\n")
-            }
-            output.append("\r\n")
+            output.append(lastChunk: trailers)
             sending = .finished
             return true
         }

@@ -15,7 +15,7 @@ final class Upstream {
     private let transfers: ConnectionPool?
     /// Time until which HTTP/2 is not tried, because the server does not offer it.
     private var http1Until = LoopTime(nanoseconds: 0)
-    private let rack: ExchangeRack
+    private let exchanges: ExchangePool
     let client: Heimdallr?
     /// By the entries of `inject`; `nil` for one without a token.
     private let authenticators: [(any ResourceRequestAuthenticator)?]
@@ -25,7 +25,7 @@ final class Upstream {
     let responseTimeout: Timeout
     let idleTimeout: Timeout
     /// The token as sent, by the entries of `inject`. Made once per token.
-    private var tokenValues: [Secret?] = []
+    private(set) var tokenValues: [Secret?] = []
     private var credentialGeneration: UInt64 = 0
     var nonces = NonceList()
     /// Name under which the client tracks rejections of its token by this upstream.
@@ -38,30 +38,27 @@ final class Upstream {
     /// - Parameters:
     ///   - client: client of `settings.client`.
     ///   - fixed: other injected values, by the entries of `inject`; already started.
-    ///   - counts: of its connections; the former one's, where there is one.
     ///   - former: predecessor with the same settings, whose connections continue.
     /// - Throws: `TransportError` when libcurl lacks memory.
     init(
-        _ rules: UpstreamRules, client: Heimdallr?, fixed: [FixedCredential?], trustAnchors: String?,
-        own: OwnListeners, rack: ExchangeRack, counts: ConnectionCounts, material: TLSMaterial? = nil,
-        former: Upstream? = nil
+        _ rules: UpstreamRules, client: Heimdallr? = nil, fixed: [FixedCredential?] = [], options: PoolOptions,
+        exchanges: ExchangePool, former: Upstream? = nil
     ) throws(TransportError) {
+        var options = options
         self.rules = rules
         let settings = rules.settings
         responseTimeout = Timeout(settings.responseTimeout)
         idleTimeout = Timeout(settings.idleTimeout)
         self.client = client
         resource = "\(rules.index ?? 0) \(rules.name)"
-        var options = PoolOptions(upstream: settings, trustAnchors: trustAnchors)
-        options.material = material
-        options.addressPolicy.own = own
-        options.counts = counts
-        self.rack = rack
-        carriers = former?.carriers ?? CarrierPool(options: options, loop: rack.loop)
+        self.exchanges = exchanges
+        carriers = former?.carriers ?? CarrierPool(options: options, loop: exchanges.loop)
         options.http2 = true
         if settings.http2 {
             transfers =
-                if let kept = former?.transfers { kept } else { try ConnectionPool(options: options, loop: rack.loop) }
+                if let kept = former?.transfers { kept } else {
+                    try ConnectionPool(options: options, loop: exchanges.loop)
+                }
         } else {
             transfers = nil
         }
@@ -80,33 +77,6 @@ final class Upstream {
             }
         }
         http1Until = former?.http1Until ?? http1Until
-        former?.hasSuccessor = true
-    }
-
-    /// For hosts that the configuration does not name (`unmatched: forward`): unsigned, plain http, public addresses.
-    init(
-        unmatched proxy: ProxySettings, trustAnchors: String?, own: OwnListeners, rack: ExchangeRack,
-        counts: ConnectionCounts, material: TLSMaterial? = nil, former: Upstream? = nil
-    ) {
-        rules = .unmatched
-        let settings = rules.settings
-        responseTimeout = Timeout(settings.responseTimeout)
-        idleTimeout = Timeout(settings.idleTimeout)
-        client = nil
-        resource = rules.name
-        authenticators = []
-        fixed = []
-        signature = nil
-        var options = PoolOptions()
-        options.trustAnchors = .init(own: nil, extra: trustAnchors)
-        options.addressPolicy.own = own
-        options.counts = counts
-        options.material = material
-        options.addressPolicy.publicOnly = true
-        options.addressPolicy.exceptions = proxy.privateNetworks.map { AddressPolicy.Block($0) }
-        self.rack = rack
-        carriers = former?.carriers ?? CarrierPool(options: options, loop: rack.loop)
-        transfers = nil
         former?.hasSuccessor = true
     }
 
@@ -140,7 +110,7 @@ final class Upstream {
             began(exchange)
             try exchange.start()
         } else {
-            let exchange = rack.exchange()
+            let exchange = exchanges.exchange()
             began(exchange)
             try exchange.start(request, over: carriers, delegate: delegate)
         }
@@ -148,7 +118,8 @@ final class Upstream {
 
     /// Pool for a request over HTTP/2; `nil` for HTTP/1.1, which also carries other protocols and plain http.
     private func http2Pool(for request: UpstreamRequest) -> ConnectionPool? {
-        guard let transfers, request.origin.scheme == .https, request.upload != .upgrade, rack.loop.now >= http1Until
+        guard let transfers, request.origin.scheme == .https, request.upload != .upgrade,
+            exchanges.loop.now >= http1Until
         else { return nil }
         return transfers
     }
@@ -179,8 +150,6 @@ final class Upstream {
 
     func forgetCredential() { tokenValues = [] }
 
-    var hasCredential: Bool { !tokenValues.isEmpty }
-
     /// Whether all values other than tokens are available.
     func hasFixed(_ entries: EntrySet) -> Bool {
         let wanted = entries.subtracting(rules.injection.tokens)
@@ -207,8 +176,8 @@ final class Upstream {
 
     /// Injected fields, with names in lower case.
     func fields(_ entries: EntrySet, _ token: AccessToken?) -> [(name: [UInt8], value: [UInt8])] {
-        rules.injection.places.indices.compactMap { index in
-            guard entries.contains(index: index), case .field(let name, _) = rules.injection.places[index],
+        rules.injection.targets.indices.compactMap { index in
+            guard entries.contains(index: index), case .field(let name, _) = rules.injection.targets[index],
                 let value = value(of: index, token)
             else { return nil }
             return (name, value.revealedBytes)

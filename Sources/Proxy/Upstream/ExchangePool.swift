@@ -1,7 +1,7 @@
 import Reactor
 
 /// One loop's unused exchanges, and the buffers that all exchanges share. Loop's thread only.
-final class ExchangeRack {
+final class ExchangePool {
     let loop: EventLoop
     private var free: [CarriedExchange] = []
     /// The latest buffer first: its memory is in the processor's cache.
@@ -14,9 +14,9 @@ final class ExchangeRack {
     init(loop: EventLoop) { self.loop = loop }
 
     /// An exchange, which returns to this pool at its end.
-    func exchange() -> CarriedExchange { free.popLast() ?? CarriedExchange(rack: self) }
+    func exchange() -> CarriedExchange { free.popLast() ?? CarriedExchange(exchanges: self) }
 
-    func take(back exchange: CarriedExchange) {
+    func giveBack(_ exchange: CarriedExchange) {
         if free.count < Self.maxFree { free.append(exchange) }
     }
 
