@@ -154,7 +154,8 @@ import Testing
         cycle.start(fault: "away")
         cycle.answer(DrivenLifeCycle.token("T1"), saving: "away")
         #expect(cycle.life.unsaved?.revision == 1)
-        cycle.life.refreshNow(now: cycle.now, random: { 0.5 })
+        let moment = cycle.moment
+        cycle.life.refreshNow(moment)
         cycle.collect()
         cycle.answer(.adopted(cycle.record("T2", expiresIn: -1, refreshToken: nil, revision: 9)))
         #expect(cycle.life.unsaved == nil && cycle.life.storeFault == nil)
