@@ -40,7 +40,7 @@ extension Grammar {
 
     /// The requests of an upstream: `api.example.com`, `*.example.com`, each with an optional port.
     static func hostPattern(_ text: String) throws(Misfit) -> HostPattern {
-        if let scheme = text.range(of: "://") {
+        if let scheme = text.firstRange(of: "://") {
             throw Misfit("write \(hostOnly(text[scheme.upperBound...])), without scheme and path")
         }
         if text.contains("/") { throw Misfit("write \(hostOnly(text[...])) here, and the path under `paths`") }
@@ -127,16 +127,4 @@ extension Grammar {
     }
 
     static func isUnspecified(_ host: String) -> Bool { host == "0.0.0.0" || host == "::" }
-}
-
-extension String {
-    /// The first range of `part`. (The standard library has `contains` but not this.)
-    func range(of part: String) -> Range<String.Index>? {
-        var start = startIndex
-        while start < endIndex {
-            if self[start...].hasPrefix(part) { return start..<index(start, offsetBy: part.count) }
-            start = index(after: start)
-        }
-        return nil
-    }
 }

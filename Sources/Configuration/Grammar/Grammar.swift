@@ -65,30 +65,28 @@ enum Grammar {
 
     /// `500ms`, `30s`, `5m`, `1h`.
     static func duration(_ range: ClosedRange<Duration>) -> (String) throws(Misfit) -> Duration {
-        { text throws(Misfit) in
-            guard let value = milliseconds(text) else {
-                throw Misfit("write a duration such as 500ms, 30s, 5m or 1h", fits: .duration(range))
-            }
-            guard range.contains(value) else {
-                throw Misfit("write a duration from \(show(range.lowerBound)) to \(show(range.upperBound))")
-            }
-            return value
-        }
+        { text throws(Misfit) in try duration(text, range) }
     }
 
     /// A duration, or `off`, which is `nil`.
     static func durationOrOff(_ range: ClosedRange<Duration>) -> (String) throws(Misfit) -> Duration? {
         { text throws(Misfit) in
             if isOff(text) { return nil }
-            guard let value = milliseconds(text) else {
-                throw Misfit(
-                    "write a duration such as 500ms, 30s, 5m or 1h, or off", fits: .duration(range, orOff: true))
-            }
-            guard range.contains(value) else {
-                throw Misfit("write a duration from \(show(range.lowerBound)) to \(show(range.upperBound)), or off")
-            }
-            return value
+            return try duration(text, range, orOff: true)
         }
+    }
+
+    private static func duration(
+        _ text: String, _ range: ClosedRange<Duration>, orOff: Bool = false
+    ) throws(Misfit) -> Duration {
+        let off = orOff ? ", or off" : ""
+        guard let value = milliseconds(text) else {
+            throw Misfit("write a duration such as 500ms, 30s, 5m or 1h\(off)", fits: .duration(range, orOff: orOff))
+        }
+        guard range.contains(value) else {
+            throw Misfit("write a duration from \(show(range.lowerBound)) to \(show(range.upperBound))\(off)")
+        }
+        return value
     }
 
     private static func milliseconds(_ text: String) -> Duration? {
@@ -112,26 +110,26 @@ enum Grammar {
 
     /// `64KiB`, `1MiB`, `2GiB`, `512B` or a bare number of bytes.
     static func size(_ range: ClosedRange<Int>) -> (String) throws(Misfit) -> Int {
-        { text throws(Misfit) in
-            guard let value = bytes(text) else {
-                throw Misfit("write a size such as 64KiB or 1MiB", fits: .size(range))
-            }
-            guard range.contains(value) else {
-                throw Misfit("write a size from \(show(bytes: range.lowerBound)) to \(show(bytes: range.upperBound))")
-            }
-            return value
-        }
+        { text throws(Misfit) in try size(text, range) }
     }
 
     /// A size, or `off`, which is `nil`.
     static func sizeOrOff(_ range: ClosedRange<Int>) -> (String) throws(Misfit) -> Int? {
         { text throws(Misfit) in
             if isOff(text) { return nil }
-            guard let value = bytes(text), range.contains(value) else {
-                throw Misfit("write a size such as 64KiB or 1MiB, or off", fits: .size(range, orOff: true))
-            }
-            return value
+            return try size(text, range, orOff: true)
         }
+    }
+
+    private static func size(_ text: String, _ range: ClosedRange<Int>, orOff: Bool = false) throws(Misfit) -> Int {
+        let off = orOff ? ", or off" : ""
+        guard let value = bytes(text) else {
+            throw Misfit("write a size such as 64KiB or 1MiB\(off)", fits: .size(range, orOff: orOff))
+        }
+        guard range.contains(value) else {
+            throw Misfit("write a size from \(show(bytes: range.lowerBound)) to \(show(bytes: range.upperBound))\(off)")
+        }
+        return value
     }
 
     private static func bytes(_ text: String) -> Int? {

@@ -19,7 +19,7 @@ struct URLParts {
         guard Grammar.isVisible(text), !text.utf8.contains(where: { "\"<>\\^`{|}".utf8.contains($0) }) else {
             throw advice
         }
-        guard let separator = text.range(of: "://"), separator.lowerBound > text.startIndex else { throw advice }
+        guard let separator = text.firstRange(of: "://"), separator.lowerBound > text.startIndex else { throw advice }
         scheme = text[..<separator.lowerBound].lowercased()
         var rest = text[separator.upperBound...]
         if let hash = rest.firstIndex(of: "#") {

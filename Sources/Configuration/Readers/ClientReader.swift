@@ -126,15 +126,7 @@ struct ClientReader {
 
     private func checkPlaintext() {
         guard !settings.allowPlaintext else { return }
-        let endpoints = [
-            ("issuer", settings.issuer), ("token_endpoint", settings.tokenEndpoint),
-            ("authorization_endpoint", settings.authorizationEndpoint),
-            ("revocation_endpoint", settings.revocationEndpoint),
-            ("device_authorization_endpoint", settings.deviceAuthorizationEndpoint),
-            ("pushed_authorization_request_endpoint", settings.pushedAuthorizationEndpoint),
-        ]
-        for (key, url) in endpoints {
-            guard let url, url.prefix(7).lowercased() == "http://" else { continue }
+        for (key, url) in settings.endpoints where url.prefix(7).lowercased() == "http://" {
             section.error(
                 key,
                 "secrets and tokens would cross the network in plain text: write https://, or "

@@ -31,13 +31,7 @@ extension Configuration {
     public static func adminSettings(
         file: String, environment: [String: String]
     ) throws(ConfigurationError) -> AdminSettings? {
-        let diagnostics = Diagnostics(file: file, environment: environment)
-        guard let root = try YAMLDocument.parse(text(of: file), diagnostics), case .mapping(let entries) = root.content
-        else { throw diagnostics.failure }
-        let settings = Section(entries, path: "", pattern: "", at: .whole, diagnostics).section("admin")?
-            .adminAddresses()
-        guard !diagnostics.hasErrors else { throw diagnostics.failure }
-        return settings
+        try read("admin", of: file, environment) { $0.adminAddresses() }
     }
 
     /// The listeners of the proxy with this configuration, for a program that checks whether it listens. Checks nothing
@@ -47,13 +41,19 @@ extension Configuration {
     public static func proxyListeners(
         file: String, environment: [String: String]
     ) throws(ConfigurationError) -> [ListenAddress] {
+        (try read("proxy", of: file, environment) { $0.listeners("listen") } ?? Listener.defaults).map(\.address)
+    }
+
+    /// Reads one section alone.
+    private static func read<Value>(
+        _ name: String, of file: String, _ environment: [String: String], _ read: (Section) -> Value?
+    ) throws(ConfigurationError) -> Value? {
         let diagnostics = Diagnostics(file: file, environment: environment)
         guard let root = try YAMLDocument.parse(text(of: file), diagnostics), case .mapping(let entries) = root.content
         else { throw diagnostics.failure }
-        let found = Section(entries, path: "", pattern: "", at: .whole, diagnostics).section("proxy")?
-            .listeners("listen")
+        let value = Section(entries, path: "", pattern: "", at: .whole, diagnostics).section(name).flatMap(read)
         guard !diagnostics.hasErrors else { throw diagnostics.failure }
-        return (found ?? Listener.defaults).map(\.address)
+        return value
     }
 
     /// Whether the file has the line `playground: true`. The playground starts before the file is read, because its

@@ -13,7 +13,7 @@ final class Section {
     let pattern: String
     private let entries: [Node.Entry]
     private var known: [String] = []
-    private let outline: Outline?
+    let outline: Outline?
 
     init(_ entries: [Node.Entry], path: String, pattern: String, at position: Position, _ diagnostics: Diagnostics) {
         self.entries = entries
@@ -226,63 +226,6 @@ final class Section {
             }
         }
         return pairs
-    }
-
-    // MARK: What the schema is told
-
-    /// Records the accepted values of a key with its own reader. Without a record, the schema accepts everything.
-    func tell(_ key: String, _ shape: @autoclosure () -> Shape) {
-        outline?.add(key, shape())
-    }
-
-    private func tell<T>(_ key: String, _ shape: @autoclosure () -> Shape, usual: T) {
-        guard let outline else { return }
-        let shape = shape()
-        outline.add(key, shape, usual: shape.json(usual))
-    }
-
-    /// Records the default where `read(_:into:_:)` can't know it.
-    func tell(_ key: String, usually text: String) { outline?.add(key, usual: .string(text)) }
-    func tell(_ key: String, usually flag: Bool) { outline?.add(key, usual: .bool(flag)) }
-
-    /// Records deprecated keys.
-    func deprecate(_ keys: String...) {
-        for key in keys { outline?.deprecate(key) }
-    }
-
-    /// Records that exactly one of these keys is required. The reader reports violations itself.
-    func tellOnlyOne(of keys: [String]) { outline?.needOnlyOne(of: keys) }
-
-    // MARK: Keys that belong together
-
-    /// Reports that none of these keys is present: at the section, or at the key that requires it.
-    func need(_ keys: String..., for place: String? = nil, saying message: @autoclosure () -> String) {
-        outline?.need(keys)
-        guard outline == nil, !keys.contains(where: has) else { return }
-        if let place { error(place, message()) } else { diagnostics.error(position, message()) }
-    }
-
-    /// Reports each of these keys that is present: at itself, or at the key that excludes it.
-    func refuse(_ keys: [String], for place: String? = nil, saying message: @autoclosure () -> String) {
-        outline?.refuse(keys)
-        for key in keys where has(key) { error(place ?? key, message()) }
-    }
-
-    /// Runs checks that depend on the word of a key: for the schema in each case, else in the present one.
-    /// - Parameters:
-    ///   - words: every case with its spellings.
-    ///   - usual: the case without the key, where it is constant.
-    func check<Case: Equatable>(
-        by key: String, _ found: Case?, among words: [(case: Case, words: [String])], usual: Case? = nil,
-        _ check: (Case) -> Void
-    ) {
-        guard let outline else {
-            if let found { check(found) }
-            return
-        }
-        for (value, words) in words {
-            outline.inCase(key, words, isUsual: value == usual) { check(value) }
-        }
     }
 
     // MARK: Messages

@@ -139,3 +139,16 @@ public struct NameValue: Sendable, Equatable {
         self.value = value
     }
 }
+
+extension ClientSettings {
+    /// The URLs of the authorization server in the configuration, by their keys.
+    public var endpoints: [(name: String, url: String)] {
+        let all = [
+            ("issuer", issuer), ("token_endpoint", tokenEndpoint), ("authorization_endpoint", authorizationEndpoint),
+            ("device_authorization_endpoint", deviceAuthorizationEndpoint),
+            ("revocation_endpoint", revocationEndpoint),
+            ("pushed_authorization_request_endpoint", pushedAuthorizationEndpoint),
+        ]
+        return all.compactMap { name, url in url.map { (name, $0) } }
+    }
+}

@@ -80,17 +80,11 @@ struct ClientCheck: Sendable {
     }
 
     private func servers(_ document: JSONValue?) -> [Server] {
-        let own: [(name: String, url: String?)] = [
-            ("issuer", settings.issuer), ("token_endpoint", settings.githubApp.map(\.api) ?? settings.tokenEndpoint),
-            ("authorization_endpoint", settings.authorizationEndpoint),
-            ("device_authorization_endpoint", settings.deviceAuthorizationEndpoint),
-            ("revocation_endpoint", settings.revocationEndpoint),
-            ("pushed_authorization_request_endpoint", settings.pushedAuthorizationEndpoint),
-        ]
-        let configured = own.filter { $0.url != nil }.map(\.name)
+        var own = settings.endpoints
+        if let api = settings.githubApp?.api { own.append(("token_endpoint", api)) }
         let others = document.map(MetadataCheck.endpoints) ?? []
         var servers: [Server] = []
-        for case (let name, let url?) in own + others.filter({ !configured.contains($0.name) }).map({ ($0, $1) }) {
+        for (name, url) in own + others.filter({ other in !own.contains { $0.name == other.name } }) {
             let origin = CurlHTTPClient.split(url)?.0
             if let origin, let index = servers.firstIndex(where: { $0.origin == origin }) {
                 servers[index].names.append(name)

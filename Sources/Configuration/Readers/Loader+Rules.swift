@@ -1,0 +1,259 @@
+import HTTPMessage
+
+// Rules that join several sections of the configuration.
+extension Loader {
+    mutating func checkAcrossSections(_ section: Section) {
+        checkListeners()
+        checkClients(section)
+        checkCallers()
+        checkTies()
+        checkLoops(section)
+        bindCertificates()
+    }
+
+    /// - Parameter position: position of the entry, or of one of its keys.
+    private func error(
+        _ upstream: UpstreamReader.Result, at position: KeyPath<UpstreamReader.Result, Position> = \.position,
+        _ message: String
+    ) {
+        diagnostics.error(upstream[keyPath: position], upstream.path + message)
+    }
+
+    private func checkListeners() {
+        for (index, listener) in listeners.enumerated() {
+            switch listener.kind {
+            case .administration(hasToken: true): break
+            case .administration(hasToken: false): checkAdmin(listener)
+            case .programs: checkPrograms(listener)
+            }
+            if let earlier = listeners[..<index].first(where: { $0.collides(with: listener) }) {
+                diagnostics.error(
+                    listener.position,
+                    "\(listener.name)\(listener.text) is taken by \(earlier.text) in \(earlier.position.inWords): "
+                        + "write another \(listener.address.isUnix ? "path" : "port")")
+            }
+        }
+    }
+
+    private func checkPrograms(_ listener: Listener) {
+        guard !listener.isLoopback, !configuration.proxy.open, configuration.proxy.users.isEmpty else { return }
+        diagnostics.error(
+            listener.position,
+            "\(listener.name)\(listener.text) is not loopback, so other machines could use the tokens: listen "
+                + "on 127.0.0.1, \(openSpelling) if that is meant")
+    }
+
+    /// Refuses an admin port without a token that is not on loopback: it shows internals and starts logins.
+    private func checkAdmin(_ listener: Listener) {
+        guard !listener.isLoopback else { return }
+        diagnostics.error(
+            listener.position,
+            "\(listener.name)\(listener.text) is not loopback, so other machines could read the status: listen on "
+                + "127.0.0.1, or set `token` under `admin`")
+    }
+
+    private var openSpelling: String {
+        diagnostics.variables.isEmpty
+            ? "set `users` under `proxy`, or write `open: true` there"
+            : "or write " + diagnostics.spelling(of: "open", in: "proxy", as: "true")
+    }
+
+    private mutating func checkClients(_ section: Section) {
+        let names = configuration.clients.map(\.name)
+        for upstream in upstreams {
+            guard let client = upstream.settings.client, clientPositions[client] == nil else { continue }
+            let near = Suggestion.phrase(for: client, among: names)
+            error(
+                upstream, at: \.clientPosition,
+                ".client: there is no client \"\(Section.shown(client))\" under `clients`"
+                    + (near.isEmpty ? ": add it, or leave `client` out to forward unsigned" : near))
+        }
+        bindTokens()
+        checkExchanges()
+        checkLogins(section)
+        // An upstream that could not be read may use it.
+        guard !diagnostics.hasErrors else { return }
+        for name in names where !upstreams.contains(where: { $0.settings.client == name }) {
+            diagnostics.warn(clientPositions[name] ?? .whole, "clients.\(name): no upstream uses this client")
+        }
+    }
+
+    /// Tokens that are bound to a key go into Authorization with their own scheme, and into no other place (RFC 9449,
+    /// section 7.1).
+    private mutating func bindTokens() {
+        let bound = Set(configuration.clients.filter { $0.dpop != .off }.map(\.name))
+        for (index, upstream) in upstreams.enumerated() {
+            guard let client = upstream.settings.client, bound.contains(client),
+                index < configuration.upstreams.count
+            else { continue }
+            configuration.upstreams[index].provesPossession = true
+            for injection in upstream.settings.injections where injection.takesToken {
+                if case .header(let name, let scheme, _) = injection, name.lowercased() == "authorization",
+                    scheme.lowercased() == "bearer" || scheme.lowercased() == "dpop"
+                {
+                    continue
+                }
+                error(
+                    upstream,
+                    ": the client \"\(client)\" has `dpop`, and such tokens go into Authorization only: "
+                        + "leave `header`, `scheme` and `query` out for the token, or `dpop` there")
+            }
+        }
+    }
+
+    /// The program's own token is always exchanged: it is neither kept nor refused.
+    private func checkExchanges() {
+        let names = configuration.clients.filter { $0.exchange?.subject == .caller }.map(\.name)
+        for upstream in upstreams {
+            guard let client = upstream.settings.client, names.contains(client) else { continue }
+            if upstream.settings.placeholder != nil {
+                error(
+                    upstream, at: \.clientPosition,
+                    ".require_placeholder: the client \(client) exchanges the program's own token "
+                        + "(`subject_token: caller`), which a placeholder is not: leave `require_placeholder` out")
+            }
+            guard upstream.settings.onExisting != .replace else { continue }
+            error(
+                upstream, at: \.clientPosition,
+                ".on_existing: the client \(client) exchanges the program's own token "
+                    + "(`subject_token: caller`), so it can't be kept or refused: leave `on_existing` out")
+        }
+    }
+
+    /// Checks that every caller that an upstream names can call.
+    private func checkCallers() {
+        let proxy = configuration.proxy
+        let users = Array(proxy.users.keys)
+        for upstream in upstreams {
+            let callers = upstream.settings.callers
+            for user in callers.users where proxy.users[user] == nil {
+                let near = Suggestion.phrase(for: user, among: users)
+                error(
+                    upstream,
+                    ".callers: there is no user \"\(Section.shown(user))\" under `proxy.users`"
+                        + (near.isEmpty ? ": add it there, or leave it out here" : near))
+            }
+            for listener in callers.listeners where !proxy.listen.contains(where: { $0.place == listener.place }) {
+                error(
+                    upstream,
+                    ".callers: \(listener) is not one of `proxy.listen`: write an address as it stands "
+                        + "there")
+            }
+            let ways = callers.listeners.isEmpty ? proxy.listen : callers.listeners
+            if !callers.uids.isEmpty, !(ways + [upstream.settings.listen].compactMap(\.self)).contains(where: \.isUnix)
+            {
+                error(
+                    upstream,
+                    ".callers: `uids` are known on Unix sockets only: add one, such as "
+                        + "unix:/run/heimdallr-proxy.sock, to "
+                        + (callers.listeners.isEmpty ? "`proxy.listen`" : "`listeners` and `proxy.listen`"))
+            }
+        }
+    }
+
+    /// Checks that a person can log in, and warns when a login does not outlive the process.
+    private func checkLogins(_ section: Section) {
+        for client in configuration.clients where client.needsLogin {
+            let position = clientPositions[client.name] ?? .whole
+            if !section.has("admin") {
+                diagnostics.error(
+                    position,
+                    "clients.\(client.name): somebody has to log in, and without `admin` there is no way to: add "
+                        + "`admin: {}`")
+            }
+            // Nothing of the playground outlives the process.
+            if configuration.store == .memory, !configuration.playground {
+                diagnostics.warn(
+                    position,
+                    "clients.\(client.name): who logs in has to do so again after each restart: add `store` with "
+                        + "`kind: file`")
+            }
+        }
+    }
+
+    /// RFC 8705 section 3: a bound token needs the client certificate of its token request.
+    private mutating func bindCertificates() {
+        for (index, upstream) in upstreams.enumerated() {
+            let client = configuration.clients.first { $0.name == upstream.settings.client }
+            guard let client, client.certificateBound, let certificate = client.tls.certFile else { continue }
+            if upstream.settings.url?.scheme == .http {
+                error(
+                    upstream, at: \.urlPosition,
+                    ": the tokens of clients.\(client.name) are bound to its certificate, which can't be "
+                        + "shown over http://: write https://")
+            }
+            guard let own = upstream.settings.tls.certFile else {
+                configuration.upstreams[index].tls.certFile = certificate
+                configuration.upstreams[index].tls.keyFile = client.tls.keyFile
+                continue
+            }
+            guard own != certificate else { continue }
+            configuration.upstreams[index].showsForeignCertificate = true
+            diagnostics.warn(
+                upstream.position,
+                "\(upstream.path): the tokens of clients.\(client.name) are bound to its certificate, and another one is "
+                    + "shown here: leave out `tls.cert_file` and `tls.key_file`")
+        }
+    }
+
+    private func checkTies() {
+        for (index, upstream) in upstreams.enumerated() {
+            guard let earlier = upstreams[..<index].first(where: { $0.settings.ties(with: upstream.settings) }) else {
+                continue
+            }
+            error(
+                upstream,
+                ": \(upstream.settings.host) matches the same requests as the upstream in "
+                    + "\(earlier.position.inWords): make `host`, `paths`, `methods` or `callers` differ")
+        }
+    }
+
+    private func checkLoops(_ section: Section) {
+        for upstream in upstreams {
+            guard let url = upstream.settings.url else { continue }
+            let port = url.authority.port ?? (url.scheme == .https ? 443 : 80)
+            guard let listener = answering(host: url.authority.host, port: port) else { continue }
+            error(
+                upstream, at: \.urlPosition,
+                ": \(url) leads back to this proxy, which listens on \(listener.text): write the "
+                    + "address of the API in `url`")
+        }
+        for upstream in upstreams {
+            checkLoop(upstream.settings.proxy, upstream.path, upstream.position)
+        }
+        if let tracing = configuration.tracing, let listener = answering(url: tracing.endpoint) {
+            diagnostics.error(
+                section.position(of: "tracing"),
+                "tracing: `otlp` leads back to this proxy, which listens on \(listener.text): write the address of the "
+                    + "collector")
+        }
+        for client in configuration.clients {
+            let position = clientPositions[client.name] ?? .whole
+            checkLoop(client.proxy, "clients.\(client.name)", position)
+            for (key, url) in client.endpoints {
+                guard let listener = answering(url: url) else { continue }
+                diagnostics.error(
+                    position,
+                    "clients.\(client.name): `\(key)` leads back to this proxy, which listens on \(listener.text): "
+                        + "write the address of the authorization server")
+            }
+        }
+    }
+
+    private func checkLoop(_ proxy: NextProxy, _ path: String, _ position: Position) {
+        guard case .url(let url) = proxy, let listener = answering(url: url) else { return }
+        diagnostics.error(
+            position,
+            "\(path): `proxy` is this proxy itself, which listens on \(listener.text): write the next one's address")
+    }
+
+    private func answering(url: String) -> Listener? {
+        guard let parts = try? URLParts(url, example: "") else { return nil }
+        return answering(host: parts.authority.host, port: parts.port)
+    }
+
+    private func answering(host: Authority.Host, port: UInt16) -> Listener? {
+        let name = Grammar.bare(host)
+        return listeners.first { $0.answers(host: name, port: port) }
+    }
+}
