@@ -1,5 +1,6 @@
 import ArgumentParser
 import Configuration
+import Cryptography
 import CurlTransport
 import FileSystem
 import Heimdallr
@@ -63,7 +64,6 @@ enum ConfigurationSource: Sendable, Equatable {
     }
 
     /// Prints the faults that a start with this configuration would have on this machine.
-    /// - Throws: `ExitStatus.badConfiguration`
     func checkStart(_ configuration: Configuration, passed: [PassedSocket]) async throws {
         let (problems, warnings) = await startFaults(configuration, passed: passed)
         for warning in warnings { ConfigurationReport.plain.warn(warning) }
@@ -166,7 +166,7 @@ enum AdminTokenRule {
 
     /// - Returns: the fault, with advice. `nil` also for an unreadable token, which is reported elsewhere.
     static func fault(_ token: SecretSource?, environment: [String: String]) -> String? {
-        guard let token, let count = count(token, environment), count < minimum else { return nil }
+        guard let count = try? token?.value(environment)?.count, count < minimum else { return nil }
         return fault(count)
     }
 
@@ -182,18 +182,5 @@ enum AdminTokenRule {
     private static func fault(_ count: Int) -> String {
         "admin.token: it has \(count) octets, which can be guessed: take at least \(minimum), made by "
             + "`head -c 24 /dev/urandom | base64` for one"
-    }
-
-    private static func count(_ token: SecretSource, _ environment: [String: String]) -> Int? {
-        switch token {
-        case .literal(let text): return text.utf8.count
-        case .environment(let name): return environment[name]?.utf8.count
-        // A check runs no command.
-        case .command: return nil
-        case .file(let path):
-            guard var bytes = try? FileSystem.read(path, limit: 64 * 1024)[...] else { return nil }
-            while let last = bytes.last, last == 0x0A || last == 0x0D { bytes.removeLast() }
-            return bytes.count
-        }
     }
 }

@@ -4,7 +4,6 @@ import Cryptography
 import Heimdallr
 import WireText
 
-/// Runs a program that uses the proxy.
 struct ExecCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "exec",
@@ -99,22 +98,15 @@ struct ExecCommand: ParsableCommand {
                     : "proxy.users has no such user; it has \(Self.list(users))")
         }
         let secret: [UInt8]
-        switch source {
-        case .literal(let text): secret = Array(text.utf8)
-        case .environment(let name): secret = Array((environment[name] ?? "").utf8)
-        case .file(let path):
-            do throws(CryptographyError) {
-                secret = try SecretFile.read(path: path).withSpan { [UInt8](copying: $0) }
-            } catch {
-                throw Self.failure("proxy.users: \(error)")
-            }
-        case .command(let words, _):
-            let command = SecretCommand(words: words, environment: ChildEnvironment.of(environment, settings))
-            do throws(SecretProviderError) {
+        do {
+            if case .command(let words, _) = source {
+                let command = SecretCommand(words: words, environment: ChildEnvironment.of(environment, settings))
                 secret = try command.run().revealedBytes
-            } catch {
-                throw Self.failure("proxy.users: \(error)")
+            } else {
+                secret = try source.value(environment)?.withSpan { [UInt8](copying: $0) } ?? []
             }
+        } catch {
+            throw Self.failure("proxy.users: \(error)")
         }
         return "\(PercentEncoding.uri.encode(user)):\(PercentEncoding.uri.encode(secret))@"
     }

@@ -8,7 +8,6 @@ import WireText
 struct KeyCheck {
     /// One sentence for each that could be read.
     private(set) var findings: [ConfigurationError.Problem] = []
-    /// Faults of keys and certificates.
     private(set) var problems: [ConfigurationError.Problem] = []
     /// Certificates that have expired or soon will.
     private(set) var warnings: [ConfigurationError.Problem] = []
@@ -116,14 +115,8 @@ struct KeyCheck {
 
     /// - Returns: `nil` for the secret of a command.
     private func secret(_ source: SecretSource) throws(Fault) -> SecretBytes? {
-        switch source {
-        case .literal(let text): return SecretBytes(Array(text.utf8))
-        case .environment(let name): return environment[name].map { SecretBytes(Array($0.utf8)) }
-        case .command: return nil
-        case .file(let path):
-            do throws(CryptographyError) { return try SecretFile.read(path: path) } catch {
-                throw Fault(message: error.description)
-            }
+        do throws(CryptographyError) { return try source.value(environment) } catch {
+            throw Fault(message: error.description)
         }
     }
 

@@ -1,5 +1,5 @@
 import Configuration
-import FileSystem
+import Cryptography
 import Heimdallr
 import PostgresStore
 
@@ -9,15 +9,8 @@ enum StoreCheck {
     ///   command, and without libpq, which the start reports.
     static func fault(_ configuration: Configuration, environment: [String: String]) -> String? {
         guard case .postgres(let settings) = configuration.store else { return nil }
-        let text: Secret
-        switch settings.connection {
-        case .literal(let literal): text = Secret(literal)
-        case .environment(let name): text = Secret(environment[name] ?? "")
-        case .command: return nil
-        case .file(let path):
-            guard let bytes = try? FileSystem.read(path, limit: 64 * 1024) else { return nil }
-            text = Secret(bytes)
-        }
+        guard let value = try? settings.connection.value(environment) else { return nil }
+        let text = value.withSpan { Secret($0) }
         return OAuthAccessTokenPostgresStore.fault(in: text, trustAnchorsFile: configuration.trustAnchorsFile)
     }
 }

@@ -15,7 +15,7 @@ extension OAuthAccessTokenPostgresStore.Report {
         if let newPlace { text += "moved to \(ForeignText.printable(newPlace)): no proxy starts on it\n" }
         for row in rows {
             let key = row.isEmpty ? "empty" : row.key.map { "key \($0)" } ?? "sealed with a key that is not configured"
-            text += "  \(Self.client(row.client)): revision \(row.revision), \(key), written \(Self.time(row.age)) ago"
+            text += "  \(Self.client(row.client)): revision \(row.revision), \(key), written \(row.age.rough) ago"
             text +=
                 known.contains(row.client)
                 ? "\n" : ", not of this configuration: \(ForeignText.printable(row.client))\n"
@@ -23,19 +23,12 @@ extension OAuthAccessTokenPostgresStore.Report {
         if !leases.isEmpty { text += "Leases:\n" }
         for lease in leases {
             text += "  \(Self.client(lease.client)): \(ForeignText.printable(lease.holder)), "
-            text += lease.left > .zero ? "for \(Self.time(lease.left)) more\n" : "ended and not given back\n"
+            text += lease.left > .zero ? "for \(lease.left.rough) more\n" : "ended and not given back\n"
         }
         return text
     }
 
     private static func client(_ record: String) -> String {
         ForeignText.printable(RecordName.client(of: record) ?? record)
-    }
-
-    private static func time(_ duration: Duration) -> String {
-        let seconds = duration.components.seconds
-        if seconds < 120 { return "\(seconds) s" }
-        if seconds < 7200 { return "\(seconds / 60) min" }
-        return seconds < 172_800 ? "\(seconds / 3600) h" : "\(seconds / 86_400) days"
     }
 }

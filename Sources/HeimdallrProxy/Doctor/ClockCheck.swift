@@ -20,16 +20,10 @@ enum ClockCheck {
             return .good("clock", distance <= 1 ? "agrees with the server's" : "\(distance) s from the server's")
         }
         let text =
-            "this machine's clock is \(words(distance)) \(now > other ? "ahead of" : "behind") the server's "
+            "this machine's clock is \(Duration.seconds(distance).rough) \(now > other ? "ahead of" : "behind") the server's "
             + "(\(RFC3339.text(Int(clamping: other))))"
         let advice =
             "set this machine's clock, by NTP best (timedatectl shows it); if it is right, tell whoever runs the server"
         return distance > limit ? .failed("clock", text, advice) : .warning("clock", text, advice)
-    }
-
-    private static func words(_ seconds: Int64) -> String {
-        if seconds < 120 { return "\(seconds) s" }
-        if seconds < 7200 { return "\(seconds / 60) min" }
-        return seconds < 172_800 ? "\(seconds / 3600) h" : "\(seconds / 86_400) days"
     }
 }
