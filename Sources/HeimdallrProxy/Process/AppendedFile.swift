@@ -86,8 +86,8 @@ final class AppendedFile: LineOutput {
     static func fault(owner: UInt32, mode: UInt32, links: UInt64, user: UInt32) -> String? {
         if owner != user, owner != 0 {
             return
-                "it belongs to user \(owner), who can change its lines: give it to the proxy's user \(user) or to root "
-                + "(chown), or move it away"
+                "it belongs to user \(owner), who can change its lines: have it belong to user \(user), who runs the proxy, or "
+                + "to root (chown), or move it away"
         }
         if mode & 0o022 != 0 {
             return "its group or everybody may write to it: take that away with chmod go-w"
