@@ -37,7 +37,6 @@ struct AdministrationAssembly {
     }
 
     /// - Returns: `nil` when the configuration has no admin port.
-    /// - Throws: `AdministrationError`
     func start(tokens: TokenMetrics?, passed: [PassedSocket], logger: Logger) async throws -> Administration? {
         guard let admin = configuration.admin, let tokens, var settings = Self.addresses(configuration, passed) else {
             return nil

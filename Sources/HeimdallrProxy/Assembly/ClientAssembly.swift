@@ -5,7 +5,6 @@ import HeimdallrCurl
 import Proxy
 import Reactor
 
-/// Makes an OAuth client from its settings.
 struct ClientAssembly {
     private let settings: ClientSettings
     private let trustAnchors: String?
@@ -43,7 +42,6 @@ struct ClientAssembly {
             onTokenRequest: onTokenRequest)
     }
 
-    /// The name of the client's record in a store.
     var recordName: String {
         RecordName(
             client: settings.name, configuration: heimdallrConfiguration, credentials: credentials, grant: grant

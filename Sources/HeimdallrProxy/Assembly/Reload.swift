@@ -243,7 +243,6 @@ extension RunningApp {
     }
 }
 
-/// Result of a reload.
 private struct ReloadSummary {
     var kept: Int
     var made: Int

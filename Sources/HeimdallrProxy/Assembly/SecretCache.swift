@@ -125,7 +125,6 @@ final class SecretCache: Sendable {
 }
 
 extension ReloadCounts.Thing {
-    /// For the log.
     var inWords: String {
         switch self {
         case .file(let path): "file \(path)"

@@ -81,7 +81,6 @@ struct UpstreamExamples {
         }
     }
 
-    /// Quotes a word for a shell.
     private static func quoted(_ word: String) -> String {
         let isPlain = word.utf8.allSatisfy { byte in
             switch byte {

@@ -178,7 +178,6 @@ struct AdminClient {
             "user \(peer) listens there, not user \(user) or root; if that is your proxy, run this command as user \(peer)"
     }
 
-    /// Parses a head and its body.
     static func parse(_ bytes: [UInt8]) -> Answer? {
         let end = Array("\r\n\r\n".utf8)
         guard bytes.count >= end.count,

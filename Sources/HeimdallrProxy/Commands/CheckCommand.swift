@@ -5,7 +5,6 @@ import Proxy
 import Reactor
 import WireText
 
-/// Validates a configuration and prints its meaning.
 struct CheckCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check",

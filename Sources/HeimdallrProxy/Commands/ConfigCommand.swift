@@ -2,7 +2,6 @@ import ArgumentParser
 import Configuration
 import WireText
 
-/// Facts about configuration files in general. `check` is about one file.
 struct ConfigCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "config",
@@ -10,7 +9,6 @@ struct ConfigCommand: ParsableCommand {
         discussion: "`heimdallr-proxy check --config FILE` checks one file.",
         subcommands: [Schema.self])
 
-    /// Prints the keys and values of a configuration.
     struct Schema: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "schema",

@@ -3,7 +3,6 @@ import Configuration
 import Logging
 import Playground
 
-/// Shows the purpose of the proxy in one process, without any file.
 struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "demo",

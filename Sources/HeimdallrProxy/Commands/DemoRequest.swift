@@ -34,7 +34,6 @@ struct DemoRequest: Sendable {
     }
 }
 
-/// An answer, for people to read.
 struct DemoAnswer: Sendable {
     let status: Int
     /// The status line, the fields that matter here, and the body; indented.

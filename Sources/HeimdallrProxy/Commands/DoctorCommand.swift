@@ -3,7 +3,6 @@ import Configuration
 import Playground
 import WireText
 
-/// Finds faults between the proxy and its servers.
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",

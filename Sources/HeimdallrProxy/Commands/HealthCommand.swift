@@ -3,7 +3,6 @@ import Configuration
 import Glibc
 import WireText
 
-/// Reports whether the running proxy is ready, for `HEALTHCHECK` of an image and for probes that run a command.
 struct HealthCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "health",
@@ -33,7 +32,6 @@ struct HealthCommand: ParsableCommand {
             "Ask again until the answer is good, for this time at most: 1 to 3600.", valueName: "seconds"))
     var wait: Int?
 
-    /// The question to the proxy.
     enum Question: EnumerableFlag {
         case live, ready, strict
 

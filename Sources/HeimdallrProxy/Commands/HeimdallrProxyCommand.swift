@@ -1,7 +1,6 @@
 import ArgumentParser
 import Configuration
 
-/// The command line. Each command has its own file.
 struct HeimdallrProxyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "heimdallr-proxy",

@@ -3,7 +3,6 @@ import Cryptography
 import Glibc
 import WireText
 
-/// Makes a key for `store.key`.
 struct KeygenCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "keygen",

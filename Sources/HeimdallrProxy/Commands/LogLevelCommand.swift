@@ -2,7 +2,6 @@ import ArgumentParser
 import Configuration
 import WireText
 
-/// Shows or changes the log level of the running proxy.
 struct LogLevelCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "log-level",

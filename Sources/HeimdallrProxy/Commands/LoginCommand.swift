@@ -2,7 +2,6 @@ import ArgumentParser
 import QRCode
 import WireText
 
-/// Signs a person in for a client of the running proxy.
 struct LoginCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "login",

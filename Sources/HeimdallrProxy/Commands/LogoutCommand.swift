@@ -1,7 +1,6 @@
 import ArgumentParser
 import WireText
 
-/// Revokes and forgets the tokens of a client.
 struct LogoutCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "logout",

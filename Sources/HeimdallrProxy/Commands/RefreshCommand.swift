@@ -1,7 +1,6 @@
 import ArgumentParser
 import WireText
 
-/// Has the running proxy ask for a client's new token.
 struct RefreshCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "refresh",

@@ -1,6 +1,5 @@
 import ArgumentParser
 
-/// Has the running proxy read its configuration again.
 struct ReloadCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "reload",

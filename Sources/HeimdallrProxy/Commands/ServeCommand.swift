@@ -5,7 +5,6 @@ import Playground
 import Proxy
 import Reports
 
-/// Runs the proxy until a signal stops it.
 struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve",

@@ -1,6 +1,5 @@
 import ArgumentParser
 
-/// Shows the state of the running proxy.
 struct StatusCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",

@@ -4,7 +4,6 @@ import Heimdallr
 import Logging
 import PostgresStore
 
-/// Commands on a token store. They ask no running proxy.
 struct StoreCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "store",
@@ -16,7 +15,6 @@ struct StoreCommand: ParsableCommand {
         subcommands: [StoreInitCommand.self, StoreStatusCommand.self, StoreMoveCommand.self])
 }
 
-/// Makes the tables.
 struct StoreInitCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "init",
@@ -49,7 +47,6 @@ struct StoreInitCommand: AsyncParsableCommand {
     }
 }
 
-/// Shows the content of the tables.
 struct StoreStatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
@@ -71,7 +68,6 @@ struct StoreStatusCommand: AsyncParsableCommand {
     }
 }
 
-/// Moves the records of one store to another.
 struct StoreMoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "move",
@@ -154,7 +150,6 @@ struct ConfiguredStore {
         }
     }
 
-    /// Prints a fault of the store.
     static func reporting<Value>(_ body: () async throws -> Value) async throws -> Value {
         do {
             return try await body()

@@ -1,7 +1,6 @@
 import ArgumentParser
 import WireText
 
-/// Prints a client's access token.
 struct TokenCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "token",

@@ -1,7 +1,6 @@
 import ArgumentParser
 import WireText
 
-/// Explains what the running proxy would do with a request.
 struct WhyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "why",

@@ -111,7 +111,6 @@ struct FileCheck: Sendable {
         .failed("store", ForeignText.printable(error.fault), Advice.sentence(for: error))
     }
 
-    /// Reads the record of each client.
     private func records(_ good: String) async -> [Finding] {
         do {
             let store = try await assembly.make().tokens

@@ -75,7 +75,6 @@ struct Finding: Sendable, Equatable {
 struct Diagnosis: Sendable, Equatable {
     enum Kind: String, Sendable { case configuration, client, upstream }
 
-    /// Findings about one address.
     struct Group: Sendable, Equatable {
         /// `nil`: the findings are about the whole.
         var address: String?

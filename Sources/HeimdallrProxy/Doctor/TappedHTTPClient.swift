@@ -21,7 +21,6 @@ final class Tap: Sendable {
     private let state = Mutex((answers: [Answer](), document: [UInt8]?.none))
 
     var answers: [Answer] { state.withLock { $0.answers } }
-    /// The latest metadata.
     var document: JSONValue? { state.withLock { $0.document }.flatMap { try? JSONParser.parse($0) } }
 
     fileprivate func note(_ request: HeimdallrHTTPRequest, _ response: HeimdallrHTTPResponse, at: Int64) {
@@ -50,7 +49,6 @@ final class Tap: Sendable {
     }
 }
 
-/// Notes each answer in a tap.
 struct TappedHTTPClient: HeimdallrHTTPClient {
     let client: any HeimdallrHTTPClient
     let tap: Tap

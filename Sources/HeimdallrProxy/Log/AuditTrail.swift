@@ -13,7 +13,6 @@ final class AuditTrail: Sendable {
     init(logger: Logger) { self.logger = logger }
 
     /// The stream for a configuration: the current one, or a new one that is not in use yet. Blocks.
-    /// - Throws: `AuditFault`
     func prepare(_ settings: AuditSettings?) throws(AuditFault) -> AuditStream? {
         guard let settings else { return nil }
         if let current = stream.withLock({ $0 }), current.settings == settings { return current }

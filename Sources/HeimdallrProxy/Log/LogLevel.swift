@@ -15,7 +15,6 @@ final class LogLevel: Sendable {
     private struct State {
         var configured: LogSettings.Level
         var other: (level: LogSettings.Level, end: ContinuousClock.Instant)?
-        /// Ends the temporary level.
         var timer: Task<Void, Never>?
     }
 
@@ -28,7 +27,6 @@ final class LogLevel: Sendable {
         index = Atomic(Self.index(of: configured))
     }
 
-    /// The current level.
     var current: LogSettings.Level { LogSettings.Level.allCases[index.load(ordering: .relaxed)] }
 
     private static func index(of level: LogSettings.Level) -> Int {
@@ -61,7 +59,6 @@ final class LogLevel: Sendable {
         }
     }
 
-    /// Ends the temporary level.
     func reset() {
         state.withLock { state in
             state.timer?.cancel()

@@ -1,7 +1,6 @@
 import Configuration
 import Logging
 
-/// The process's log, as configured.
 struct LogSetUp {
     let writer: LogWriter
     let logger: Logger

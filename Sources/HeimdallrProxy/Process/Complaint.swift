@@ -3,13 +3,11 @@ import WireText
 
 /// Errors and warnings of a command, on standard error.
 enum Complaint {
-    /// `error: …`
     static func error(_ text: String) { write(.error, "error: \(text)") }
 
     /// An answer of the running proxy, which may say `error:` by itself.
     static func answer(_ text: String) { text.hasPrefix("error: ") ? write(.error, text) : error(text) }
 
-    /// `warning: …`
     static func warning(_ text: String) { write(.warning, "warning: \(text)") }
 
     /// Whole lines.

@@ -20,7 +20,6 @@ struct SecretCommand: Sendable {
     var name: String { "the command \(words.first ?? "")" }
 
     /// Runs it on a new thread.
-    /// - Throws: `SecretProviderError`
     func secret() async throws -> Secret {
         try await BlockingWork.run { Result { () throws(SecretProviderError) in try run() } }.get()
     }

@@ -63,7 +63,6 @@ final class Signals {
     /// Does what SIGTERM does.
     var stop: @Sendable () -> Void { { [stopped] in stopped.yield() } }
 
-    /// Stops handling signals.
     func end() {
         source.cancel()
         stopped.finish()

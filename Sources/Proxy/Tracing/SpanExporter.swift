@@ -7,7 +7,6 @@ final class SpanExporter: Sendable {
     /// Limits of the queue, in spans and bytes.
     static let mostWaiting = 2048
     static let mostBytes = 4 << 20
-    /// Spans in one request.
     static let batch = 512
     /// Time to wait for more spans after the first one.
     static let gathering = Duration.seconds(1)
@@ -73,7 +72,6 @@ final class SpanExporter: Sendable {
         timer.cancel()
     }
 
-    /// Drops the queued spans.
     func abandon() {
         let task = state.withLock { state in
             state.isEnding = true
@@ -126,7 +124,6 @@ final class SpanExporter: Sendable {
         }
     }
 
-    /// State that is kept from batch to batch.
     private struct Course {
         var patience = ExportPatience()
         /// The failure was logged.
