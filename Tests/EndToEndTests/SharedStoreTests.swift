@@ -172,6 +172,8 @@ struct SharedStoreTests {
                 tokenEndpoint: endpoint.url, admin: "", upstreams: ProxyConfiguration.upstream(url: origin.url),
                 more: postgres))
         #expect(try await proxy.get("http://api.test/").status == 200)
+        let status = try await RunningProxy.run(["store", "status", "--config", try file("status.yaml", postgres)])
+        #expect(status.output.contains("\n1 record, 0 logins under way\n"), "\(status.transcript)")
         _ = try await server.sql(
             "INSERT INTO heimdallr.token (space, client, holder) VALUES ('\(space)', 'moved', 'files elsewhere')")
         let refresh = try await RunningProxy.run(
