@@ -87,27 +87,27 @@ public final class PrivateDirectory: Sendable {
     /// The whole content of a file; `nil` for a missing file.
     /// - Throws: `CryptographyError`, `.untrusted` when other users could have read or written it.
     public func read(_ name: String, limit: Int) throws(CryptographyError) -> [UInt8]? {
-        let place = self.place(name)
-        let descriptor = try place.open(O_RDONLY | O_NONBLOCK)
+        let entry = self.entry(name)
+        let descriptor = try entry.open(O_RDONLY | O_NONBLOCK)
         guard let descriptor else { return nil }
         defer { close(descriptor) }
-        try FileTrust.check(descriptor, path: place.path, isDirectory: false)
+        try FileTrust.check(descriptor, path: entry.path, isDirectory: false)
         var bytes = [UInt8](repeating: 0, count: 16 * 1024)
         var count = 0
         while true {
             if count == bytes.count {
-                guard count <= limit else { throw .fileTooLarge(path: place.path, limit: limit) }
+                guard count <= limit else { throw .fileTooLarge(path: entry.path, limit: limit) }
                 bytes += [UInt8](repeating: 0, count: bytes.count)
             }
             let got = unsafe bytes.withUnsafeMutableBytes { buffer in
                 unsafe Glibc.read(descriptor, buffer.baseAddress?.advanced(by: count), buffer.count - count)
             }
             if got < 0, errno == EINTR { continue }
-            guard got >= 0 else { throw .unreadableFile(path: place.path, reason: SystemReason.text(for: errno)) }
+            guard got >= 0 else { throw .unreadableFile(path: entry.path, reason: SystemReason.text(for: errno)) }
             if got == 0 { break }
             count += got
         }
-        guard count <= limit else { throw .fileTooLarge(path: place.path, limit: limit) }
+        guard count <= limit else { throw .fileTooLarge(path: entry.path, limit: limit) }
         return Array(bytes[..<count])
     }
 
@@ -119,8 +119,8 @@ public final class PrivateDirectory: Sendable {
     /// - Throws: `CryptographyError`. The old file is then unchanged, unless only the last step failed: then the new
     ///   file is there and may not survive a power cut.
     public func replace(_ name: String, with bytes: [UInt8]) throws(CryptographyError) {
-        let place = self.place(name)
-        let draft = self.place(name + ".new")
+        let entry = self.entry(name)
+        let draft = self.entry(name + ".new")
         if unsafe unlinkat(descriptor, draft.name, 0) != 0, errno != ENOENT {
             throw .system(operation: "remove", path: draft.path, errno: errno)
         }
@@ -137,7 +137,7 @@ public final class PrivateDirectory: Sendable {
                 throw .system(operation: "write", path: draft.path, errno: errno)
             }
             guard unsafe renameat(descriptor, draft.name, descriptor, name) == 0 else {
-                throw .system(operation: "replace", path: place.path, errno: errno)
+                throw .system(operation: "replace", path: entry.path, errno: errno)
             }
         } catch {
             // Frees the space of the draft.
@@ -151,7 +151,7 @@ public final class PrivateDirectory: Sendable {
     public func remove(_ name: String) throws(CryptographyError) {
         if unsafe unlinkat(descriptor, name, 0) != 0 {
             guard errno == ENOENT else {
-                throw .system(operation: "remove", path: place(name).path, errno: errno)
+                throw .system(operation: "remove", path: entry(name).path, errno: errno)
             }
             return
         }
@@ -163,28 +163,28 @@ public final class PrivateDirectory: Sendable {
     /// - Parameter isShared: takes a lock that any number of owners may share (LOCK_SH), instead of one for one owner.
     /// - Throws: `CryptographyError`
     public func tryLock(_ name: String, isShared: Bool = false) throws(CryptographyError) -> FileLock? {
-        let place = self.place(name)
-        let descriptor = try place.open(O_RDWR | O_CREAT | O_NONBLOCK)
-        guard let descriptor else { throw .system(operation: "open", path: place.path, errno: ENOENT) }
+        let entry = self.entry(name)
+        let descriptor = try entry.open(O_RDWR | O_CREAT | O_NONBLOCK)
+        guard let descriptor else { throw .system(operation: "open", path: entry.path, errno: ENOENT) }
         do throws(CryptographyError) {
-            try FileTrust.check(descriptor, path: place.path, isDirectory: false)
+            try FileTrust.check(descriptor, path: entry.path, isDirectory: false)
         } catch {
             close(descriptor)
             throw error
         }
-        return try FileLock.take(descriptor, isShared ? LOCK_SH : LOCK_EX, path: place.path)
+        return try FileLock.take(descriptor, isShared ? LOCK_SH : LOCK_EX, path: entry.path)
     }
 
     private func flush() throws(CryptographyError) {
         guard fsync(descriptor) == 0 else { throw .system(operation: "write the directory", path: path, errno: errno) }
     }
 
-    private func place(_ name: String) -> Place {
-        Place(directory: descriptor, name: name, path: path == "/" ? "/\(name)" : "\(path)/\(name)")
+    private func entry(_ name: String) -> Entry {
+        Entry(directory: descriptor, name: name, path: path == "/" ? "/\(name)" : "\(path)/\(name)")
     }
 
     /// A name in the open directory. openat(2).
-    private struct Place {
+    private struct Entry {
         var directory: Int32
         var name: String
         var path: String

@@ -77,15 +77,13 @@ import Heimdallr
     private func addresses(of host: ConnectionTarget.Host) -> [String] {
         var hints = unsafe addrinfo()
         unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-        unsafe hints.ai_flags = AI_ADDRCONFIG
-        var list: UnsafeMutablePointer<addrinfo>?
-        guard unsafe getaddrinfo(host.name, nil, &hints, &list) == 0 else {
-            // An address of a family that this machine lacks. libpq reports that.
-            unsafe hints.ai_flags = 0
-            guard unsafe getaddrinfo(host.name, nil, &hints, &list) == 0 else { return [] }
-            return unsafe Self.texts(list)
+        // Without the flag, an address of a family that this machine lacks is found. libpq reports that.
+        for flags in [AI_ADDRCONFIG, 0] {
+            unsafe hints.ai_flags = flags
+            var list: UnsafeMutablePointer<addrinfo>?
+            if unsafe getaddrinfo(host.name, nil, &hints, &list) == 0 { return unsafe Self.texts(list) }
         }
-        return unsafe Self.texts(list)
+        return []
     }
 
     private static func texts(_ list: UnsafeMutablePointer<addrinfo>?) -> [String] {
@@ -132,22 +130,16 @@ import Heimdallr
     /// count as an unreachable server.
     private func connectFault() -> PostgresFault {
         let text = message()
-        let known: [(String, String)] = [
+        let known = [
             ("password authentication failed", "28P01"), ("no password supplied", "28P01"),
             ("authentication failed", "28000"), ("no pg_hba.conf entry", "28000"),
-            ("certificate verify failed", "08001"),
             ("is not permitted to log in", "28000"),
         ]
-        for (words, code) in known where text.contains(words) {
-            return code == "08001" ? .lost(text) : PostgresFault(kind: .refused(code), text: text)
+        var code = known.first { text.contains($0.0) }?.1
+        if code == nil, text.contains("does not exist") {
+            code = text.contains("database \"") ? "3D000" : text.contains("role \"") ? "28000" : nil
         }
-        if text.contains("database \""), text.contains("does not exist") {
-            return PostgresFault(kind: .refused("3D000"), text: text)
-        }
-        if text.contains("role \""), text.contains("does not exist") {
-            return PostgresFault(kind: .refused("28000"), text: text)
-        }
-        return .lost(text)
+        return code.map { PostgresFault(kind: .refused($0), text: text) } ?? .lost(text)
     }
 
     private func message() -> String {
