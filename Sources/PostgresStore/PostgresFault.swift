@@ -29,7 +29,7 @@ struct PostgresFault: Error, Sendable, Equatable {
                 "there are no tables of this version: run `heimdallr-proxy store init`, or give the output of "
                 + "`store init --sql` to the database's administrator"
         case "42501":
-            return "this role may not do it: `heimdallr-proxy store init --sql --role NAME` prints the statements that grant it"
+            return "this role may not do it: `heimdallr-proxy store init --sql --role NAME` prints what grants it"
         case "28P01", "28000": return "correct user and password in `store.connection`, or pg_hba.conf of the server"
         case "3D000": return "create the database, or name another one in `store.connection`"
         default: return nil
