@@ -4,20 +4,23 @@ import Heimdallr
 
 /// One directory of records on a disk in memory, for all processes of a run.
 final class Files: @unchecked Sendable {
-    private let directory: String
+    /// In a folder of this process. Messages name no process, so that a run's text is the same each time.
+    private let directory = "records"
+    private let folder = "/dev/shm/heimdallr-simulation-\(getpid())"
     private var fullUntil: ContinuousClock.Instant?
     private var records: [String: TokenRecord] = [:]
     unowned let world: World
 
     init(_ world: World) {
         self.world = world
-        directory = "/dev/shm/heimdallr-simulation-\(getpid())"
         remove()
+        mkdir(folder, 0o700)
+        chdir(folder)
     }
 
     func remove() {
-        for name in FileSystem.names(in: directory) { unlink("\(directory)/\(name)") }
-        rmdir(directory)
+        for name in FileSystem.names(in: "\(folder)/\(directory)") { unlink("\(folder)/\(directory)/\(name)") }
+        for path in ["\(folder)/\(directory)", folder] { rmdir(path) }
     }
 
     /// Or was a moment ago.

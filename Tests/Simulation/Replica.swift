@@ -60,7 +60,7 @@ final class Replica: @unchecked Sendable {
             } catch let error as TokenStoreError where error.kind == .misconfigured {
                 world.log("\(process) does not start: \(error)")
                 return process.die()
-            } catch { world.log("\(process) starts without its store: \(error)") }
+            } catch { world.log("\(process) starts without its store") }
             if isHalted { process.die() }
             if !process.isDead { serve(store) }
         }

@@ -13,20 +13,19 @@ extension World {
         isMoving = true
         Task {
             for replica in replicas where replica.number != running { try await replica.halt() }
-            var (running, left, attempts) = (running.map { replicas[$0] }, life, 0)
+            var (running, left, attempts, refusals) = (running.map { replicas[$0] }, life, 0, 0)
             while true {
                 attempts += 1
                 do {
                     try await moveOnce(Process(Process.mover, attempts, self, usesFiles: !usesFiles), killedAfter: left)
                     break
                 } catch let error as TokenStoreError where "\(error)".contains("a proxy runs on") {
-                    log("the move is refused: \(error)")
-                    if let there = running {
-                        try await there.halt()
-                    } else {
-                        fail("a move is refused, and no proxy runs")
-                    }
+                    log("the move is refused")
+                    try await running?.halt()
                     running = nil
+                    // A task of a dead process may still hold its lock.
+                    refusals += 1
+                    if refusals > 9 { fail("a move is refused, and no proxy runs") }
                 } catch {
                     log("the move is not finished: \(error)")
                     left = nil
