@@ -12,7 +12,8 @@ import Testing
 
     private func move(_ from: Int, _ to: Int, _ clients: String...) async throws -> [String] {
         let (source, target) = (folders[from].store(), folders[to].store())
-        try await source.prepareMove(alone: true)
+        // The disk's thread may still hold the store of the move before.
+        try await eventually("its lock") { (try? await source.prepareMove(alone: true)) != nil }
         try await target.prepareMove(alone: false)
         let lines = Recorder<String>()
         try await StoreMove(source, target, clients: clients).run { lines.append($0) }
