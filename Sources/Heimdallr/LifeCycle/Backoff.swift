@@ -1,7 +1,7 @@
 /// Wait after the n-th failure in a row: full jitter below a ceiling that doubles up to a cap.
 struct Backoff: Sendable {
-    var base: Duration
-    var cap: Duration
+    let base: Duration
+    let cap: Duration
 
     /// Faults that pass by themselves.
     static let transient = Backoff(base: .seconds(1), cap: .seconds(30))

@@ -1,10 +1,10 @@
 /// Login that is being saved, and looks at the store for logins elsewhere.
 struct Logins: Sendable {
     struct Pending: Sendable {
-        var id: TokenLifeCycle.LoginID
-        var token: AccessToken
-        var signIn: SignIn?
-        var refreshLife: RefreshLife?
+        let id: TokenLifeCycle.LoginID
+        let token: AccessToken
+        let signIn: SignIn?
+        let refreshLife: RefreshLife?
     }
 
     private(set) var pending: Pending?

@@ -61,7 +61,7 @@ struct TokenLifeCycle: Sendable {
     let settings: Settings
     var stage = Stage.new
     /// Whether a token is wanted before the first request.
-    var isWarm = false
+    private(set) var isWarm = false
     /// Whether the stored access token was asked for by other settings; the stored refresh token serves.
     var ignoresStoredToken = false
     /// Whether the record is being handed to another object. No token request begins.
