@@ -237,7 +237,7 @@ struct OperationTests {
             .replacing("127.0.0.1:8080", with: "127.0.0.1:0")
             .replacing("listen: 127.0.0.1:8081", with: "listen: 127.0.0.1:0\n  socket: \(directory.path)/p")
         try directory.write(playground + "\nlog: {format: json}\n", to: "playground.yaml")
-        for (file, ending) in [("warned", 0), ("playground", 0), ("short", 78), ("stops", 78)] as [(String, Int32)] {
+        for (file, ending) in [("warned", 0), ("playground", 0), ("short", 78), ("stops", 1)] as [(String, Int32)] {
             let proxy = try ChildProcess([
                 try Repository.executable(), "serve", "--config", directory.path(of: "\(file).yaml"),
             ])

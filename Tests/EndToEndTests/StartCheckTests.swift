@@ -95,7 +95,8 @@ struct StartCheckTests {
         let words = String(line.drop { $0 != " " }.dropFirst().drop { $0 != " " }.dropFirst())
         #expect(try FileManager.default.subpathsOfDirectory(atPath: folder.path).sorted() == before, "\(one.name)")
         let start = try await RunningProxy.run(["serve", "--config", file])
-        #expect(start.ending == .exited(78), "\(one.name): \(start.transcript)")
+        let mayPass = sentence.contains("can't listen on") || sentence.contains("admin socket")
+        #expect(start.ending == .exited(mayPass ? 1 : 78), "\(one.name): \(start.transcript)")
         #expect(start.errors.contains(words), "\(one.name): \(words)\n\(start.transcript)")
     }
 

@@ -93,7 +93,13 @@ struct SecretCommandTests {
     @Test func `a daemon that a good command leaves stays, and so does everybody else`() async throws {
         let command = sleep(2)
         let other = try ChildProcess(["sleep", "300"])
-        #expect(try run(["sh", "-c", "setsid \(command) >/dev/null & echo here"]) == "here")
+        // The command ends once its daemon has a session.
+        let ready = try TemporaryDirectory().path(of: "ready")
+        let daemon = "setsid sh -c ': >\(ready); exec \(command)' >/dev/null &"
+        #expect(
+            try run([
+                "sh", "-c", "mkdir -p $(dirname \(ready)); \(daemon) until [ -e \(ready) ]; do :; done; echo here",
+            ]) == "here")
         try await eventually("it runs") { try isRunning(command) }
         #expect(fault(["sh", "-c", "yes"]).contains("more than 64 KiB"))
         #expect(try isRunning(command))

@@ -156,7 +156,7 @@ import Testing
         #expect(cycle.life.unsaved?.revision == 1)
         let moment = cycle.moment
         cycle.life.refreshNow(moment)
-        cycle.collect()
+        cycle.pass(2)
         cycle.answer(.adopted(cycle.record("T2", expiresIn: -1, refreshToken: nil, revision: 9)))
         #expect(cycle.life.unsaved == nil && cycle.life.storeFault == nil)
         #expect(cycle.life.token == nil, "nobody else has T1")

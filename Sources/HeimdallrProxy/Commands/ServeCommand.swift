@@ -1,3 +1,4 @@
+import Administration
 import ArgumentParser
 import Configuration
 import Logging
@@ -57,9 +58,10 @@ struct ServeCommand: AsyncParsableCommand {
         } catch {
             log.logger.error("the proxy stopped", metadata: ["reason": "\(error)"])
             await playground?.stop()
-            // `check` judges the same faults.
-            let isConfiguration = !(await source.startFaults(settings, passed: manager.passed)).problems.isEmpty
-            throw (isConfiguration ? ExitStatus.badConfiguration : .failure).error
+            // `check` judges the same faults. An address or a socket's folder may be there at the next start.
+            let mayPass = error is ProxyServer.ListenError || error is AdministrationError
+            let faults = await source.startFaults(settings, passed: manager.passed).problems
+            throw (mayPass || faults.isEmpty ? ExitStatus.failure : .badConfiguration).error
         }
         await playground?.stop()
     }

@@ -76,7 +76,9 @@ import Testing
         let report = await next.logOut()
         #expect(report.isComplete)
         #expect(next.status().signedInAs == nil)
-        #expect(try await folder.store().load(client: next.recordName) == nil, "[59] the id token goes too")
+        let left = try await folder.store().load(client: next.recordName)
+        #expect(
+            left?.signIn == nil && left?.refreshToken == nil && left?.accessToken == nil, "[59] the id token goes too")
         let dead = HeimdallrHTTPRequest(
             url: "\(server.url)/api/me",
             headers: [HeimdallrHTTPField(name: "Authorization", value: "Bearer \(old.revealed)")])
