@@ -30,7 +30,7 @@ extension Heimdallr {
     /// Starts the successor of another object of this client.
     /// - Parameter record: the record that the other object could not save.
     package func start(inheriting record: TokenRecord?) {
-        apply { life, _ in life.inherit(record) }
+        apply { $0.inherit(record, $1) }
         start()
     }
 

@@ -219,4 +219,17 @@ import Testing
         cycle.wait()
         #expect(cycle.fetches.last == .grant)
     }
+
+    @Test(arguments: [(3, "T8", nil), (9, "T9", 9)] as [(UInt64, String, UInt64?)])
+    func `a record that is inherited after the start replaces an older one, and never comes back later`(
+        revision: UInt64, token: String, unsaved: UInt64?
+    ) {
+        var cycle = DrivenLifeCycle(needs: .person)
+        cycle.start(stored: cycle.record("T8", refreshToken: "R8", revision: 8))
+        let record = cycle.record("T\(revision)", refreshToken: "R\(revision)", revision: revision)
+        let moment = cycle.moment
+        cycle.life.inherit(record, moment)
+        #expect(cycle.life.token?.value == Secret(token))
+        #expect(cycle.life.unsaved?.revision == unsaved)
+    }
 }

@@ -217,8 +217,19 @@ struct TokenLifeCycle: Sendable {
         .store(TokenStoreError("the client's settings have changed, or the process ends", kind: .busy)),
         retryAfter: .seconds(1))
 
-    /// Takes the record that the object before this one could not save. Called before `start`.
-    mutating func inherit(_ record: TokenRecord?) { inherited = record }
+    /// Takes the record that the object before this one could not save. A caller may have started this one already.
+    mutating func inherit(_ record: TokenRecord?, _ moment: Moment) {
+        inherited = record
+        if stage == .running { takeUpInherited(moment) }
+    }
+
+    private mutating func takeUpInherited(_ moment: Moment) {
+        if let inherited, inherited.revision > revision {
+            takeUp(inherited, moment)
+            saving.inherit(inherited, now: moment.now)
+        }
+        inherited = nil
+    }
 
     mutating func stop() {
         guard stage != .stopped else { return }
@@ -239,11 +250,7 @@ struct TokenLifeCycle: Sendable {
         stage = .running
         saving.noteReading(fault: fault)
         if let record { takeUp(record, moment) }
-        if let inherited, inherited.revision > revision {
-            takeUp(inherited, moment)
-            saving.inherit(inherited, now: moment.now)
-        }
-        inherited = nil
+        takeUpInherited(moment)
         if token == nil, isWarm || !waiters.isEmpty { wantToken(now: moment.now) }
         tick(moment)
     }
