@@ -35,7 +35,7 @@ import Testing
         let left = "left-0123456789abcdef"
         for name in [name, left] { try await folders[0].store().save(FileStoreFolder.record(5), client: name) }
         _ = try await move(0, 1, "api")
-        #expect(try await move(1, 0, "api", "left") == ["api: moved", "left: no record", "1 moved"])
+        #expect(try await move(1, 0, "api", "left") == ["left: no record", "api: moved", "1 moved"])
         for name in [name, left] {
             #expect(try await folders[0].store().load(client: name)?.refreshToken == Secret("R1"))
         }
