@@ -14,7 +14,7 @@ import Testing
         let (source, target) = (folders[from].store(), folders[to].store())
         // The disk's thread may still hold the store of the move before.
         try await eventually("its lock") { (try? await source.prepareMove(alone: true)) != nil }
-        try await target.prepareMove(alone: false)
+        try await eventually("its lock") { (try? await target.prepareMove(alone: false)) != nil }
         let lines = Recorder<String>()
         try await StoreMove(source, target, clients: clients).run { lines.append($0) }
         return lines.all

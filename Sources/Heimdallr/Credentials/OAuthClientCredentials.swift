@@ -45,7 +45,10 @@ public struct OAuthClientSecretCredentials: OAuthClientCredentials {
     private let method: Method
 
     /// A confidential client.
-    /// - Parameter secret: asked before each token request.
+    /// - Parameters:
+    ///   - identifier: the `client_id`.
+    ///   - secret: asked before each token request.
+    ///   - method: place of the secret on the request.
     public init(identifier: String, secret: any SecretProvider, method: Method = .basic(.form)) {
         self.identifier = identifier
         self.secret = secret

@@ -24,7 +24,9 @@ public final class TokenRequestLimiter: Sendable {
     private let state: Mutex<State>
     let clock: HeimdallrClock
 
-    /// - Parameter clock: the clock of the clients that share it.
+    /// - Parameters:
+    ///   - limits: numbers of requests under way.
+    ///   - clock: the clock of the clients that share it.
     public init(_ limits: TokenRequestLimits = TokenRequestLimits(), clock: HeimdallrClock = .system) {
         self.clock = clock
         state = Mutex(State(queue: RequestQueue(limits)))

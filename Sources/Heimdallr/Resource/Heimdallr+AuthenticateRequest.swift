@@ -5,6 +5,7 @@ extension Heimdallr {
     /// Sends `request` with a token in place of its own credential. After a 401 because of the token (RFC 6750 section 3.1),
     /// sends it once more with a new one; a second 401 is the answer. Requests to other hosts go on with the old token.
     /// - Parameters:
+    ///   - request: the request without a token.
     ///   - limit: longest wait for a token, the first and a new one each.
     ///   - send: sends the request; called once or twice, where the caller runs.
     /// - Throws: `HeimdallrError` without a token, and errors of `send`.
@@ -50,8 +51,11 @@ extension Heimdallr {
 
     /// Does the same for a request of any type: see `authenticateRequest(_:waiting:send:)`.
     /// - Parameters:
+    ///   - request: the request without a token.
     ///   - resource: a name for the resource out of a small set, for example the origin.
+    ///   - limit: longest wait for a token, the first and a new one each.
     ///   - put: puts the credential onto a request.
+    ///   - send: sends the request; called once or twice.
     ///   - challenges: values of `WWW-Authenticate` of a 401; `nil` for any other answer.
     /// - Throws: `HeimdallrError` without a token, and errors of `send`.
     nonisolated(nonsending) public func authenticateRequest<Request, Answer>(
@@ -72,6 +76,7 @@ extension Heimdallr {
     /// Does the same for callers that make the request: `send` gets only the credential.
     /// - Parameters:
     ///   - resource: a name for the resource out of a small set; needless for a client with one resource.
+    ///   - limit: longest wait for a token, the first and a new one each.
     ///   - send: sends a new request with the credential; called once or twice.
     ///   - challenges: values of `WWW-Authenticate` of a 401; `nil` for any other answer.
     /// - Throws: `HeimdallrError` without a token, and errors of `send`.

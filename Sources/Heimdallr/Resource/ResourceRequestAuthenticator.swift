@@ -47,7 +47,9 @@ public struct ResourceRequestAuthenticatorHTTPHeader: ResourceRequestAuthenticat
     /// Word before the token, with a space between them. `nil`: the token stands alone.
     public let scheme: String?
 
-    /// - Parameter scheme: word before the token; `nil`: none. Both are tokens of RFC 9110 section 5.6.2.
+    /// - Parameters:
+    ///   - name: the field's name, a token of RFC 9110 section 5.6.2.
+    ///   - scheme: word before the token, such a token, too; `nil`: none.
     public init(name: String = "Authorization", scheme: String? = "Bearer") {
         self.name = name
         self.scheme = scheme
