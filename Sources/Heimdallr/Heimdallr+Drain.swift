@@ -27,6 +27,9 @@ extension Heimdallr {
         alarm.cancel()
     }
 
+    /// Whether a record waits for its store.
+    package var hasUnsavedRecord: Bool { unsavedRecord != nil }
+
     /// Starts the successor of another object of this client.
     /// - Parameter record: the record that the other object could not save.
     package func start(inheriting record: TokenRecord?) {

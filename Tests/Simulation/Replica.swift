@@ -20,6 +20,8 @@ final class Replica: @unchecked Sendable {
     private var incarnation = 0
     private var timeout: Duration
     private(set) var slots: [Slot] = []
+    /// Of former configurations: requests may use their tokens, and their records may be unsaved.
+    private var leavingSlots: [Slot] = []
     /// Sign-ins under way.
     private(set) var logins = PendingLogins()
     /// When a caller of a client last got a token.
@@ -48,6 +50,7 @@ final class Replica: @unchecked Sendable {
         guard process.isDead, !isHalted, !world.hasEnded else { return }
         incarnation += 1
         lastReload = nil
+        leavingSlots = []
         let process = Process(number, incarnation, world, usesFiles: usesFiles ?? world.usesFiles)
         self.process = process
         let store = SimulatedStore(process, isInFiles: process.usesFiles)
@@ -136,7 +139,7 @@ final class Replica: @unchecked Sendable {
             return
         }
         isAway = true
-        let (old, leaving) = (slots, process)
+        let (old, leaving) = (slots + leavingSlots, process)
         Task { [self] in
             await withDiscardingTaskGroup { group in
                 for slot in old { group.addTask { await slot.heimdallr.drain(within: .seconds(10)) } }
@@ -177,15 +180,22 @@ final class Replica: @unchecked Sendable {
         timeout = timeout == world.plan.timeout ? timeout + .seconds(1) : world.plan.timeout
         let (old, leaving, limit) = (slots, process, timeout * 2 + .seconds(10))
         slots = (0..<world.plan.clients).map { make($0, isHeld: true) }
-        let made = slots
+        let (made, leavingSlots) = (slots, leavingSlots)
+        self.leavingSlots += old
         let over = Task {
             await withDiscardingTaskGroup { group in
                 for (former, next) in zip(old, made) {
+                    let former = [former] + leavingSlots.filter { $0.heimdallr.name == next.heimdallr.name }
                     group.addTask {
-                        if former.server === next.server { next.heimdallr.takeOverCallers(of: former.heimdallr) }
-                        var unsaved = await former.heimdallr.handOver(within: limit)
-                        former.store.retire()
-                        if former.server !== next.server { unsaved = nil }
+                        var unsaved: TokenRecord?
+                        for former in former where !former.store.isRetired {
+                            let isSame = former.server === next.server
+                            if isSame { next.heimdallr.takeOverCallers(of: former.heimdallr) }
+                            let record = await former.heimdallr.handOver(within: limit)
+                            guard isSame else { continue }
+                            former.store.retire()
+                            if let record, record.revision > unsaved?.revision ?? 0 { unsaved = record }
+                        }
                         next.store.open()
                         next.heimdallr.start(inheriting: unsaved)
                     }
@@ -197,11 +207,19 @@ final class Replica: @unchecked Sendable {
             await over.value
             if process === leaving { lastReload = nil }
             try? await leaving.sleep(for: .seconds(2))
-            for former in old {
-                await former.heimdallr.drain(within: .seconds(10))
-                former.heimdallr.shutdown()
+            await withDiscardingTaskGroup { group in
+                for former in old { group.addTask { await self.release(former, leaving) } }
             }
         }
+    }
+
+    private func release(_ former: Slot, _ process: Process) async {
+        await former.heimdallr.drain(within: .seconds(10))
+        while former.heimdallr.hasUnsavedRecord, !former.store.isRetired, !process.isDead {
+            guard (try? await process.sleep(for: .seconds(1))) != nil else { break }
+        }
+        former.heimdallr.shutdown()
+        leavingSlots.removeAll { $0.heimdallr === former.heimdallr }
     }
 
     func end() {

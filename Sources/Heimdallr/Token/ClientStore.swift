@@ -78,7 +78,7 @@ package final class ClientStore: OAuthAccessTokenStore {
         if isRetired { throw TokenStoreError("the client's settings have changed", kind: .busy) }
     }
 
-    private var isRetired: Bool { phase.withLock { if case .retired = $0 { true } else { false } } }
+    package var isRetired: Bool { phase.withLock { if case .retired = $0 { true } else { false } } }
 
     /// A lease that is lost when its client is retired.
     private struct Lease: TokenStoreLease {

@@ -209,18 +209,20 @@ extension RunningApp {
         _ client: KeptClient, after former: [KeptClient], _ earlier: ClientSettings?
     ) async {
         var unsaved: TokenRecord?
-        for former in former {
-            if former.heimdallr.recordName == client.heimdallr.recordName,
-                !former.settings.losesTokens(to: client.settings)
-            {
+        // A retired one has given its record away, and may still hold an older copy.
+        for former in former where !former.store.isRetired {
+            let hasSameRecord = former.heimdallr.recordName == client.heimdallr.recordName
+            if hasSameRecord, !former.settings.losesTokens(to: client.settings) {
                 client.heimdallr.takeOverCallers(of: former.heimdallr)
             }
             // A request that is under way may take its whole time, and once more where its answer is lost.
-            unsaved = await former.heimdallr.handOver(within: former.settings.timeout * 2 + handOver) ?? unsaved
+            let record = await former.heimdallr.handOver(within: former.settings.timeout * 2 + handOver)
+            // A record belongs to its server and account: a client of another one goes on saving its own.
+            guard hasSameRecord else { continue }
             former.store.retire()
+            if let record, record.revision > unsaved?.revision ?? 0 { unsaved = record }
         }
-        // A record belongs to its server and account, its access token to the settings that it was asked for with.
-        if former.contains(where: { $0.heimdallr.recordName != client.heimdallr.recordName }) { unsaved = nil }
+        // An access token belongs to the settings that it was asked for with.
         if let earlier, earlier.losesTokens(to: client.settings) {
             unsaved?.accessToken = nil
             client.heimdallr.ignoreStoredToken()
@@ -232,14 +234,20 @@ extension RunningApp {
     /// Requests under way still use tokens of these clients.
     private func release(_ gone: [KeptClient], after over: Task<Void, Never>) async {
         await over.value
-        for client in gone {
-            await client.heimdallr.drain(within: Self.handOver)
-            client.heimdallr.shutdown()
-            watch.remove(client)
+        await withDiscardingTaskGroup { group in
+            for client in gone { group.addTask { await self.release(client) } }
         }
-        current.withLock { current in
-            current.leaving.removeAll { client in gone.contains { $0.heimdallr === client.heimdallr } }
+    }
+
+    private func release(_ client: KeptClient) async {
+        await client.heimdallr.drain(within: Self.handOver)
+        // The record of a server or account that is no longer configured is saved, too: a later reload may bring it back.
+        while client.heimdallr.hasUnsavedRecord, !client.store.isRetired, !reloadQueue.isClosed {
+            guard (try? await Task.sleep(for: .seconds(1))) != nil else { break }
         }
+        client.heimdallr.shutdown()
+        watch.remove(client)
+        current.withLock { $0.leaving.removeAll { $0.heimdallr === client.heimdallr } }
     }
 }
 
