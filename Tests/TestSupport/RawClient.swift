@@ -26,8 +26,12 @@ public final class RawClient: Sendable {
     public static func exchange(
         port: UInt16, _ request: String, method: String = "GET", within limit: Duration = .seconds(20)
     ) async throws -> RawResponse {
-        let client = try await connect(port: port)
-        try await client.send(request)
+        // One hop for both: a server may end a connection that stays silent.
+        let client = try await offPool {
+            let socket = try Socket.connect(port: port, deadline: .after(.seconds(10)))
+            try socket.write(Array(request.utf8), deadline: .after(limit))
+            return RawClient(socket: socket)
+        }
         return try await client.response(to: method, within: limit)
     }
 
