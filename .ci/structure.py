@@ -1,6 +1,7 @@
-"""Checks what the compiler doesn't: where Foundation and unsafe code may stand, and what lies at the top.
+"""Checks what the compiler doesn't: where Foundation and unsafe code may stand, the size of files, types and functions,
+and what lies at the top.
 
-Prints one line a finding, `path:line: what`, and exits 1 when there is one. A file past 400 lines is only a warning.
+Prints one line a finding, `path:line: what`, and exits 1 when there is one.
 """
 
 import json
@@ -42,8 +43,21 @@ IMPORT = re.compile(
     re.MULTILINE,
 )
 
+# Plain values that mirror a page of the configuration, an answer or a line of a log: a list of fields, no behaviour.
+MANY_VALUES = re.compile(r"Settings\.swift$|/(HeimdallrConfiguration|HeimdallrStatus|AccessRecord)\.swift$")
+
+MAX_FILE_LINES = 300
+MAX_FUNCTION_LINES = 60
+MAX_STORED_PROPERTIES = 15
+
+MODIFIERS = r"(?:(?:@\w+|public|package|internal|private|fileprivate|final|unowned|weak|lazy|nonisolated|unsafe|mutating|override|required|convenience|indirect)(?:\([^)]*\))?\s+)*"
+TYPE = re.compile(rf"^( *){MODIFIERS}(?:struct|class|actor)\s+(\w+)")
+FUNCTION = re.compile(rf"^( *){MODIFIERS}(?:static\s+)?{MODIFIERS}(?:func\s+`?([^\s(<`]+)|(init)\b|(deinit)\b)")
+STORED = re.compile(rf"^ *{MODIFIERS}(?:var|let)\s+(.*)$")
+# Computed, unless the braces are a default value's or an observer's.
+COMPUTED = re.compile(r"^[^={]*\{(?!\s*(?:did|will)Set\b)")
+
 findings = []
-warnings = []
 
 
 def find(path, line, what):
@@ -55,13 +69,58 @@ def code_of(text):
     return NOT_CODE.sub(lambda match: re.sub(r"[^\n]", " ", match.group(0)), text)
 
 
+def block_end(lines, start, indentation):
+    """The line that closes the block begun at `start`."""
+    for index in range(start, len(lines)):
+        if re.match(rf" {{{indentation}}}\}}", lines[index]) and (index > start or lines[index].count("{") == 0):
+            return index
+    return start
+
+
+def body_of(lines, start):
+    """The line with the brace that opens the function's body; `None` for a requirement of a protocol."""
+    depth = 0
+    for index in range(start, len(lines)):
+        depth += lines[index].count("(") - lines[index].count(")")
+        if depth > 0:
+            continue
+        if lines[index].rstrip().endswith("{"):
+            return index
+        following = lines[index + 1].lstrip() if index + 1 < len(lines) else ""
+        if not following.startswith(("{", "throws", "->", "where", "async")):
+            return None
+    return None
+
+
+def check_sizes(relative, code):
+    lines = code.split("\n")
+    if len(lines) - 1 > MAX_FILE_LINES:
+        find(relative, 1, f"{len(lines) - 1} lines; at most {MAX_FILE_LINES} in a file")
+    for index, line in enumerate(lines):
+        if match := FUNCTION.match(line):
+            opened = body_of(lines, index)
+            if opened is None:
+                continue
+            length = block_end(lines, opened + 1, len(match.group(1))) - index + 1
+            if length > MAX_FUNCTION_LINES:
+                find(relative, index + 1, f"{match.group(2) or match.group(3)} has {length} lines; at most {MAX_FUNCTION_LINES} in a function")
+        if match := TYPE.match(line):
+            indentation = len(match.group(1))
+            count = 0
+            for member in lines[index + 1 : block_end(lines, index + 1, indentation)]:
+                stored = STORED.match(member)
+                if stored and len(member) - len(member.lstrip()) == indentation + 4 and not COMPUTED.match(stored.group(1)):
+                    # `var first, second: Int`
+                    count += 1 + re.split(r"[:=(]", stored.group(1))[0].count(",")
+            if count > MAX_STORED_PROPERTIES and not MANY_VALUES.search(str(relative)):
+                find(relative, index + 1, f"{match.group(2)} has {count} stored properties; at most {MAX_STORED_PROPERTIES} in a type")
+
+
 def check_source(path, target):
     relative = path.relative_to(ROOT)
     text = path.read_text(encoding="utf-8")
     code = code_of(text)
-    lines = text.count("\n")
-    if lines > 400:
-        warnings.append(f"{relative}:1: {lines} lines; past 400 a file wants splitting")
+    check_sizes(relative, code)
     for match in IMPORT.finditer(code):
         line = code.count("\n", 0, match.start(1)) + 1
         if match.group(1).startswith("Foundation") and target != BRIDGE:
@@ -79,7 +138,7 @@ def check_tests(path):
     relative = path.relative_to(ROOT)
     text = path.read_text(encoding="utf-8")
     if text.count("\n") > 400:
-        warnings.append(f"{relative}:1: {text.count(chr(10))} lines; past 400 a file wants splitting")
+        find(relative, 1, f"{text.count(chr(10))} lines; at most 400 in a file of tests")
     for match in IMPORT.finditer(code_of(text)):
         if match.group(1) == "XCTest":
             find(relative, text.count("\n", 0, match.start()) + 1, "XCTest: the tests are Swift Testing")
@@ -140,9 +199,7 @@ for test in sorted((ROOT / "Tests").rglob("*.swift")):
 check_manifest()
 check_tree()
 
-for warning in warnings:
-    print("warning:", warning)
 for finding in findings:
     print(finding)
-print(f"{len(findings)} findings, {len(warnings)} warnings")
+print(f"{len(findings)} findings")
 sys.exit(1 if findings else 0)

@@ -12,7 +12,7 @@ struct SecretCommand: Sendable {
     var keeper = CommandKeeper.executable
 
     /// Upper bound of its run time.
-    static let time = Duration.seconds(10)
+    var time = Duration.seconds(10)
     /// Upper bound of its output in bytes.
     static let limit = 64 * 1024
 
@@ -26,7 +26,7 @@ struct SecretCommand: Sendable {
 
     /// Blocks until the command has ended by itself, or was killed with all its descendants.
     func run() throws(SecretProviderError) -> Secret {
-        let deadline = ContinuousClock.now + Self.time
+        let deadline = ContinuousClock.now + time
         var output = try started { () throws(SystemCallError) in try ChildOutput(limit: Self.limit) }
         let descriptor = output.writeEnd
         let command = try started { () throws(SystemCallError) in
@@ -49,7 +49,7 @@ struct SecretCommand: Sendable {
             ending = try ended(command)
         }
         guard let ending else {
-            throw SecretProviderError("\(name) did not end in \(Self.time.components.seconds) s, and was ended")
+            throw SecretProviderError("\(name) did not end in \(time.components.seconds) s, and was ended")
         }
         guard ending == .exited(0) else { throw SecretProviderError("\(name) failed: \(ending.inWords)") }
         let secret = output.withText { Secret($0) }
