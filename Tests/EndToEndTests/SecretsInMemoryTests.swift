@@ -75,7 +75,7 @@ struct SecretsInMemoryTests {
         }
         #expect(try nginx.accessLog().contains(way == .query ? "access_token=\(access)" : "Bearer \(access)"))
         // What is in use is there, or the search would find nothing that is.
-        #expect(try !ProcessMemory(of: proxy.process.pid).findings(of: access).isEmpty)
+        #expect(try await !ProcessMemory(of: proxy.process.pid).findings(of: access).isEmpty)
         let socket = proxy.directory.path(of: "admin.sock")
         let out = try await RunningProxy.run(["logout", "--socket", socket, "api"])
         #expect(out.ending == .exited(0), "\(out.transcript)")
@@ -91,7 +91,7 @@ struct SecretsInMemoryTests {
             var left: [ProcessMemory.Finding] = []
             // What is under way comes to its end first.
             for _ in 0..<20 {
-                left = try memory.findings(of: secret)
+                left = try await memory.findings(of: secret)
                 if left.isEmpty { break }
                 try await Task.sleep(for: .milliseconds(200))
             }

@@ -59,16 +59,15 @@ struct NearHostTests {
         #expect(hosts.nearest(to: asked, caller: nil) != nil)
     }
 
-    @Test func `thousands of upstreams that all look alike take little time`() throws {
+    @Test func `thousands of upstreams that all look alike take little time`() async throws {
         let list = (0..<5000).map { "  - {host: api-\($0 + 10000).some-long-name.example.com}" }.joined(separator: "\n")
-        let hosts = try Self.near("upstreams:\n\(list)")
-        let asked = try Authority(parsing: "aqi-ab.zome-long-name.example.com")
-        var best = Duration.seconds(60)
-        for _ in 0..<5 {
-            best = min(best, ContinuousClock().measure { _ = hosts.nearest(to: asked, caller: nil) })
+        let best = try await offPool {
+            let hosts = try Self.near("upstreams:\n\(list)")
+            let asked = try Authority(parsing: "aqi-ab.zome-long-name.example.com")
+            return (0..<5).map { _ in ContinuousClock().measure { _ = hosts.nearest(to: asked, caller: nil) } }.min()
         }
         // A debug build; a release takes a twentieth.
-        #expect(best < .milliseconds(50), "\(best)")
+        #expect(try #require(best) < .milliseconds(50))
     }
 
     @Test func `the answer names what was asked for, its port and the near one`() async throws {

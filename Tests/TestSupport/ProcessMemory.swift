@@ -19,7 +19,9 @@ public struct ProcessMemory: Sendable {
     public init(of pid: Int32) { self.pid = pid }
 
     /// - Throws: when the memory can't be read, or when none could be.
-    public func findings(of text: String) throws -> [Finding] {
+    public func findings(of text: String) async throws -> [Finding] { try await offPool { try search(text) } }
+
+    private func search(_ text: String) throws -> [Finding] {
         let needle = Data(text.utf8)
         let maps = try String(contentsOfFile: "/proc/\(pid)/maps", encoding: .utf8)
         let memory = try FileHandle(forReadingFrom: URL(fileURLWithPath: "/proc/\(pid)/mem"))
