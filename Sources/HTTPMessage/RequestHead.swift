@@ -41,44 +41,16 @@ public struct RequestHead: Sendable {
     public private(set) var upgradeRequested = false
 
     private var facts = HeadFacts()
-    private var state = State.start
-    private var position = 0
-    private var mark = 0
-    private var nameEnd = 0
-    private var valueStart = 0
-    private var hasQuery = false
-    private var failure: MessageError?
-    private var hasHost = false
-    private var hasContinue = false
-
-    /// The element that the byte at `position` belongs to.
-    private enum State: UInt8, Sendable {
-        case start, startLF, method, target, version, requestLineLF, fieldStart, name, space, value, valueLF, endLF
-        case complete
-    }
+    private var cursor = Cursor()
 
     public init() {}
 
     /// Prepares for the next request; keeps the memory of `fields`.
     public mutating func reset() {
-        method = .empty
-        methodKind = .other
-        target = .empty
-        version = .http11
-        fields.removeAll(keepingCapacity: true)
-        framing = .none
-        keepAlive = false
-        host = .empty
-        expectsContinue = false
-        upgradeRequested = false
-        facts.reset()
-        state = .start
-        position = 0
-        mark = 0
-        hasQuery = false
-        failure = nil
-        hasHost = false
-        hasContinue = false
+        var next = RequestHead()
+        swap(&next.fields, &fields)
+        next.fields.removeAll(keepingCapacity: true)
+        self = next
     }
 
     /// The index in `fields` of the first field of this kind.
@@ -98,202 +70,165 @@ public struct RequestHead: Sendable {
     /// - Throws: 400, 414, 417, 431, 501 or 505 at the first wrong byte. Nothing more may be read from the connection
     ///   then. Every later call throws the same until `reset()`.
     public mutating func parse(_ bytes: Span<UInt8>, limits: HeadLimits) throws(MessageError) -> Status {
-        if let failure { throw failure }
+        if let failure = cursor.failure { throw failure }
         do {
             return try advance(bytes, limits)
         } catch {
-            failure = error
+            cursor.failure = error
             throw error
         }
     }
 
     private mutating func advance(_ all: Span<UInt8>, _ limits: HeadLimits) throws(MessageError) -> Status {
         let bytes = all.extracting(first: limits.maxBytes)
-        var index = position
-        while index < bytes.count {
-            switch state {
-            case .start:
-                mark = index
-                if bytes[index] == ASCII.cr, index == 0 {
-                    index = 1
-                    state = .startLF
-                } else {
-                    state = .method
-                }
-
-            case .startLF:
-                guard bytes[index] == ASCII.lf else { throw FieldLine.valueError(ASCII.cr) }
-                index += 1
-                mark = index
-                state = .method
-
-            case .method:
-                index = ASCII.endOfToken(bytes, index)
-                guard index - mark <= HeadLimits.maxMethodBytes else {
-                    throw MessageError(status: 501, detail: "The method is longer than 32 bytes.")
-                }
-                guard index < bytes.count else { break }
-                guard bytes[index] == ASCII.space, index > mark else { throw Self.methodError(bytes[index]) }
-                method = ByteRange(mark, index)
-                methodKind = Method(bytes, mark, index)
-                if methodKind == .other, method.equals(Self.preface, in: bytes) {
-                    throw MessageError("PRI begins the preface of HTTP/2, which is not spoken here.")
-                }
-                index += 1
-                mark = index
-                state = .target
-
-            case .target:
-                index = ASCII.endOfTarget(bytes, index)
-                guard index < bytes.count else { break }
-                guard bytes[index] == ASCII.space, index > mark else {
-                    try checkUnusualTargetByte(bytes, index)
-                    index += 1
-                    break
-                }
-                target = ByteRange(mark, index)
-                index += 1
-                mark = index
-                state = .version
-
-            case .version:
-                let available = min(bytes.count, mark + 9)
-                try readVersion(bytes, mark, available)
-                index = available
-                if available == mark + 9 { state = .requestLineLF }
-
-            case .requestLineLF:
-                guard bytes[index] == ASCII.lf else { throw FieldLine.valueError(ASCII.cr) }
-                index += 1
-                state = .fieldStart
-
-            case .fieldStart:
-                if bytes[index] == ASCII.cr {
-                    index += 1
-                    state = .endLF
-                } else {
-                    guard fields.count < limits.maxFields else {
-                        throw MessageError(status: 431, detail: "The head has too many fields.")
-                    }
-                    mark = index
-                    state = .name
-                }
-
-            case .name:
-                index = ASCII.endOfToken(bytes, index)
-                guard index < bytes.count else { break }
-                guard bytes[index] == ASCII.colon, index > mark else {
-                    throw FieldLine.nameError(bytes[index], isFirst: index == mark)
-                }
-                nameEnd = index
-                index += 1
-                state = .space
-
-            case .space:
-                while index < bytes.count, ASCII.isBlank(bytes[index]) { index += 1 }
-                guard index < bytes.count else { break }
-                valueStart = index
-                state = .value
-
-            case .value:
-                index = ASCII.endOfFieldValue(bytes, index)
-                guard index < bytes.count else { break }
-                guard bytes[index] == ASCII.cr else { throw FieldLine.valueError(bytes[index]) }
-                index += 1
-                state = .valueLF
-
-            case .valueLF:
-                guard bytes[index] == ASCII.lf else { throw FieldLine.valueError(ASCII.cr) }
-                try takeField(bytes, lineEnd: index - 1)
-                index += 1
-                state = .fieldStart
-
-            case .endLF:
-                guard bytes[index] == ASCII.lf else { throw FieldLine.valueError(ASCII.cr) }
-                try finish(bytes)
-                index += 1
-                position = index
-                state = .complete
-                return .complete(length: index)
-
-            case .complete:
-                return .complete(length: position)
+        var index = cursor.position
+        while index < bytes.count, cursor.state != .complete {
+            if cursor.state.isInRequestLine {
+                try readRequestLine(bytes, &index)
+            } else {
+                try readFields(bytes, &index, limits)
             }
         }
-        if state == .complete { return .complete(length: position) }
-        position = index
+        if cursor.state == .complete { return .complete(length: cursor.position) }
+        cursor.position = index
         guard all.count < limits.maxBytes else {
             // RFC 9112 3: 414 for a target that is too long; RFC 6585 5: 431 for fields that are.
-            throw state.rawValue <= State.target.rawValue
+            throw cursor.state.rawValue <= State.target.rawValue
                 ? MessageError(status: 414, detail: "The request target is too long.")
                 : MessageError(status: 431, detail: "The head is too large.")
         }
         return .incomplete
     }
 
-    /// The target as far as it was read, and whether it is complete.
-    func targetSoFar(_ bytes: Span<UInt8>) -> (range: ByteRange, isWhole: Bool) {
-        switch state {
-        case .start, .startLF, .method: (.empty, false)
-        case .target: (ByteRange(mark, ASCII.endOfTarget(bytes, mark)), false)
-        case .version, .requestLineLF: (target, false)
-        default: (target, true)
-        }
-    }
-
     // MARK: Request line
 
-    private static func methodError(_ byte: UInt8) -> MessageError {
-        switch byte {
-        case ASCII.space, ASCII.tab: MessageError("The request line begins with whitespace, or has it in the method.")
-        case ASCII.lf: MessageError("A line ends in a bare LF; lines end in CRLF.")
-        case ASCII.cr: MessageError("The request line is missing or has no target.")
-        case 0x16: MessageError("This is TLS; the proxy expects plain HTTP here.")
-        default: MessageError("The method has a character that methods can't have.")
-        }
-    }
+    /// Reads one element, as far as there are bytes.
+    @inline(__always)
+    private mutating func readRequestLine(_ bytes: Span<UInt8>, _ index: inout Int) throws(MessageError) {
+        switch cursor.state {
+        case .start:
+            cursor.mark = index
+            cursor.state = bytes[index] == ASCII.cr && index == 0 ? .startLF : .method
+            if cursor.state == .startLF { index = 1 }
 
-    /// Accepts a backslash in a query. Throws for everything else that neither continues nor ends a target.
-    private mutating func checkUnusualTargetByte(_ bytes: Span<UInt8>, _ index: Int) throws(MessageError) {
-        switch bytes[index] {
-        case ASCII.backslash:
-            if !hasQuery { hasQuery = (mark..<index).contains { bytes[$0] == ASCII.question } }
-            guard hasQuery else { throw MessageError("There is a backslash in the target; write %5C.") }
-        case ASCII.hash: throw MessageError("The target has a fragment; it must not be sent.")
-        case ASCII.space: throw MessageError("There is more than one space in front of the target.")
-        case ASCII.cr, ASCII.lf: throw MessageError("The request line has no version.")
-        case 0x80...: throw MessageError("The target has a byte beyond ASCII; percent-encode it.")
-        default: throw MessageError("The target has a control character.")
-        }
-    }
+        case .startLF:
+            guard bytes[index] == ASCII.lf else { throw FieldLine.valueError(ASCII.cr) }
+            index += 1
+            cursor.mark = index
+            cursor.state = .method
 
-    /// Reads `HTTP/1.1` or `HTTP/1.0` and the CR behind it, up to `end`. The first wrong byte decides the error.
-    private mutating func readVersion(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) throws(MessageError) {
-        var index = start
-        while index < end {
-            let byte = bytes[index]
-            let fits =
-                switch index - start {
-                case 0: byte == 0x48
-                case 1, 2: byte == 0x54
-                case 3: byte == 0x50
-                case 4: byte == ASCII.slash
-                case 6: byte == ASCII.dot
-                case 8: byte == ASCII.cr
-                default: ASCII.isDigit(byte)
-                }
-            guard fits else {
-                throw byte == ASCII.lf
-                    ? MessageError("A line ends in a bare LF; lines end in CRLF.")
-                    : MessageError("The request line is not METHOD TARGET HTTP/1.1; a space is written %20.")
+        case .method:
+            index = ASCII.endOfToken(bytes, index)
+            guard index - cursor.mark <= HeadLimits.maxMethodBytes else {
+                throw MessageError(status: 501, detail: "The method is longer than 32 bytes.")
+            }
+            guard index < bytes.count else { break }
+            guard bytes[index] == ASCII.space, index > cursor.mark else { throw RequestLine.methodError(bytes[index]) }
+            method = ByteRange(cursor.mark, index)
+            methodKind = Method(bytes, cursor.mark, index)
+            if methodKind == .other, method.equals(RequestLine.preface, in: bytes) {
+                throw MessageError("PRI begins the preface of HTTP/2, which is not spoken here.")
             }
             index += 1
+            cursor.mark = index
+            cursor.state = .target
+
+        case .target:
+            index = ASCII.endOfTarget(bytes, index)
+            guard index < bytes.count else { break }
+            guard bytes[index] == ASCII.space, index > cursor.mark else {
+                if !cursor.hasQuery { cursor.hasQuery = (cursor.mark..<index).contains { bytes[$0] == ASCII.question } }
+                try RequestLine.checkUnusualTargetByte(bytes[index], isInQuery: cursor.hasQuery)
+                index += 1
+                break
+            }
+            target = ByteRange(cursor.mark, index)
+            index += 1
+            cursor.mark = index
+            cursor.state = .version
+
+        case .version:
+            let end = min(bytes.count, cursor.mark + RequestLine.versionLength)
+            if let version = try RequestLine.version(bytes, cursor.mark, end) {
+                self.version = version
+                cursor.state = .requestLineLF
+            }
+            index = end
+
+        case .requestLineLF:
+            guard bytes[index] == ASCII.lf else { throw FieldLine.valueError(ASCII.cr) }
+            index += 1
+            cursor.state = .fieldStart
+
+        default: break
         }
-        guard end - start == 9 else { return }
-        switch (bytes[start + 5], bytes[start + 7]) {
-        case (0x31, 0x31): version = .http11
-        case (0x31, 0x30): version = .http10
-        default: throw MessageError(status: 505, detail: "Only HTTP/1.1 and HTTP/1.0 are spoken here.")
+    }
+
+    /// Reads one element, as far as there are bytes.
+    @inline(__always)
+    private mutating func readFields(
+        _ bytes: Span<UInt8>, _ index: inout Int, _ limits: HeadLimits
+    ) throws(MessageError) {
+        switch cursor.state {
+        case .fieldStart:
+            if bytes[index] == ASCII.cr {
+                index += 1
+                cursor.state = .endLF
+            } else {
+                guard fields.count < limits.maxFields else {
+                    throw MessageError(status: 431, detail: "The head has too many fields.")
+                }
+                cursor.mark = index
+                cursor.state = .name
+            }
+
+        case .name:
+            index = ASCII.endOfToken(bytes, index)
+            guard index < bytes.count else { break }
+            guard bytes[index] == ASCII.colon, index > cursor.mark else {
+                throw FieldLine.nameError(bytes[index], isFirst: index == cursor.mark)
+            }
+            cursor.nameEnd = index
+            index += 1
+            cursor.state = .space
+
+        case .space:
+            while index < bytes.count, ASCII.isBlank(bytes[index]) { index += 1 }
+            guard index < bytes.count else { break }
+            cursor.valueStart = index
+            cursor.state = .value
+
+        case .value:
+            index = ASCII.endOfFieldValue(bytes, index)
+            guard index < bytes.count else { break }
+            guard bytes[index] == ASCII.cr else { throw FieldLine.valueError(bytes[index]) }
+            index += 1
+            cursor.state = .valueLF
+
+        case .valueLF:
+            guard bytes[index] == ASCII.lf else { throw FieldLine.valueError(ASCII.cr) }
+            try takeField(bytes, lineEnd: index - 1)
+            index += 1
+            cursor.state = .fieldStart
+
+        case .endLF:
+            guard bytes[index] == ASCII.lf else { throw FieldLine.valueError(ASCII.cr) }
+            try finish(bytes)
+            index += 1
+            cursor.position = index
+            cursor.state = .complete
+
+        default: break
+        }
+    }
+
+    /// The target as far as it was read, and whether it is complete.
+    func targetSoFar(_ bytes: Span<UInt8>) -> (range: ByteRange, isWhole: Bool) {
+        switch cursor.state {
+        case .start, .startLF, .method: (.empty, false)
+        case .target: (ByteRange(cursor.mark, ASCII.endOfTarget(bytes, cursor.mark)), false)
+        case .version, .requestLineLF: (target, false)
+        default: (target, true)
         }
     }
 
@@ -301,10 +236,10 @@ public struct RequestHead: Sendable {
 
     private mutating func takeField(_ bytes: Span<UInt8>, lineEnd: Int) throws(MessageError) {
         var valueEnd = lineEnd
-        while valueEnd > valueStart, ASCII.isBlank(bytes[valueEnd - 1]) { valueEnd -= 1 }
+        while valueEnd > cursor.valueStart, ASCII.isBlank(bytes[valueEnd - 1]) { valueEnd -= 1 }
         let field = Field(
-            name: ByteRange(mark, nameEnd), value: ByteRange(valueStart, valueEnd),
-            known: KnownField.recognized(bytes, mark, nameEnd), in: bytes)
+            name: ByteRange(cursor.mark, cursor.nameEnd), value: ByteRange(cursor.valueStart, valueEnd),
+            known: KnownField.recognized(bytes, cursor.mark, cursor.nameEnd), in: bytes)
         switch field.known {
         case .host: try takeHost(field.value, bytes)
         case .expect: try takeExpect(field.value, bytes)
@@ -315,26 +250,24 @@ public struct RequestHead: Sendable {
 
     /// RFC 9112 3.2.
     private mutating func takeHost(_ value: ByteRange, _ bytes: Span<UInt8>) throws(MessageError) {
-        guard !hasHost else { throw MessageError("There is more than one Host field.") }
-        hasHost = true
+        guard !cursor.hasHost else { throw MessageError("There is more than one Host field.") }
+        cursor.hasHost = true
         _ = try AuthorityParts(bytes, value)
         host = value
     }
 
     /// RFC 9110 10.1.1: ignored for an HTTP/1.0 client, which can't expect 100-continue.
     private mutating func takeExpect(_ value: ByteRange, _ bytes: Span<UInt8>) throws(MessageError) {
-        guard !hasContinue, value.equalsIgnoringCase(Self.hundredContinue, in: bytes) else {
+        guard !cursor.hasContinue, value.equalsIgnoringCase(Self.hundredContinue, in: bytes) else {
             throw MessageError(status: 417, detail: "The only expectation that can be met is '100-continue'.")
         }
-        hasContinue = true
+        cursor.hasContinue = true
     }
 
-    /// Method of HTTP/2's connection preface, reserved with any target and version (RFC 9113 11.6).
-    private static let preface = [UInt8]("PRI".utf8)
     private static let hundredContinue = [UInt8]("100-continue".utf8)
 
     private mutating func finish(_ bytes: Span<UInt8>) throws(MessageError) {
-        guard hasHost || version == .http10 else { throw MessageError("There is no Host field.") }
+        guard cursor.hasHost || version == .http10 else { throw MessageError("There is no Host field.") }
         if facts.isChunked {
             guard version == .http11 else { throw MessageError("An HTTP/1.0 request has Transfer-Encoding.") }
             framing = .chunked
@@ -348,7 +281,7 @@ public struct RequestHead: Sendable {
         default: break
         }
         keepAlive = facts.persists(version) && (version == .http11 || bytes[Int(target.start)] == ASCII.slash)
-        expectsContinue = hasContinue && hasContent && version == .http11
+        expectsContinue = cursor.hasContinue && hasContent && version == .http11
         upgradeRequested = facts.saysUpgrade && facts.hasUpgrade && version == .http11
         facts.applyConnection(to: &fields, in: bytes)
     }
