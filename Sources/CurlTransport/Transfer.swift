@@ -61,14 +61,13 @@ public enum UploadLength: Sendable, Equatable {
     enum State { case idle, preparing, waiting, running }
 
     unowned let pool: ConnectionPool
-    var easy: OpaquePointerBox
+    let easy: OpaquePointerBox
     var state = State.idle
     /// Held until the transfer's end, which the pool ensures.
     var delegate: (any TransferDelegate)?
 
     private var fields = RequestFields()
     var upload = UploadLength.noBody
-    private var isHead = false
     private var hasAccept = false
     private var hasExpect = false
 
@@ -155,7 +154,6 @@ public enum UploadLength: Sendable, Equatable {
         unsafe errorText.pointee = 0
         state = .preparing
         self.upload = upload
-        self.isHead = isHead
         if pool.options.nextProxy == .environment, origin.scheme == .http, !target.isEmpty,
             target[0] == UInt8(ascii: "/")
         {

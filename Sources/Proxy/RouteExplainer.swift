@@ -43,7 +43,7 @@ struct RouteExplainer {
             authority.port = authority.port(for: .https)
             return authority
         } catch {
-            throw Problem(error.status, "http_request_error", .malformedRequest, "", phrase: "", error.detail)
+            throw Self.malformed(error)
         }
     }
 
@@ -141,9 +141,13 @@ struct RouteExplainer {
                 case .absolute = try RequestTarget(parsing: bytes.span, head: head)
             else { throw MessageError(detail: "Give a method and an absolute URL: GET http://HOST/PATH.") }
         } catch {
-            // Omits the text about the connection: there is none.
-            throw Problem(error.status, "http_request_error", .malformedRequest, "", phrase: "", error.detail)
+            throw Self.malformed(error)
         }
         return head
+    }
+
+    /// The problem without the text about the connection: there is none.
+    private static func malformed(_ error: MessageError) -> Problem {
+        Problem(error.status, "http_request_error", .malformedRequest, "", phrase: "", error.detail)
     }
 }

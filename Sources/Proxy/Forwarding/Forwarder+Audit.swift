@@ -10,7 +10,7 @@ extension Forwarder {
         var record = AuditRecord()
         record.time = .now
         record.result = ledger.gaveCredential ? .given : .denied
-        record.status = ledger.wasCut ? 0 : ledger.status != 0 ? ledger.status : 499
+        record.status = ledger.loggedStatus
         record.reason = ledger.refusal
         if let upstream = admitted.rules {
             record.upstream = upstream.name

@@ -25,7 +25,7 @@ extension Forwarder {
                 (ledger.isSent ? admitted.destination?.host : nil) ?? Array(bytes[asked.authority].text.utf8)
             record.path = asked.isRoot ? [Self.root(head)] : Array(bytes[asked.path].text.utf8)
         }
-        record.status = ledger.wasCut ? 0 : ledger.status != 0 ? ledger.status : 499
+        record.status = ledger.loggedStatus
         record.reason = ledger.refusal
         record.cause = ledger.cause
         record.requestID = requestID

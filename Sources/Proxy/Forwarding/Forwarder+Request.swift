@@ -196,3 +196,29 @@ extension Forwarder: UpstreamExchangeDelegate {
         }
     }
 }
+
+extension Exchange.Request {
+    init(_ head: RequestHead) {
+        isHead = head.methodKind == .head
+        isHTTP10 = head.version == .http10
+        isIdempotent = head.methodKind.isIdempotent
+        expectsContinue = head.expectsContinue
+        keepsAlive = head.keepAlive
+        framing = head.framing
+    }
+}
+
+extension UpstreamRequest {
+    init(_ origin: Origin, _ request: Exchange.Request, isFresh: Bool) {
+        self.init(origin: origin)
+        isHead = request.isHead
+        expectsContinue = request.expectsContinue
+        self.isFresh = isFresh
+        upload =
+            switch request.framing {
+            case .length(let length) where length > 0: .length(length)
+            case .chunked: .chunked
+            default: request.offersUpgrade ? .upgrade : .none
+            }
+    }
+}

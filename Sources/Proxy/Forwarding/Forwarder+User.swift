@@ -15,9 +15,7 @@ extension Forwarder {
         if let untold { shard.observer.userGuessed(place, user, untold) }
         guard waits else { return refuseUser() }
         guard shard.holdGuess(from: place) else {
-            current.ledger.status = Problem.userRequired.status
-            current.ledger.refusal = Problem.userRequired.word.rawValue
-            current.ledger.error = Problem.userRequired.error
+            current.ledger.note(.userRequired)
             leave()
             return connection.close()
         }

@@ -232,10 +232,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         let keeps =
             current.exchange.keepsConnection(behind: problem, isRequestComplete: isComplete)
             && !connection.head.upgradeRequested && !connection.mustClose
-        current.ledger.status = problem.status
-        current.ledger.refusal = problem.word.rawValue
-        current.ledger.cause = problem.cause
-        current.ledger.error = problem.error
+        current.ledger.note(problem)
         let rules = current.admitted.rules
         let requestID = shard.observer.accessLog == nil ? nil : requestID
         let isHead = current.exchange.request.isHead
@@ -297,31 +294,5 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         // The next request probably comes from another caller.
         if let upstream = current.upstream, upstream.exchangesCallers { upstream.forgetCredential() }
         current.upstream = nil
-    }
-}
-
-extension Exchange.Request {
-    init(_ head: RequestHead) {
-        isHead = head.methodKind == .head
-        isHTTP10 = head.version == .http10
-        isIdempotent = head.methodKind.isIdempotent
-        expectsContinue = head.expectsContinue
-        keepsAlive = head.keepAlive
-        framing = head.framing
-    }
-}
-
-extension UpstreamRequest {
-    init(_ origin: Origin, _ request: Exchange.Request, isFresh: Bool) {
-        self.init(origin: origin)
-        isHead = request.isHead
-        expectsContinue = request.expectsContinue
-        self.isFresh = isFresh
-        upload =
-            switch request.framing {
-            case .length(let length) where length > 0: .length(length)
-            case .chunked: .chunked
-            default: request.offersUpgrade ? .upgrade : .none
-            }
     }
 }

@@ -31,6 +31,16 @@ struct Ledger {
     var number: UInt64?
 
     init(started: LoopTime) { self.started = started }
+
+    /// Status in logs; 499: the client left before the answer, 0: the answer was cut.
+    var loggedStatus: Int { wasCut ? 0 : status != 0 ? status : 499 }
+
+    mutating func note(_ problem: Problem) {
+        status = problem.status
+        refusal = problem.word.rawValue
+        cause = problem.cause
+        error = problem.error
+    }
 }
 
 extension Forwarder {
