@@ -109,7 +109,7 @@ import Testing
                 let status = client.status()
                 #expect(status.state == .ready)
                 #expect(status.storeFault?.contains("No space left on device") == true)
-                try FileManager.default.removeItem(atPath: filler)
+                try SmallDisk.clear(filler)
                 try await eventually("the record is saved") { client.status().storeFault == nil }
             }
             #expect(try await store.load(client: recordName(endpoint.url))?.refreshToken == Secret("R1"))
@@ -217,7 +217,7 @@ import Testing
             client.start()
             _ = try await client.accessToken(waiting: .seconds(20))
             #expect(client.status().storeFault != nil)
-            try FileManager.default.removeItem(atPath: filler)
+            try SmallDisk.clear(filler)
             await client.drain(within: .seconds(20))
             #expect(client.status().storeFault == nil)
             #expect(try await store.load(client: recordName(endpoint.url))?.refreshToken == Secret("R1"))
