@@ -289,24 +289,4 @@ public final class ServerConnection: ReadinessHandler, TurnEndHandler, NextTurnH
         defer { headBegan = nil }
         return headBegan
     }
-
-    /// Time since which the connection waits for a request; `nil` during a request or unsent output.
-    var idleSince: LoopTime? {
-        guard phase == .readingHead, deadline.kind == .idle, reader.input.isEmpty, output.isEmpty else { return nil }
-        return LoopTime(nanoseconds: deadline.time.nanoseconds &- (server.settings.idleTimeout.nanoseconds ?? 0))
-    }
-
-    /// Claim on the connection's slot; `nil` while its request is answered, or may be on its way.
-    var claim: PlaceClaim? {
-        if let idleSince, now.since(idleSince) < PlaceClaim.grace { return nil }
-        let isWaiting =
-            switch phase {
-            case .readingHead: output.isEmpty
-            case .busy: handler?.awaitsRequest == true
-            case .lingering: true
-            case .closing, .handedOver, .closed: false
-            }
-        guard isWaiting || deadline.kind == .room else { return nil }
-        return PlaceClaim(isStalled: !isWaiting, deadline: deadline.time)
-    }
 }

@@ -13,11 +13,18 @@ public final class ServerLoop {
         case serving
         /// New requests are answered, and each answer ends its connection.
         case leaving
-        case draining
+        /// - Parameter done: called after the last client has left.
+        case draining(done: () -> Void)
+        case drained
     }
 
     private var life = Life.serving
-    public var isDraining: Bool { life == .draining }
+    public var isDraining: Bool {
+        switch life {
+        case .draining, .drained: true
+        case .serving, .leaving: false
+        }
+    }
     private let makeHandler: (ServerConnection) -> any ConnectionHandler
     private let admits: ((PeerCredentials?) -> Bool)?
     private let acceptFailed: (SystemError) -> Void
@@ -28,14 +35,9 @@ public final class ServerLoop {
     /// Number of connected clients.
     public var count: Int { connections.count }
     private var room = Room()
-    private var isFull = false
-    /// Connections that may be replaced, the weakest claim last, as of `replaceableAt`.
-    private var replaceable: [ServerConnection] = []
-    private var replaceableAt = LoopTime(nanoseconds: 0)
     private var roomTimer: LoopTimer?
     private var sweep: LoopTimer?
     private var nextSweep = LoopTime(nanoseconds: .max)
-    private var whenEmpty: (() -> Void)?
 
     /// - Parameters:
     ///   - admits: checks the caller on a Unix socket. A caller that is not admitted is disconnected before anything is
@@ -63,7 +65,7 @@ public final class ServerLoop {
             socket, on: loop, accepted: { [unowned self] in accepted($0, listener) },
             failed: { [unowned self] in failed($0) })
         listeners[listener] = acceptor
-        if isFull { acceptor.pause() }
+        if room.isFull { acceptor.pause() }
     }
 
     /// Stops accepting on this listener. Its idle connections close after `drainIdleTimeout`, busy ones after their
@@ -75,7 +77,10 @@ public final class ServerLoop {
     }
 
     /// Whether a connection of `listener` ends after its answer.
-    func isEnding(_ listener: Int) -> Bool { life != .serving || hasClosed && listeners[listener] == nil }
+    func isEnding(_ listener: Int) -> Bool {
+        guard case .serving = life else { return true }
+        return hasClosed && listeners[listener] == nil
+    }
 
     /// Applies the settings from now on. Deadlines that are set already stay.
     public func update(_ settings: ServerSettings) {
@@ -102,25 +107,25 @@ public final class ServerLoop {
             connection.ready(.readable)
             if weakest != nil { return }
         }
-        isFull = true
+        room.isFull = true
         for acceptor in acceptors { acceptor.pause() }
         lookForRoomAgain()
     }
 
     private func lookForRoomAgain() {
-        roomTimer?.schedule(after: settings.whenFull == .wait ? Room.interval : PlaceClaim.grace / 5)
+        roomTimer?.schedule(after: settings.whenFull == .wait ? Room.interval : SlotClaim.grace / 5)
     }
 
     /// The connection to replace first; `nil` when none may be replaced.
     private var weakest: ServerConnection? {
-        if replaceableAt != loop.now || replaceable.isEmpty {
-            replaceableAt = loop.now
-            replaceable = connections.values.compactMap { connection in
+        if room.replaceableAt != loop.now || room.replaceable.isEmpty {
+            room.replaceableAt = loop.now
+            room.replaceable = connections.values.compactMap { connection in
                 connection.claim.map { (connection: connection, claim: $0) }
             }.sorted { $1.claim < $0.claim }.map(\.connection)
         }
-        while let last = replaceable.last, last.claim == nil { replaceable.removeLast() }
-        return replaceable.last
+        while let last = room.replaceable.last, last.claim == nil { room.replaceable.removeLast() }
+        return room.replaceable.last
     }
 
     func connectionEnded(_ connection: ServerConnection) {
@@ -133,9 +138,9 @@ public final class ServerLoop {
     }
 
     private func resume() {
-        guard isFull else { return }
-        isFull = false
-        replaceable = []
+        guard room.isFull else { return }
+        room.isFull = false
+        room.replaceable = []
         for acceptor in acceptors { acceptor.resume() }
     }
 
@@ -190,15 +195,14 @@ public final class ServerLoop {
 
     /// Goes on as before, but each answer ends its connection. The client's next connection may reach another process.
     public func leave() {
-        if life == .serving { life = .leaving }
+        if case .serving = life { life = .leaving }
     }
 
     /// Stops accepting and lets requests finish. Clients that have connected by now are served. `done` is called after
     /// the last client has left, perhaps at once.
     public func drain(_ done: @escaping () -> Void) {
         for acceptor in acceptors { acceptor.finish() }
-        life = .draining
-        whenEmpty = done
+        life = .draining(done: done)
         listeners = [:]
         for connection in connections.values { connection.drain() }
         if connections.isEmpty { finishDraining() }
@@ -211,50 +215,8 @@ public final class ServerLoop {
     }
 
     private func finishDraining() {
-        let done = whenEmpty
-        whenEmpty = nil
-        done?()
-    }
-}
-
-/// The claim of a connection on its slot while it has no whole request, or has an answer that its client does not take.
-/// The lowest claim goes first.
-struct PlaceClaim: Comparable {
-    /// Time that a connection has for its first request, and for each next one, before it may be replaced.
-    static let grace = Duration.milliseconds(50)
-
-    let isStalled: Bool
-    /// Time at which the connection's own deadline passes.
-    let deadline: LoopTime
-
-    static func < (left: PlaceClaim, right: PlaceClaim) -> Bool {
-        left.isStalled == right.isStalled ? left.deadline < right.deadline : right.isStalled
-    }
-}
-
-/// Makes room when there are more clients than slots: ends idle connections in favour of waiting clients.
-struct Room {
-    /// Time between two checks while all slots are taken.
-    static let interval = Duration.milliseconds(100)
-    private static let complaintInterval = Duration.seconds(10)
-
-    private var count = 1
-    private var nextComplaint = LoopTime(nanoseconds: 0)
-
-    /// Number of connections to end in this check. It grows from check to check while clients wait.
-    mutating func share(isAwaited: Bool) -> Int {
-        guard isAwaited else {
-            count = 1
-            return 0
-        }
-        defer { count = min(count * 2, 1 << 16) }
-        return count
-    }
-
-    /// Whether to report a failed accept now, at a limited rate.
-    mutating func isWorthSaying(at now: LoopTime) -> Bool {
-        guard now >= nextComplaint else { return false }
-        nextComplaint = now + Self.complaintInterval
-        return true
+        guard case .draining(let done) = life else { return }
+        life = .drained
+        done()
     }
 }
