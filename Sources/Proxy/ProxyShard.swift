@@ -97,7 +97,7 @@ final class ProxyShard {
     /// Wipes the copies of tokens.
     func forgetCredentials() {
         for rules in [rules] + retiring {
-            for upstream in rules.upstreams { upstream.forgetCredential() }
+            for upstream in rules.upstreams { upstream.injected.forgetToken() }
         }
     }
 

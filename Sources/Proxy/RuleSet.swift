@@ -19,8 +19,8 @@ final class RuleSet {
     private(set) var tunnels: Tunnels?
     var metrics: ProxyMetrics
     let layout: MetricsLayout
-    private let roles: [Int: ListenerRole]
-    private let addresses: [Int: SocketAddress]
+    /// Role of requests on each listener, and its actual address.
+    private let listeners: [Int: (role: ListenerRole, address: SocketAddress?)]
     private let trustAnchors: String?
     /// Counters of connections, by the layout's rows; kept by the successor.
     private let connections: [ConnectionCounts]
@@ -45,13 +45,11 @@ final class RuleSet {
         connections = plan.layout.empty.map { part in
             former?.layout.empty.firstIndex { $0.isOf(part) }.flatMap { former?.connections[$0] } ?? ConnectionCounts()
         }
-        var roles: [Int: ListenerRole] = [:]
-        for listener in plan.listeners { roles[listener.number] = ListenerRole(listener, configuration) }
-        self.roles = roles
-        addresses = plan.listeners.reduce(into: [:]) { $0[$1.number] = $1.bound }
+        let listeners = plan.listeners.map { ($0.number, (role: ListenerRole($0, configuration), address: $0.bound)) }
+        self.listeners = Dictionary(uniqueKeysWithValues: listeners)
         gate = Gate(
             configuration, routes: plan.routes, users: plan.users,
-            baseURLs: plan.listeners.compactMap { roles[$0.number]?.baseURL })
+            baseURLs: listeners.compactMap { $0.1.role.baseURL })
         let keepsAnchors = former?.trustAnchors == trustAnchors
         let own = plan.own
         if let former, former.settings.hasSameTunnels(as: settings) {
@@ -93,10 +91,10 @@ final class RuleSet {
     func upstream(for rules: UpstreamRules) -> Upstream? { rules.index.map { upstreams[$0] } ?? unmatched }
 
     /// Role of requests on this listener; `nil` after the listener closed.
-    func role(of listener: Int) -> ListenerRole? { roles[listener] }
+    func role(of listener: Int) -> ListenerRole? { listeners[listener]?.role }
 
     /// Actual address of this listener; `nil` after the listener closed.
-    func address(of listener: Int) -> SocketAddress? { addresses[listener] }
+    func address(of listener: Int) -> SocketAddress? { listeners[listener]?.address }
 
     // MARK: Requests
 

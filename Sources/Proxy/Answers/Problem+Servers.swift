@@ -79,21 +79,7 @@ extension Problem {
                 "Hosts that the configuration does not name may not be at a loopback, private or otherwise special "
                     + "address; `proxy.private_networks` lists exceptions.")
         case .loop: self = .loop
-        case .tlsHandshake:
-            self.init(
-                502, "tls_protocol_error", .tls, "TLS with the upstream failed",
-                phrase: "Check that the upstream's port speaks TLS 1.2 or later",
-                Self.sentence(error, "Check that its port speaks TLS 1.2 or later."))
-        case .tlsCertificate:
-            self.init(
-                502, "tls_certificate_error", .tlsCertificate, "The upstream's certificate is not trusted",
-                phrase: "Check the name, dates and issuer of the upstream's certificate",
-                Self.sentence(error, "Check its name and issuer; `tls.ca_file` adds a private authority."))
-        case .tlsConfiguration:
-            self.init(
-                502, "proxy_configuration_error", .tlsConfiguration, "A TLS file of the upstream can't be used",
-                phrase: "Check ca_file, cert_file and key_file under the upstream's tls",
-                "Check ca_file, cert_file and key_file under the upstream's `tls`.")
+        case .tlsHandshake, .tlsCertificate, .tlsConfiguration: self = .tls(error)
         case .proxy:
             self.init(
                 502, "destination_unavailable", .nextProxy, "The next proxy refused",
@@ -112,6 +98,26 @@ extension Problem {
         case .responseMalformed, .aborted:
             self = .malformedResponse
         case .http2Missing, .internal: self = .internalError
+        }
+    }
+
+    private static func tls(_ error: TransportError) -> Problem {
+        switch error.kind {
+        case .tlsHandshake:
+            Problem(
+                502, "tls_protocol_error", .tls, "TLS with the upstream failed",
+                phrase: "Check that the upstream's port speaks TLS 1.2 or later",
+                sentence(error, "Check that its port speaks TLS 1.2 or later."))
+        case .tlsCertificate:
+            Problem(
+                502, "tls_certificate_error", .tlsCertificate, "The upstream's certificate is not trusted",
+                phrase: "Check the name, dates and issuer of the upstream's certificate",
+                sentence(error, "Check its name and issuer; `tls.ca_file` adds a private authority."))
+        default:
+            Problem(
+                502, "proxy_configuration_error", .tlsConfiguration, "A TLS file of the upstream can't be used",
+                phrase: "Check ca_file, cert_file and key_file under the upstream's tls",
+                "Check ca_file, cert_file and key_file under the upstream's `tls`.")
         }
     }
 

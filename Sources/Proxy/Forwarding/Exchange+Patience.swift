@@ -1,4 +1,4 @@
-// Deadlines of a request.
+// Deadlines of a request, and the client's connection behind it.
 extension Exchange {
     /// The party that the request waits for, which decides the deadline.
     enum Patience: Equatable {
@@ -41,5 +41,20 @@ extension Exchange {
         case .judged, .awaitingToken, .refused: .responseTimeout
         case .tunnelled: .tunnelTimeout
         }
+    }
+
+    /// Whether the client's connection can carry another request behind this answer.
+    /// - Parameter isRequestComplete: the request's body has been read.
+    @inline(__always)
+    func keepsConnection(isRequestComplete: Bool) -> Bool {
+        guard request.keepsAlive, isRequestComplete else { return false }
+        guard case .answered(let answered) = state else { return true }
+        return !answered.endsByClose
+    }
+
+    /// The same for an answer of the proxy. HTTP/1.0 needs a field that problems lack, and an unread body would be
+    /// taken for the next request.
+    func keepsConnection(behind problem: Problem, isRequestComplete: Bool) -> Bool {
+        !problem.closes && request.keepsAlive && isRequestComplete && !request.isHTTP10
     }
 }

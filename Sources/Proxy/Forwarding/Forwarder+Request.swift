@@ -41,8 +41,8 @@ extension Forwarder: UpstreamExchangeDelegate {
             lastLook(over: form.pair) != .withhold
         else { return .withhold }
         let entries = current.admitted.entries
-        guard upstream.hasFixed(entries) else { return .withhold }
-        let signer = upstream.signer(entries)
+        guard upstream.injected.hasFixed(entries) else { return .withhold }
+        let signer = upstream.injected.signer(entries)
         var target: SignableTarget?
         connection.withHead { head, bytes in
             output.append(bytes[head.method])
@@ -107,7 +107,7 @@ extension Forwarder: UpstreamExchangeDelegate {
         QueryInjection.append(path, without: { rules.names($0, in: entries) }, &output)
         var isFirst = true
         for index in rules.targets.indices where entries.contains(index: index) {
-            guard case .parameter(let name) = rules.targets[index], let value = upstream.value(of: index, current.token)
+            guard case .parameter(let name) = rules.targets[index], let value = upstream.injected.value(of: index, current.token)
             else { continue }
             if !isFirst { output.append(byte: UInt8(ascii: "&")) }
             isFirst = false
@@ -119,7 +119,7 @@ extension Forwarder: UpstreamExchangeDelegate {
         guard !entries.isEmpty else { return }
         let targets = upstream.rules.injection.targets
         for index in targets.indices where entries.contains(index: index) {
-            guard case .field(_, let line) = targets[index], let value = upstream.value(of: index, current.token) else {
+            guard case .field(_, let line) = targets[index], let value = upstream.injected.value(of: index, current.token) else {
                 continue
             }
             output.append(line)

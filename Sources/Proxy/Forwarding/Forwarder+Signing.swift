@@ -119,7 +119,7 @@ extension Forwarder {
                 guard RequestSigner.signs(name.span) else { continue }
                 request.fields.append((name, [UInt8](copying: bytes[field.value])))
             }
-            for (name, value) in upstream.fields(entries, current.token) where RequestSigner.signs(name.span) {
+            for (name, value) in upstream.injected.fields(entries, current.token) where RequestSigner.signs(name.span) {
                 request.fields.append((name, value))
             }
             if namesPayload {

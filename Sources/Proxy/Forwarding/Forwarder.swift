@@ -128,8 +128,8 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         current.upstream = upstream
         current.exchange.request.offersUpgrade = current.admitted.upgrade != nil
         if current.admitted.isLast { current.exchange.request.keepsAlive = false }
-        if let signer = upstream.signer(current.admitted.entries) {
-            guard let keys = upstream.signingKeys else {
+        if let signer = upstream.injected.signer(current.admitted.entries) {
+            guard let keys = upstream.injected.signingKeys else {
                 current.ledger.injection = .failed
                 return fail(.noCredential)
             }
@@ -146,7 +146,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         case .none: break
         case .kept: current.ledger.injection = .kept
         case .put(let entries):
-            guard upstream.hasFixed(entries) else {
+            guard upstream.injected.hasFixed(entries) else {
                 current.ledger.injection = .failed
                 return fail(.noCredential)
             }
@@ -292,7 +292,7 @@ final class Forwarder: ConnectionHandler, NextTurnHandler {
         current.signing = nil
         current.client = nil
         // The next request probably comes from another caller.
-        if let upstream = current.upstream, upstream.exchangesCallers { upstream.forgetCredential() }
+        if let upstream = current.upstream, upstream.exchangesCallers { upstream.injected.forgetToken() }
         current.upstream = nil
     }
 }

@@ -5,7 +5,7 @@ import Reactor
 // Reads the answer and passes it to the delegate.
 extension CarriedExchange {
     func read() {
-        guard !isBodyPaused, end == nil else { return }
+        guard !flow.isBodyPaused, flow.end == nil else { return }
         var buffer = ByteBuffer()
         // Exchanges share buffers while none holds bytes.
         if input.isEmpty { exchanges.lendReceived(&buffer) } else { swap(&buffer, &input) }
@@ -32,7 +32,7 @@ extension CarriedExchange {
                 guard parse(&buffer) else { return }
             case .wouldBlock: return
             case .end(let isClean):
-                end = isClean
+                flow.end = isClean
                 return closed(isClean)
             case .failed(let error): return finish(broken(error))
             }
@@ -41,13 +41,13 @@ extension CarriedExchange {
 
     /// Reads more records of TLS while they are content, to pass larger pieces on.
     private func receive(into buffer: inout ByteBuffer, from carrier: Carrier) -> CarrierReceived {
-        if let last { return last }
+        if let last = flow.last { return last }
         let first = carrier.receive(into: &buffer, limit: Self.readLimit)
         guard carrier.isSecured, case .bytes(var count) = first else { return first }
         while count < Self.readLimit, machine.isContent(buffer.count + 1) {
             let next = carrier.receive(into: &buffer, limit: Self.readLimit - count)
             guard case .bytes(let more) = next else {
-                if next != .wouldBlock { last = next }
+                if next != .wouldBlock { flow.last = next }
                 break
             }
             count += more
@@ -58,10 +58,10 @@ extension CarriedExchange {
     /// Handles the bytes in `buffer`. Leaves those that can't be handled yet.
     private func parse(_ buffer: inout ByteBuffer) -> Bool {
         var index = 0
-        if held > 0 {
-            guard pass(0..<held, of: &buffer) else { return false }
-            index = held
-            held = 0
+        if flow.held > 0 {
+            guard pass(0..<flow.held, of: &buffer) else { return false }
+            index = flow.held
+            flow.held = 0
         }
         while carrier != nil {
             let event: HTTP1Exchange.Event
@@ -83,7 +83,7 @@ extension CarriedExchange {
                 if consumed < buffer.count { carrier?.forbidReuse() }
                 buffer.removeAll()
                 if isRequestOver { finish(nil) }
-                return carrier != nil && end == nil
+                return carrier != nil && flow.end == nil
             }
         }
         return false
@@ -95,9 +95,9 @@ extension CarriedExchange {
         switch delegate.upstreamSent(buffer.bytes.extracting(range), keepsRest: true) {
         case .taken: return carrier != nil
         case .partly(let count):
-            isBodyPaused = carrier != nil
+            flow.isBodyPaused = carrier != nil
             buffer.consume(range.lowerBound + count)
-            held = range.count - count
+            flow.held = range.count - count
             return false
         case .abort: return stop()
         }
@@ -110,7 +110,7 @@ extension CarriedExchange {
 
     private func closed(_ isClean: Bool) {
         // A clean end of one side of another protocol: the other side continues.
-        if machine.isSwitched, isClean, !isUploadOver {
+        if machine.isSwitched, isClean, !flow.isUploadOver {
             delegate?.upstreamEndedItsSide()
             return
         }

@@ -4,8 +4,8 @@ import Reactor
 // Writes the request's body as far as the connection takes it.
 extension CarriedExchange {
     func write() {
-        while let carrier, !isDeaf {
-            if machine.wantsUpload, !isUploadPaused, output.count <= Self.lowWater {
+        while let carrier, !flow.isDeaf {
+            if machine.wantsUpload, !flow.isUploadPaused, output.count <= Self.lowWater {
                 // A client as fast as the upstream must let others have a turn.
                 guard hasShareLeft else { return goOnNextTurn() }
                 pull()
@@ -15,18 +15,18 @@ extension CarriedExchange {
             switch output.withBytes({ carrier.send($0) }) {
             case .bytes(let count): output.consume(count)
             case .wouldBlock: return
-            case .failed where end != nil: return finish(nil)
+            case .failed where flow.end != nil: return finish(nil)
             case .failed:
                 // The peer's last bytes may still be readable.
-                isDeaf = true
+                flow.isDeaf = true
                 machine.stopUpload()
                 output.removeAll()
                 goOnNextTurn()
             }
         }
-        if isUploadOver, output.isEmpty, let carrier {
-            if endsWriting { carrier.shutdownWriting() }
-            if end != nil { return finish(nil) }
+        if flow.isUploadOver, output.isEmpty, let carrier {
+            if flow.endsWriting { carrier.shutdownWriting() }
+            if flow.end != nil { return finish(nil) }
         }
         if self.carrier != nil, machine.isWhole, isRequestOver { finish(nil) }
     }
@@ -38,7 +38,7 @@ extension CarriedExchange {
 
     /// Whether all of the request was sent, or the rest is not wanted.
     var isRequestOver: Bool {
-        isDeaf || machine.isUploadStopped || machine.isUploadFinished && output.isEmpty
+        flow.isDeaf || machine.isUploadStopped || machine.isUploadFinished && output.isEmpty
     }
 
     private func pull() {
@@ -60,7 +60,7 @@ extension CarriedExchange {
         guard carrier != nil else { return output.removeAll() }
         switch step {
         case .bytes(let count): machine.sent(count)
-        case .wait: isUploadPaused = true
+        case .wait: flow.isUploadPaused = true
         case .end: endUpload(delegate)
         case .abort: finish(TransportError(.aborted, message: "the request's body ended early"))
         }
@@ -69,8 +69,8 @@ extension CarriedExchange {
     private func endUpload(_ delegate: any UpstreamExchangeDelegate) {
         // The other direction of an upgraded connection continues.
         if machine.isSwitched {
-            isUploadPaused = true
-            isUploadOver = true
+            flow.isUploadPaused = true
+            flow.isUploadOver = true
             return
         }
         let trailers = request.upload == .chunked ? delegate.takeTrailers() : []

@@ -15,6 +15,23 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
     static let pieceLimit = 64 * 1024
     static let lowWater = 16 * 1024
 
+    /// The two directions of one request.
+    struct Flow {
+        /// Number of bytes at the front of `input` that are content not yet taken.
+        var held = 0
+        var isBodyPaused = false
+        var isUploadPaused = false
+        /// End of the connection, after the bytes in `input`.
+        var last: CarrierReceived?
+        /// Whether the peer's end was clean; `nil` before its end.
+        var end: Bool?
+        /// Whether the connection refuses further bytes.
+        var isDeaf = false
+        /// The client ended its side of another protocol, after the bytes in `output`.
+        var isUploadOver = false
+        var endsWriting = false
+    }
+
     unowned let exchanges: ExchangePool
     private let connectionRequest = CarrierRequest()
     var machine = HTTP1Exchange()
@@ -24,19 +41,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
     var output = ByteBuffer()
     /// Bytes received but not handled: an incomplete line, or bytes that the delegate refused.
     var input = ByteBuffer()
-    /// Number of bytes at the front of `input` that are content not yet taken.
-    var held = 0
-    var isBodyPaused = false
-    var isUploadPaused = false
-    /// End of the connection, after the bytes in `input`.
-    var last: CarrierReceived?
-    /// Whether the peer's end was clean; `nil` before its end.
-    var end: Bool?
-    /// Whether the connection refuses further bytes.
-    var isDeaf = false
-    /// The client ended its side of another protocol, after the bytes in `output`.
-    var isUploadOver = false
-    var endsWriting = false
+    var flow = Flow()
     var uploadShare = TurnShare()
     private var isTurnScheduled = false
     private var isPumping = false
@@ -131,7 +136,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
 
     func carrierReady(_ carrier: Carrier) {
         // One side of another protocol has ended, and the other side's bytes can't be passed on.
-        if end != nil, carrier.isBroken { finish(nil) } else { pump() }
+        if flow.end != nil, carrier.isBroken { finish(nil) } else { pump() }
     }
 
     func nextTurn() {
@@ -170,19 +175,19 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
     }
 
     func resumeBody() {
-        isBodyPaused = false
+        flow.isBodyPaused = false
         pump()
     }
 
     func resumeUpload() {
-        isUploadPaused = false
+        flow.isUploadPaused = false
         pump()
     }
 
     /// Ends our side after the bytes in `output`.
     func endWriting() -> Bool {
-        endsWriting = carrier?.canShutDownWriting ?? false
-        return endsWriting
+        flow.endsWriting = carrier?.canShutDownWriting ?? false
+        return flow.endsWriting
     }
 
     // MARK: The end
@@ -193,7 +198,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         var wasReused = false
         if let carrier {
             wasReused = carrier.isReused
-            if error == nil, !isDeaf, end == nil, output.isEmpty, machine.keepsConnection {
+            if error == nil, !flow.isDeaf, flow.end == nil, output.isEmpty, machine.keepsConnection {
                 carrier.release()
             } else {
                 carrier.close()
@@ -212,14 +217,7 @@ final class CarriedExchange: UpstreamExchange, CarrierOwner, NextTurnHandler {
         input.removeAll()
         if input.capacity > Self.lowWater { input.release() }
         machine.shrink()
-        held = 0
-        isBodyPaused = false
-        isUploadPaused = false
-        last = nil
-        end = nil
-        isDeaf = false
-        isUploadOver = false
-        endsWriting = false
+        flow = Flow()
         exchanges.giveBack(self)
     }
 }

@@ -5,7 +5,6 @@ import HTTPServer
 import Heimdallr
 import Reactor
 import Reports
-import SigV4
 
 /// One upstream on one loop: its rules, its connections, and its client's token as sent. Loop's thread only.
 final class Upstream {
@@ -17,16 +16,9 @@ final class Upstream {
     private var http1Until = LoopTime(nanoseconds: 0)
     private let exchanges: ExchangePool
     let client: Heimdallr?
-    /// By the entries of `inject`; `nil` for one without a token.
-    private let authenticators: [(any ResourceRequestAuthenticator)?]
-    /// By the entries of `inject`, shared by all loops; `nil` for one with the token.
-    private let fixed: [FixedCredential?]
-    private let signature: (index: Int, signer: RequestSigner, keys: FreshValue<SigningKeys>)?
+    var injected: InjectedValues
     let responseTimeout: Timeout
     let idleTimeout: Timeout
-    /// The token as sent, by the entries of `inject`. Made once per token.
-    private(set) var tokenValues: [Secret?] = []
-    private var credentialGeneration: UInt64 = 0
     var nonces = NonceList()
     /// Name under which the client tracks rejections of its token by this upstream.
     let resource: String
@@ -62,20 +54,7 @@ final class Upstream {
         } else {
             transfers = nil
         }
-        self.fixed = fixed
-        var signature: (index: Int, signer: RequestSigner, keys: FreshValue<SigningKeys>)?
-        for (index, injection) in settings.injections.enumerated() {
-            guard case .sigv4(let signing) = injection, case .keys(let keys)? = fixed[index] else { continue }
-            signature = (index, RequestSigner(region: signing.region, service: signing.service), keys)
-        }
-        self.signature = signature
-        authenticators = settings.injections.map { injection in
-            switch injection {
-            case .header(let name, let scheme, nil): ResourceRequestAuthenticatorHTTPHeader(name: name, scheme: scheme)
-            case .query(let name, nil): ResourceRequestAuthenticatorQueryParameter(name: name)
-            case .header, .query, .basic, .sigv4: nil
-            }
-        }
+        injected = InjectedValues(settings.injections, rules.injection, fixed: fixed)
         http1Until = former?.http1Until ?? http1Until
         former?.hasSuccessor = true
     }
@@ -144,54 +123,6 @@ final class Upstream {
         guard acceptedGeneration != token.generation || isReplay else { return }
         acceptedGeneration = token.generation
         client?.accepted(token, by: resource, isReplay: isReplay)
-    }
-
-    // MARK: What goes onto requests
-
-    func forgetCredential() { tokenValues = [] }
-
-    /// Whether all values other than tokens are available.
-    func hasFixed(_ entries: EntrySet) -> Bool {
-        let wanted = entries.subtracting(rules.injection.tokens)
-        guard !wanted.isEmpty else { return true }
-        for index in fixed.indices where wanted.contains(index: index) {
-            if fixed[index]?.isThere != true { return false }
-        }
-        return true
-    }
-
-    func value(of index: Int, _ token: AccessToken?) -> Secret? {
-        if let credential = fixed[index] { return credential.value }
-        guard let token else { return nil }
-        if tokenValues.isEmpty || credentialGeneration != token.generation { makeValues(of: token) }
-        return tokenValues[index]
-    }
-
-    @inline(__always) func signer(_ entries: EntrySet) -> RequestSigner? {
-        guard let signature, entries.contains(index: signature.index) else { return nil }
-        return signature.signer
-    }
-
-    var signingKeys: SigningKeys? { signature?.keys.current() }
-
-    /// Injected fields, with names in lower case.
-    func fields(_ entries: EntrySet, _ token: AccessToken?) -> [(name: [UInt8], value: [UInt8])] {
-        rules.injection.targets.indices.compactMap { index in
-            guard entries.contains(index: index), case .field(let name, _) = rules.injection.targets[index],
-                let value = value(of: index, token)
-            else { return nil }
-            return (name, value.revealedBytes)
-        }
-    }
-
-    private func makeValues(of token: AccessToken) {
-        tokenValues = authenticators.map { authenticator in
-            switch authenticator?.credential(for: token) {
-            case .header(_, let value)?, .query(_, let value)?: value
-            case nil: nil
-            }
-        }
-        credentialGeneration = token.generation
     }
 }
 

@@ -1,0 +1,78 @@
+import Configuration
+import Heimdallr
+import SigV4
+
+/// Values that the proxy puts on one upstream's requests, on one loop. All lists are by the entries of `inject`.
+struct InjectedValues {
+    private let rules: InjectionRules
+    /// `nil` for an entry without a token.
+    private let authenticators: [(any ResourceRequestAuthenticator)?]
+    /// Shared by all loops; `nil` for an entry with the token.
+    private let fixed: [FixedCredential?]
+    private var signature: (index: Int, signer: RequestSigner, keys: FreshValue<SigningKeys>)?
+    /// The token as sent. Made once per token.
+    private(set) var tokenValues: [Secret?] = []
+    private var generation: UInt64 = 0
+
+    init(_ injections: [UpstreamSettings.Injection] = [], _ rules: InjectionRules, fixed: [FixedCredential?]) {
+        self.rules = rules
+        self.fixed = fixed
+        authenticators = injections.map { injection in
+            switch injection {
+            case .header(let name, let scheme, nil): ResourceRequestAuthenticatorHTTPHeader(name: name, scheme: scheme)
+            case .query(let name, nil): ResourceRequestAuthenticatorQueryParameter(name: name)
+            case .header, .query, .basic, .sigv4: nil
+            }
+        }
+        for (index, injection) in injections.enumerated() {
+            guard case .sigv4(let signing) = injection, case .keys(let keys)? = fixed[index] else { continue }
+            signature = (index, RequestSigner(region: signing.region, service: signing.service), keys)
+        }
+    }
+
+    mutating func forgetToken() { tokenValues = [] }
+
+    /// Whether all values other than tokens are available.
+    func hasFixed(_ entries: EntrySet) -> Bool {
+        let wanted = entries.subtracting(rules.tokens)
+        guard !wanted.isEmpty else { return true }
+        for index in fixed.indices where wanted.contains(index: index) {
+            if fixed[index]?.isThere != true { return false }
+        }
+        return true
+    }
+
+    mutating func value(of index: Int, _ token: AccessToken?) -> Secret? {
+        if let credential = fixed[index] { return credential.value }
+        guard let token else { return nil }
+        if tokenValues.isEmpty || generation != token.generation { makeValues(of: token) }
+        return tokenValues[index]
+    }
+
+    @inline(__always) func signer(_ entries: EntrySet) -> RequestSigner? {
+        guard let signature, entries.contains(index: signature.index) else { return nil }
+        return signature.signer
+    }
+
+    var signingKeys: SigningKeys? { signature?.keys.current() }
+
+    /// Injected fields, with names in lower case.
+    mutating func fields(_ entries: EntrySet, _ token: AccessToken?) -> [(name: [UInt8], value: [UInt8])] {
+        var fields: [(name: [UInt8], value: [UInt8])] = []
+        for index in rules.targets.indices where entries.contains(index: index) {
+            guard case .field(let name, _) = rules.targets[index], let value = value(of: index, token) else { continue }
+            fields.append((name, value.revealedBytes))
+        }
+        return fields
+    }
+
+    private mutating func makeValues(of token: AccessToken) {
+        tokenValues = authenticators.map { authenticator in
+            switch authenticator?.credential(for: token) {
+            case .header(_, let value)?, .query(_, let value)?: value
+            case nil: nil
+            }
+        }
+        generation = token.generation
+    }
+}
