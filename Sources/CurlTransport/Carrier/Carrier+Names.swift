@@ -16,16 +16,16 @@ extension Carrier {
     func lookUpNames(on loop: EventLoop, dial: @escaping (Carrier) -> Void) {
         let unknown = hosts.filter { !Self.isNumeric($0.name) }
         guard !unknown.isEmpty else { return dial(self) }
-        let names = NameLookUp(unknown, pool.options, deadline: deadline, on: loop)
-        self.names = names
+        let names = NameLookUp(unknown, pool.options, deadline: dialling.deadline, on: loop)
+        dialling.names = names
         names.start { [unowned self, unowned names] result in
-            if names.foundOwn { verdict = .own }
+            if names.foundOwn { dialling.verdict = .own }
             do throws(TransportError) {
-                try unsafe HandleOptions(easy).set(addresses: result.get(), &resolve)
+                try unsafe HandleOptions(easy).set(addresses: result.get(), &dialling.resolve)
             } catch {
                 return pool.dialled(self, error)
             }
-            self.names = nil
+            dialling.names = nil
             dial(self)
         }
     }

@@ -9,15 +9,15 @@ extension Carrier {
         let userData = unsafe Unmanaged.passUnretained(self).toOpaque()
         let set = HandleOptions(easy)
         try unsafe set.set(CURLOPT_PRIVATE, pointer: userData, "CURLOPT_PRIVATE")
-        if let line = origin.connectTo { unsafe connectTo = curl_slist_append(nil, line) }
-        try unsafe set.setDial(origin.url, connectTo, hop, options, content, errorText: errorText)
+        if let line = origin.connectTo { unsafe dialling.connectTo = curl_slist_append(nil, line) }
+        try unsafe set.setDial(origin.url, dialling.connectTo, hop, options, content, errorText: errorText)
         try check(unsafe heimdallr_easy_set_resolver(handle, beforeLookUp), "CURLOPT_RESOLVER_START_FUNCTION")
         try unsafe set.set(CURLOPT_RESOLVER_START_DATA, pointer: userData, "CURLOPT_RESOLVER_START_DATA")
         // For what a next proxy answers.
         try set.set(CURLOPT_BUFFERSIZE, 1024, "CURLOPT_BUFFERSIZE")
         if !hop.proxy.isEmpty {
             let steps = ProxySteps()
-            self.steps = steps
+            dialling.steps = steps
             try set.count(steps)
         }
         try check(unsafe heimdallr_easy_set_carrier_context(handle, silence), "CURLOPT_SSL_CTX_FUNCTION")
@@ -57,7 +57,7 @@ extension Carrier {
         var text = unsafe String(cString: curl_easy_strerror(code))
         if let own = unsafe errorText, unsafe own.pointee != 0 { text = unsafe String(cString: own) }
         let error = TransportError(
-            code, message: text, systemError: systemError, sawResponse: false, verdict: verdict)
+            code, message: text, systemError: systemError, sawResponse: false, verdict: dialling.verdict)
         guard !hop.proxy.isEmpty else { return error }
         // The failing peer is the next proxy, except for TLS through its tunnel.
         switch error.kind {
@@ -71,7 +71,7 @@ extension Carrier {
         guard let address else { return heimdallr_socket_bad }
         let verdict = pool.options.addressPolicy.judge(address)
         // `own` wins over the verdicts on the name's other addresses.
-        if self.verdict != .own { self.verdict = verdict }
+        if dialling.verdict != .own { dialling.verdict = verdict }
         return verdict == .allowed ? sockets.open(family: family) : heimdallr_socket_bad
     }
 }

@@ -2,104 +2,40 @@ import CLibcurl
 import Glibc
 import Reactor
 
-/// Gets connections from a `CarrierPool` and speaks on them. On the loop's thread; it may close, give back and ask for
-/// connections from within each call.
-public protocol CarrierOwner: AnyObject {
-    /// The connection asked for: a fresh one, or one that was given back.
-    func carrierArrived(_ carrier: Carrier)
-    /// Called when no connection is available.
-    func carrierFailed(_ error: TransportError)
-    /// Reading or writing may work again. The results of `receive` and `send` show the end of the connection.
-    func carrierReady(_ carrier: Carrier)
-    /// Whether a client still waits for the answer. In the queue, such owners come before others.
-    var isWanted: Bool { get }
-}
-
-extension CarrierOwner {
-    public var isWanted: Bool { true }
-}
-
-public enum CarrierSent: Sendable, Equatable {
-    /// Number of bytes sent, never zero.
-    case bytes(Int)
-    /// No room now; `carrierReady` says when to try again. Over TLS the next call must begin with all of the same bytes:
-    /// some are already encrypted.
-    case wouldBlock
-    case failed(TransportError)
-}
-
-public enum CarrierReceived: Sendable, Equatable {
-    case bytes(Int)
-    /// No bytes now; `carrierReady` says when to try again.
-    case wouldBlock
-    /// The peer ended its side. `isClean`: by the end of plain TCP, or by close_notify over TLS. A body that ends with its
-    /// connection is whole only after a clean end (RFC 9112, section 9.8).
-    case end(isClean: Bool)
-    case failed(TransportError)
-}
-
 /// One connection that libcurl dials, secures and carries, and whose user speaks HTTP on it (CURLOPT_CONNECT_ONLY(3)).
 /// It comes from a `CarrierPool`, and is closed or given back with `release`. Loop's thread only.
 ///
 /// Readiness is edge-triggered: a user that leaves bytes unread, or stops writing before `wouldBlock`, gets no further
 /// `carrierReady`.
 @safe public final class Carrier {
-    enum Phase {
-        case dialling, inUse, idle, closed
-    }
-
     public unowned let pool: CarrierPool
     public let origin: Origin
     let hop: NextHop
     let easy: OpaquePointerBox
-    let siblings: OriginCarriers
-    let opened: LoopTime
+    var membership: Membership
+    var dialling: Dialling
+    private var wire = Wire()
     var phase = Phase.dialling
-    /// Request that the connection is dialled for.
-    var request: CarrierRequest?
     private var owner: (any CarrierOwner)?
     private var socket: CurlSocket?
-    var idleSince = LoopTime(nanoseconds: 0)
     /// Version of the pool's TLS material at the time of dialling.
     let content: TLSMaterial.Content?
-    let generation: UInt64
     /// Number of the client certificate in its handshake: `TLSMaterial.pair`.
     public var pair: UInt64 { content?.pair ?? 0 }
-    var index = 0
 
     /// Whether TLS is used: the wire then carries other bytes than libcurl's user sees.
     public let isSecured: Bool
-    private var canRead = true
-    private var canWrite = true
-    private var isPeerClosed = false
-    private var hasFailed = false
     /// Whether the connection was reset. After the peer's end no read shows that.
-    public var isBroken: Bool { hasFailed }
-    private var isSpent = false
-    private var hasSaidEnd = false
-    /// Part of our close_notify that waits for room in the socket.
-    private var lastWords = ByteBuffer()
+    public var isBroken: Bool { wire.hasFailed }
     /// Upper bound for the size of one record with an alert.
     private static let maxLastWords = 512
     /// Counts TLS records without content, to bound them.
     let silence: UnsafeMutablePointer<heimdallr_tls_silence>
     let sockets: CurlSockets
-    var hasServed = false
     /// Whether it has served another exchange before.
-    public var isReused: Bool { hasServed }
-
-    // State during dialling.
+    public var isReused: Bool { membership.hasServed }
+    /// libcurl's words for the last error; `nil` when they are no longer needed.
     var errorText: UnsafeMutablePointer<CChar>?
-    var connectTo: UnsafeMutablePointer<curl_slist>?
-    var resolve: UnsafeMutablePointer<curl_slist>?
-    var names: NameLookUp?
-    /// Latest time for the connection to be ready.
-    let deadline: LoopTime
-    /// Whether libcurl's multi handle has it.
-    var isAdded = false
-    var verdict = AddressPolicy.Verdict.allowed
-    /// Counts libcurl's steps in the handshake with a next proxy.
-    var steps: ProxySteps?
 
     /// Upper bound for one read. The caller may ask for less.
     static let maxReceive = 256 * 1024
@@ -109,16 +45,14 @@ public enum CarrierReceived: Sendable, Equatable {
         now: LoopTime
     ) throws(TransportError) {
         self.pool = pool
-        generation = pool.options.material?.generation ?? 0
         content = pool.options.material?.current
         unsafe silence = engine.handle.silence
         sockets = engine.handle.sockets
-        self.request = request
         origin = request.origin
         self.hop = hop
-        self.siblings = siblings
-        opened = now
-        deadline = request.deadline
+        membership = Membership(
+            siblings: siblings, opened: now, generation: pool.options.material?.generation ?? 0)
+        dialling = Dialling(request)
         isSecured = request.origin.scheme == .https || hop.isSecure
         guard let handle = unsafe curl_easy_init() else {
             throw TransportError(.internal, message: "curl_easy_init: out of memory")
@@ -133,8 +67,8 @@ public enum CarrierReceived: Sendable, Equatable {
     deinit {
         unsafe curl_easy_cleanup(easy.pointer)
         unsafe errorText?.deallocate()
-        unsafe curl_slist_free_all(connectTo)
-        unsafe curl_slist_free_all(resolve)
+        unsafe curl_slist_free_all(dialling.connectTo)
+        unsafe curl_slist_free_all(dialling.resolve)
     }
 
     static func from(_ pointer: UnsafeMutableRawPointer?) -> Carrier? {
@@ -153,29 +87,29 @@ public enum CarrierReceived: Sendable, Equatable {
     /// Writes from the front of `bytes`, which are not empty.
     public func send(_ bytes: Span<UInt8>) -> CarrierSent {
         guard phase == .inUse else { return .failed(Self.isClosed) }
-        guard canWrite else { return .wouldBlock }
+        guard wire.canWrite else { return .wouldBlock }
         var count = 0
         let code = unsafe bytes.withUnsafeBytes {
             unsafe curl_easy_send(easy.pointer, $0.baseAddress, $0.count, &count)
         }
         if code == CURLE_OK {
             // Without TLS a partial write means a full socket: the next edge reports room.
-            if count < bytes.count, !isSecured { canWrite = false }
+            if count < bytes.count, !isSecured { wire.canWrite = false }
             return count > 0 ? .bytes(count) : .wouldBlock
         }
         if code == CURLE_AGAIN {
-            canWrite = false
+            wire.canWrite = false
             return .wouldBlock
         }
         // Bytes that the peer sent before it left may still be readable.
-        canRead = true
+        wire.canRead = true
         return .failed(broken(code, "curl_easy_send"))
     }
 
     /// Reads at most `limit` bytes behind what `buffer` holds.
     public func receive(into buffer: inout ByteBuffer, limit: Int) -> CarrierReceived {
         guard phase == .inUse else { return .failed(Self.isClosed) }
-        guard canRead else { return .wouldBlock }
+        guard wire.canRead else { return .wouldBlock }
         return take(into: &buffer, limit: min(limit, Self.maxReceive))
     }
 
@@ -189,21 +123,21 @@ public enum CarrierReceived: Sendable, Equatable {
             return code == CURLE_OK ? count : 0
         }
         if code == CURLE_AGAIN {
-            canRead = false
+            wire.canRead = false
             return .wouldBlock
         }
         guard code == CURLE_OK else {
-            canRead = false
+            wire.canRead = false
             return .failed(broken(code, "curl_easy_recv"))
         }
         guard count > 0 else {
-            canRead = false
-            isSpent = true
+            wire.canRead = false
+            wire.isSpent = true
             return .end(isClean: !isSecured || sawCloseNotify)
         }
         // A short read means an empty kernel buffer: the next byte is a new edge (epoll(7)). TLS returns one record at a
         // time, so this does not hold there.
-        if count < limit, !isSecured, !isPeerClosed { canRead = false }
+        if count < limit, !isSecured, !wire.isPeerClosed { wire.canRead = false }
         return .bytes(count)
     }
 
@@ -215,28 +149,28 @@ public enum CarrierReceived: Sendable, Equatable {
             _ = shutdown(socket.descriptor, Int32(SHUT_WR))
             return
         }
-        if !hasSaidEnd {
-            hasSaidEnd = true
-            _ = unsafe lastWords.withSpareCapacity(Self.maxLastWords) {
+        if !wire.hasSaidEnd {
+            wire.hasSaidEnd = true
+            _ = unsafe wire.lastWords.withSpareCapacity(Self.maxLastWords) {
                 unsafe heimdallr_easy_close_notify(
                     easy.pointer, $0.baseAddress?.assumingMemoryBound(to: UInt8.self), Self.maxLastWords)
             }
         }
         var words = ByteBuffer()
-        swap(&words, &lastWords)
+        swap(&words, &wire.lastWords)
         guard !words.isEmpty else { return }
         let count = unsafe words.bytes.withUnsafeBytes {
             unsafe Glibc.send(socket.descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
         }
         if count > 0 { words.consume(count) }
-        swap(&words, &lastWords)
+        swap(&words, &wire.lastWords)
     }
 
     /// False behind a next proxy over TLS: its close_notify would end the connection to the proxy, not to the server.
     public var canShutDownWriting: Bool { phase == .inUse && socket != nil && !hop.isSecure }
 
     /// Forbids another exchange: `release` then closes the connection.
-    public func forbidReuse() { isSpent = true }
+    public func forbidReuse() { wire.isSpent = true }
 
     /// Closes the connection; the owner gets no further call.
     public func close() { pool.close(self) }
@@ -245,7 +179,7 @@ public enum CarrierReceived: Sendable, Equatable {
     public func release() {
         guard phase == .inUse else { return }
         owner = nil
-        guard !isSpent, !isPeerClosed, isQuiet else { return pool.close(self) }
+        guard !wire.isSpent, !wire.isPeerClosed, isQuiet else { return pool.close(self) }
         pool.keep(self)
     }
 
@@ -257,7 +191,7 @@ public enum CarrierReceived: Sendable, Equatable {
         self.socket = socket
         socket.carrier = self
         phase = .inUse
-        request = nil
+        dialling.request = nil
         if isSecured {
             // TLS may still say why it ends.
             unsafe errorText?.pointee = 0
@@ -288,14 +222,14 @@ public enum CarrierReceived: Sendable, Equatable {
 
     func ready(_ readiness: Readiness) {
         // Any readiness may be the one that TLS waited for.
-        if isSecured || !readiness.isDisjoint(with: [.writable, .failed]) { canWrite = true }
-        if isSecured || !readiness.isDisjoint(with: [.readable, .peerClosed, .failed]) { canRead = true }
-        if !readiness.isDisjoint(with: [.peerClosed, .failed]) { isPeerClosed = true }
-        if readiness.contains(.error) { hasFailed = true }
+        if isSecured || !readiness.isDisjoint(with: [.writable, .failed]) { wire.canWrite = true }
+        if isSecured || !readiness.isDisjoint(with: [.readable, .peerClosed, .failed]) { wire.canRead = true }
+        if !readiness.isDisjoint(with: [.peerClosed, .failed]) { wire.isPeerClosed = true }
+        if readiness.contains(.error) { wire.hasFailed = true }
         switch phase {
         case .inUse: owner?.carrierReady(self)
         // An idle connection must be silent: bytes would be taken for the next answer.
-        case .idle: if isPeerClosed || !isQuiet { pool.close(self) }
+        case .idle: if wire.isPeerClosed || !isQuiet { pool.close(self) }
         case .dialling, .closed: break
         }
     }
@@ -304,10 +238,10 @@ public enum CarrierReceived: Sendable, Equatable {
     /// report both too late, so this asks the kernel. The request's head follows at once, or `close`.
     public func isUntouched() -> Bool {
         guard isReused else { return true }
-        guard !isPeerClosed, !hasFailed, let socket else { return false }
+        guard !wire.isPeerClosed, !wire.hasFailed, let socket else { return false }
         if isSecured {
             // TLS alone has something to say on an idle connection, such as a session ticket.
-            canRead = true
+            wire.canRead = true
             return unsafe isQuiet && heimdallr_easy_has_part(easy.pointer) == 0
         }
         var byte: UInt8 = 0
@@ -318,7 +252,7 @@ public enum CarrierReceived: Sendable, Equatable {
     /// Whether there is nothing to read, neither bytes nor an end. Also processes TLS messages without content, such as
     /// session tickets, which may come at any time.
     private var isQuiet: Bool {
-        guard canRead else { return true }
+        guard wire.canRead else { return true }
         var unasked = ByteBuffer()
         return take(into: &unasked, limit: 64) == .wouldBlock
     }
@@ -326,7 +260,7 @@ public enum CarrierReceived: Sendable, Equatable {
     /// Drops all references through which it could be called.
     func end() {
         phase = .closed
-        names = nil
+        dialling.names = nil
         owner = nil
         socket?.carrier = nil
         socket = nil
@@ -337,8 +271,8 @@ public enum CarrierReceived: Sendable, Equatable {
     }
 
     private func broken(_ code: CURLcode, _ call: String) -> TransportError {
-        canWrite = false
-        isSpent = true
+        wire.canWrite = false
+        wire.isSpent = true
         let words = unsafe errorText.map { unsafe String(cString: $0) } ?? ""
         let text = words.isEmpty ? unsafe String(cString: curl_easy_strerror(code)) : words
         return TransportError(

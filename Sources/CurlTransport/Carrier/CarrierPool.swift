@@ -94,7 +94,7 @@ public final class CarrierPool {
         guard let group = group(of: origin) else { return nil }
         while let carrier = group.idle.popLast() {
             if isYoung(carrier) {
-                carrier.hasServed = true
+                carrier.membership.hasServed = true
                 counts?.countReused()
                 return carrier
             }
@@ -104,19 +104,20 @@ public final class CarrierPool {
     }
 
     private func isYoung(_ carrier: Carrier) -> Bool {
-        loop.now < carrier.opened.advanced(by: maxAge) && carrier.generation == options.material?.generation ?? 0
+        loop.now < carrier.membership.opened.advanced(by: maxAge)
+            && carrier.membership.generation == options.material?.generation ?? 0
     }
 
     /// Takes back a connection that can serve again.
     func keep(_ carrier: Carrier) {
         guard isYoung(carrier) else { return close(carrier) }
         carrier.phase = .idle
-        carrier.idleSince = loop.now
-        carrier.siblings.idle.append(carrier)
+        carrier.membership.idleSince = loop.now
+        carrier.membership.siblings.idle.append(carrier)
         if !queue.isEmpty { serveLater() }
         guard !isAgeing else { return }
         isAgeing = true
-        ageTimer?.schedule(at: carrier.opened + options.maxConnectionAge)
+        ageTimer?.schedule(at: carrier.membership.opened + options.maxConnectionAge)
     }
 
     private func closeAged() {
@@ -124,7 +125,7 @@ public final class CarrierPool {
         var next: LoopTime?
         for carrier in carriers where carrier.phase == .idle {
             if isYoung(carrier) {
-                let end = carrier.opened + options.maxConnectionAge
+                let end = carrier.membership.opened + options.maxConnectionAge
                 next = min(next ?? end, end)
             } else {
                 close(carrier)
@@ -141,7 +142,7 @@ public final class CarrierPool {
         var oldest: Carrier?
         for group in groups.values {
             guard let first = group.idle.first else { continue }
-            if let known = oldest, known.idleSince <= first.idleSince { continue }
+            if let known = oldest, known.membership.idleSince <= first.membership.idleSince { continue }
             oldest = first
         }
         guard let oldest else { return false }
@@ -161,7 +162,7 @@ public final class CarrierPool {
         if request.tunnels { carrier.forbidReuse() }
         groups[request.origin] = group
         group.open += 1
-        carrier.index = carriers.count
+        carrier.membership.index = carriers.count
         carriers.append(carrier)
         request.state = .dialling(carrier)
         isSettingOut = true
@@ -174,9 +175,9 @@ public final class CarrierPool {
 
     private func begin(_ carrier: Carrier) {
         do throws(TransportError) {
-            try carrier.set(timeout: carrier.deadline.since(max(loop.now, .current())))
+            try carrier.set(timeout: carrier.dialling.deadline.since(max(loop.now, .current())))
             try engine?.begin(carrier)
-            carrier.isAdded = true
+            carrier.dialling.isAdded = true
         } catch {
             dialled(carrier, error)
         }
@@ -192,7 +193,7 @@ public final class CarrierPool {
 
     /// - Parameter failure: `nil` for success.
     func dialled(_ carrier: Carrier, _ failure: TransportError?) {
-        guard carrier.phase == .dialling, let request = carrier.request else { return }
+        guard carrier.phase == .dialling, let request = carrier.dialling.request else { return }
         if isSettingOut {
             setOutFailure = failure
             return close(carrier)
@@ -223,18 +224,18 @@ public final class CarrierPool {
 
     func close(_ carrier: Carrier) {
         guard carrier.phase != .closed else { return }
-        if carrier.phase == .idle { carrier.siblings.idle.removeAll { $0 === carrier } }
+        if carrier.phase == .idle { carrier.membership.siblings.idle.removeAll { $0 === carrier } }
         carrier.end()
-        if carrier.isAdded { engine?.remove(carrier) }
+        if carrier.dialling.isAdded { engine?.remove(carrier) }
         let last = carriers.removeLast()
         if last !== carrier {
-            carriers[carrier.index] = last
-            last.index = carrier.index
+            carriers[carrier.membership.index] = last
+            last.membership.index = carrier.membership.index
         }
-        carrier.siblings.open -= 1
-        if carrier.siblings.open == 0 {
+        carrier.membership.siblings.open -= 1
+        if carrier.membership.siblings.open == 0 {
             groups[carrier.origin] = nil
-            if lastGroup === carrier.siblings { lastGroup = nil }
+            if lastGroup === carrier.membership.siblings { lastGroup = nil }
         }
         if !queue.isEmpty { serveLater() }
     }
