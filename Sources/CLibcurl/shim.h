@@ -225,8 +225,6 @@ struct heimdallr_tls_witness {
     // PEM, its own certificate first; NULL: none was seen. To be given to free(3).
     char *chain;
     size_t size;
-    // What X509_STORE_CTX_get_error(3) says; 0: all is well.
-    int fault;
     // It asked for a certificate of ours.
     int asks;
     // `TLSv1.3` (SSL_get_version(3)); NULL: it has said nothing. Not to be freed.
@@ -241,7 +239,6 @@ static inline int heimdallr_witness_verify(X509_STORE_CTX *context, void *data) 
     STACK_OF(X509) *sent = X509_STORE_CTX_get0_untrusted(context);
     X509 *own = X509_STORE_CTX_get0_cert(context);
     BIO *memory = !witness->chain && own ? BIO_new(BIO_s_mem()) : NULL;
-    int good;
     if (memory) {
         char *bytes = NULL;
         long size;
@@ -261,9 +258,7 @@ static inline int heimdallr_witness_verify(X509_STORE_CTX *context, void *data) 
         BIO_free(memory);
         ERR_clear_error();
     }
-    good = X509_verify_cert(context);
-    witness->fault = X509_STORE_CTX_get_error(context);
-    return good;
+    return X509_verify_cert(context);
 }
 
 // CertificateRequest (RFC 8446, section 4.3.2; RFC 5246, section 7.4.4).

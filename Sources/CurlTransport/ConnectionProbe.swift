@@ -17,30 +17,8 @@ public struct ConnectionProbe: Sendable {
         public var version: String?
         /// The server's chain in PEM, its own certificate first; at most eight. Verified only without a `failure`.
         public var certificates: [UInt8] = []
-        /// Result of the verification; `nil`: no certificate was verified.
-        public var verification: Verification?
         /// Whether the server asked for a client certificate.
         public var asksForCertificate = false
-    }
-
-    /// OpenSSL's result for the chain (X509_STORE_CTX_get_error(3)), apart from the host name.
-    public enum Verification: Sendable, Equatable {
-        case good, expired, notYetValid, selfSigned, unknownAuthority
-        /// OpenSSL's message.
-        case other(String)
-
-        init(_ code: Int32) {
-            switch code {
-            case X509_V_OK: self = .good
-            case X509_V_ERR_CERT_HAS_EXPIRED: self = .expired
-            case X509_V_ERR_CERT_NOT_YET_VALID: self = .notYetValid
-            case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT: self = .selfSigned
-            case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT,
-                X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
-                self = .unknownAuthority
-            default: self = .other(unsafe String(cString: X509_verify_cert_error_string(Int(code))))
-            }
-        }
     }
 
     /// A host with a port.
@@ -79,15 +57,9 @@ public struct ConnectionProbe: Sendable {
     /// - Parameters:
     ///   - reaching: `false`: only TCP to the first host, without a request to a next proxy.
     ///   - limit: upper bound for all of it.
-    public func run(
-        reaching: Bool = true, names: Names, within limit: Duration
-    ) -> Facts {
+    public func run(reaching: Bool, names: Names, within limit: Duration) -> Facts {
         var facts = Facts()
-        do throws(TransportError) {
-            try run(reaching, names, limit, &facts)
-        } catch {
-            facts.failure = error
-        }
+        do throws(TransportError) { try run(reaching, names, limit, &facts) } catch { facts.failure = error }
         return facts
     }
 
@@ -132,7 +104,6 @@ public struct ConnectionProbe: Sendable {
         facts.asksForCertificate = unsafe witness.pointee.asks != 0
         if let chain = unsafe witness.pointee.chain {
             facts.certificates = unsafe Array(UnsafeRawBufferPointer(start: chain, count: witness.pointee.size))
-            facts.verification = Verification(unsafe witness.pointee.fault)
         }
         guard code == CURLE_OK else { throw unsafe failure(code, easy, words) }
         if let version = unsafe witness.pointee.version {

@@ -110,7 +110,7 @@ struct DoctorTests {
         expect(old, fails: "TLS", ["the server's certificate has expired on ", "renew it there"])
         let own = try await Nginx(certificate: try await authority.selfSigned())
         let selfSigned = try await upstreamFault("url: \"https://localhost:\(own.httpsPort)\"")
-        expect(selfSigned, fails: "TLS", ["is self-signed", "tls.ca_file"])
+        expect(selfSigned, fails: "TLS", ["it is self-signed", "tls.ca_file"])
         let strange = try await Nginx(certificate: try await authority.server())
         let unknown = try await upstreamFault("url: \"https://localhost:\(strange.httpsPort)\"")
         expect(
@@ -127,7 +127,7 @@ struct DoctorTests {
         let plain = try await upstreamFault("url: \"http://127.0.0.1:\(nginx.httpsPort)\"")
         expect(plain, fails: "HTTP", ["the port speaks TLS, and the address says http://", "write https://"])
         let secure = try await upstreamFault("url: \"https://127.0.0.1:\(nginx.httpPort)\"")
-        expect(secure, fails: "TLS", ["what answers there is no TLS"])
+        expect(secure, fails: "TLS", ["the port speaks no TLS", "http:// with allow_plaintext: true"])
         let token = try await clientFault("token_endpoint: \"http://127.0.0.1:\(nginx.httpsPort)/token\"")
         expect(token, fails: "HTTP", ["the port speaks TLS, and the address says http://", "-     token"])
     }
@@ -322,7 +322,7 @@ struct DoctorTests {
             expect(run, fails: "HTTP", ["the port speaks TLS, and the address says http://", "write https://"])
         }
         let secure = try await clientFault("token_endpoint: \"https://127.0.0.1:\(nginx.httpPort)/token\"")
-        expect(secure, fails: "TLS", ["the port speaks plain text, and the address says https://"])
+        expect(secure, fails: "TLS", ["the port speaks no TLS", "write the port that does"])
     }
 
     @Test func `the status of an error that the server names is told`() async throws {

@@ -34,11 +34,9 @@ struct ClientAssembly {
         onTokenRequest: @escaping @Sendable (TokenRequestReport) -> Void
     ) throws(HeimdallrConfigurationError) -> Heimdallr {
         let curl = CurlHTTPClient(BufferedClient(options: poolOptions, loop: loop)) { last.failed($0) }
-        let client: any HeimdallrHTTPClient = tap.map { TappedHTTPClient(client: curl, tap: $0) } ?? curl
         return try Heimdallr(
             name: settings.name, configuration: heimdallrConfiguration, credentials: credentials, grant: grant,
-            httpClient: NotingHTTPClient(client: client, last: last),
-            store: store,
+            httpClient: NotingHTTPClient(client: curl, last: last, tap: tap), store: store,
             onTokenRequest: onTokenRequest)
     }
 

@@ -1,3 +1,4 @@
+import Cryptography
 import CurlTransport
 import Heimdallr
 import Reports
@@ -29,10 +30,14 @@ final class TokenRequestNotes: Sendable {
 struct NotingHTTPClient: HeimdallrHTTPClient {
     let client: any HeimdallrHTTPClient
     let last: TokenRequestNotes
+    /// Receives a copy of the answers.
+    var tap: Tap?
 
     func send(_ request: HeimdallrHTTPRequest) async throws -> HeimdallrHTTPResponse {
+        let before = WallClock.now()
         do {
             let response = try await client.send(request)
+            tap?.note(request, response, at: (before + WallClock.now()) / 2)
             last.ended(request.url, status: response.status)
             return response
         } catch {

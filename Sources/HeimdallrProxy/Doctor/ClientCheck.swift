@@ -19,33 +19,28 @@ struct ClientCheck: Sendable {
     let loop: EventLoop
 
     func diagnosis() async -> Diagnosis {
-        let metadata = await metadata()
+        let fault = await discoveryFault()
         async let token = tokenFindings()
         let servers = servers(tap.document)
         var groups = await Checks.all(servers) { await check($0) }
-        let told = (metadata: metadata, token: await token)
-        for (index, server) in servers.enumerated() where groups[index].findings.allSatisfy({ $0.outcome != .failed }) {
+        let told = await token
+        for (index, server) in servers.enumerated() where !groups[index].findings.hasFailed {
             if await wantsTLS(server) { groups[index].findings.append(ConnectionCheck.wantsTLS) }
         }
         let failed = groups.flatMap(\.findings).filter { $0.outcome == .failed }
-        let rest = Self.withoutConsequences(told.metadata, told.token, of: failed) + [clock()]
-        groups.append(Diagnosis.Group(address: nil, findings: rest))
+        let own = metadata(fault, hasToken: told.contains { $0.check == "token" && $0.outcome == .good }) + told
+        groups.append(Diagnosis.Group(address: nil, findings: Self.withoutConsequences(own, of: failed) + [clock()]))
         client.shutdown()
         return Diagnosis(kind: .client, name: settings.name, groups: groups)
     }
 
-    /// Tells each fault once: drops what a token refutes, and skips what follows from an earlier fault.
-    private static func withoutConsequences(
-        _ metadata: [Finding], _ token: [Finding], of failed: [Finding]
-    ) -> [Finding] {
-        let hasToken = token.contains { $0.check == "token" && $0.outcome == .good }
-        var findings = metadata.filter { !hasToken || $0.condition != .withoutToken }
-        if findings.isEmpty, hasToken { findings = [.good("metadata", "names this issuer")] }
-        let isPlain = failed.contains(ConnectionCheck.wantsTLS)
+    /// Skips findings that follow from an earlier fault, so that each fault is told once.
+    private static func withoutConsequences(_ findings: [Finding], of failed: [Finding]) -> [Finding] {
+        let isPlain = failed.contains { $0.isSame(as: ConnectionCheck.wantsTLS) }
         var hasCause = !failed.isEmpty
-        return (findings + token).map { finding in
+        return findings.map { finding in
             guard finding.outcome == .failed else { return finding }
-            if hasCause, finding.condition == .withoutCause || isPlain {
+            if isPlain || hasCause && finding.isConsequence {
                 return .skipped(finding.check, "none, for what is said above")
             }
             hasCause = true
@@ -55,18 +50,24 @@ struct ClientCheck: Sendable {
 
     // MARK: Metadata
 
-    private func metadata() async -> [Finding] {
+    private func discoveryFault() async -> DiscoveryFault? {
+        guard settings.issuer != nil else { return nil }
+        do throws(DiscoveryFault) { try await client.findMetadata() } catch { return error }
+        return nil
+    }
+
+    private func metadata(_ fault: DiscoveryFault?, hasToken: Bool) -> [Finding] {
         guard let issuer = settings.issuer else { return [] }
-        do throws(DiscoveryFault) { try await client.findMetadata() } catch {
-            let advice = Advice(client.status()).sentence(for: LoginError.discovery(error)) ?? "check `issuer`"
-            var finding = Finding.failed("metadata", "\(error)", advice)
-            if case .network = error { finding.condition = .withoutCause }
-            return [finding]
+        if let fault {
+            let advice = Advice(client.status()).sentence(for: LoginError.discovery(fault)) ?? "check `issuer`"
+            let isConsequence = if case .network = fault { true } else { false }
+            return [.failed("metadata", "\(fault)", advice, isConsequence: isConsequence)]
         }
         guard let document = tap.document else {
             return [.skipped("metadata", "the server says nothing about itself at \(issuer)")]
         }
-        return MetadataCheck(settings: settings, grant: client.status().grantType, document: document).findings
+        let grant = client.status().grantType
+        return MetadataCheck(settings: settings, grant: grant, hasToken: hasToken, document: document).findings
     }
 
     // MARK: Servers
@@ -104,7 +105,7 @@ struct ClientCheck: Sendable {
                 findings: [.failed("address", "this is no http or https address", "write it as https://HOST/PATH")])
         }
         let title = ForeignText.printable("\(names) at \(origin.scheme.rawValue)://\(origin.host):\(origin.port)")
-        return Diagnosis.Group(address: title, findings: await connection(origin).run().findings)
+        return Diagnosis.Group(address: title, findings: await connection(origin).findings())
     }
 
     private func connection(_ origin: Origin) -> ConnectionCheck {
@@ -150,18 +151,18 @@ struct ClientCheck: Sendable {
             if let type = answer.mediaType, await isShowable(type, error) { text += ", Content-Type \(type)" }
             text += ")"
         }
-        var finding = Finding.failed("token", text, Advice(client.status()).sentence(for: error))
+        var advice = Advice(client.status()).sentence(for: error)
+        var isConsequence = false
         switch error {
         case .deadlineExceeded:
-            finding.advice = "check that the server answers; `timeout` says how long it may take"
-            finding.condition = .withoutCause
-        case .tokenEndpointUnavailable(.network, _), .tokenEndpointUnavailable(.discovery, _):
-            finding.condition = .withoutCause
+            advice = "check that the server answers; `timeout` says how long it may take"
+            isConsequence = true
+        case .tokenEndpointUnavailable(.network, _), .tokenEndpointUnavailable(.discovery, _): isConsequence = true
         case .tokenEndpointUnavailable(.status, _):
-            finding.advice = "look at the server's log; a running proxy asks again by itself"
+            advice = "look at the server's log; a running proxy asks again by itself"
         default: break
         }
-        return finding
+        return .failed("token", text, advice, isConsequence: isConsequence)
     }
 
     /// Whether the answer was no token response, and the type of its body holds no secret.
@@ -202,8 +203,8 @@ struct ClientCheck: Sendable {
         guard let url else { return [] }
         var request = HeimdallrHTTPRequest(method: "HEAD", url: url)
         request.timeout = ConnectionCheck.limit
-        let http = TappedHTTPClient(client: CurlHTTPClient(BufferedClient(options: options, loop: loop)), tap: tap)
-        _ = try? await http.send(request)
+        let curl = CurlHTTPClient(BufferedClient(options: options, loop: loop))
+        _ = try? await NotingHTTPClient(client: curl, last: notes, tap: tap).send(request)
         return []
     }
 
@@ -211,6 +212,6 @@ struct ClientCheck: Sendable {
         guard let answer = tap.answers.last(where: { $0.date != nil }) ?? tap.answers.last else {
             return .skipped("clock", "no answer to compare it with")
         }
-        return ClockCheck.finding(date: answer.date, age: answer.age, now: answer.at)
+        return .clock(date: answer.date, age: answer.age, now: answer.at)
     }
 }

@@ -16,48 +16,42 @@ struct ConnectionCheck: Sendable {
     /// The addresses that the proxy listens at.
     let own: OwnListeners
 
-    /// Returns the findings, and whether a connection could be made.
-    func run() async -> (findings: [Finding], isReachable: Bool) {
+    /// Ends at the first step that no address passes.
+    func findings() async -> [Finding] {
         let probe: ConnectionProbe
         do throws(TransportError) { probe = try ConnectionProbe(options, to: origin) } catch {
-            return ([.failed("next proxy", FailureCause.text(error), "check `proxy`")], false)
+            return [.failed("next proxy", FailureCause.text(error), "check `proxy`")]
         }
         var findings: [Finding] = []
         var names: ConnectionProbe.Names = [:]
         for host in probe.hosts {
-            let (found, finding) = await lookUp(host, isProxy: host == probe.proxy)
+            let (found, finding) = await lookUp(host, check: host == probe.proxy ? "next proxy" : "name")
             findings.append(finding)
-            guard let found else { return (findings, false) }
+            guard !found.isEmpty else { return findings }
             findings.append(judge(found, host))
             names[host] = found
         }
         let dialled = probe.hosts[0]
         let addresses = Array((names[dialled] ?? []).prefix(Self.maxAddresses))
-        typealias Try = (tcp: ConnectionProbe.Facts, tls: ConnectionProbe.Facts?)
-        let tries = await Checks.all(addresses) { [names] address -> Try in
-            let names = names.merging([dialled: [address]]) { $1 }
-            let tcp = await Self.connect(probe, reaching: false, names)
-            guard tcp.connectedAfter != nil, probe.proxy == nil, origin.scheme == .https else { return (tcp, nil) }
-            return (tcp, await Self.connect(probe, reaching: true, names))
+        func connect(_ addresses: [NumericAddress], reaching: Bool) async -> [ConnectionProbe.Facts] {
+            await Checks.all(addresses) { [names] address in
+                await Self.connect(probe, reaching: reaching, names.merging([dialled: [address]]) { $1 })
+            }
         }
-        let isUp = tries.contains { $0.tcp.connectedAfter != nil }
-        for (address, facts) in zip(addresses, tries) {
-            findings.append(Self.tcp(facts.tcp, address.socketAddress(port: dialled.port), hasOther: isUp))
+        let tries = Array(zip(addresses, await connect(addresses, reaching: false)))
+        let reached = tries.filter { $0.1.connectedAfter != nil }.map(\.0)
+        for (address, facts) in tries {
+            findings.append(Self.tcp(facts, address.socketAddress(port: dialled.port), hasOther: !reached.isEmpty))
         }
-        guard isUp else { return (findings, false) }
+        guard !reached.isEmpty else { return findings }
         guard probe.proxy == nil else {
-            let facts = await Self.connect(probe, reaching: true, names)
-            return (findings + throughProxy(facts), facts.failure == nil)
+            return findings + throughProxy(await Self.connect(probe, reaching: true, names))
         }
+        guard origin.scheme == .https else { return findings }
         // The same finding at several addresses is told once.
-        for finding in tries.compactMap(\.tls).flatMap(tls)
-        where !findings.contains(where: {
-            $0.check == finding.check
-                && (finding.outcome == .good || $0.outcome == finding.outcome && $0.text == finding.text)
-        }) {
-            findings.append(finding)
-        }
-        return (findings, origin.scheme == .http || tries.compactMap(\.tls).contains { $0.failure == nil })
+        for finding in await connect(reached, reaching: true).flatMap(tls)
+        where !findings.contains(where: finding.isSame) { findings.append(finding) }
+        return findings
     }
 
     static let wantsTLS = Finding.failed(
@@ -68,7 +62,7 @@ struct ConnectionCheck: Sendable {
         var secure = origin
         secure.scheme = .https
         guard origin.scheme == .http, let probe = try? ConnectionProbe(options, to: secure), probe.proxy == nil,
-            let address = await lookUp(probe.hosts[0], isProxy: false).addresses?.first
+            let address = await lookUp(probe.hosts[0], check: "name").addresses.first
         else { return false }
         let facts = await Self.connect(probe, reaching: true, [probe.hosts[0]: [address]])
         return facts.failure == nil || !facts.certificates.isEmpty
@@ -83,10 +77,8 @@ struct ConnectionCheck: Sendable {
     // MARK: The name
 
     private func lookUp(
-        _ host: ConnectionProbe.Host, isProxy: Bool
-    ) async -> (addresses: [NumericAddress]?, finding: Finding) {
-        let check = isProxy ? "next proxy" : "name"
-        let setting = isProxy ? "`proxy`" : "the host name"
+        _ host: ConnectionProbe.Host, check: String
+    ) async -> (addresses: [NumericAddress], finding: Finding) {
         if let address = NumericAddress(host.name) { return ([address], .good(check, "\(host.name) is an address")) }
         let begin = ContinuousClock.now
         let answer = await Checks.value(within: Self.limit) {
@@ -94,35 +86,31 @@ struct ConnectionCheck: Sendable {
                 Result { () throws(ResolutionError) in try SocketAddress.resolve(host: host.name, port: host.port) }
             }
         }
-        switch answer {
-        case nil:
-            let text = "no answer from the name server about \(host.name) within \(Self.limit.components.seconds) s"
-            return (nil, .failed(check, text, "check this machine's name servers (/etc/resolv.conf)"))
-        case .failure(let error)?:
+        do throws(ResolutionError) {
+            guard let found = try answer?.get() else {
+                let text = "no answer from the name server about \(host.name) within \(Self.limit.components.seconds) s"
+                return ([], .failed(check, text, "check this machine's name servers (/etc/resolv.conf)"))
+            }
+            let list = found.prefix(8).compactMap { NumericAddress($0)?.description }.joined(separator: ", ")
+            let finding = Finding.good(check, "\(host.name) is at \(list)", after: begin.duration(to: .now))
+            return (found.compactMap { NumericAddress($0) }, finding)
+        } catch {
             let text = "unknown host: \(ForeignText.printable(error.description))"
             let advice =
-                "check \(setting) for typing errors, and this machine's name servers: getent hosts \(host.name)"
-            return (nil, .failed(check, text, advice))
-        case .success(let found)?:
-            let addresses = found.compactMap { NumericAddress($0) }
-            guard !addresses.isEmpty else {
-                return (nil, .failed(check, "\(host.name) has no address", "check \(setting)"))
-            }
-            let list = addresses.prefix(8).map(\.description).joined(separator: ", ")
-            return (addresses, .good(check, "\(host.name) is at \(list)", after: begin.duration(to: .now)))
+                "check the name for typing errors, and this machine's name servers: getent hosts \(host.name)"
+            return ([], .failed(check, text, advice))
         }
     }
 
-    /// Judges addresses by rule 9. Of its parts only one holds for the hosts of the configuration.
+    /// The rule about the proxy's own listeners is the only one for hosts of the configuration.
     private func judge(_ addresses: [NumericAddress], _ host: ConnectionProbe.Host) -> Finding {
         var policy = AddressPolicy()
         policy.own = own
         let bad = addresses.map { $0.socketAddress(port: host.port) }.filter { policy.judge($0) != .allowed }
         guard !bad.isEmpty else { return .good("address", "the proxy may go there") }
+        let shown = bad.map(\.description).joined(separator: ", ")
         return .failed(
-            "address",
-            "\(bad.map(\.description).joined(separator: ", ")) is one of this proxy's own listeners: requests would come "
-                + "back to it",
+            "address", "\(shown) is one of this proxy's own listeners: requests would come back to it",
             "write the server's real address; where names are redirected to the proxy, one from outside")
     }
 
@@ -130,30 +118,21 @@ struct ConnectionCheck: Sendable {
 
     private static func tcp(_ facts: ConnectionProbe.Facts, _ address: SocketAddress, hasOther: Bool) -> Finding {
         if let after = facts.connectedAfter { return .good("TCP", "\(address) takes connections", after: after) }
-        let (text, advice) =
+        let text =
             switch facts.failure?.kind {
-            case .connectionRefused:
-                (" refuses connections: nothing listens there", "check that the server runs, and the port")
-            case .connectionTimedOut:
-                (
-                    " is silent: no connection within \(limit.components.seconds) s",
-                    "check the address and the port, and what firewalls in between drop"
-                )
-            default:
-                (
-                    ": " + (facts.failure.map(FailureCause.text) ?? "no connection"),
-                    "check the network between here and there"
-                )
+            case .connectionRefused: "\(address) refuses connections: nothing listens there"
+            case .connectionTimedOut: "\(address) is silent: no connection within \(limit.components.seconds) s"
+            default: "\(address): " + (facts.failure.map(FailureCause.text) ?? "no connection")
             }
+        let advice = "check the address and the port, that the server runs, and what firewalls in between drop"
         // The proxy connects to another address of the name.
-        return hasOther ? .warning("TCP", "\(address)\(text)", advice) : .failed("TCP", "\(address)\(text)", advice)
+        return hasOther ? .warning("TCP", text, advice) : .failed("TCP", text, advice)
     }
 
     private func tls(_ facts: ConnectionProbe.Facts) -> [Finding] {
-        CertificateCheck(
-            facts: facts, host: origin.serverName ?? origin.host, hasCertificate: options.certificateFile != nil,
-            peer: peer
-        ).findings
+        let hasCertificate = options.certificateFile != nil
+        let host = origin.serverName ?? origin.host
+        return CertificateCheck(facts: facts, host: host, hasCertificate: hasCertificate, peer: peer).findings
     }
 
     private func throughProxy(_ facts: ConnectionProbe.Facts) -> [Finding] {
@@ -162,11 +141,8 @@ struct ConnectionCheck: Sendable {
         case .tlsCertificate, .tlsHandshake, .tlsConfiguration: return tls(facts)
         default:
             let cause = facts.failure.map(FailureCause.text) ?? ""
-            return [
-                .failed(
-                    "next proxy", "it does not lead to \(origin.host):\(origin.port): \(cause)",
-                    "check `proxy`, its user and password, and what it allows")
-            ]
+            let text = "it does not lead to \(origin.host):\(origin.port): \(cause)"
+            return [.failed("next proxy", text, "check `proxy`, its user and password, and what it allows")]
         }
     }
 }

@@ -1,5 +1,6 @@
 import Administration
 import Configuration
+import CurlTransport
 import FileSystem
 import Heimdallr
 import Logging
@@ -62,14 +63,14 @@ struct FileCheck: Sendable {
                 return .failure(error as? SecretProviderError ?? SecretProviderError("it can't be read"))
             }
         }
+        let advice = "put it where the configuration says it is, readable for the proxy's user"
         switch size {
         case nil:
             let text = "\(name): \(source) gave nothing within \(Self.limit.components.seconds) s"
             return .failed("secret", text, "run the command by hand, as the proxy's user")
         case .failure(let error)?:
-            let text = "\(name) can't be had: \(ForeignText.printable("\(error)"))"
-            return .failed("secret", text, "put it where the configuration says it is, readable for the proxy's user")
-        case .success(0)?: return .failed("secret", "\(name): \(source) is empty", "put the secret there")
+            return .failed("secret", "\(name) is unavailable: \(ForeignText.printable("\(error)"))", advice)
+        case .success(0)?: return .failed("secret", "\(name): \(source) is empty", advice)
         case .success?: break
         }
         guard case .file(let path) = source, let status = FileStatus(of: path) else {
@@ -131,5 +132,34 @@ struct FileCheck: Sendable {
         } catch {
             return [.failed("store", ForeignText.printable("\(error)"), "check `store` and its key")]
         }
+    }
+}
+
+/// The environment of this process, and the running proxy with the same configuration.
+struct SurroundingsCheck {
+    let source: ConfigurationSource
+    let configuration: Configuration
+
+    var findings: [Finding] {
+        var findings = LibcurlGlobal.removedVariables.map { name in
+            Finding.warning(
+                "environment", "\(name) is ignored: it would write the keys of all TLS connections to a file",
+                "unset \(name) where the proxy is started")
+        }
+        if case .file = source, let admin = configuration.admin, hasChanged(admin) {
+            let text = "the running proxy has read another version of the configuration file"
+            findings.append(.warning("file", text, "run heimdallr-proxy reload"))
+        }
+        return findings
+    }
+
+    private func hasChanged(_ admin: AdminSettings) -> Bool {
+        for path in AdminOptions.sockets(of: admin, environment: ProcessEnvironment.all) {
+            guard let answer = try? AdminClient(path: path, timeout: 2).send("GET", "/status"),
+                let status = try? JSONParser.parse(answer.body)
+            else { continue }
+            return status["configuration"]?["changed_since_read"] == .bool(true)
+        }
+        return false
     }
 }

@@ -1,7 +1,7 @@
 import WireText
 
 /// The result of one check: printable, and without secrets.
-struct Finding: Sendable, Equatable {
+struct Finding: Sendable {
     enum Outcome: String, Sendable {
         case good = "ok"
         case warning, failed, skipped
@@ -24,16 +24,8 @@ struct Finding: Sendable, Equatable {
     /// The remedy. Warnings and failures have one.
     var advice: String?
     var duration: Duration?
-    var condition = Condition.always
-
-    /// When a finding is told.
-    enum Condition: Sendable {
-        case always
-        /// Without a fault of a server or of the metadata, from which it follows.
-        case withoutCause
-        /// Without a token, which would refute it.
-        case withoutToken
-    }
+    /// Whether another fault of the same servers explains this one.
+    var isConsequence = false
 
     static func good(_ check: String, _ text: String, after duration: Duration? = nil) -> Finding {
         Finding(check: check, outcome: .good, text: text, duration: duration)
@@ -43,15 +35,18 @@ struct Finding: Sendable, Equatable {
         Finding(check: check, outcome: .warning, text: text, advice: advice)
     }
 
-    static func failed(_ check: String, _ text: String, _ advice: String) -> Finding {
-        Finding(check: check, outcome: .failed, text: text, advice: advice)
+    static func failed(_ check: String, _ text: String, _ advice: String, isConsequence: Bool = false) -> Finding {
+        Finding(check: check, outcome: .failed, text: text, advice: advice, isConsequence: isConsequence)
     }
 
     static func skipped(_ check: String, _ text: String) -> Finding {
         Finding(check: check, outcome: .skipped, text: text)
     }
 
-    // MARK: Output
+    /// Whether only the times differ.
+    func isSame(as other: Finding) -> Bool {
+        check == other.check && outcome == other.outcome && text == other.text
+    }
 
     fileprivate func text(_ margin: String) -> String {
         let name = check + String(repeating: " ", count: max(0, 12 - check.count))
@@ -71,11 +66,15 @@ struct Finding: Sendable, Equatable {
     private static func plain(_ text: String) -> String { text.replacing("`", with: "") }
 }
 
+extension [Finding] {
+    var hasFailed: Bool { contains { $0.outcome == .failed } }
+}
+
 /// The findings about one client, one upstream, or the files of the configuration.
-struct Diagnosis: Sendable, Equatable {
+struct Diagnosis: Sendable {
     enum Kind: String, Sendable { case configuration, client, upstream }
 
-    struct Group: Sendable, Equatable {
+    struct Group: Sendable {
         /// `nil`: the findings are about the whole.
         var address: String?
         var findings: [Finding]
@@ -90,24 +89,17 @@ struct Diagnosis: Sendable, Equatable {
     /// Makes one diagnosis of upstreams with one address and the same faults, under all their names.
     static func joined(_ all: [Diagnosis]) -> [Diagnosis] {
         all.reduce(into: []) { joined, diagnosis in
-            let isWrong = diagnosis.findings.contains { $0.outcome == .failed }
-            let same = joined.firstIndex { $0.kind == diagnosis.kind && $0.untimed == diagnosis.untimed }
-            guard diagnosis.kind == .upstream, isWrong, let same else { return joined.append(diagnosis) }
+            let same = joined.firstIndex { $0.isSame(as: diagnosis) }
+            guard diagnosis.kind == .upstream, diagnosis.findings.hasFailed, let same else {
+                return joined.append(diagnosis)
+            }
             joined[same].name += ", " + diagnosis.name
         }
     }
 
-    /// The groups without durations.
-    private var untimed: [Group] {
-        groups.map { group in
-            Group(
-                address: group.address,
-                findings: group.findings.map { finding in
-                    var finding = finding
-                    finding.duration = nil
-                    return finding
-                })
-        }
+    private func isSame(as other: Diagnosis) -> Bool {
+        kind == other.kind && groups.map(\.address) == other.groups.map(\.address)
+            && findings.elementsEqual(other.findings) { $0.isSame(as: $1) }
     }
 
     var text: String {

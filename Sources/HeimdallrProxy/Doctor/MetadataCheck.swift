@@ -6,29 +6,24 @@ struct MetadataCheck {
     let settings: ClientSettings
     /// `grant_type` of its token requests.
     let grant: String
+    /// Whether the server gave a token: its lists of grants and methods then don't matter.
+    let hasToken: Bool
     let document: JSONValue
 
     var findings: [Finding] {
         var findings: [Finding] = []
-        func warn(_ text: String, _ advice: String, _ condition: Finding.Condition = .always) {
-            var finding = Finding.warning("metadata", text, advice)
-            finding.condition = condition
-            findings.append(finding)
-        }
-        if let grants = list("grant_types_supported"), !grants.contains(grant) {
-            warn(
-                "the server does not list the grant \(grant); it lists \(Self.shown(grants))",
-                "check `grant_type`, and whether the server allows it for this client; some leave out what they support",
-                .withoutToken)
-        }
+        func warn(_ text: String, _ advice: String) { findings.append(.warning("metadata", text, advice)) }
         // A server does not ask a public client to authenticate, whatever it lists.
-        let method = settings.authMethod
-        if let methods = list("token_endpoint_auth_methods_supported"), method != .none,
-            !methods.contains(method.rawValue)
-        {
+        let method = settings.authMethod == .none ? nil : settings.authMethod.rawValue
+        for (member, name, own, key) in [
+            ("grant_types_supported", "grant", grant, "grant_type"),
+            ("token_endpoint_auth_methods_supported", "authentication method", method, "token_endpoint_auth_method"),
+        ] {
+            guard !hasToken, let own, let listed = list(member), !listed.contains(own) else { continue }
+            let shown = listed.isEmpty ? "none" : ForeignText.printable(listed.joined(separator: ", "))
             warn(
-                "the server does not list the authentication method \(method.rawValue); it lists \(Self.shown(methods))",
-                "write `token_endpoint_auth_method` as the server lists it", .withoutToken)
+                "the server does not list the \(name) \(own); it lists \(shown)",
+                "check `\(key)`, and whether the server allows it for this client; some lists are incomplete")
         }
         let plain = Self.endpoints(document).filter { !$0.url.lowercased().hasPrefix("https://") }
         if let first = plain.first {
@@ -46,8 +41,7 @@ struct MetadataCheck {
                 "the server names another token_endpoint than the configuration: \(ForeignText.printable(other))",
                 "leave `token_endpoint` out, unless it is meant to be another one")
         }
-        return findings.isEmpty
-            ? [.good("metadata", "names this issuer; grant and authentication method fit")] : findings
+        return findings.isEmpty ? [.good("metadata", "names this issuer, and fits these settings")] : findings
     }
 
     static func endpoints(_ document: JSONValue) -> [(name: String, url: String)] {
@@ -62,9 +56,5 @@ struct MetadataCheck {
     private func list(_ name: String) -> [String]? {
         guard case .array(let values)? = document[name] else { return nil }
         return values.compactMap(\.string)
-    }
-
-    private static func shown(_ names: [String]) -> String {
-        names.isEmpty ? "none" : ForeignText.printable(names.joined(separator: ", "))
     }
 }

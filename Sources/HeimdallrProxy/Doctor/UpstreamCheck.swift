@@ -5,6 +5,7 @@ import HTTPMessage
 import Heimdallr
 import Proxy
 import Reactor
+import WireText
 
 /// One upstream: the connection, and whether HTTP is spoken on it. Sends a HEAD without a token, and nothing else.
 struct UpstreamCheck: Sendable {
@@ -23,12 +24,9 @@ struct UpstreamCheck: Sendable {
                 scheme: url.scheme == .https ? .https : .http, host: url.authority.host.description,
                 port: url.authority.port(for: scheme), serverName: settings.tls.serverName)
             let connection = ConnectionCheck(origin: origin, options: options, peer: .upstream, own: own)
-            let (findings, isReachable) = await connection.run()
             group.address = "\(origin.scheme.rawValue)://\(origin.host):\(origin.port)"
-            group.findings = findings
-            if isReachable, !findings.contains(where: { $0.check == "address" && $0.outcome == .failed }) {
-                group.findings += await answer(origin, url.path, connection)
-            }
+            group.findings = await connection.findings()
+            if !group.findings.hasFailed { group.findings += await answer(origin, url.path, connection) }
         }
         return Diagnosis(kind: .upstream, name: settings.host.description, groups: [group])
     }
@@ -51,7 +49,7 @@ struct UpstreamCheck: Sendable {
                 answer.status >= 500
                     ? .warning("HTTP", text, "look at the upstream, or at what stands in front of it")
                     : .good("HTTP", text, after: taken),
-                ClockCheck.finding(date: value("date"), age: value("age"), now: (before + WallClock.now()) / 2),
+                .clock(date: value("date"), age: value("age"), now: (before + WallClock.now()) / 2),
             ]
         } catch {
             return [await connection.wantsTLS() ? ConnectionCheck.wantsTLS : Self.failure(error)]
@@ -59,18 +57,34 @@ struct UpstreamCheck: Sendable {
     }
 
     private static func failure(_ failure: BufferedClient.Failure) -> Finding {
-        switch failure {
-        case .timeout:
-            .failed(
-                "HTTP",
-                "silent: it takes the request and gives no answer within \(ConnectionCheck.limit.components.seconds) s",
-                "check that the port speaks HTTP, and that the server is not overloaded")
-        case .transport(let error) where error.kind == .tlsHandshake || error.kind == .tlsCertificate:
-            .failed("HTTP", FailureCause.text(error), "check `tls` of the upstream")
-        case .transport(let error):
-            .failed("HTTP", FailureCause.text(error), "check that the port speaks HTTP, and the upstream's log")
-        case .bodyTooLarge, .invalidRequest:
-            .warning("HTTP", "the answer to HEAD can't be read", "look at what the upstream answers")
+        let text =
+            switch failure {
+            case .timeout: "no answer to the request within \(ConnectionCheck.limit.components.seconds) s"
+            case .transport(let error): FailureCause.text(error)
+            case .bodyTooLarge, .invalidRequest: "the answer to HEAD can't be read"
+            }
+        return .failed("HTTP", text, "check that the port speaks HTTP, `tls` of the upstream, and the upstream's log")
+    }
+}
+
+extension Finding {
+    /// Compares this machine's clock with a server's: tokens and signatures depend on the time.
+    /// - Parameters:
+    ///   - date: the answer's Date field (RFC 9110, section 6.6.1).
+    ///   - age: its Age field: an answer of a cache.
+    ///   - now: its arrival, in seconds since 1970-01-01T00:00:00Z.
+    static func clock(date: String?, age: String?, now: Int64) -> Finding {
+        guard let date else { return .skipped("clock", "the server's answer has no Date field") }
+        guard let other = HTTPDate.seconds(Array(date.utf8)) else {
+            return .skipped("clock", "the server's Date field is no date")
         }
+        guard age == nil || age == "0" else { return .skipped("clock", "the answer came out of a cache") }
+        let distance = abs(now - other)
+        guard distance > 30 else { return .good("clock", "agrees with the server's within \(distance) s") }
+        let text =
+            "this machine's clock is \(Duration.seconds(distance).rough) \(now > other ? "ahead of" : "behind") the server's "
+            + "(\(RFC3339.text(Int(clamping: other))))"
+        let advice = "set this machine's clock by NTP (timedatectl shows it), if the server's clock is right"
+        return distance > 300 ? .failed("clock", text, advice) : .warning("clock", text, advice)
     }
 }

@@ -21,16 +21,14 @@ final class Tap: Sendable {
     private let state = Mutex((answers: [Answer](), document: [UInt8]?.none))
 
     var answers: [Answer] { state.withLock { $0.answers } }
+    /// The server's metadata. No other body is kept.
     var document: JSONValue? { state.withLock { $0.document }.flatMap { try? JSONParser.parse($0) } }
 
-    fileprivate func note(_ request: HeimdallrHTTPRequest, _ response: HeimdallrHTTPResponse, at: Int64) {
-        func value(_ name: String) -> String? {
-            response.headers.first { $0.name.lowercased() == name }?.value
-        }
+    func note(_ request: HeimdallrHTTPRequest, _ response: HeimdallrHTTPResponse, at: Int64) {
+        func value(_ name: String) -> String? { response.headers.first { $0.name.lowercased() == name }?.value }
         let answer = Answer(
             url: String(request.url.prefix { $0 != "?" }), method: request.method, status: response.status,
             date: value("date"), age: value("age"), mediaType: value("content-type").flatMap(Self.mediaType), at: at)
-        // Metadata is public. No other body is kept.
         let isMetadata =
             request.method == "GET" && request.url.contains("/.well-known/") && (200..<300).contains(response.status)
         state.withLock { state in
@@ -46,17 +44,5 @@ final class Tap: Sendable {
             !part.isEmpty && part.allSatisfy { ASCII.isAlphanumeric($0) || "!#$&-^_.+".utf8.contains($0) }
         }
         return parts.count == 2 && name.utf8.count <= 60 && isRegular ? String(name) : nil
-    }
-}
-
-struct TappedHTTPClient: HeimdallrHTTPClient {
-    let client: any HeimdallrHTTPClient
-    let tap: Tap
-
-    func send(_ request: HeimdallrHTTPRequest) async throws -> HeimdallrHTTPResponse {
-        let before = WallClock.now()
-        let response = try await client.send(request)
-        tap.note(request, response, at: (before + WallClock.now()) / 2)
-        return response
     }
 }
