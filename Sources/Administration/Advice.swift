@@ -76,12 +76,12 @@ public struct Advice {
         return "check the address, \(address): it may be wrong in the configuration, or in the issuer's metadata"
     }
 
-    private func sentence(for error: HeimdallrHTTPClientError, of place: String) -> String {
+    private func sentence(for error: HeimdallrHTTPClientError, of server: String) -> String {
         switch error {
-        case .dns: "check \(place), and name resolution"
-        case .tls(let words): "\(TLSFault(words: words).advice(.authorizationServer)) (\(place))"
-        case .connect, .cut: "check that the server runs and can be reached from here: \(place)"
-        case .timeout: "check that the server answers in time (\(place)); `timeout` is its limit"
+        case .dns: "check \(server), and name resolution"
+        case .tls(let words): "\(TLSFault(words: words).advice(.authorizationServer)) (\(server))"
+        case .connect, .cut: "check that the server runs and can be reached from here: \(server)"
+        case .timeout: "check that the server answers in time (\(server)); `timeout` is its limit"
         case .bodyTooLarge, .other: wrongAddress
         }
     }

@@ -20,7 +20,7 @@ public struct HTML: Sendable, Equatable, ExpressibleByStringInterpolation {
     }
 
     public init(stringInterpolation parts: StringInterpolation) {
-        text = parts.place.isText ? parts.output : HTMLText.replacement
+        text = parts.context.isText ? parts.output : HTMLText.replacement
     }
 
     fileprivate init(joining pieces: [HTML], separator: HTML) {
@@ -29,7 +29,7 @@ public struct HTML: Sendable, Equatable, ExpressibleByStringInterpolation {
 
     public struct StringInterpolation: StringInterpolationProtocol {
         fileprivate var output = ""
-        fileprivate var place = HTMLContext()
+        fileprivate var context = HTMLContext()
         /// The unfinished address attribute: its text so far, and its offset in `output`, in bytes.
         private var address: (text: String, start: Int)?
 
@@ -43,9 +43,9 @@ public struct HTML: Sendable, Equatable, ExpressibleByStringInterpolation {
             var written = literal.startIndex
             for index in literal.unicodeScalars.indices {
                 let scalar = literal.unicodeScalars[index]
-                let wasAddress = place.isAddress
-                place.pass(scalar)
-                switch (wasAddress, place.isAddress) {
+                let wasAddress = context.isAddress
+                context.pass(scalar)
+                switch (wasAddress, context.isAddress) {
                 case (false, false): break
                 case (false, true):
                     let next = literal.unicodeScalars.index(after: index)
@@ -64,7 +64,7 @@ public struct HTML: Sendable, Equatable, ExpressibleByStringInterpolation {
 
         /// Appends any text, escaped.
         public mutating func appendInterpolation(_ text: some StringProtocol) {
-            guard place.takesText else { return output += HTMLText.replacement }
+            guard context.takesText else { return output += HTMLText.replacement }
             address?.text += text
             output += HTMLText.escaped(text)
         }
@@ -77,7 +77,7 @@ public struct HTML: Sendable, Equatable, ExpressibleByStringInterpolation {
         /// Appends a finished piece, between tags; nothing for `nil`.
         public mutating func appendInterpolation(alreadyHTML piece: HTML?) {
             guard let piece else { return }
-            output += place.isText ? piece.text : HTMLText.replacement
+            output += context.isText ? piece.text : HTMLText.replacement
         }
 
         /// Appends finished pieces, between tags.

@@ -80,7 +80,7 @@ extension ProxyPlan.Listener {
     fileprivate func isKept(
         at wanted: ListenAddress, _ index: Int?, _ before: Configuration, _ after: Configuration
     ) -> Bool {
-        guard address.place == wanted.place else { return false }
+        guard address.endpoint == wanted.endpoint else { return false }
         guard wanted.isChosenByKernel else { return true }
         return upstream.map { before.upstreams[$0].host } == index.map { after.upstreams[$0].host }
     }

@@ -14,7 +14,7 @@ enum ListenerRole {
             self = .upstream(
                 UpstreamListener(configuration.upstreams[index], index: index, own: listener.bound))
         } else {
-            self = .forward(listener.address.place)
+            self = .forward(listener.address.endpoint)
         }
     }
 

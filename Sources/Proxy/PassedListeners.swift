@@ -21,14 +21,14 @@ extension Configuration {
         var left = PassedSockets(sockets)
         for (address, upstream) in listenAddresses {
             // A failed look-up is an error when the listener opens.
-            for place in (try? ProxyServer.resolve(address)) ?? [] {
-                guard let socket = left.claim(place, name: passedName(upstream: upstream)) else { continue }
+            for socketAddress in (try? ProxyServer.resolve(address)) ?? [] {
+                guard let socket = left.claim(socketAddress, name: passedName(upstream: upstream)) else { continue }
                 if case .unix(_, let mode) = address, let fault = Self.fault(socket, mode) { faults.append(fault) }
             }
         }
         if let admin {
-            if let place = try? ProxyServer.resolve(admin.listen).first {
-                _ = left.claim(place, name: Self.adminName)
+            if let socketAddress = try? ProxyServer.resolve(admin.listen).first {
+                _ = left.claim(socketAddress, name: Self.adminName)
             }
             // The administration checks each client's user ID, so the file's mode does not matter.
             _ = left.claim(SocketAddress(.unix(path: admin.socket ?? "")), name: Self.adminSocketName)

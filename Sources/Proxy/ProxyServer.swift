@@ -234,7 +234,7 @@ public final class ProxyServer: Sendable {
             }
             let made = upstream.injections.enumerated().map { index, injection in
                 sources.credential(
-                    injection, place: "upstreams[\(number)].inject[\(index)] (\(injection))", on: loop,
+                    injection, entry: "upstreams[\(number)].inject[\(index)] (\(injection))", on: loop,
                     failed: observer.credentialFailed)
             }
             new += made.compactMap(\.self)

@@ -20,7 +20,7 @@ struct RouteExplainer {
         upstreams = configuration.upstreams
         gate = Gate(configuration, routes: RouteTable(configuration.upstreams), baseURLs: listeners)
         self.own = own
-        role = .forward(settings.listen.first?.place ?? .unix(path: "", mode: nil))
+        role = .forward(settings.listen.first?.endpoint ?? .unix(path: "", mode: nil))
     }
 
     /// - Parameter url: absolute URL, as a program sends it to the proxy.
@@ -49,8 +49,8 @@ struct RouteExplainer {
 
     private mutating func explainTunnel(to authority: Authority) throws(Problem) -> RouteExplanation {
         do throws(Problem) {
-            let place = "\(authority.host):\(authority.port(for: .https))"
-            return .tunnel(destination: try admitTunnel(to: place).description)
+            let destination = "\(authority.host):\(authority.port(for: .https))"
+            return .tunnel(destination: try admitTunnel(to: destination).description)
         } catch {
             // The phrase is like the detail, but names the host.
             let asked = "For an https:// URL, programs send CONNECT \(authority)."
@@ -96,7 +96,7 @@ struct RouteExplainer {
         return .upstream(
             UpstreamRoute(
                 upstreams[index], index: index, destination: shown, isTrace: head.methodKind == .trace,
-                place: admitted.asked?.isBaseURL == true ? " by its own listener" : ""))
+                way: admitted.asked?.isBaseURL == true ? " by its own listener" : ""))
     }
 
     mutating func admitsTunnel(to authority: String) -> Bool { (try? admitTunnel(to: authority)) != nil }
@@ -111,10 +111,10 @@ struct RouteExplainer {
             throw Problem(error)
         }
         let situation = Gate.Situation(role: role, isOperator: true)
-        guard case .tunnel(let place) = try gate.admit(head, bytes.span, situation, &admitted) else {
+        guard case .tunnel(let destination) = try gate.admit(head, bytes.span, situation, &admitted) else {
             throw .internalError
         }
-        return place
+        return destination
     }
 
     /// Judges the address policy, without a name look-up.

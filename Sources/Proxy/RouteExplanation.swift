@@ -18,15 +18,15 @@ extension RouteExplanation {
 }
 
 extension UpstreamRoute {
-    /// - Parameter place: appended to the rule: how it was reached.
-    init(_ upstream: UpstreamSettings, index: Int, destination: String, isTrace: Bool, place: String) {
+    /// - Parameter way: appended to the rule: how it was reached.
+    init(_ upstream: UpstreamSettings, index: Int, destination: String, isTrace: Bool, way: String) {
         var rule = "upstreams[\(index)] \(upstream.host)"
         if !upstream.paths.isEmpty { rule += " paths \(upstream.paths.joined(separator: ", "))" }
         if !upstream.methods.isEmpty { rule += " methods \(upstream.methods.joined(separator: ", "))" }
         if !upstream.callers.isEmpty { rule += " callers \(upstream.callers)" }
         let isTrace = isTrace && upstream.injects
         self.init(
-            index: index, rule: rule + place, destination: destination, client: isTrace ? nil : upstream.client,
+            index: index, rule: rule + way, destination: destination, client: isTrace ? nil : upstream.client,
             injection: isTrace ? "" : upstream.injectionText,
             unsigned: isTrace ? "TRACE carries no \(upstream.client == nil ? "credential" : "token")" : nil)
     }

@@ -171,25 +171,25 @@ private final class Core: Sendable {
     /// way.
     static func steps(to path: String) -> [(folder: String, name: String)] {
         var left = path.split(separator: "/").map(String.init)
-        var place = path.hasPrefix("/") ? "" : currentFolder
+        var folder = path.hasPrefix("/") ? "" : currentFolder
         var steps: [(folder: String, name: String)] = []
         var links = 0
         while !left.isEmpty {
             let name = left.removeFirst()
             if name == "." { continue }
             if name == ".." {
-                place = String(place[..<(place.lastIndex(of: "/") ?? place.startIndex)])
+                folder = String(folder[..<(folder.lastIndex(of: "/") ?? folder.startIndex)])
                 continue
             }
-            let here = "\(place)/\(name)"
+            let here = "\(folder)/\(name)"
             if let target = target(of: here), links < maxLinks {
                 links += 1
-                steps.append((place.isEmpty ? "/" : place, name))
-                if target.hasPrefix("/") { place = "" }
+                steps.append((folder.isEmpty ? "/" : folder, name))
+                if target.hasPrefix("/") { folder = "" }
                 left = target.split(separator: "/").map(String.init) + left
             } else {
-                if left.isEmpty { steps.append((place.isEmpty ? "/" : place, name)) }
-                place = here
+                if left.isEmpty { steps.append((folder.isEmpty ? "/" : folder, name)) }
+                folder = here
             }
         }
         return steps

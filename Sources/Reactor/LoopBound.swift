@@ -5,22 +5,22 @@
 /// the loop's thread; after the loop's end, on the thread that releases the last copy.
 public struct LoopBound<Value>: @unchecked Sendable {
     // @unchecked: each access checks that it is on the loop's own thread.
-    private let holder: Holder<Value>
-    public var loop: EventLoop { holder.loop }
+    private let reference: Reference<Value>
+    public var loop: EventLoop { reference.loop }
 
     public init(_ value: Value, on loop: EventLoop) {
         loop.preconditionOnLoop()
-        holder = Holder(value, on: loop)
+        reference = Reference(value, on: loop)
     }
 
     public var value: Value {
         loop.preconditionOnLoop()
-        return holder.value
+        return reference.value
     }
 }
 
 /// May be freed on any thread. Its deinit frees the value on the loop's thread.
-private final class Holder<Value> {
+private final class Reference<Value> {
     private final class Box {
         let value: Value
         init(_ value: Value) { self.value = value }
@@ -39,7 +39,7 @@ private final class Holder<Value> {
     var value: Value { object.with(Box.self).value }
 }
 
-/// An object with a manual reference count: `release` frees it, exactly once, at a chosen place.
+/// An object with a manual reference count: `release` frees it, exactly once, at a chosen point.
 @safe struct HeldObject: @unchecked Sendable {
     // @unchecked: only the loop's thread touches the object.
     private let reference: Unmanaged<AnyObject>

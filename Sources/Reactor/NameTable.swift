@@ -6,11 +6,11 @@
 struct NameTable<Asker> {
     struct Limits: Sendable {
         /// Concurrent look-ups. Each has a thread, which can't be stopped.
-        var places = 128
+        var slots = 128
         /// Concurrent look-ups of names with the same last two labels.
-        var placesOfZone = 32
+        var slotsOfZone = 32
         /// Concurrent look-ups of names that clients choose.
-        var placesOfStrangers = 96
+        var slotsOfStrangers = 96
         /// Names that wait for a slot.
         var queue = 256
         /// Questions that wait for answers, in total.
@@ -63,14 +63,14 @@ struct NameTable<Asker> {
             if !isStrange, work[name]?.isRunning == false { work[name]?.isStrange = false }
             work[name]?.askers[id] = asker
             askers += 1
-            guard work[name]?.isRunning == false, hasPlace(for: name) else { return .pending(starts: false) }
+            guard work[name]?.isRunning == false, hasSlot(for: name) else { return .pending(starts: false) }
             begin(name)
             return .pending(starts: true)
         }
         guard work.count - running < limits.queue else { return .refused }
         work[name] = Work(isRunning: false, isStrange: isStrange, askers: [id: asker])
         askers += 1
-        guard hasPlace(for: name) else {
+        guard hasSlot(for: name) else {
             queue.append(name)
             return .pending(starts: false)
         }
@@ -106,7 +106,7 @@ struct NameTable<Asker> {
         var starts: [String] = []
         var left: [String] = []
         for name in queue where work[name]?.isRunning == false {
-            if hasPlace(for: name) {
+            if hasSlot(for: name) {
                 begin(name)
                 starts.append(name)
             } else {
@@ -117,10 +117,10 @@ struct NameTable<Asker> {
         return starts
     }
 
-    private func hasPlace(for name: String) -> Bool {
-        guard let asked = work[name], running < limits.places else { return false }
-        if asked.isStrange, runningStrangers >= limits.placesOfStrangers { return false }
-        return runningByZone[Self.zone(of: name), default: 0] < limits.placesOfZone
+    private func hasSlot(for name: String) -> Bool {
+        guard let asked = work[name], running < limits.slots else { return false }
+        if asked.isStrange, runningStrangers >= limits.slotsOfStrangers { return false }
+        return runningByZone[Self.zone(of: name), default: 0] < limits.slotsOfZone
     }
 
     private mutating func begin(_ name: String) {

@@ -130,7 +130,7 @@ struct GoodInputTests {
         proxy.unmatched = .forward
         proxy.connect = .tunnel
         proxy.tunnels = try [
-            .place(Authority(parsing: "github.com:443")), .place(Authority(parsing: "[::1]:22")), .any,
+            .authority(Authority(parsing: "github.com:443")), .authority(Authority(parsing: "[::1]:22")), .any,
         ]
         proxy.privateNetworks = [
             try #require(AddressBlock(.ipv4(0x0A00_0000), length: 8)),

@@ -60,9 +60,9 @@ struct NameTableTests {
 
     @Test func `names that hang leave places to other zones, and strangers' names to the configuration's`() {
         var limits = Table.Limits()
-        limits.places = 4
-        limits.placesOfStrangers = 3
-        limits.placesOfZone = 2
+        limits.slots = 4
+        limits.slotsOfStrangers = 3
+        limits.slotsOfZone = 2
         var table = Table(limits)
         #expect(ask(&table, "1.evil.test", 1, strange: true) == "begins")
         #expect(ask(&table, "2.evil.test", 2, strange: true) == "begins")
@@ -79,8 +79,8 @@ struct NameTableTests {
 
     @Test func `strangers never have more than their part`() {
         var limits = Table.Limits()
-        limits.places = 4
-        limits.placesOfStrangers = 2
+        limits.slots = 4
+        limits.slotsOfStrangers = 2
         var table = Table(limits)
         #expect(ask(&table, "a.one", 1, strange: true) == "begins")
         #expect(ask(&table, "a.two", 2, strange: true) == "begins")
@@ -93,7 +93,7 @@ struct NameTableTests {
 
     @Test func `whoever leaves the queue is forgotten, and a look-up that nobody waits for goes on`() {
         var limits = Table.Limits()
-        limits.places = 1
+        limits.slots = 1
         limits.queue = 2
         var table = Table(limits)
         #expect(ask(&table, "a.one", 1) == "begins")

@@ -91,10 +91,10 @@ struct UpstreamRow {
 
     private var failure: HTML? {
         guard let failure = upstream.lastFailure else { return nil }
-        let place = configured.isEmpty ? "" : "\(configured.joined(separator: " or ")): "
+        let names = configured.isEmpty ? "" : "\(configured.joined(separator: " or ")): "
         return """
 
-            <p class="bad"><strong>Last failure, \(StatusPage.words(failure.ago)) ago:</strong> \(place + failure.cause)</p>
+            <p class="bad"><strong>Last failure, \(StatusPage.words(failure.ago)) ago:</strong> \(names + failure.cause)</p>
             """
     }
 

@@ -112,7 +112,7 @@ extension Grammar {
                     "write HOST:PORT such as github.com:443, or \"*\" for any",
                     fits: .text(matching: #"^(\*|[^*/]+:[0-9]+)$"#))
         }
-        return .place(authority)
+        return .authority(authority)
     }
 
     /// Without the brackets of an IPv6 address.

@@ -20,10 +20,10 @@ public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConver
 
         /// `config.yaml:12:5: …`, in the form of compilers.
         public var description: String {
-            var place = file
-            if let line { place += ":\(line)" }
-            if let column { place += ":\(column)" }
-            return "\(place): \(message)"
+            var location = file
+            if let line { location += ":\(line)" }
+            if let column { location += ":\(column)" }
+            return "\(location): \(message)"
         }
     }
 

@@ -26,7 +26,7 @@ final class Diagnostics {
 
     /// - Parameter label: beginning of messages about it.
     func note(_ content: KeyUse.Content, name: String, label: String, at position: Position) {
-        keyUses.all.append(KeyUse(content: content, name: name, place: problem(position, label)))
+        keyUses.all.append(KeyUse(content: content, name: name, location: problem(position, label)))
     }
 
     /// - Parameter name: as in `KeyUses.opened`.

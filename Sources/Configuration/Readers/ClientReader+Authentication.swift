@@ -27,8 +27,8 @@ extension ClientReader {
 
     /// Checks that each method has its keys, and each key a method that uses it.
     func checkAuthentication(_ method: ClientSettings.AuthMethod) {
-        let place = "token_endpoint_auth_method"
-        func need(_ key: String) { section.need(key, for: place, saying: "\(method.rawValue) needs `\(key)`") }
+        let location = "token_endpoint_auth_method"
+        func need(_ key: String) { section.need(key, for: location, saying: "\(method.rawValue) needs `\(key)`") }
         func refuseSecret() {
             section.refuse(["client_secret"], saying: "\(method.rawValue) sends no secret: leave this out")
         }
@@ -51,16 +51,16 @@ extension ClientReader {
             refuseSecret()
         case .tlsClientAuth, .selfSignedTLSClientAuth:
             let advice = "\(method.rawValue) needs `tls: {cert_file: PATH, key_file: PATH}`"
-            section.need("tls", for: place, saying: advice)
-            if section.has("tls"), !showsCertificate { section.error(place, advice) }
+            section.need("tls", for: location, saying: advice)
+            if section.has("tls"), !showsCertificate { section.error(location, advice) }
             refuseSecret()
         case .none:
             section.refuse(
-                ["client_secret"], for: place,
+                ["client_secret"], for: location,
                 saying: "none sends no secret: leave out `client_secret`, or write client_secret_basic")
         }
         section.refuse(
-            unused, saying: "\(method.rawValue) does not use this: leave it out, or write another `\(place)`")
+            unused, saying: "\(method.rawValue) does not use this: leave it out, or write another `\(location)`")
         if section.has("certificate_bound"), settings.certificateBound, !showsCertificate {
             section.error(
                 "certificate_bound",

@@ -46,7 +46,7 @@ struct InjectionReader {
             if let earlier = injections.first(where: { $0.0.collides(with: injection) }) {
                 section.diagnostics.error(
                     element.position,
-                    "\(path): \(injection.place) is what \(earlier.path) sets already: write another "
+                    "\(path): \(injection.target) is what \(earlier.path) sets already: write another "
                         + "\(injection.isQuery ? "parameter" : "field"), or leave one of them out")
             }
             injections.append((injection, path))
@@ -76,7 +76,7 @@ struct InjectionReader {
         defer { entry.finish() }
         entry.tell("basic", .section { _ = readBasic($0) })
         entry.tell("sigv4", .section { _ = SigV4Reader.read($0) })
-        guard let kind = ["basic", "sigv4"].first(where: entry.has) else { return readPlace(entry) }
+        guard let kind = ["basic", "sigv4"].first(where: entry.has) else { return readTarget(entry) }
         for key in ["header", "scheme", "query", "value"] + (kind == "basic" ? ["sigv4"] : []) {
             if entry.has(key) {
                 entry.error(key, "`\(kind)` goes into Authorization by itself: leave this or `\(kind)` out")
@@ -99,7 +99,7 @@ struct InjectionReader {
         return .basic(username: username, password: password)
     }
 
-    private func readPlace(_ entry: Section) -> Injection? {
+    private func readTarget(_ entry: Section) -> Injection? {
         let header = entry.value("header", Self.header)
         let scheme = entry.value("scheme") { text throws(Misfit) in
             guard text.isEmpty || ASCII.isToken(text) else {
@@ -179,9 +179,9 @@ struct InjectionReader {
 
 extension UpstreamSettings.Injection {
     /// For messages: `the field X-Api-Key`.
-    fileprivate var place: String { isQuery ? "the parameter \(name)" : "the field \(name)" }
+    fileprivate var target: String { isQuery ? "the parameter \(name)" : "the field \(name)" }
 
-    /// Whether both write the same place. Servers that read fields from variables can't distinguish `-` and `_`.
+    /// Whether both write the same target. Servers that read fields from variables can't distinguish `-` and `_`.
     fileprivate func collides(with other: Self) -> Bool {
         guard isQuery == other.isQuery else { return false }
         guard !isQuery else { return name == other.name }

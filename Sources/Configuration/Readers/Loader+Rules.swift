@@ -133,7 +133,8 @@ extension Loader {
                     ".callers: there is no user \"\(Section.shown(user))\" under `proxy.users`"
                         + (near.isEmpty ? ": add it there, or leave it out here" : near))
             }
-            for listener in callers.listeners where !proxy.listen.contains(where: { $0.place == listener.place }) {
+            for listener in callers.listeners where !proxy.listen.contains(where: { $0.endpoint == listener.endpoint })
+            {
                 error(
                     upstream,
                     ".callers: \(listener) is not one of `proxy.listen`: write an address as it stands "

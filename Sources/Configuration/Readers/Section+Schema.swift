@@ -28,16 +28,16 @@ extension Section {
     // MARK: Keys that belong together
 
     /// Reports that none of these keys is present: at the section, or at the key that requires it.
-    func need(_ keys: String..., for place: String? = nil, saying message: @autoclosure () -> String) {
+    func need(_ keys: String..., for location: String? = nil, saying message: @autoclosure () -> String) {
         outline?.need(keys)
         guard outline == nil, !keys.contains(where: has) else { return }
-        if let place { error(place, message()) } else { diagnostics.error(position, message()) }
+        if let location { error(location, message()) } else { diagnostics.error(position, message()) }
     }
 
     /// Reports each of these keys that is present: at itself, or at the key that excludes it.
-    func refuse(_ keys: [String], for place: String? = nil, saying message: @autoclosure () -> String) {
+    func refuse(_ keys: [String], for location: String? = nil, saying message: @autoclosure () -> String) {
         outline?.refuse(keys)
-        for key in keys where has(key) { error(place ?? key, message()) }
+        for key in keys where has(key) { error(location ?? key, message()) }
     }
 
     /// Runs checks that depend on the word of a key: for the schema in each case, else in the present one.

@@ -98,11 +98,11 @@ final class Section {
     /// Reports every key that was not read.
     func finish() {
         for entry in entries where !known.contains(entry.key) {
-            let place = path.isEmpty ? "" : " in \(path)"
+            let location = path.isEmpty ? "" : " in \(path)"
             let missing = entry.value.isNull ? entry.missingSpace : nil
             diagnostics.error(
                 missing?.position ?? entry.keyPosition,
-                "unknown key \"\(Self.shown(entry.key))\"\(place)"
+                "unknown key \"\(Self.shown(entry.key))\"\(location)"
                     + (missing?.advice ?? Suggestion.phrase(for: entry.key, among: known)))
         }
     }

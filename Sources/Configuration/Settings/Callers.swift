@@ -13,7 +13,7 @@ public struct Callers: Sendable, Equatable {
 
     /// Whether a caller can fit both.
     func overlaps(_ other: Callers) -> Bool {
-        let (mine, theirs) = (listeners.map(\.place), other.listeners.map(\.place))
+        let (mine, theirs) = (listeners.map(\.endpoint), other.listeners.map(\.endpoint))
         guard Self.overlap(users, other.users), Self.overlap(uids, other.uids), Self.overlap(mine, theirs) else {
             return false
         }

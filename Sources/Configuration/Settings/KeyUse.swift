@@ -18,7 +18,7 @@ public struct KeyUse: Sendable, Equatable {
     /// The key of the configuration: `clients.billing.client_key`.
     public var name: String
     /// Its position. The check's result becomes the message.
-    public var place: ConfigurationError.Problem
+    public var location: ConfigurationError.Problem
 }
 
 /// All of them, in the order of the file. Positions do not count when configurations are compared.

@@ -8,7 +8,7 @@ public enum ListenAddress: Sendable, Hashable {
     var isUnix: Bool { if case .unix = self { true } else { false } }
 
     /// The address without permissions.
-    public var place: ListenAddress {
+    public var endpoint: ListenAddress {
         switch self {
         case .tcp: self
         case .unix(let path, _): .unix(path: path, mode: nil)

@@ -5,13 +5,13 @@ public enum TunnelRule: Sendable, Hashable, CustomStringConvertible {
     /// `*`: any public address.
     case any
     /// This host, which has a port.
-    case place(Authority)
+    case authority(Authority)
 
     /// In the configuration's notation.
     public var description: String {
         switch self {
         case .any: "*"
-        case .place(let authority): authority.description
+        case .authority(let authority): authority.description
         }
     }
 }

@@ -45,9 +45,9 @@ struct LookAlike {
         self = found
     }
 
-    func fault(at place: YAMLText.Place) -> YAMLEvents.Fault {
+    func fault(at location: YAMLText.Location) -> YAMLEvents.Fault {
         .init(
-            position: place.position,
+            position: location.position,
             message: "\(name) stands here: \(advice), or put the value in quotes where it is meant")
     }
 }

@@ -74,7 +74,7 @@ enum Position: Equatable {
 
     var line: Int? { if case .file(let line, _) = self { line } else { nil } }
 
-    /// For messages that name a second place.
+    /// For messages that name a second location.
     var inWords: String {
         switch self {
         case .file(let line, _): "line \(line)"

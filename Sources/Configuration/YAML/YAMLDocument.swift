@@ -25,19 +25,19 @@ struct YAMLDocument: ~Copyable {
     private static func checked(_ yaml: String, _ diagnostics: Diagnostics) -> [UInt8]? {
         var text = yaml.unicodeScalars[...]
         if text.first == "\u{FEFF}" { text.removeFirst() }
-        var place = YAMLText.Place(1, 1)
+        var location = YAMLText.Location(1, 1)
         var last: Unicode.Scalar?
         for scalar in text {
             switch scalar.value {
             case 0x0A, 0x0D:
-                if scalar == "\r" || last != "\r" { place.line += 1 }
-                place.column = 0
+                if scalar == "\r" || last != "\r" { location.line += 1 }
+                location.column = 0
             case 0x09, 0x20...0x7E, 0xA0...0x2027, 0x202A...0xFEFE, 0xFF00...0xFFFD, 0x10000...: break
             default:
-                diagnostics.error(place.position, fault(scalar))
+                diagnostics.error(location.position, fault(scalar))
                 return nil
             }
-            place.column += 1
+            location.column += 1
             last = scalar
         }
         return Array(String(text).utf8)
@@ -47,7 +47,7 @@ struct YAMLDocument: ~Copyable {
         let number = "U+\(String(scalar.value, radix: 16, uppercase: true))"
         return switch scalar.value {
         case 0: "control character U+0: remove it; where there are many, save the file as UTF-8"
-        case 0x85, 0x2028, 0x2029: "invisible line break \(number): begin a new line in its place"
+        case 0x85, 0x2028, 0x2029: "invisible line break \(number): begin a new line in its location"
         case 0xFEFF: "byte order mark \(number) in the middle of the text: remove it"
         default: "control character \(number): remove it"
         }

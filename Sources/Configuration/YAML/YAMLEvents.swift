@@ -33,7 +33,7 @@ import CLibyaml
     // Context for explaining a fault.
     private var lastScalar: YAMLMistake.Scalar?
     /// Open lists and mappings; `nil` for one without brackets.
-    private var open: [YAMLText.Place?] = []
+    private var open: [YAMLText.Location?] = []
 
     /// - Throws: `Fault` when memory is short.
     init(_ yaml: [UInt8]) throws(Fault) {
@@ -60,7 +60,7 @@ import CLibyaml
         var raw = unsafe yaml_event_t()
         guard unsafe yaml_parser_parse(parser, &raw) == 1 else { throw fault() }
         defer { unsafe yaml_event_delete(&raw) }
-        var event = Event(kind: .streamEnd, position: unsafe Self.place(raw.start_mark).position)
+        var event = Event(kind: .streamEnd, position: unsafe Self.location(raw.start_mark).position)
         switch unsafe raw.type {
         case YAML_STREAM_START_EVENT: event.kind = .streamStart
         case YAML_DOCUMENT_START_EVENT: event.kind = .documentStart
@@ -74,7 +74,7 @@ import CLibyaml
                 text: String(decoding: bytes, as: UTF8.self), isPlain: style == YAML_PLAIN_SCALAR_STYLE)
             unsafe note(&event, scalar.anchor, scalar.tag)
             lastScalar = unsafe .init(
-                start: Self.place(raw.start_mark), end: Self.place(raw.end_mark),
+                start: Self.location(raw.start_mark), end: Self.location(raw.end_mark),
                 isQuoted: style == YAML_SINGLE_QUOTED_SCALAR_STYLE || style == YAML_DOUBLE_QUOTED_SCALAR_STYLE)
             if case .scalar(let text, isPlain: true) = event.kind, let fault = fault(inPlain: text) { throw fault }
         case YAML_SEQUENCE_START_EVENT:
@@ -102,10 +102,10 @@ import CLibyaml
     private mutating func begin(_ mark: yaml_mark_t, isFlow: Bool) throws(Fault) {
         guard open.count < Self.maxDepth else {
             throw Fault(
-                position: Self.place(mark).position,
+                position: Self.location(mark).position,
                 message: "nested too deeply: nothing here goes beyond a few levels")
         }
-        open.append(isFlow ? Self.place(mark) : nil)
+        open.append(isFlow ? Self.location(mark) : nil)
     }
 
     /// Fault of the last value, which has no quotes: a look-alike character, or a list item folded into it.
@@ -126,7 +126,7 @@ import CLibyaml
         event.tag = unsafe tag.map { unsafe String(cString: $0) }
     }
 
-    private static func place(_ mark: yaml_mark_t) -> YAMLText.Place {
+    private static func location(_ mark: yaml_mark_t) -> YAMLText.Location {
         .init(Int(clamping: mark.line) + 1, Int(clamping: mark.column) + 1)
     }
 
@@ -144,8 +144,9 @@ import CLibyaml
         let text = YAMLText(unsafe Array(text))
         let brackets = open.compactMap { $0 }.filter { text[$0] == "[" || text[$0] == "{" }
         return YAMLMistake(
-            text: text, problem: problem, place: unsafe Self.place(parser.pointee.problem_mark), context: context ?? "",
-            start: context == nil ? nil : unsafe Self.place(parser.pointee.context_mark), lastScalar: lastScalar,
+            text: text, problem: problem, location: unsafe Self.location(parser.pointee.problem_mark),
+            context: context ?? "",
+            start: context == nil ? nil : unsafe Self.location(parser.pointee.context_mark), lastScalar: lastScalar,
             openFlows: brackets
         ).fault
     }

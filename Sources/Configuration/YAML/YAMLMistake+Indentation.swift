@@ -3,58 +3,58 @@ extension YAMLMistake {
     /// A list item that YAML has taken for a further line of the value above it.
     static func foldedItem(in text: YAMLText, _ value: Scalar) -> Fault? {
         for line in (value.start.line + 1)...max(value.start.line + 1, value.end.line) {
-            guard let column = text.indentation(of: line), text[Place(line, column)] == "-",
-                [" ", nil].contains(text[Place(line, column + 1)])
+            guard let column = text.indentation(of: line), text[Location(line, column)] == "-",
+                [" ", nil].contains(text[Location(line, column + 1)])
             else { continue }
             let first = text.indentation(of: value.start.line) ?? 1
             let advice =
-                text[Place(value.start.line, first)] == "-"
+                text[Location(value.start.line, first)] == "-"
                 ? "begin it in column \(first), as line \(value.start.line)"
                 : "write the value of line \(value.start.line) as an item of the list, too, or remove it"
             return Fault(
-                Place(line, column),
+                Location(line, column),
                 "this list item is indented so far that it is part of the value in line \(value.start.line): \(advice)")
         }
         return nil
     }
 
-    func tooFar(_ place: Place) -> Fault {
+    func tooFar(_ location: Location) -> Fault {
         var advice = "indent it as the lines around it"
-        if let before = text.lineBefore(place.line), let column = text.indentation(of: before) {
+        if let before = text.lineBefore(location.line), let column = text.indentation(of: before) {
             advice =
                 "begin it in column \(column), as line \(before), or end that line with a colon if this belongs to it"
         }
-        return Fault(place, "this line is indented too far: \(advice)")
+        return Fault(location, "this line is indented too far: \(advice)")
     }
 
     var structure: Fault? {
         guard problem.hasPrefix("did not find expected") else { return nil }
-        if problem.hasSuffix("expected key"), text[place] == ":" {
-            return Fault(place, "a key is missing in front of this colon")
+        if problem.hasSuffix("expected key"), text[location] == ":" {
+            return Fault(location, "a key is missing in front of this colon")
         }
-        guard text.begins(place) else {
-            return Fault(place, "this can't stand behind the value: remove it, or put the value in quotes")
+        guard text.begins(location) else {
+            return Fault(location, "this can't stand behind the value: remove it, or put the value in quotes")
         }
         let begins = start.map { " of column \($0.column)" } ?? ""
         if problem.contains("'-'") {
             return Fault(
-                place,
+                location,
                 "this is neither a new item of the list\(begins) nor a key of the item above: write `- ` in front, or indent it "
                     + "as the key behind the `- `")
         }
-        if text[place] == "-", text[Place(place.line, place.column + 1)] == " " {
-            return Fault(place, "a list item can't stand among keys: write a key above it, or leave out the `- `")
+        if text[location] == "-", text[Location(location.line, location.column + 1)] == " " {
+            return Fault(location, "a list item can't stand among keys: write a key above it, or leave out the `- `")
         }
         var columns: [Int] = []
         if let start { columns.append(start.column) }
-        if let before = text.lineBefore(place.line), let column = text.indentation(of: before),
+        if let before = text.lineBefore(location.line), let column = text.indentation(of: before),
             !columns.contains(column)
         {
             columns.append(column)
         }
         let places = columns.map(String.init).joined(separator: " or ")
         return Fault(
-            place,
+            location,
             "this line's indentation fits no line above it"
                 + (places.isEmpty ? "" : ": begin it in column \(places), as those it belongs to"))
     }

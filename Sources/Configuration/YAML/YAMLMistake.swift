@@ -1,32 +1,32 @@
 /// Explains a person's mistake behind a YAML parser's fault. The parser reports its expectation, often a line after the
 /// mistake.
 struct YAMLMistake {
-    typealias Place = YAMLText.Place
+    typealias Location = YAMLText.Location
     typealias Fault = YAMLEvents.Fault
 
     /// A scalar as it was written.
     struct Scalar {
-        var start: Place
+        var start: Location
         /// Behind its last character.
-        var end: Place
+        var end: Location
         var isQuoted: Bool
     }
 
     let text: YAMLText
     /// The parser's message and its position.
     let problem: String
-    let place: Place
+    let location: Location
     /// The parser's context, and its start.
     let context: String
-    let start: Place?
+    let start: Location?
     /// The last scalar in front of the fault.
     let lastScalar: Scalar?
     /// Positions of each `[` and `{` that is still open.
-    let openFlows: [Place]
+    let openFlows: [Location]
 
     var fault: Fault {
         lookAlike ?? quote ?? tab ?? flow ?? sign ?? behindQuote ?? document ?? colon ?? structure
-            ?? Fault(place, [context, problem].filter { !$0.isEmpty }.joined(separator: ", "))
+            ?? Fault(location, [context, problem].filter { !$0.isEmpty }.joined(separator: ", "))
     }
 
     // MARK: Look-alikes
@@ -34,9 +34,9 @@ struct YAMLMistake {
     /// In the indentation of the line.
     private var lookAlike: Fault? {
         for column in 1... {
-            let place = Place(place.line, column)
-            guard let scalar = text[place] else { return nil }
-            if let found = LookAlike(scalar) { return found.fault(at: place) }
+            let location = Location(location.line, column)
+            guard let scalar = text[location] else { return nil }
+            if let found = LookAlike(scalar) { return found.fault(at: location) }
             guard scalar == " " else { return nil }
         }
         return nil
@@ -50,32 +50,33 @@ struct YAMLMistake {
         }
         if context == "while parsing a quoted scalar", let start { return escape(in: start) }
         // The quote was closed only by the next one, lines later.
-        if let scalar = lastScalar, scalar.isQuoted, scalar.start.line < scalar.end.line, scalar.end.line == place.line
+        if let scalar = lastScalar, scalar.isQuoted, scalar.start.line < scalar.end.line,
+            scalar.end.line == location.line
         {
             return openQuote(at: scalar.start)
         }
         return nil
     }
 
-    private func openQuote(at place: Place) -> Fault {
-        Fault(place, "the quote that opens here is not closed: write \(mark(at: place)) behind the value")
+    private func openQuote(at location: Location) -> Fault {
+        Fault(location, "the quote that opens here is not closed: write \(mark(at: location)) behind the value")
     }
 
-    private func escape(in start: Place) -> Fault {
-        var place = place
-        while place.column > 1, text[place] != "\\" { place.column -= 1 }
+    private func escape(in start: Location) -> Fault {
+        var location = location
+        while location.column > 1, text[location] != "\\" { location.column -= 1 }
         return Fault(
-            place,
+            location,
             "this is no escape that YAML knows: write \\\\ for a backslash, or put the value in ' quotes, where it stands "
                 + "for itself")
     }
 
     /// `'it's'`, `"a" b`.
     private var behindQuote: Fault? {
-        guard let scalar = lastScalar, scalar.isQuoted, scalar.end.line == place.line,
+        guard let scalar = lastScalar, scalar.isQuoted, scalar.end.line == location.line,
             problem.hasPrefix("did not find expected")
         else { return nil }
-        if scalar.end == place {
+        if scalar.end == location {
             let quote = mark(at: scalar.start)
             let inside = quote == "'" ? "write '' for each ' within it" : "write \\\" for each \" within it"
             let other = quote == "'" ? "\"" : "'"
@@ -84,24 +85,24 @@ struct YAMLMistake {
                 "the quote that opens here is closed in column \(scalar.end.column - 1), in the middle of the value: "
                     + "\(inside), or put it in \(other) quotes")
         }
-        let between = text.text(from: scalar.end, upTo: place.column)
-        guard between.utf8.allSatisfy({ $0 == 0x20 || $0 == 0x09 }), !openFlows.isEmpty || !text.begins(place) else {
+        let between = text.text(from: scalar.end, upTo: location.column)
+        guard between.utf8.allSatisfy({ $0 == 0x20 || $0 == 0x09 }), !openFlows.isEmpty || !text.begins(location) else {
             return nil
         }
         if openFlows.isEmpty {
             return Fault(
-                place, "this stands behind the quote that ends the value: remove it, or put all of it in quotes")
+                location, "this stands behind the quote that ends the value: remove it, or put all of it in quotes")
         }
-        return Fault(place, "a comma is missing in front of this, or it belongs into the quotes")
+        return Fault(location, "a comma is missing in front of this, or it belongs into the quotes")
     }
 
-    private func mark(at place: Place) -> String { text[place] == "'" ? "'" : "\"" }
+    private func mark(at location: Location) -> String { text[location] == "'" ? "'" : "\"" }
 
     // MARK: Tabs and signs
 
     private var tab: Fault? {
-        guard text[place] == "\t" else { return nil }
-        return Fault(place, "a tab stands here: indent with spaces")
+        guard text[location] == "\t" else { return nil }
+        return Fault(location, "a tab stands here: indent with spaces")
     }
 
     private var sign: Fault? {
@@ -113,44 +114,46 @@ struct YAMLMistake {
                 position: start.position,
                 message: "put a value that starts with * in quotes\(example); aliases are not supported")
         }
-        if problem == "found character that cannot start any token" { return startingSign(at: place) }
+        if problem == "found character that cannot start any token" { return startingSign(at: location) }
         let contexts = [
             "while scanning an anchor", "while scanning a block scalar", "while scanning a tag", "while parsing a tag",
         ]
         if contexts.contains(context), let start { return startingSign(at: start) }
-        if problem == "found undefined tag handle" { return startingSign(at: start ?? place) }
-        if problem.hasPrefix("mapping keys are not allowed") { return startingSign(at: place) }
+        if problem == "found undefined tag handle" { return startingSign(at: start ?? location) }
+        if problem.hasPrefix("mapping keys are not allowed") { return startingSign(at: location) }
         if problem.hasPrefix("block sequence entries are not allowed") {
             return Fault(
-                place, "a list that begins with - wants lines of its own below the key; in this line write [a, b]")
+                location, "a list that begins with - wants lines of its own below the key; in this line write [a, b]")
         }
         return nil
     }
 
-    private func startingSign(at place: Place) -> Fault {
-        let sign = text[place].map(String.init) ?? ""
-        return Fault(place, "put a value that starts with \(sign) in quotes")
+    private func startingSign(at location: Location) -> Fault {
+        let sign = text[location].map(String.init) ?? ""
+        return Fault(location, "put a value that starts with \(sign) in quotes")
     }
 
     // MARK: Brackets
 
     private var flow: Fault? {
         if let open = openFlows.last(where: { text.end(ofFlowAt: $0) == nil }),
-            context.hasPrefix("while parsing a flow") || place.line > open.line
+            context.hasPrefix("while parsing a flow") || location.line > open.line
         {
             return openFlow(at: open)
         }
         if context.hasPrefix("while parsing a flow") { return behindQuote ?? inFlow }
-        guard problem.hasPrefix("did not find expected"), openFlows.isEmpty, let sign = text[place] else { return nil }
+        guard problem.hasPrefix("did not find expected"), openFlows.isEmpty, let sign = text[location] else {
+            return nil
+        }
         if sign == "]" || sign == "}" {
             return Fault(
-                place, "no \(sign == "]" ? "[" : "{") opens what this closes: remove it, or put the value in quotes")
+                location, "no \(sign == "]" ? "[" : "{") opens what this closes: remove it, or put the value in quotes")
         }
-        if sign == "," { return Fault(place, "put a value that starts with , in quotes") }
+        if sign == "," { return Fault(location, "put a value that starts with , in quotes") }
         return nil
     }
 
-    private func openFlow(at open: Place) -> Fault {
+    private func openFlow(at open: Location) -> Fault {
         let sign = text[open] == "{" ? "{" : "["
         let closing = sign == "{" ? "}" : "]"
         return Fault(open, "the \(sign) that opens here is not closed: write \(closing) behind its last value")
@@ -158,14 +161,14 @@ struct YAMLMistake {
 
     /// The fault between closed brackets.
     private var inFlow: Fault {
-        if text[place] == ":" {
+        if text[location] == ":" {
             return Fault(
-                place,
+                location,
                 "this colon can't stand here: put a value that contains \": \" in quotes, or write a comma before its key"
             )
         }
-        if context == "while parsing a flow node" { return Fault(place, "a value is missing in front of this") }
-        return Fault(place, "a comma is missing in front of this, or the value wants quotes")
+        if context == "while parsing a flow node" { return Fault(location, "a value is missing in front of this") }
+        return Fault(location, "a comma is missing in front of this, or the value wants quotes")
     }
 
     // MARK: Documents
@@ -173,23 +176,23 @@ struct YAMLMistake {
     private var document: Fault? {
         if context == "while scanning a directive" || problem.contains("YAML document") || problem.contains("directive")
         {
-            return directive(at: Place((start ?? place).line, 1))
+            return directive(at: Location((start ?? location).line, 1))
         }
         guard problem == "did not find expected <document start>" else { return nil }
-        if let before = text.lineBefore(place.line) {
-            if text[Place(before, 1)] == "%" { return directive(at: Place(before, 1)) }
-            if text.rest(from: Place(before, 1)).hasPrefix("...") {
-                return Fault(Place(before, 1), "... ends the document here: remove it")
+        if let before = text.lineBefore(location.line) {
+            if text[Location(before, 1)] == "%" { return directive(at: Location(before, 1)) }
+            if text.rest(from: Location(before, 1)).hasPrefix("...") {
+                return Fault(Location(before, 1), "... ends the document here: remove it")
             }
         }
-        if !text.begins(place) {
-            return Fault(place, "this stands behind the document's only value: write `key: value` lines")
+        if !text.begins(location) {
+            return Fault(location, "this stands behind the document's only value: write `key: value` lines")
         }
-        return Fault(place, "this line is indented less than the first one: begin both in the same column")
+        return Fault(location, "this line is indented less than the first one: begin both in the same column")
     }
 
-    private func directive(at place: Place) -> Fault {
-        Fault(place, "lines that begin with % are not supported: remove it, or put it in quotes")
+    private func directive(at location: Location) -> Fault {
+        Fault(location, "lines that begin with % are not supported: remove it, or put it in quotes")
     }
 
     // MARK: Colons
@@ -197,43 +200,43 @@ struct YAMLMistake {
     private var colon: Fault? {
         if context == "while scanning a simple key", let start { return Self.missingColon(in: text, at: start) }
         if context == "while scanning a plain scalar" {
-            return Fault(place, "this holds a colon: put it in quotes, or write a space behind the colon of a key")
+            return Fault(location, "this holds a colon: put it in quotes, or write a space behind the colon of a key")
         }
         guard problem.hasPrefix("mapping values are not allowed") else { return nil }
-        if let scalar = lastScalar, !scalar.isQuoted, scalar.start.line < place.line {
+        if let scalar = lastScalar, !scalar.isQuoted, scalar.start.line < location.line {
             // The lines were joined: either this line is no key, or the next one is indented too far.
             if text.begins(scalar.start) { return Self.missingColon(in: text, at: scalar.start) }
-            return tooFar(Place(place.line, text.indentation(of: place.line) ?? 1))
+            return tooFar(Location(location.line, text.indentation(of: location.line) ?? 1))
         }
-        if text.rest(from: Place(place.line, 1)).hasPrefix("--- ") {
-            return Fault(Place(place.line, 1), "write --- in a line of its own, or leave it out")
+        if text.rest(from: Location(location.line, 1)).hasPrefix("--- ") {
+            return Fault(Location(location.line, 1), "write --- in a line of its own, or leave it out")
         }
-        if let indentation = text.indentation(of: place.line), let before = text.lineBefore(place.line),
+        if let indentation = text.indentation(of: location.line), let before = text.lineBefore(location.line),
             let above = text.indentation(of: before), indentation > above, !lineHasEarlierColon
         {
-            return tooFar(Place(place.line, indentation))
+            return tooFar(Location(location.line, indentation))
         }
         return Fault(
-            place,
+            location,
             "a second key can't stand in this line: put a value that contains \": \" in quotes, or write the key in a line of "
                 + "its own")
     }
 
     private var lineHasEarlierColon: Bool {
-        text.text(from: Place(place.line, 1), upTo: place.column).contains(": ")
+        text.text(from: Location(location.line, 1), upTo: location.column).contains(": ")
     }
 
     /// `threads 1`, `threads:1`, `threads`.
-    static func missingColon(in text: YAMLText, at start: Place) -> Fault {
+    static func missingColon(in text: YAMLText, at start: Location) -> Fault {
         let line = text.rest(from: start)
         if let tight = tightColon(line) {
-            let place = Place(start.line, start.column + tight + 1)
-            if let found = text[place].flatMap({ LookAlike($0) }) { return found.fault(at: place) }
-            return Fault(place, "a space is missing here, behind the colon of a key")
+            let location = Location(start.line, start.column + tight + 1)
+            if let found = text[location].flatMap({ LookAlike($0) }) { return found.fault(at: location) }
+            return Fault(location, "a space is missing here, behind the colon of a key")
         }
         let key = line.prefix { $0 != " " && $0 != "\t" }
         return Fault(
-            Place(start.line, start.column + key.unicodeScalars.count),
+            Location(start.line, start.column + key.unicodeScalars.count),
             "a colon is missing here, behind the key: write `key: value`")
     }
 
@@ -249,7 +252,7 @@ struct YAMLMistake {
 }
 
 extension YAMLEvents.Fault {
-    init(_ place: YAMLText.Place, _ message: String) {
-        self.init(position: place.position, message: "not valid YAML: \(message)")
+    init(_ location: YAMLText.Location, _ message: String) {
+        self.init(position: location.position, message: "not valid YAML: \(message)")
     }
 }

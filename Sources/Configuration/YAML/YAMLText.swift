@@ -1,6 +1,6 @@
 /// The text by line and column, both from 1. Columns count characters. For messages about mistakes.
 struct YAMLText {
-    struct Place: Equatable {
+    struct Location: Equatable {
         var line: Int
         var column: Int
 
@@ -29,36 +29,36 @@ struct YAMLText {
     }
 
     /// `nil` behind the end of a line or of the text.
-    subscript(_ place: Place) -> Unicode.Scalar? {
-        guard let line = line(place.line), line.indices.contains(place.column - 1) else { return nil }
-        return line[place.column - 1]
+    subscript(_ location: Location) -> Unicode.Scalar? {
+        guard let line = line(location.line), line.indices.contains(location.column - 1) else { return nil }
+        return line[location.column - 1]
     }
 
-    func first(_ scalar: Unicode.Scalar, from start: Place) -> Place? {
-        var place = start
-        while let line = line(place.line) {
-            if let index = line.indices.dropFirst(place.column - 1).first(where: { line[$0] == scalar }) {
-                return Place(place.line, index + 1)
+    func first(_ scalar: Unicode.Scalar, from start: Location) -> Location? {
+        var location = start
+        while let line = line(location.line) {
+            if let index = line.indices.dropFirst(location.column - 1).first(where: { line[$0] == scalar }) {
+                return Location(location.line, index + 1)
             }
-            place = Place(place.line + 1, 1)
+            location = Location(location.line + 1, 1)
         }
         return nil
     }
 
     /// From there to the end of its line.
-    func rest(from place: Place) -> String {
-        guard let line = line(place.line), place.column <= line.count else { return "" }
-        return Self.text(line[(place.column - 1)...])
+    func rest(from location: Location) -> String {
+        guard let line = line(location.line), location.column <= line.count else { return "" }
+        return Self.text(line[(location.column - 1)...])
     }
 
-    func text(from place: Place, upTo column: Int) -> String {
-        guard let line = line(place.line), place.column < column, column - 1 <= line.count else { return "" }
-        return Self.text(line[(place.column - 1)..<(column - 1)])
+    func text(from location: Location, upTo column: Int) -> String {
+        guard let line = line(location.line), location.column < column, column - 1 <= line.count else { return "" }
+        return Self.text(line[(location.column - 1)..<(column - 1)])
     }
 
     /// The word at that position, up to a blank or a sign that ends a value.
-    func word(at place: Place) -> String {
-        String(rest(from: place).prefix { !" \t,[]{}\"'".contains($0) })
+    func word(at location: Location) -> String {
+        String(rest(from: location).prefix { !" \t,[]{}\"'".contains($0) })
     }
 
     /// The column of the line's first non-blank character; `nil` for an empty line and for a comment.
@@ -69,7 +69,7 @@ struct YAMLText {
         return line[first] == "#" ? nil : first + 1
     }
 
-    func begins(_ place: Place) -> Bool { indentation(of: place.line) == place.column }
+    func begins(_ location: Location) -> Bool { indentation(of: location.line) == location.column }
 
     /// The last line before this one with content.
     func lineBefore(_ number: Int) -> Int? {
@@ -83,20 +83,20 @@ struct YAMLText {
 
     /// The end of the list or mapping that opens there with `[` or `{`. Quotes and comments are skipped. `nil` when a
     /// later line is indented no further than its own line, unless that line begins with a closing bracket.
-    func end(ofFlowAt start: Place) -> Place? {
+    func end(ofFlowAt start: Location) -> Location? {
         var open: [Unicode.Scalar] = []
         let indentation = indentation(of: start.line) ?? 1
-        var place = start
-        while let line = line(place.line) {
-            if place.line > start.line, let begin = self.indentation(of: place.line), begin <= indentation,
+        var location = start
+        while let line = line(location.line) {
+            if location.line > start.line, let begin = self.indentation(of: location.line), begin <= indentation,
                 !"]}".unicodeScalars.contains(line[begin - 1])
             {
                 return nil
             }
             var quote: Unicode.Scalar?
-            while place.column <= line.count {
-                let scalar = line[place.column - 1]
-                let before = place.column > 1 ? line[place.column - 2] : " "
+            while location.column <= line.count {
+                let scalar = line[location.column - 1]
+                let before = location.column > 1 ? line[location.column - 2] : " "
                 if let closing = quote {
                     if scalar == closing { quote = nil }
                 } else if (scalar == "\"" || scalar == "'") && " [{,:".unicodeScalars.contains(before) {
@@ -108,11 +108,11 @@ struct YAMLText {
                 } else if scalar == "]" || scalar == "}" {
                     guard open.last == (scalar == "]" ? "[" : "{") else { return nil }
                     open.removeLast()
-                    if open.isEmpty { return place }
+                    if open.isEmpty { return location }
                 }
-                place.column += 1
+                location.column += 1
             }
-            place = Place(place.line + 1, 1)
+            location = Location(location.line + 1, 1)
         }
         return nil
     }

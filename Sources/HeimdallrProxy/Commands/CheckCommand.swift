@@ -75,8 +75,8 @@ struct CheckCommand: AsyncParsableCommand {
         for line in ResolvedRoute.table(listing.routes) { text += "  \(line)\n" }
         text += "  every other host: \(listing.forwardsOthers ? "forwarded unsigned" : "rejected")\n"
         if settings.proxy.connect == .tunnel {
-            let places = listing.tunnels.map { $0 == .any ? "any public address" : $0.description }
-            text += "  CONNECT: unsigned tunnels to \(places.joined(separator: ", "))\n"
+            let destinations = listing.tunnels.map { $0 == .any ? "any public address" : $0.description }
+            text += "  CONNECT: unsigned tunnels to \(destinations.joined(separator: ", "))\n"
         }
         if !keys.isEmpty { text += "\nKeys and certificates:\n" + keys.map { "  \($0)\n" }.joined() }
         text += redirectURIs(settings)

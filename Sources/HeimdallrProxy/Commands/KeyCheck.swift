@@ -149,7 +149,7 @@ struct KeyCheck {
     private func day(_ seconds: Int64) -> String { String(RFC3339.text(Int(seconds)).prefix { $0 != "T" }) }
 
     private mutating func say(_ text: String, _ use: KeyUse) {
-        var finding = use.place
+        var finding = use.location
         finding.message = "\(use.name): \(text)"
         findings.append(finding)
     }
@@ -169,7 +169,7 @@ extension KeyCheck.Fault {
 
 extension KeyUse {
     fileprivate func problem(_ message: String) -> ConfigurationError.Problem {
-        var problem = place
+        var problem = location
         problem.message += message
         return problem
     }

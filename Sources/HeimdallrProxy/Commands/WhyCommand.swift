@@ -39,8 +39,8 @@ struct WhyCommand: ParsableCommand {
                 throw ValidationError(
                     "only http:// and https:// can be asked for: heimdallr-proxy why GET http://HOST/PATH")
             }
-            let place = method.contains("://") ? method : url.hasPrefix("/") ? "http://HOST\(url)" : "http://\(url)"
-            throw ValidationError("write the method, then the whole URL: heimdallr-proxy why GET \(place)")
+            let example = method.contains("://") ? method : url.hasPrefix("/") ? "http://HOST\(url)" : "http://\(url)"
+            throw ValidationError("write the method, then the whole URL: heimdallr-proxy why GET \(example)")
         }
     }
 

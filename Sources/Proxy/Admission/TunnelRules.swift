@@ -9,7 +9,7 @@ struct TunnelRules: Sendable {
     init?(_ settings: ProxySettings) {
         guard settings.connect == .tunnel else { return nil }
         var listed: Set<Authority> = []
-        for case .place(let authority) in settings.tunnels { listed.insert(authority) }
+        for case .authority(let authority) in settings.tunnels { listed.insert(authority) }
         self.listed = listed
         admitsAny = settings.tunnels.contains(.any)
     }

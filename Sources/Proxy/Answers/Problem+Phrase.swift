@@ -29,9 +29,9 @@ extension Problem {
     ///   - asked: as the request names it.
     ///   - near: a similar upstream that the caller may use.
     static func unknownHost(_ asked: Authority, _ scheme: Scheme, near: HostPattern?) -> Problem {
-        let place = "\(asked.host):\(asked.port(for: scheme))"
+        let destination = "\(asked.host):\(asked.port(for: scheme))"
         var problem = unknownHost
-        problem.detail = "The configuration names no upstream for \(place)"
+        problem.detail = "The configuration names no upstream for \(destination)"
         problem.detail += near.map { "; did you mean \($0)? Else add it" } ?? ". Add it"
         problem.detail += " under `upstreams`, or set `proxy.unmatched: forward`."
         if let near {

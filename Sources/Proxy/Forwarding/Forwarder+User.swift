@@ -10,16 +10,16 @@ extension Forwarder {
     /// Refuses wrong credentials, with a delay after many from one source. Correct ones never wait.
     func refuse(_ credentials: BasicCredentials?) {
         guard let credentials, let users = rules.users else { return refuseUser() }
-        let place = guessingPlace
-        let (waits, user, untold) = users.failed(credentials, from: place)
-        if let untold { shard.observer.userGuessed(place, user, untold) }
+        let source = guessSource
+        let (waits, user, untold) = users.failed(credentials, from: source)
+        if let untold { shard.observer.userGuessed(source, user, untold) }
         guard waits else { return refuseUser() }
-        guard shard.holdGuess(from: place) else {
+        guard shard.holdGuess(from: source) else {
             current.ledger.note(.userRequired)
             leave()
             return connection.close()
         }
-        heldGuess = place
+        heldGuess = source
         current.exchange.hold()
         keepTime()
     }
@@ -31,12 +31,12 @@ extension Forwarder {
     }
 
     func releaseGuess() {
-        guard let place = heldGuess else { return }
+        guard let source = heldGuess else { return }
         heldGuess = nil
-        shard.releaseGuess(from: place)
+        shard.releaseGuess(from: source)
     }
 
-    private var guessingPlace: String {
+    private var guessSource: String {
         if let peer = connection.peer { return "uid \(peer.user)" }
         return connection.peerAddress.map { GuessLimit.name(address: $0.host) } ?? "unknown"
     }

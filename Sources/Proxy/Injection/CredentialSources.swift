@@ -45,15 +45,15 @@ extension CredentialSources {
 
     /// The value of an entry of `inject`; `nil` for tokens.
     /// - Parameters:
-    ///   - place: name of the entry for the log.
+    ///   - entry: name of the entry for the log.
     ///   - loop: loop for requests to the container service.
     ///   - failed: called when the value can't be read, or does not fit a request.
     func credential(
-        _ injection: UpstreamSettings.Injection, place: String, on loop: EventLoop,
+        _ injection: UpstreamSettings.Injection, entry: String, on loop: EventLoop,
         failed: @escaping @Sendable (String, any Error) -> Void
     ) -> FixedCredential? {
         guard !injection.takesToken else { return nil }
-        let report: @Sendable (any Error) -> Void = { failed(place, $0) }
+        let report: @Sendable (any Error) -> Void = { failed(entry, $0) }
         if case .sigv4(let settings) = injection { return .keys(keys(settings, on: loop, failed: report)) }
         let secrets = injection.secrets
         let again = Self.again(secrets)

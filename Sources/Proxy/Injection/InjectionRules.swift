@@ -141,13 +141,13 @@ struct InjectionRules: Sendable {
         case own
     }
 
-    /// Looks for the program's own credential in this place.
-    private func find(_ place: Target, _ head: RequestHead, _ bytes: Span<UInt8>, _ target: TargetForm) -> Found {
+    /// Looks for the program's own credential where this entry goes.
+    private func find(_ entry: Target, _ head: RequestHead, _ bytes: Span<UInt8>, _ target: TargetForm) -> Found {
         var found = Found.nothing
         func note(_ isPlaceholder: Bool) {
             if found != .own { found = isPlaceholder ? .placeholder : .own }
         }
-        switch place {
+        switch entry {
         case .field(let name, _):
             // A field that Connection names is dropped here, so it is no credential for the upstream.
             for field in head.fields where !field.isHopByHop && bytes[field.name].namesField(name) {

@@ -19,7 +19,7 @@ struct CallerRule: Sendable {
         guard !settings.isEmpty else { return nil }
         users = Set(settings.users)
         uids = Set(settings.uids)
-        listeners = Set(settings.listeners.map(\.place))
+        listeners = Set(settings.listeners.map(\.endpoint))
     }
 
     func admits(_ caller: Caller) -> Bool {

@@ -4,15 +4,15 @@ extension ProxyShard {
     static let maxHeldGuesses = 64
 
     /// - Returns: `false` when too many from there are delayed already.
-    func holdGuess(from place: String) -> Bool {
-        let count = heldGuesses[place] ?? 0
+    func holdGuess(from source: String) -> Bool {
+        let count = heldGuesses[source] ?? 0
         guard count < Self.maxHeldGuesses else { return false }
-        heldGuesses[place] = count + 1
+        heldGuesses[source] = count + 1
         return true
     }
 
-    func releaseGuess(from place: String) {
-        guard let count = heldGuesses[place] else { return }
-        heldGuesses[place] = count > 1 ? count - 1 : nil
+    func releaseGuess(from source: String) {
+        guard let count = heldGuesses[source] else { return }
+        heldGuesses[source] = count > 1 ? count - 1 : nil
     }
 }

@@ -67,17 +67,17 @@ final class UserDirectory: Sendable {
     }
 
     /// Records refused credentials.
-    /// - Parameter place: their source.
+    /// - Parameter source: their source.
     /// - Returns: whether the answer has to be delayed, after many wrong ones from there; and the number to log now,
     ///   with the user's name only if that user exists, because people type passwords there.
     func failed(
-        _ credentials: BasicCredentials, from place: String
+        _ credentials: BasicCredentials, from source: String
     ) -> (waits: Bool, user: String?, untold: Int?) {
         let user = providers[credentials.user] == nil ? nil : credentials.user
         return state.withLock { state in
             let now = ContinuousClock.now
-            let waits = state.guesses.isExhausted(place, now: now)
-            return (waits, user, state.guesses.failed(place, now: now))
+            let waits = state.guesses.isExhausted(source, now: now)
+            return (waits, user, state.guesses.failed(source, now: now))
         }
     }
 
