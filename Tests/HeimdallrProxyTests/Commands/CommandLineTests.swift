@@ -1,6 +1,7 @@
 import ArgumentParser
 import Configuration
 import Foundation
+import TestSupport
 import Testing
 
 @testable import HeimdallrProxy
@@ -119,9 +120,7 @@ import Testing
     }
 
     @Test func `the example of the repository is good, and check shows where it leads`() throws {
-        let repository = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-        let source = ConfigurationSource.file(repository.appendingPathComponent("config.yaml").path)
+        let source = ConfigurationSource.file(Repository.root + "/config.yaml")
         #expect(source.wantsPlayground)
         var environment: [String: String] = [:]
         PlaygroundVariables.addPlaceholders(to: &environment)
