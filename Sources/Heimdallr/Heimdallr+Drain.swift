@@ -41,7 +41,7 @@ extension Heimdallr {
     /// in memory still serves.
     /// - Returns: the unsaved record, for `start(inheriting:)` of the successor.
     package func handOver(within limit: Duration) async -> TokenRecord? {
-        endStoreWatch()
+        watch(nil)
         await drain(within: limit, until: { !self.isAsking })
         return unsavedRecord
     }

@@ -36,6 +36,6 @@ extension Heimdallr {
     ///   - isReplay: whether the request had been refused before, with an older token.
     public func accepted(_ token: AccessToken, by resource: String, isReplay: Bool) {
         token.noteAccepted()
-        apply { life, _ in life.suspicions.accepted(token.generation, at: resource, isReplay: isReplay) }
+        apply { life, _ in life.accepted(token.generation, by: resource, isReplay: isReplay) }
     }
 }

@@ -77,16 +77,11 @@ public final class Heimdallr: Sendable {
         self.onTokenRequest = onTokenRequest
         let httpClient = LimitedHTTPClient(httpClient, limiter)
         let directory = EndpointDirectory(configuration: configuration, httpClient: httpClient, clock: clock)
-        let binding: DPoPBinding?
-        if let setting = configuration.dpop {
-            binding = DPoPBinding(setting, wallClock: clock.wallClock)
-        } else {
-            binding = nil
-        }
         exchange = TokenExchange(
             configuration: configuration, credentials: credentials, grant: grant,
             parser: (grant as? any OwnRequestGrant)?.parser ?? parser,
-            httpClient: httpClient, directory: directory, binding: binding)
+            httpClient: httpClient, directory: directory,
+            binding: configuration.dpop.map { DPoPBinding($0, wallClock: clock.wallClock) })
         issuerKeys = IssuerKeys(directory: directory, clock: clock, timeout: configuration.timeout)
         let policy = TokenPolicy(
             defaultExpiresIn: configuration.defaultExpiresIn, defaultTokenType: configuration.defaultTokenType,
@@ -165,9 +160,7 @@ public final class Heimdallr: Sendable {
     /// - Throws: `HeimdallrError`: the reason, and the time of the next attempt.
     public func accessToken(before deadline: ContinuousClock.Instant) async throws(HeimdallrError) -> AccessToken {
         if let token = currentToken() { return token }
-        return try await waiting { life, id, moment in
-            life.wait(id, until: deadline, moment)
-        }
+        return try await waiting { life, id, moment in life.wait(id, until: deadline, moment) }
     }
 
     /// Waits for the outcome of `begin`.
@@ -217,18 +210,16 @@ public final class Heimdallr: Sendable {
     }
 
     /// Ignores the stored access token, which has other settings. The stored refresh token is used. Call before `start()`.
-    package func ignoreStoredToken() { apply { life, _ in life.ignoresStoredToken = true } }
+    package func ignoreStoredToken() { apply { life, _ in life.ignoreStoredToken() } }
 
     /// Ends the client: waiting callers get `HeimdallrError.stopped`, and event streams end. Returns at once. Call
     /// `drain(within:)` before, to keep the refresh token.
     public func shutdown() {
         callers?.shutdown()
         apply { life, _ in life.stop() }
-        endStoreWatch()
+        watch(nil)
         broadcast.finish()
     }
-
-    func endStoreWatch() { state.withLock { $0.storeWatch?.cancel() } }
 
     // MARK: Watching
 
@@ -249,9 +240,7 @@ public final class Heimdallr: Sendable {
         let (answer, resumptions): (Answer, [Resumption]) = state.withLock { state in
             let answer = body(&state.lifeCycle, moment)
             var resumptions: [Resumption] = []
-            for action in state.lifeCycle.takeActions() {
-                perform(action, &state, &resumptions)
-            }
+            for action in state.lifeCycle.takeActions() { perform(action, &state, &resumptions) }
             setAlarm(&state)
             return (answer, resumptions)
         }
@@ -261,10 +250,8 @@ public final class Heimdallr: Sendable {
 
     private func perform(_ action: TokenLifeCycle.Action, _ state: inout State, _ resumptions: inout [Resumption]) {
         switch action {
-        case .load:
-            Task.detached { [self] in await load() }
-        case .look:
-            Task.detached { [self] in await lookAgain() }
+        case .read(let reading):
+            Task.detached { [self] in await read(reading) }
         case .fetch(let id, let kind):
             state.fetches[id] = Task.detached { [self] in await fetch(id, kind) }
         case .cancelFetch(let id):
@@ -282,38 +269,31 @@ public final class Heimdallr: Sendable {
 
     /// Sets the only alarm to the time of the next action. It does not keep `self` alive.
     private func setAlarm(_ state: inout State) {
-        guard let wake = state.lifeCycle.nextWake else {
-            state.alarm?.task.cancel()
-            state.alarm = nil
-            return
-        }
-        if let alarm = state.alarm, alarm.at <= wake { return }
+        let wake = state.lifeCycle.nextWake
+        if let alarm = state.alarm, let wake, alarm.at <= wake { return }
         state.alarm?.task.cancel()
-        let task = Task.detached { [weak self, clock] in
-            do { try await clock.sleep(wake) } catch { return }
-            self?.ring(wake)
+        state.alarm = wake.map { wake in
+            let task = Task.detached { [weak self, clock] in
+                do { try await clock.sleep(wake) } catch { return }
+                self?.ring(wake)
+            }
+            return (wake, task)
         }
-        state.alarm = (wake, task)
     }
 
     private func ring(_ instant: ContinuousClock.Instant) {
-        state.withLock { state in
-            if state.alarm?.at == instant { state.alarm = nil }
-        }
+        state.withLock { if $0.alarm?.at == instant { $0.alarm = nil } }
         apply { $0.tick($1) }
     }
 
     /// Removes a fetch that has ended.
     func ended(_ id: UInt64) { state.withLock { $0.fetches[id] = nil } }
 
-    /// Whether other processes use the store.
-    var isShared: Bool { state.withLock { $0.storeWatch != nil } }
-
-    /// Replaces the task that listens for changes of the record by other processes.
-    func keep(storeWatch: Task<Void, Never>) {
+    /// Replaces the task that listens for changes of the record by other processes. `nil`: ends it.
+    func watch(_ watch: Task<Void, Never>?) {
         state.withLock { state in
             state.storeWatch?.cancel()
-            state.storeWatch = storeWatch
+            state.storeWatch = watch
         }
     }
 }

@@ -9,22 +9,19 @@ extension Heimdallr {
         var lease: (any TokenStoreLease)?
         do {
             // A later record of another process ends this fetch.
-            if isShared, try await !settleUnsaved() { return }
+            if look({ $0.saving.isShared }), try await !settleUnsaved() { return }
             lease = try await store.lease(client: recordName, unlessLaterThan: look { $0.revision })
-            if look({ $0.storeFault != nil }) { apply { life, _ in life.storeIsBack() } }
+            apply { life, _ in life.storeIsBack() }
         } catch let error as TokenStoreError where error.kind == .busy {
             // Another process may be spending our refresh token.
             await finish(id, .fault(.store(error), retryAfter: nil))
             return
         } catch let error as TokenStoreError where error.kind == .unreachable {
-            // The records of other processes are unknown. Two tokens for one configuration do no harm.
-            apply { life, _ in life.storeIsAway(error) }
-            guard let other = kindWithoutStore() else {
+            guard let other = apply({ life, _ in life.storeIsAway(error, before: id) }) else {
                 await finish(id, .fault(.store(error), retryAfter: nil))
                 return
             }
             kind = other
-            apply { life, _ in life.fetching.change(id, to: other) }
         } catch {
             // A faulty store excludes no other process; the token matters more.
         }
@@ -37,7 +34,7 @@ extension Heimdallr {
     ) async {
         if await adoptNewer(id, kind) { return }
         var outcome = await ask(id, kind, lease)
-        // The server may have rotated the refresh token, and some repeat a lost answer. Only the holder of the lease asks
+        // The server may have rotated the refresh token, and some repeat a lost answer. Only the owner of the lease asks
         // again, at once.
         if lease != nil, kind != .grant, outcome?.isAnswerLost == true {
             outcome = await ask(id, kind, lease, isRetry: true)
@@ -54,11 +51,9 @@ extension Heimdallr {
 
     /// - Returns: whether the fetch has ended with it.
     private func adoptNewer(_ id: UInt64, _ kind: TokenLifeCycle.FetchKind) async -> Bool {
-        switch await whatIsStored(kind) {
-        case .newer(let record): await finish(id, .adopted(record))
-        case .unknown(let error): await finish(id, .fault(.store(error), retryAfter: nil))
-        case .nothingNew: return false
-        }
+        let record = await stored()
+        guard let outcome = look({ $0.outcome(of: record, before: kind) }) else { return false }
+        await finish(id, outcome)
         return true
     }
 
@@ -91,26 +86,26 @@ extension Heimdallr {
         }
         guard let slot else { return (nil, nil) }
         defer { exchange.httpClient.release(slot) }
-        let (spent, echoes) = look { ($0.spentRefreshToken, $0.secretsToHide) }
+        let (spent, secrets) = look { ($0.spentRefreshToken, $0.secretsToHide) }
         if let seed = prepared.seed, seed == spent { return (.seedSpent, nil) }
-        if spends(kind), let lease, await !lease.isHeld() {
+        if look({ $0.spends(kind) }), let lease, await !lease.isHeld() {
             if await adoptNewer(id, kind) { return (nil, nil) }
             let error = TokenStoreError("the store gave this client to another process meanwhile", kind: .busy)
             return (.fault(.store(error), retryAfter: nil), nil)
         }
         guard apply({ $0.began(id, seed: prepared.seed, now: $1.now) }) else { return (nil, nil) }
         let begin = clock.now()
-        let outcome = await exchange.perform(prepared, hiding: echoes, wallClock: clock.wallClock)
+        let outcome = await exchange.perform(prepared, hiding: secrets, wallClock: clock.wallClock)
         return (outcome, report(prepared.grantType, outcome, since: begin))
     }
 
     func finish(_ id: UInt64, _ outcome: TokenLifeCycle.Outcome) async {
         let record = apply { $0.answered(id, outcome, $1) }
         guard let record else { return }
-        let fault: String?
+        let fault: TokenStoreError?
         switch await save(record) {
         case .done: fault = nil
-        case .failed(let error): fault = error.description
+        case .failed(let error): fault = error
         case .superseded(let later): return takeUp(later)
         }
         apply { $0.saved(id, record, fault: fault, $1) }

@@ -2,24 +2,29 @@
 struct HeldGrant: Sendable {
     typealias Instant = ContinuousClock.Instant
 
+    /// Verdict on the refresh token after answers 400 or 401 that named no cause.
+    private enum Trust: Sendable {
+        case trusted
+        case refusedOnce(Instant)
+        /// Probably dead: every other attempt does without it.
+        case doubtful
+    }
+
     private(set) var refreshToken: Secret?
-    /// `nil`: the server has not said how long the refresh token lives.
-    var life: RefreshLife?
+    /// `nil`: there is no refresh token, or the server has not said how long it lives.
+    private(set) var life: RefreshLife?
     /// The person who signed in.
     private(set) var signIn: SignIn?
     /// The last refresh token that was refused.
     private(set) var spent: Secret?
-    /// Time of the first 400 or 401 to a refresh that named no cause.
-    private(set) var refusedSince: Instant?
-    /// The refresh token is probably dead: every other attempt does without it.
-    private(set) var isDoubtful = false
     private(set) var lastAttemptWasGrant = false
+    private var trust = Trust.trusted
 
     /// Kind of the next request; `nil`: only a login helps.
     func nextKind(_ needs: GrantNeeds) -> TokenLifeCycle.FetchKind? {
         if let refreshToken {
-            let alternates = isDoubtful && needs != .person && !lastAttemptWasGrant
-            if !alternates { return .refresh(refreshToken) }
+            let skipsIt = if case .doubtful = trust { needs != .person && !lastAttemptWasGrant } else { false }
+            if !skipsIt { return .refresh(refreshToken) }
         }
         return needs == .person ? nil : .grant
     }
@@ -30,24 +35,37 @@ struct HeldGrant: Sendable {
 
     /// Takes the record of the store.
     mutating func takeUp(_ record: TokenRecord, _ moment: Moment) {
-        refreshToken = record.refreshToken
-        life = record.refreshTokenLife.map { RefreshLife($0, moment) }
+        hold(record.refreshToken, record.refreshTokenLife.map { RefreshLife($0, moment) })
         signIn = record.signIn
     }
 
     /// Takes the result of a login.
     mutating func replace(_ refreshToken: Secret?, _ life: RefreshLife?, _ signIn: SignIn?) {
-        self.refreshToken = refreshToken
-        self.life = life
+        hold(refreshToken, life)
         self.signIn = signIn
-        trust()
+        trust = .trusted
     }
 
-    /// Takes the refresh token of an answer, or keeps the one before.
-    mutating func renew(_ refreshToken: Secret?, _ life: RefreshLife?) {
-        self.refreshToken = refreshToken
-        self.life = life
+    /// Takes the refresh token of an answer, or keeps `former`, which was sent. A shrinking life is one session, whose end is
+    /// announced once.
+    mutating func renew(by response: TokenResponse, replacing former: Secret?, askedAt: Instant) {
+        let token = response.refreshToken ?? former
+        guard let seconds = response.refreshTokenExpiresIn else { return hold(token, token == former ? life : nil) }
+        var new = RefreshLife(seconds, from: askedAt)
+        if let end = new?.endsAt, let life, end <= life.endsAt + .seconds(60) {
+            new?.beganAt = life.beganAt
+            new?.stage = life.stage
+        }
+        hold(token, new)
     }
+
+    private mutating func hold(_ refreshToken: Secret?, _ life: RefreshLife?) {
+        self.refreshToken = refreshToken
+        self.life = refreshToken == nil ? nil : life
+    }
+
+    /// The end of the refresh token's life has another stage.
+    mutating func note(_ stage: RefreshLife.Stage) { life?.stage = stage }
 
     /// The server refused `token` for good.
     mutating func lose(_ token: Secret) {
@@ -59,12 +77,7 @@ struct HeldGrant: Sendable {
     mutating func spend(_ seed: Secret?) { spent = seed }
 
     /// Forgets all but the refused refresh token.
-    mutating func forget() {
-        refreshToken = nil
-        life = nil
-        signIn = nil
-        trust()
-    }
+    mutating func forget() { replace(nil, nil, nil) }
 
     // MARK: Doubting it
 
@@ -72,21 +85,26 @@ struct HeldGrant: Sendable {
     static let doubtPause = Duration.seconds(2)
 
     /// Counts a refusal without a cause.
+    /// - Returns: time of the attempt that decides; `nil`: the refresh token is doubtful.
     mutating func refused(at now: Instant) -> Instant? {
-        let since = refusedSince ?? now
-        refusedSince = since
-        if now - since >= Self.doubtPause { isDoubtful = true }
-        return isDoubtful ? nil : max(now, since + Self.doubtPause)
+        switch trust {
+        case .doubtful: return nil
+        case .refusedOnce(let since) where now - since >= Self.doubtPause:
+            trust = .doubtful
+            return nil
+        case .refusedOnce(let since): return since + Self.doubtPause
+        case .trusted:
+            trust = .refusedOnce(now)
+            return now + Self.doubtPause
+        }
     }
 
-    mutating func trust() {
-        isDoubtful = false
-        refusedSince = nil
-    }
+    /// The server has accepted it, or another one has come.
+    mutating func restoreTrust() { trust = .trusted }
 
     /// Whether a refresh was refused once, and the attempt at `retryAt` decides.
     func isInDoubt(until retryAt: Instant) -> Bool {
-        guard let refusedSince else { return false }
-        return !isDoubtful && retryAt <= refusedSince + Self.doubtPause
+        guard case .refusedOnce(let since) = trust else { return false }
+        return retryAt <= since + Self.doubtPause
     }
 }

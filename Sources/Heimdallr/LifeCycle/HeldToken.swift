@@ -1,4 +1,4 @@
-/// The access token in use and the time of its refresh.
+/// The access token in use, the time of its refresh, and the doubts about it.
 struct HeldToken: Sendable {
     typealias Instant = ContinuousClock.Instant
 
@@ -6,10 +6,15 @@ struct HeldToken: Sendable {
     /// Time of the refresh, if the token is used.
     let refreshAt: Instant
     private(set) var firstUsedAt: Instant?
+    /// Whether it came from the store. Its rejection proves nothing about new tokens.
+    let isStored: Bool
+    /// Whether a resource called it invalid while only a login could bring another.
+    private(set) var isInvalid = false
 
     /// - Parameter refreshBefore: longest time before expiry; at most half the life.
-    init(_ token: AccessToken, refreshBefore: Duration, _ moment: Moment) {
+    init(_ token: AccessToken, isStored: Bool = false, refreshBefore: Duration, _ moment: Moment) {
         self.token = token
+        self.isStored = isStored
         let early = min(refreshBefore, moment.now.duration(to: token.expiresAt) / 2)
         // Spread over half the window, so that a fleet does not ask at once.
         refreshAt = token.expiresAt - early * (0.5 + 0.5 * moment.random())
@@ -18,6 +23,8 @@ struct HeldToken: Sendable {
     mutating func noteUse(at now: Instant) {
         if firstUsedAt == nil { firstUsedAt = now }
     }
+
+    mutating func noteInvalid() { isInvalid = true }
 
     /// Whether a use changes nothing and begins no refresh.
     @inline(__always)

@@ -23,6 +23,7 @@ struct Setbacks: Sendable {
     /// The last fault of any kind.
     private(set) var lastFault: (fault: TokenEndpointFault, at: Instant)?
     private(set) var lastSuccessAt: Instant?
+    var rejections = Rejections()
 
     mutating func note(_ fault: TokenEndpointFault, at now: Instant) { lastFault = (fault, now) }
 

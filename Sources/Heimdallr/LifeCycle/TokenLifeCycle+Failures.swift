@@ -27,7 +27,7 @@ extension TokenLifeCycle {
         _ kind: Setbacks.Failure.Kind, retryAt earliest: Instant, retryAfter: Duration?, now: Instant,
         keepsWaiters: Bool
     ) {
-        hasSettled = true
+        settle()
         var retryAt = fetching.earliest(from: earliest)
         let serverWants = retryAfter.map { now + min(max($0, .zero), Self.maxRetryAfter) }
         if let serverWants { retryAt = max(retryAt, serverWants) }
@@ -52,7 +52,7 @@ extension TokenLifeCycle {
 
     /// Announces the need of a login, once until the next token. Not while the store is away: its record may hold a login.
     mutating func needAuthentication() {
-        hasSettled = true
+        settle()
         if awaitsStore, let away = saving.away {
             if !fetching.isUnderWay {
                 suspicions.giveUp()
@@ -60,10 +60,7 @@ extension TokenLifeCycle {
             }
             return
         }
-        if !announcedNeed {
-            announcedNeed = true
-            act(.emit(.needsAuthentication))
-        }
+        announceNeed()
         if !fetching.isUnderWay {
             suspicions.giveUp()
             resumeAll(.failure(.needsAuthentication))
@@ -113,7 +110,7 @@ extension TokenLifeCycle {
     /// `invalid_grant`: the only answer that discards a refresh token.
     mutating func loseRefreshToken(_ spent: Secret, _ moment: Moment) -> TokenRecord? {
         grant.lose(spent)
-        echoes.note(spent)
+        seen.note(spent)
         if settings.needs == .person {
             act(.emit(.tokenLost(.grantGone)))
             needAuthentication()

@@ -28,6 +28,7 @@ extension TokenLifeCycle {
         if stage == .running, !isYielding, fetching.isDue(at: moment.now) { beginFetch() }
         resumeOverdue(now: moment.now)
         if let record = saving.begin(now: moment.now) { act(.resave(record)) }
+        if let reading = saving.beginReading(now: moment.now) { act(.read(reading)) }
     }
 
     /// Time at which `tick` has something to do.
@@ -46,13 +47,13 @@ extension TokenLifeCycle {
 
     private mutating func expire(now: Instant) {
         drop(.expired)
-        if rejectedUntil == nil { rejections.endRow() }
+        if rejectedUntil == nil { setbacks.rejections.endRow() }
         if nextKind == nil { needAuthentication() }
         if !waiters.isEmpty { wantToken(now: now) }
     }
 
     private mutating func beginFetch() {
-        rejections.tried()
+        setbacks.rejections.tried()
         guard let kind = nextKind else {
             fetching.unplan()
             needAuthentication()
@@ -137,8 +138,8 @@ extension TokenLifeCycle {
         } catch {
             return reject(response, error, moment)
         }
-        grant.renew(new.refreshToken, life(of: response, replacing: kept, askedAt: fetch.askedAt ?? moment.now))
-        if fetch.kind != .grant || response.refreshToken != nil { grant.trust() }
+        grant.renew(by: response, replacing: kept, askedAt: fetch.askedAt ?? moment.now)
+        if fetch.kind != .grant || response.refreshToken != nil { grant.restoreTrust() }
         fetching.saves(then: .publish(new, refreshed: token != nil || fetch.kind != .grant), now: moment.now)
         return record(new, moment)
     }
@@ -148,7 +149,7 @@ extension TokenLifeCycle {
         _ response: TokenResponse, _ error: TokenResponseError, _ moment: Moment
     ) -> TokenRecord? {
         if let rotated = response.refreshToken, rotated != refreshToken {
-            grant.renew(rotated, life(of: response, replacing: refreshToken, askedAt: fetch?.askedAt ?? moment.now))
+            grant.renew(by: response, replacing: refreshToken, askedAt: fetch?.askedAt ?? moment.now)
             fetching.saves(then: .fail(.answer(error)), now: moment.now)
             return record(token, moment)
         }
@@ -159,7 +160,7 @@ extension TokenLifeCycle {
     }
 
     /// Saving has ended. With a `fault` the token serves from memory, and saving is retried.
-    mutating func saved(_ id: FetchID, _ record: TokenRecord, fault: String?, _ moment: Moment) {
+    mutating func saved(_ id: FetchID, _ record: TokenRecord, fault: TokenStoreError?, _ moment: Moment) {
         saving.ended(record, fault: fault, moment)
         guard let fetch, fetch.id == id, case .saving(let after, _) = fetch.phase, stage == .running else { return }
         fetching.end()
@@ -186,37 +187,6 @@ extension TokenLifeCycle {
     mutating func succeeded(now: Instant) {
         setbacks.succeeded(at: now)
         fetching.unplan()
-        hasSettled = true
-    }
-
-    // MARK: Records
-
-    mutating func record(_ token: AccessToken?, _ moment: Moment) -> TokenRecord {
-        let revision = saving.nextRevision()
-        var record =
-            token.map { TokenRecord($0, revision: revision, moment) }
-            ?? TokenRecord(
-                revision: revision, accessToken: nil, issuedAt: moment.wallClock, expiresAt: moment.wallClock,
-                refreshToken: nil)
-        record.refreshToken = refreshToken
-        record.signIn = grant.signIn
-        record.refreshTokenLife = grant.life?.record(moment)
-        return record
-    }
-
-    /// Another process has saved a later record, which is used. The token of our answer may be good or not.
-    mutating func superseded(by record: TokenRecord, _ moment: Moment) {
-        guard stage == .running else { return }
-        if case .saving = fetch?.phase { fetching.end() } else { cancelFetch() }
-        logins.forget()
-        saving.attemptEnded()
-        adopt(record, moment)
-        tick(moment)
-    }
-
-    /// A background save has ended.
-    mutating func resaved(_ record: TokenRecord, fault: String?, _ moment: Moment) {
-        saving.attemptEnded()
-        saving.ended(record, fault: fault, moment)
+        settle()
     }
 }

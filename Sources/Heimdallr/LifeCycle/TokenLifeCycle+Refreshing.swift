@@ -5,7 +5,7 @@ extension TokenLifeCycle {
         case .stopped: return act(.resume(id, .failure(.stopped)))
         case .new:
             stage = .loading
-            act(.load)
+            act(.read(.start))
         case .loading, .running: break
         }
         if stage == .running, !fetching.isUnderWay, logins.pending == nil, nextKind == nil {
@@ -18,5 +18,43 @@ extension TokenLifeCycle {
         guard let due = fetching.dueAt, due >= deadline, waiters.remove(id) else { return }
         let error = failure.map { self.error(for: $0, now: moment.now) }
         act(.resume(id, .failure(error ?? .deadlineExceeded(retryAfter: moment.now.duration(to: due)))))
+    }
+
+    /// Asks for a new token now: after the minimum interval and the server's `Retry-After`, but without the rest of a backoff.
+    mutating func refreshNow(_ moment: Moment) {
+        guard stage == .running, !isYielding, !fetching.isUnderWay, logins.pending == nil, nextKind != nil else {
+            return
+        }
+        fetching.plan(from: max(moment.now, failure?.serverWants ?? moment.now))
+        tick(moment)
+    }
+
+    // MARK: The refresh token's own end
+
+    /// Time of the next step for the refresh token's end; `nil`: none, or one is under way.
+    var endWarningDue: Instant? {
+        guard stage == .running, settings.needs != .nobody, refreshToken != nil, let life = grant.life else {
+            return nil
+        }
+        switch life.stage {
+        case .quiet: return life.warnAt
+        case .tried:
+            let isBeingDone = fetching.isUnderWay || (fetching.dueAt != nil && failure == nil)
+            return isBeingDone ? nil : life.warnAt
+        case .announced: return nil
+        }
+    }
+
+    /// Uses the refresh token once before its end, even if no token is wanted: many servers then extend the session. If that
+    /// does not help, announces the end.
+    mutating func warnOfEnd(now: Instant) {
+        guard let due = endWarningDue, due <= now, let life = grant.life else { return }
+        if life.stage == .quiet, life.isWorthKeeping, now < life.endsAt {
+            grant.note(.tried)
+            wantToken(now: now)
+            if fetching.isUnderWay || fetching.dueAt != nil { return }
+        }
+        grant.note(.announced)
+        if now < life.endsAt { act(.emit(.refreshTokenEnding(expiresIn: now.duration(to: life.endsAt)))) }
     }
 }

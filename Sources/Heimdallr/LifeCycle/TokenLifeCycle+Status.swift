@@ -12,7 +12,7 @@ extension TokenLifeCycle {
             lastError: unsolved.map { error(for: $0, now: now) },
             sinceLastError: unsolved.map { $0.at.duration(to: now) },
             nextAttemptIn: fetching.dueAt.map { max(.zero, now.duration(to: $0)) }, waiters: waiters.count,
-            storeFault: storeFault, hasSettled: hasSettled)
+            storeFault: saving.fault?.description, hasSettled: hasSettled)
         // Also while the old token still serves.
         if nextKind == nil || failure?.kind == .needsAuthentication, let lastFault = setbacks.lastFault {
             status.cause = lastFault.fault

@@ -9,13 +9,13 @@ extension TokenLifeCycle {
         guard let token, token.generation == generation, !token.isExpired(at: moment.now) else { return !isReplay }
         let refusal = Suspicions.Refusal(
             generation: generation, resource: resource, saysInvalid: saysInvalid, isReplay: isReplay,
-            life: token.issuedAt.duration(to: token.expiresAt), isStored: generation == storedGeneration)
+            life: token.issuedAt.duration(to: token.expiresAt), isStored: held?.isStored ?? false)
         guard suspicions.refused(refusal, now: moment.now) else { return false }
         if fetching.isUnderWay { return true }
         // Without a new token, callers go on with the old one.
         if let obstacle = self.refusal(now: moment.now) {
             suspicions.giveUp()
-            if obstacle == .needsAuthentication, saysInvalid { askForPerson(instead: token, now: moment.now) }
+            if obstacle == .needsAuthentication, saysInvalid { askForPerson(now: moment.now) }
             return false
         }
         wantToken(now: moment.now)
@@ -23,17 +23,22 @@ extension TokenLifeCycle {
         return true
     }
 
+    /// Another answer than 401 came from `resource`.
+    mutating func accepted(_ generation: UInt64, by resource: String, isReplay: Bool) {
+        suspicions.accepted(generation, at: resource, isReplay: isReplay)
+    }
+
     /// Announces the need of a login for a token that a resource calls invalid. Other resources may still accept it.
-    private mutating func askForPerson(instead token: AccessToken, now: Instant) {
+    private mutating func askForPerson(now: Instant) {
         if !announcedNeed {
-            invalidGeneration = token.generation
+            noteInvalid()
             needAuthentication()
         }
         lookAgain(now: now)
     }
 
     /// Whether `askForPerson` was about the token in use.
-    var isTokenInvalid: Bool { token != nil && token?.generation == invalidGeneration }
+    var isTokenInvalid: Bool { held?.isInvalid ?? false }
 
     /// Returns the token unless it is suspect at this resource. No effect.
     func tokenInUse(for resource: String, now: Instant) -> AccessToken? {

@@ -18,7 +18,7 @@ extension TokenLifeCycle {
         switch stage {
         case .new:
             stage = .loading
-            act(.load)
+            act(.read(.start))
         case .running: wantToken(now: moment.now)
         case .loading, .stopped: break
         }

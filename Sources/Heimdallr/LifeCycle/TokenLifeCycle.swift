@@ -19,6 +19,8 @@ struct TokenLifeCycle: Sendable {
         var minInterval = Duration.seconds(1)
         /// Whether a failed request is repeated without a token in use and without a waiting caller.
         var triesUnasked = true
+        /// Whether the stored access token serves. It does not if it was asked for by other settings.
+        var usesStoredToken = true
     }
 
     enum FetchKind: Sendable, Equatable {
@@ -26,11 +28,20 @@ struct TokenLifeCycle: Sendable {
         case refresh(Secret)
     }
 
+    /// Reason for reading the store.
+    enum Reading: Sendable {
+        case start
+        /// No reading has succeeded yet: a repaired store needs no restart.
+        case repair
+        /// Another process may have a login.
+        case login
+        /// Another process has changed the record.
+        case change
+    }
+
     enum Action: Sendable {
-        /// Read the store, then call `loaded`.
-        case load
-        /// Read the store once more, then call `looked`.
-        case look
+        /// Read the store, then call `read`.
+        case read(Reading)
         /// Fetch, then call `began` and `answered` (and `saved`) with this id.
         case fetch(FetchID, FetchKind)
         /// The result no longer matters.
@@ -58,40 +69,33 @@ struct TokenLifeCycle: Sendable {
         case stopped
     }
 
-    let settings: Settings
+    /// First outcome, good or bad.
+    private enum FirstOutcome: Sendable {
+        case open
+        case known
+        /// The need of a login was announced.
+        case needsPerson
+    }
+
+    private(set) var settings: Settings
     var stage = Stage.new
     /// Whether a token is wanted before the first request.
     private(set) var isWarm = false
-    /// Whether the stored access token was asked for by other settings; the stored refresh token serves.
-    var ignoresStoredToken = false
     /// Whether the record is being handed to another object. No token request begins.
     private(set) var isYielding = false
-    /// Record that the object before this one could not save.
-    private var inherited: TokenRecord?
+    private var firstOutcome = FirstOutcome.open
 
     /// The token in use.
-    var held: HeldToken?
-    /// Generation of a token from the store. Its rejection proves nothing about new tokens.
-    var storedGeneration: UInt64?
-    /// Generation that a resource called invalid while only a login could bring another.
-    var invalidGeneration: UInt64?
+    private(set) var held: HeldToken?
     /// Resources that doubt the token.
     var suspicions = Suspicions()
-    var rejections = Rejections()
-
     var grant = HeldGrant()
     var logins = Logins()
     var fetching: Fetching
     var setbacks = Setbacks()
     var saving = RecordSaving()
     var waiters = WaitingList()
-    var echoes = Echoes()
-
-    /// Whether the need of a login was announced.
-    var announcedNeed = false
-    /// Whether there was a first outcome, good or bad.
-    var hasSettled = false
-
+    var seen = SeenSecrets()
     private var actions: [Action] = []
 
     init(settings: Settings) {
@@ -104,12 +108,15 @@ struct TokenLifeCycle: Sendable {
     var refreshToken: Secret? { grant.refreshToken }
     var spentRefreshToken: Secret? { grant.spent }
     /// Secrets to hide when the server repeats them.
-    var secretsToHide: [Secret] { echoes.secrets + [refreshToken, spentRefreshToken, token?.value].compactMap { $0 } }
+    var secretsToHide: [Secret] { seen.secrets + [refreshToken, spentRefreshToken, token?.value].compactMap { $0 } }
     var failure: Setbacks.Failure? { setbacks.failure }
-    var rejectedUntil: Instant? { rejections.until }
+    var rejectedUntil: Instant? { setbacks.rejections.until }
     var revision: UInt64 { saving.revision }
-    var unsaved: TokenRecord? { saving.unsaved ?? inherited }
-    var storeFault: String? { saving.fault }
+    var unsaved: TokenRecord? { saving.unsaved }
+    /// Whether there was a first outcome, good or bad.
+    var hasSettled: Bool { firstOutcome != .open }
+    /// Whether the need of a login was announced, and no token has come since.
+    var announcedNeed: Bool { firstOutcome == .needsPerson }
 
     mutating func act(_ action: Action) { actions.append(action) }
 
@@ -143,9 +150,8 @@ struct TokenLifeCycle: Sendable {
     /// A resource refused this token. No effect on a replaced one.
     mutating func reject(generation: UInt64, _ moment: Moment) {
         guard let held, held.token.generation == generation else { return }
-        rejections.rejected(
-            onFirstUse: held.isFirstUse(at: moment.now) && generation != storedGeneration, least: settings.minInterval,
-            moment)
+        setbacks.rejections.rejected(
+            onFirstUse: held.isFirstUse(at: moment.now) && !held.isStored, least: settings.minInterval, moment)
         drop(.rejected)
         if rejectedUntil == nil { wantToken(now: moment.now) }
         tick(moment)
@@ -171,13 +177,13 @@ struct TokenLifeCycle: Sendable {
         cancelFetch()
         if held != nil { drop(.discarded) }
         grant.forget()
-        echoes.forget()
+        seen.forget()
         logins.forget()
         saving.giveUp()
         // A save under way must not count later.
         _ = saving.nextRevision()
         setbacks.forget()
-        rejections = Rejections()
+        setbacks.rejections = Rejections()
         suspicions = Suspicions()
         if stage == .new || stage == .loading { stage = .running }
         if !waiters.isEmpty { wantToken(now: moment.now) }
@@ -198,7 +204,7 @@ struct TokenLifeCycle: Sendable {
         switch stage {
         case .new:
             stage = .loading
-            act(.load)
+            act(.read(.start))
         case .running where token == nil: wantToken(now: moment.now)
         case .running, .loading, .stopped: break
         }
@@ -217,19 +223,8 @@ struct TokenLifeCycle: Sendable {
         .store(TokenStoreError("the client's settings have changed, or the process ends", kind: .busy)),
         retryAfter: .seconds(1))
 
-    /// Takes the record that the object before this one could not save. A caller may have started this one already.
-    mutating func inherit(_ record: TokenRecord?, _ moment: Moment) {
-        inherited = record
-        if stage == .running { takeUpInherited(moment) }
-    }
-
-    private mutating func takeUpInherited(_ moment: Moment) {
-        if let inherited, inherited.revision > revision {
-            takeUp(inherited, moment)
-            saving.inherit(inherited, now: moment.now)
-        }
-        inherited = nil
-    }
+    /// The stored access token has other settings. Call before the start.
+    mutating func ignoreStoredToken() { settings.usesStoredToken = false }
 
     mutating func stop() {
         guard stage != .stopped else { return }
@@ -244,54 +239,32 @@ struct TokenLifeCycle: Sendable {
         if let fetch = fetching.end() { act(.cancelFetch(fetch.id)) }
     }
 
-    /// The store was read. `fault`: its record is unreadable, or the store is unreachable.
-    mutating func loaded(_ record: TokenRecord?, fault: TokenStoreError?, _ moment: Moment) {
-        guard stage == .loading else { return }
-        stage = .running
-        saving.noteReading(fault: fault)
-        if let record { takeUp(record, moment) }
-        takeUpInherited(moment)
-        if token == nil, isWarm || !waiters.isEmpty { wantToken(now: moment.now) }
-        tick(moment)
-    }
-
-    /// Whether the store has been unreadable from the start, and no record of ours has been saved since.
-    var awaitsStore: Bool { stage == .running && saving.revision == 0 && saving.fault != nil }
-
-    /// The store could be read at last. Ends the failures that it caused.
-    mutating func reloaded(_ record: TokenRecord?, _ moment: Moment) {
-        guard awaitsStore else { return }
-        saving.noteReading(fault: nil)
-        guard let record, !fetching.isUnderWay else { return }
-        setbacks.forgetFailure()
-        fetching.unplan()
-        takeUp(record, moment)
-        if token == nil, isWarm || !waiters.isEmpty { wantToken(now: moment.now) }
-        tick(moment)
-    }
-
-    /// Uses the store's record.
-    mutating func takeUp(_ record: TokenRecord, _ moment: Moment) {
-        saving.takeUp(record.revision)
-        grant.takeUp(record, moment)
-        guard let stored = record.accessToken(at: moment) else { return }
-        // The same token in a later revision is no newer one for a resource that refused it.
-        if let token, token.value == stored.value, !token.isExpired(at: moment.now) { return }
-        storedGeneration = stored.generation
-        publish(stored, moment)
-        act(.emit(.tokenAcquired(expiresIn: moment.now.duration(to: stored.expiresAt), stored: true)))
-    }
-
     /// Begins to use the token.
-    mutating func publish(_ new: AccessToken, _ moment: Moment) {
-        if held != nil { rejections.endRow() }
-        echoes.note(new.value)
-        echoes.note(refreshToken)
-        held = HeldToken(new, refreshBefore: settings.refreshBefore, moment)
-        announcedNeed = false
-        hasSettled = true
+    mutating func publish(_ new: AccessToken, isStored: Bool = false, _ moment: Moment) {
+        if held != nil { setbacks.rejections.endRow() }
+        seen.note(new.value)
+        seen.note(refreshToken)
+        held = HeldToken(new, isStored: isStored, refreshBefore: settings.refreshBefore, moment)
+        firstOutcome = .known
         // The waiting callers use it.
         if !waiters.isEmpty { held?.noteUse(at: moment.now) }
         resumeAll(.success(new))
     }
+
+    // MARK: First outcome
+
+    /// There is a first outcome, good or bad.
+    mutating func settle() { if firstOutcome == .open { firstOutcome = .known } }
+
+    /// Announces the need of a login, once until the next token.
+    mutating func announceNeed() {
+        if !announcedNeed { act(.emit(.needsAuthentication)) }
+        firstOutcome = .needsPerson
+    }
+
+    /// A login has ended the need.
+    mutating func endNeed() { firstOutcome = .known }
+
+    /// A resource calls the token in use invalid.
+    mutating func noteInvalid() { held?.noteInvalid() }
 }

@@ -58,7 +58,7 @@ extension Heimdallr {
     }
 
     /// A token came in by the store.
-    private var hasAdopted: Bool { hasAccessToken && look { $0.storedGeneration != nil } }
+    private var hasAdopted: Bool { hasAccessToken && look { $0.held?.isStored ?? false } }
 
     /// Polls once.
     /// - Returns: time until the next poll; `nil`: the token is in use.

@@ -4,7 +4,7 @@ extension Heimdallr {
     func tell(_ error: LoginError) {
         switch error {
         case .overtaken, .cancelled, .stopped, .wrongMethod, .badRedirectURI: return
-        default: apply { life, _ in life.act(.emit(.loginFailed(error))) }
+        default: apply { life, _ in life.loginFailed(error) }
         }
     }
 
@@ -163,10 +163,10 @@ extension Heimdallr {
         case .failure(let error): throw .endpoint(.answer(error))
         case .success(nil): throw .stopped
         case .success(let login?):
-            let fault: String?
+            let fault: TokenStoreError?
             switch await save(login.record) {
             case .done: fault = nil
-            case .failed(let error): fault = error.description
+            case .failed(let error): fault = error
             case .superseded(let later):
                 takeUp(later)
                 throw .overtaken

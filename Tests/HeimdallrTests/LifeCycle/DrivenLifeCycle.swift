@@ -19,8 +19,7 @@ struct DrivenLifeCycle {
     var outcomes: [UInt64: Result<AccessToken, HeimdallrError>] = [:]
     var events: [HeimdallrEvent.Kind] = []
     var resaves: [TokenRecord] = []
-    var loads = 0
-    var looks = 0
+    var readings: [TokenLifeCycle.Reading] = []
     var nextWaiter: UInt64 = 1
 
     init(needs: GrantNeeds = .nobody, refreshBefore: Duration = .seconds(60)) {
@@ -45,8 +44,7 @@ struct DrivenLifeCycle {
     mutating func collect() {
         for action in life.takeActions() {
             switch action {
-            case .load: loads += 1
-            case .look: looks += 1
+            case .read(let reading): readings.append(reading)
             case .fetch(let id, let kind):
                 fetch = (id, kind)
                 fetches.append(kind)
@@ -87,7 +85,11 @@ struct DrivenLifeCycle {
     }
 
     mutating func load(_ record: TokenRecord? = nil, fault: String? = nil) {
-        life.loaded(record, fault: fault.map { TokenStoreError($0) }, moment)
+        read(.start, fault.map { .failure(TokenStoreError($0)) } ?? .success(record))
+    }
+
+    mutating func read(_ reading: TokenLifeCycle.Reading, _ result: Result<TokenRecord?, TokenStoreError>) {
+        life.read(reading, result, moment)
         collect()
     }
 
@@ -115,7 +117,7 @@ struct DrivenLifeCycle {
     /// The server answers the fetch under way, after `delay`.
     @discardableResult
     mutating func answer(
-        _ outcome: TokenLifeCycle.Outcome, after delay: Double = 0, saving fault: String? = nil
+        _ outcome: TokenLifeCycle.Outcome, after delay: Double = 0, saving fault: TokenStoreError? = nil
     ) -> TokenRecord? {
         let record = answerWithoutSaving(outcome, after: delay)
         if let record { saved(record, fault: fault) }
@@ -138,7 +140,7 @@ struct DrivenLifeCycle {
 
     private var savingID: UInt64 = 0
 
-    mutating func saved(_ record: TokenRecord, fault: String? = nil) {
+    mutating func saved(_ record: TokenRecord, fault: TokenStoreError? = nil) {
         life.saved(savingID, record, fault: fault, moment)
         collect()
     }
@@ -168,6 +170,10 @@ struct DrivenLifeCycle {
             expiresAt: wall + expiresIn,
             refreshToken: refreshToken.map { Secret($0) })
     }
+}
+
+extension TokenStoreError: ExpressibleByStringLiteral {
+    public init(stringLiteral text: String) { self.init(text) }
 }
 
 extension Result<AccessToken, HeimdallrError> {

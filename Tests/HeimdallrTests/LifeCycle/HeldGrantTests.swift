@@ -13,7 +13,7 @@ import Testing
         #expect(grant.nextKind(.nobody) == .grant)
         #expect(grant.nextKind(.freshSeed) == .grant)
         #expect(grant.nextKind(.person) == nil)
-        grant.renew(Secret("R"), nil)
+        grant.replace(Secret("R"), nil, nil)
         for needs in [GrantNeeds.nobody, .freshSeed, .person] {
             #expect(grant.nextKind(needs) == .refresh(Secret("R")))
         }
@@ -22,7 +22,7 @@ import Testing
     @Test("two refusals two seconds apart make it doubtful: then every other attempt does without it")
     func doubt() {
         var grant = HeldGrant()
-        grant.renew(Secret("R"), nil)
+        grant.replace(Secret("R"), nil, nil)
         grant.attempts(.refresh(Secret("R")))
         #expect(grant.refused(at: at(0)) == at(2))
         #expect(grant.isInDoubt(until: at(2)))
@@ -34,7 +34,7 @@ import Testing
         #expect(grant.nextKind(.person) == .refresh(Secret("R")), "there is no other way")
         grant.attempts(.grant)
         #expect(grant.nextKind(.nobody) == .refresh(Secret("R")))
-        grant.trust()
+        grant.restoreTrust()
         grant.attempts(.refresh(Secret("R")))
         #expect(grant.nextKind(.nobody) == .refresh(Secret("R")))
         #expect(grant.refused(at: at(10)) == at(12), "a new row")

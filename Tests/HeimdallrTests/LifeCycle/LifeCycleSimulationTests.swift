@@ -161,7 +161,7 @@ struct SeededGenerator: RandomNumberGenerator {
             finishLogin(&cycle)
             if let (id, record) = saving {
                 saving = nil
-                let fault = isGood || cycle.chance < 0.7 ? nil : "disk full"
+                let fault: TokenStoreError? = isGood || cycle.chance < 0.7 ? nil : "disk full"
                 cycle.life.saved(id, record, fault: fault, cycle.moment(0.5))
             }
             for record in cycle.resaves {

@@ -25,15 +25,15 @@ import Testing
         cycle.start()
         let record = cycle.answer(DrivenLifeCycle.token("T1", refreshToken: "R1"), saving: "disk full")
         #expect(cycle.use() == "T1")
-        #expect(cycle.life.storeFault == "disk full")
+        #expect(cycle.life.saving.fault == "disk full")
         for attempt in 1...3 {
             while cycle.resaves.count < attempt { cycle.pass(1) }
             #expect(cycle.resaves.last == record)
-            let fault = attempt == 3 ? nil : "disk full"
+            let fault: TokenStoreError? = attempt == 3 ? nil : "disk full"
             cycle.life.resaved(cycle.resaves[attempt - 1], fault: fault, cycle.moment)
             cycle.collect()
         }
-        #expect(cycle.life.storeFault == nil)
+        #expect(cycle.life.saving.fault == nil)
         cycle.pass(100)
         #expect(cycle.resaves.count == 3)
     }
@@ -48,7 +48,7 @@ import Testing
         cycle.pass(1)
         cycle.answer(DrivenLifeCycle.token("T2", refreshToken: "R2"), saving: "disk full")
         cycle.life.resaved(cycle.resaves[0], fault: nil, cycle.moment)
-        #expect(cycle.life.storeFault == "disk full")
+        #expect(cycle.life.saving.fault == "disk full")
         while cycle.resaves.count < 2 { cycle.pass(1) }
         #expect(cycle.resaves[1].refreshToken == Secret("R2"))
     }
@@ -132,7 +132,7 @@ import Testing
     func unreadable() {
         var cycle = DrivenLifeCycle()
         cycle.start(fault: "wrong key")
-        #expect(cycle.life.storeFault == "wrong key")
+        #expect(cycle.life.saving.fault == "wrong key")
         #expect(cycle.fetches == [.grant])
         cycle.answer(DrivenLifeCycle.token("T1"), saving: "wrong key")
         #expect(cycle.use() == "T1")
@@ -158,7 +158,7 @@ import Testing
         cycle.life.refreshNow(moment)
         cycle.pass(2)
         cycle.answer(.adopted(cycle.record("T2", expiresIn: -1, refreshToken: nil, revision: 9)))
-        #expect(cycle.life.unsaved == nil && cycle.life.storeFault == nil)
+        #expect(cycle.life.unsaved == nil && cycle.life.saving.fault == nil)
         #expect(cycle.life.token == nil, "nobody else has T1")
         #expect(cycle.life.revision == 9)
     }

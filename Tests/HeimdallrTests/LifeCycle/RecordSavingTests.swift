@@ -12,7 +12,8 @@ import Testing
     }
 
     private func end(
-        _ saving: inout RecordSaving, _ revision: UInt64, _ fault: String?, at seconds: Double, chance: Double = 1
+        _ saving: inout RecordSaving, _ revision: UInt64, _ fault: TokenStoreError?, at seconds: Double,
+        chance: Double = 1
     ) {
         saving.ended(record(revision), fault: fault, Moment(now: at(seconds), wallClock: 0) { chance })
     }
@@ -29,8 +30,13 @@ import Testing
 
     @Test func `a record of the object before is a fault until it is durable`() {
         var saving = RecordSaving()
+        saving.inherit(record(3))
+        #expect(saving.unsaved == record(3))
+        #expect(saving.wake == nil, "the store is read first")
+        #expect(saving.takeInherited() == record(3))
         saving.takeUp(3)
-        saving.inherit(record(3), now: begin)
+        saving.saveInherited(record(3), now: begin)
+        #expect(saving.begin(now: begin) == record(3))
         #expect(saving.fault != nil)
         end(&saving, 3, nil, at: 1)
         #expect(saving.fault == nil)
@@ -55,11 +61,9 @@ import Testing
             #expect(saving.wake == nil)
             #expect(saving.begin(now: wake) == nil, "one at a time")
             now = begin.duration(to: wake) / .seconds(1)
-            saving.attemptEnded()
             end(&saving, 1, "disk full", at: now)
         }
         #expect(pauses == [2, 3, 5, 9, 17, 31])
-        saving.attemptEnded()
         end(&saving, 1, nil, at: now)
         #expect(saving.fault == nil)
         #expect(saving.unsaved == nil)
@@ -86,7 +90,6 @@ import Testing
         #expect(saving.nextRevision() == 2)
         end(&saving, 2, "still full", at: 61)
         #expect(saving.wake == nil, "the old attempt is under way")
-        saving.attemptEnded()
         end(&saving, 1, nil, at: 62)
         #expect(saving.fault == "still full")
         #expect(saving.unsaved == record(2))
@@ -94,5 +97,26 @@ import Testing
         saving.giveUp()
         #expect(saving.wake == nil)
         #expect(saving.unsaved == nil)
+    }
+
+    @Test("a failed first reading is repeated until the record is there, one after a change four times")
+    func readings() {
+        var saving = RecordSaving()
+        func pause(after reading: TokenLifeCycle.Reading, hasFailed: Bool = true) -> Double? {
+            saving.planReading(after: reading, hasFailed: hasFailed, Moment(now: begin, wallClock: 0) { 1 })
+            guard let wake = saving.wake else { return nil }
+            #expect(saving.beginReading(now: wake - .milliseconds(1)) == nil)
+            #expect(saving.beginReading(now: wake) == reading)
+            #expect(saving.beginReading(now: wake) == nil, "one at a time")
+            return begin.duration(to: wake) / .seconds(1)
+        }
+        saving.noteReading(fault: "away")
+        #expect((1...7).map { _ in pause(after: .repair) } == [2, 3, 5, 9, 17, 31, 31])
+        saving.noteReading(fault: nil)
+        #expect(pause(after: .repair, hasFailed: false) == nil)
+        saving.takeUp(1)
+        #expect((1...5).map { _ in pause(after: .change) } == [1.2, 2.2, 4.2, 8.2, nil])
+        #expect(pause(after: .change) == 1.2, "another notification")
+        #expect(pause(after: .change, hasFailed: false) == nil)
     }
 }

@@ -111,9 +111,11 @@ import Testing
 
     private func cycle(needs: GrantNeeds = .nobody, refreshToken: String? = nil) -> DrivenLifeCycle {
         var cycle = DrivenLifeCycle(needs: needs)
-        cycle.start(stored: cycle.record("T1", expiresIn: 3600, refreshToken: refreshToken))
+        cycle.start()
+        #expect(throws: Never.self) { try cycle.logIn(DrivenLifeCycle.response("T1", refreshToken: refreshToken)) }
+        cycle.pass(2)
         _ = cycle.use()
-        cycle.life.storedGeneration = nil
+        (cycle.fetches, cycle.events) = ([], [.tokenAcquired(expiresIn: .seconds(3600), stored: false)])
         return cycle
     }
 

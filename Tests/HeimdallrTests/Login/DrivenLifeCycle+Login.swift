@@ -23,7 +23,7 @@ extension DrivenLifeCycle {
     }
 
     @discardableResult
-    mutating func loginSaved(_ login: (id: UInt64, record: TokenRecord), fault: String? = nil) -> Bool {
+    mutating func loginSaved(_ login: (id: UInt64, record: TokenRecord), fault: TokenStoreError? = nil) -> Bool {
         let isUsed = life.loginSaved(login.id, login.record, fault: fault, moment)
         collect()
         return isUsed

@@ -165,14 +165,14 @@ import Testing
         var cycle = DrivenLifeCycle(needs: .person)
         cycle.start()
         for _ in 0..<10 { cycle.wait() }
-        #expect(cycle.looks == 1)
+        #expect(cycle.readings == [.start, .login])
         cycle.life.looked(nil, cycle.moment)
         cycle.pass(4)
         cycle.wait()
-        #expect(cycle.looks == 1)
+        #expect(cycle.readings == [.start, .login])
         cycle.pass(1)
         cycle.wait()
-        #expect(cycle.looks == 2)
+        #expect(cycle.readings == [.start, .login, .login])
         let record = cycle.record("T7", refreshToken: "R7")
         cycle.life.looked(record, cycle.moment)
         cycle.collect()
@@ -202,7 +202,7 @@ import Testing
         nobody.start()
         nobody.answer(DrivenLifeCycle.refused(.invalidClient))
         nobody.wait()
-        #expect(nobody.looks == 0)
+        #expect(nobody.readings == [.start])
     }
 
     // MARK: The button

@@ -72,7 +72,7 @@ import Testing
     func elsewhere() throws {
         var cycle = try signedIn()
         _ = cycle.refused(saysInvalid: true)
-        #expect(cycle.looks == 1)
+        #expect(cycle.readings == [.start, .login])
         cycle.life.looked(cycle.record("T2", revision: 9), cycle.moment)
         cycle.collect()
         #expect(cycle.use() == "T2")

@@ -1,5 +1,5 @@
 /// Secrets that the server has seen lately and may repeat in its messages.
-struct Echoes: Sendable {
+struct SeenSecrets: Sendable {
     private(set) var secrets: [Secret] = []
     /// Number of the newest secrets that are kept.
     private static let limit = 8

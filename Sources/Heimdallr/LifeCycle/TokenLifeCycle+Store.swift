@@ -1,0 +1,206 @@
+// The client's record in the store: reading, saving, and records of other processes.
+extension TokenLifeCycle {
+    // MARK: Reading
+
+    /// The store was read. A `.failure` of `.start`: the record is unreadable, or the store is unreachable.
+    mutating func read(_ reading: Reading, _ result: Result<TokenRecord?, TokenStoreError>, _ moment: Moment) {
+        var fault: TokenStoreError?
+        if case .failure(let error) = result { fault = error }
+        let record = (try? result.get()) ?? nil
+        switch reading {
+        case .start: loaded(record, fault: fault, moment)
+        case .repair where fault == nil: reloaded(record, moment)
+        case .change where fault == nil: noticed(record, moment)
+        case .login: return looked(record, moment)
+        case .repair: break
+        case .change: saving.noteReading(fault: fault)
+        }
+        saving.planReading(after: reading == .start ? .repair : reading, hasFailed: fault != nil, moment)
+    }
+
+    /// The store has a record of this client for another server or account only.
+    mutating func foundForeignRecord() { saving.noteForeignRecord() }
+
+    /// Other processes use the store.
+    mutating func shareStore() { saving.share() }
+
+    mutating func loaded(_ record: TokenRecord?, fault: TokenStoreError?, _ moment: Moment) {
+        guard stage == .loading else { return }
+        stage = .running
+        saving.noteReading(fault: fault)
+        let inherited = saving.takeInherited()
+        if var record {
+            if !settings.usesStoredToken { record.accessToken = nil }
+            takeUp(record, moment)
+        }
+        takeUp(inherited: inherited, moment)
+        if token == nil, isWarm || !waiters.isEmpty { wantToken(now: moment.now) }
+        tick(moment)
+    }
+
+    /// Takes the record that the object before this one could not save. A caller may have started this one already.
+    mutating func inherit(_ record: TokenRecord?, _ moment: Moment) {
+        if stage == .running { takeUp(inherited: record, moment) } else if let record { saving.inherit(record) }
+    }
+
+    private mutating func takeUp(inherited record: TokenRecord?, _ moment: Moment) {
+        guard let record, record.revision > revision else { return }
+        takeUp(record, moment)
+        saving.saveInherited(record, now: moment.now)
+    }
+
+    /// Whether the store has been unreadable from the start, and no record of ours has been saved since.
+    var awaitsStore: Bool { stage == .running && saving.isUnread }
+
+    /// The store could be read at last. Ends the failures that it caused.
+    private mutating func reloaded(_ record: TokenRecord?, _ moment: Moment) {
+        guard awaitsStore else { return }
+        saving.noteReading(fault: nil)
+        guard let record, !fetching.isUnderWay else { return }
+        setbacks.forgetFailure()
+        fetching.unplan()
+        takeUp(record, moment)
+        if token == nil, isWarm || !waiters.isEmpty { wantToken(now: moment.now) }
+        tick(moment)
+    }
+
+    /// Uses the store's record.
+    mutating func takeUp(_ record: TokenRecord, _ moment: Moment) {
+        saving.takeUp(record.revision)
+        grant.takeUp(record, moment)
+        guard let stored = record.accessToken(at: moment) else { return }
+        // The same token in a later revision is no newer one for a resource that refused it.
+        if let token, token.value == stored.value, !token.isExpired(at: moment.now) { return }
+        publish(stored, isStored: true, moment)
+        act(.emit(.tokenAcquired(expiresIn: moment.now.duration(to: stored.expiresAt), stored: true)))
+    }
+
+    // MARK: Logins at other processes
+
+    /// Looks for a login at another process, not too often. Called when a token is wanted.
+    mutating func lookAgain(now: Instant) {
+        if settings.needs == .person, logins.mayLook(now: now) { act(.read(.login)) }
+    }
+
+    /// Handles the store's record. It replaces ours only if we have no tokens. Revisions don't tell which is later: after a
+    /// logout another process may have counted anew.
+    mutating func looked(_ record: TokenRecord?, _ moment: Moment) {
+        guard let record, stage == .running, !fetching.isUnderWay, logins.pending == nil,
+            token == nil || isTokenInvalid,
+            refreshToken == nil, record.accessToken == nil || record.accessToken != token?.value,
+            record.revision != revision, record.refreshToken == nil || record.refreshToken != spentRefreshToken,
+            record.refreshToken != nil || record.accessToken(at: moment) != nil
+        else { return }
+        succeeded(now: moment.now)
+        saving.giveUp()
+        saving.noteReading(fault: nil)
+        takeUp(record, moment)
+        if token == nil, nextKind != nil { wantToken(now: moment.now) }
+        tick(moment)
+    }
+
+    // MARK: Other processes on one store
+
+    /// Handles the store's record after a notification, without a request under way. An unsaved record of ours is saved first.
+    mutating func noticed(_ record: TokenRecord?, _ moment: Moment) {
+        guard stage == .running, logins.pending == nil else { return }
+        guard saving.unsaved == nil else {
+            saving.hurry(now: moment.now)
+            return tick(moment)
+        }
+        storeIsBack()
+        // A missing or empty record is a logout for all processes. A lower revision was restored from a backup.
+        guard record.map({ $0.revision > revision }) ?? (revision > 0 && (token != nil || refreshToken != nil)) else {
+            return
+        }
+        cancelFetch()
+        if let record {
+            adopt(record, moment)
+        } else {
+            drop(.discarded)
+            grant.forget()
+            if nextKind == nil { needAuthentication() }
+        }
+        if token == nil, !waiters.isEmpty { wantToken(now: moment.now) }
+        tick(moment)
+    }
+
+    /// Judges the store's record, read under the lease, before a request of this kind.
+    /// - Returns: end of the fetch; `nil`: the store has nothing new.
+    func outcome(of record: Result<TokenRecord?, TokenStoreError>, before kind: FetchKind) -> Outcome? {
+        switch record {
+        case .success(let record?):
+            // Two processes that could not see each other may have used one revision.
+            let isOther = saving.isShared && record.revision == revision && record.refreshToken != refreshToken
+            return record.revision > revision || isOther ? .adopted(record) : nil
+        case .success(nil): return nil
+        case .failure(let error):
+            // Other processes may be able to read this record and may have replaced it.
+            let isElsewhere =
+                spends(kind) && (error.kind == .unreachable || error.kind == .unreadable && saving.isShared)
+            // The configured refresh token was probably spent for the record's one. A second use may revoke both.
+            let isSeed = kind == .grant && settings.needs == .freshSeed && revision == 0 && error.kind != .unreadable
+            return isElsewhere || isSeed ? .fault(.store(error), retryAfter: nil) : nil
+        }
+    }
+
+    /// Whether a token request sends a one-time credential.
+    func spends(_ kind: FetchKind) -> Bool { kind != .grant || settings.needs == .freshSeed }
+
+    /// Takes another process's record as it is. Tokens that it does not hold are dropped.
+    mutating func adopt(_ record: TokenRecord, _ moment: Moment) {
+        succeeded(now: moment.now)
+        saving.giveUp()
+        saving.noteReading(fault: nil)
+        takeUp(record, moment)
+        if let token, token.value != record.accessToken { drop(.discarded) }
+        if token == nil {
+            if nextKind == nil { needAuthentication() } else if !waiters.isEmpty { wantToken(now: moment.now) }
+        }
+    }
+
+    /// The store is unreachable, so records of other processes are unknown. Two tokens for one configuration do no harm.
+    /// - Returns: kind of the request that may still be sent.
+    mutating func storeIsAway(_ fault: TokenStoreError, before id: FetchID) -> FetchKind? {
+        saving.noteReading(fault: fault)
+        guard settings.needs == .nobody else { return nil }
+        fetching.change(id, to: .grant)
+        return .grant
+    }
+
+    /// The store is reachable again. Ends all waits for it.
+    mutating func storeIsBack() {
+        guard saving.away != nil else { return }
+        saving.noteReached()
+        if case .unavailable(.store) = failure?.kind { setbacks.forgetFailure() }
+    }
+
+    // MARK: Saving
+
+    mutating func record(_ token: AccessToken?, _ moment: Moment) -> TokenRecord {
+        let revision = saving.nextRevision()
+        var record =
+            token.map { TokenRecord($0, revision: revision, moment) }
+            ?? TokenRecord(
+                revision: revision, accessToken: nil, issuedAt: moment.wallClock, expiresAt: moment.wallClock,
+                refreshToken: nil)
+        record.refreshToken = refreshToken
+        record.signIn = grant.signIn
+        record.refreshTokenLife = grant.life?.record(moment)
+        return record
+    }
+
+    /// Another process has saved a later record, which is used. The token of our answer may be good or not.
+    mutating func superseded(by record: TokenRecord, _ moment: Moment) {
+        guard stage == .running else { return }
+        if case .saving = fetch?.phase { fetching.end() } else { cancelFetch() }
+        logins.forget()
+        adopt(record, moment)
+        tick(moment)
+    }
+
+    /// A background save has ended.
+    mutating func resaved(_ record: TokenRecord, fault: TokenStoreError?, _ moment: Moment) {
+        saving.ended(record, fault: fault, moment)
+    }
+}
