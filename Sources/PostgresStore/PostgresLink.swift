@@ -220,7 +220,7 @@ import Heimdallr
                 guard let result = unsafe libpq.call.PQgetResult(connection) else { break }
                 defer { unsafe libpq.call.PQclear(result) }
                 switch unsafe libpq.call.PQresultStatus(result) {
-                case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY: rows = try unsafe content(of: result)
+                case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY: rows = try unsafe PostgresRows(result, libpq)
                 case PGRES_FATAL_ERROR, PGRES_NONFATAL_ERROR, PGRES_BAD_RESPONSE:
                     refusal = unsafe refusal ?? fault(of: result)
                 // Our statements have no such results, and such a server might never end.
@@ -251,33 +251,6 @@ import Heimdallr
         else { return .lost(message()) }
         return PostgresFault(
             kind: .refused(code), text: shown(field(heimdallr_libpq_message) ?? "refused") + " [\(code)]")
-    }
-
-    /// Limits of an answer, far above the store's content.
-    private static let maxBytes = 16 << 20
-    private static let maxRows = 100_000
-
-    private func content(of result: OpaquePointer) throws(PostgresFault) -> PostgresRows {
-        var rows = PostgresRows()
-        var size = 0
-        let (count, width) = (unsafe libpq.call.PQntuples(result), unsafe libpq.call.PQnfields(result))
-        guard count <= Self.maxRows, width <= 16 else { throw .lost("the server answers with too much") }
-        for row in 0..<count {
-            for column in 0..<width { size += Int(unsafe libpq.call.PQgetlength(result, row, column)) }
-        }
-        guard size <= Self.maxBytes else { throw .lost("the server answers with too much") }
-        rows.tag = unsafe libpq.call.PQcmdStatus(result).map { unsafe String(cString: $0) } ?? ""
-        for row in 0..<count {
-            rows.rows.append(
-                (0..<width).map { column in
-                    guard unsafe libpq.call.PQgetisnull(result, row, column) == 0,
-                        let value = unsafe libpq.call.PQgetvalue(result, row, column)
-                    else { return nil }
-                    let count = Int(unsafe libpq.call.PQgetlength(result, row, column))
-                    return unsafe Array(UnsafeRawBufferPointer(start: value, count: max(0, count)))
-                })
-        }
-        return rows
     }
 
     // MARK: Waiting
@@ -314,34 +287,6 @@ import Heimdallr
         }
         return texts
     }
-}
-
-/// Result of a statement, in the server's binary format.
-struct PostgresRows {
-    fileprivate(set) var rows: [[[UInt8]?]] = []
-    /// The server's command tag: `UPDATE 1`.
-    fileprivate(set) var tag = ""
-
-    var count: Int { rows.count }
-
-    func bytes(_ row: Int, _ column: Int) -> [UInt8]? {
-        guard rows.indices.contains(row), rows[row].indices.contains(column) else { return nil }
-        return rows[row][column]
-    }
-
-    /// An int2, int4 or int8.
-    func integer(_ row: Int, _ column: Int) -> Int64? {
-        guard let bytes = bytes(row, column), [2, 4, 8].contains(bytes.count) else { return nil }
-        var value: Int64 = bytes[0] & 0x80 == 0 ? 0 : -1
-        for byte in bytes { value = value << 8 | Int64(byte) }
-        return value
-    }
-
-    func text(_ row: Int, _ column: Int) -> String? {
-        bytes(row, column).map { String(decoding: $0, as: UTF8.self) }
-    }
-
-    func flag(_ row: Int, _ column: Int) -> Bool { bytes(row, column) == [1] }
 }
 
 extension Duration {
