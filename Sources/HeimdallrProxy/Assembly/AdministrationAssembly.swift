@@ -10,30 +10,42 @@ import Reports
 
 /// Connects the administration with the objects that it shows and controls.
 struct AdministrationAssembly {
-    private let services: Services
-    private let configuration: Configuration
-    private let clients: [KeptClient]
-    private let server: ProxyServer
-    /// Of the file that `configuration` was read from.
+    let configuration: Configuration
+    let clients: [KeptClient]
+    let server: ProxyServer
+    let failures: UpstreamFailures
+    let secrets: SecretCache
+    let tls: TLSFileCache
+    let reloads: ReloadCounts
+    let logLevel: LogLevelControl
+    let audit: @Sendable () -> AuditCounts?
+    /// Counts of spans; `nil` without tracing.
+    let spans: @Sendable () -> SpanReport?
+    /// Reads the configuration again.
+    let reload: @Sendable () async -> ReloadAnswer
+    /// Stops the proxy.
+    let quit: @Sendable () -> Void
+    /// Logins that are shared with other processes.
+    var pendingLogins: (any PendingLoginStore)?
     var freshness: ConfigurationFreshness?
 
-    init(_ services: Services, _ configuration: Configuration, clients: [KeptClient], server: ProxyServer) {
-        self.services = services
-        self.configuration = configuration
-        self.clients = clients
-        self.server = server
+    /// `nil` without an admin port, which shows them.
+    static func tokenMetrics(_ configuration: Configuration) -> TokenMetrics? {
+        guard configuration.admin != nil else { return nil }
+        return TokenMetrics(
+            clients: configuration.clients.map { (name: $0.name, grantType: $0.grantType.description) })
     }
 
     /// - Returns: `nil` when the configuration has no admin port.
-    func start(passed: [PassedSocket]) async throws -> Administration? {
-        guard let admin = configuration.admin, let tokens = services.tokens,
-            var settings = Self.addresses(configuration, passed)
-        else { return nil }
+    func start(tokens: TokenMetrics?, passed: [PassedSocket], logger: Logger) async throws -> Administration? {
+        guard let admin = configuration.admin, let tokens, var settings = Self.addresses(configuration, passed) else {
+            return nil
+        }
         settings.hosts = admin.hosts
-        settings.pendingLogins = services.pendingLogins
-        settings.token = admin.token.map { AdminTokenRule.guarding(services.secrets.accessSecret($0)) }
+        settings.pendingLogins = pendingLogins
+        settings.token = admin.token.map { AdminTokenRule.guarding(secrets.accessSecret($0)) }
         settings.runtimeDirectory = ProcessEnvironment.value(of: "XDG_RUNTIME_DIR")
-        return try await Administration.start(settings, sources: sources, tokens: tokens, logger: services.logger)
+        return try await Administration.start(settings, sources: sources, tokens: tokens, logger: logger)
     }
 
     /// Only the addresses of its listeners.
@@ -58,7 +70,7 @@ struct AdministrationAssembly {
         }
         var sources = AdministrationSources(
             version: Version.number, clients: members, pulse: { [server] in await server.pulse() },
-            traffic: { [server, failures = services.watch.failures] in
+            traffic: { [server, failures] in
                 var report = await server.traffic()
                 for index in report.upstreams.indices {
                     report.upstreams[index].lastFailure = failures.current(report.upstreams[index].name)
@@ -68,7 +80,7 @@ struct AdministrationAssembly {
             route: { [server] method, url in server.explain(method: method, url: url) })
         sources.refusal = { client, error, signIn in TokenRefusal(error, client: client, signIn: signIn) }
         sources.nearest = { Suggestion.nearest(to: $0, among: $1) }
-        sources.certificates = { [tls = services.tls, clients] in
+        sources.certificates = { [tls, clients] in
             tls.certificateEnds(at: WallClock.now())
                 + clients.compactMap { client in
                     client.connections.certificateEnd.map {
@@ -76,16 +88,15 @@ struct AdministrationAssembly {
                     }
                 }
         }
-        sources.reloads = services.reloads
-        sources.reload = { [queue = services.reloadQueue] in await queue.reload() }
+        sources.reloads = reloads
+        sources.reload = reload
         if let freshness {
             sources.hasConfigurationChanged = { await BlockingWork.run { freshness.hasChanged() } }
         }
-        sources.audit = { [audit = services.audit] in audit.counts }
-        sources.quit = configuration.admin?.quits == true ? services.quit : nil
-        let logLevel = LogLevelControl(level: services.logLevel, logger: services.logger)
-        sources.logLevel = { logLevel.answer($0) }
-        sources.spans = { [traces = services.traces] in traces.report }
+        sources.audit = audit
+        sources.quit = configuration.admin?.quits == true ? quit : nil
+        sources.logLevel = { [logLevel] in logLevel.answer($0) }
+        sources.spans = spans
         sources.users = configuration.proxy.users.keys.sorted()
         sources.rules = UpstreamExamples(configuration, addresses: server.addresses.map { $0.description }).rules
         return sources

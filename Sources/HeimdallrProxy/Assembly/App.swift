@@ -29,53 +29,67 @@ struct App {
             throw ConfigurationError(problems: [.init(file: "", message: "there is no file to read again")])
         }
     ) async throws -> RunningApp {
-        let services = try await Services(self)
-        let tracing = try services.traces.prepare(configuration)
-        services.traces.use(tracing)
+        var loops: [EventLoop] = []
+        for index in 0..<configuration.proxy.threads { loops.append(try EventLoop.start(name: "loop \(index)")) }
+        let reloads = ReloadCounts()
+        let secrets = SecretCache(configuration, counts: reloads, logger: logger)
+        let tls = TLSFileCache(counts: reloads, logger: logger)
+        await tls.add(configuration)
+        let stores = try await StoreAssembly(
+            settings: configuration.store, secrets: secrets, logger: logger,
+            trustAnchors: configuration.trustAnchorsFile, longestTimeout: configuration.longestTimeout
+        ).make()
+        let store = stores.tokens
+        let traces = Traces(secrets: secrets, tls: tls, logger: logger)
+        let tracing = try traces.prepare(configuration)
+        traces.use(tracing)
+        let tokens = AdministrationAssembly.tokenMetrics(configuration)
         let clients = try configuration.clients.map { settings throws(HeimdallrConfigurationError) in
-            try services.client(settings, configuration, isHeld: false)
+            try KeptClient(
+                settings, configuration, secrets, tls, on: loops[0], store: store, isHeld: false,
+                traces: traces,
+                onTokenRequest: { [logger] report in
+                    tokens?.record(report)
+                    EventLog.write(report, to: logger)
+                })
         }
-        await services.primeSecrets()
-        let stream = try await services.prepareAudit(configuration.audit)
-        services.audit.install(stream)
+        // One slow secret delays no other client's requests, and no probe.
+        await waitBriefly(atMost: .seconds(1)) { await secrets.prime() }
+        let watch = Watch(logger: logger, logWriter: logWriter)
+        let audit = AuditTrail(logger: logger)
+        let stream = try await BlockingWork.run { [configuration] in
+            Result { () throws(AuditFault) in try audit.prepare(configuration.audit) }
+        }.get()
+        audit.install(stream)
+        var observer = watch.observer(configuration, audit: stream)
+        observer.spans = traces.spans(tracing)
         let server = try await ProxyServer(
-            configuration, clients: clients.byName, loops: services.loops,
-            observer: services.observer(configuration, audit: stream, tracing), users: services.users(configuration),
-            credentials: CredentialSources { [secrets = services.secrets] in secrets.secret($0) },
-            material: { [tls = services.tls] in tls.material($0, extra: $1) }, passed: manager.passed)
-        let administration = try await administration(services, clients, server)
-        services.watch.signIns.set(administration)
-        services.watch.setHooks(configuration, on: services.loops[0])
-        // Observers are registered before the first event.
-        for client in clients { services.watch.add(client) }
-        for client in clients { client.heimdallr.start() }
-        report(server, administration)
-        services.files.update()
-        let running = RunningApp(
-            services, server: server, administration: administration, read: read, configuration: configuration,
-            clients: clients)
-        services.reloadQueue.set(running)
-        return running
-    }
-
-    /// - Throws: when it can't listen; then the server is stopped.
-    private func administration(
-        _ services: Services, _ clients: [KeptClient], _ server: ProxyServer
-    ) async throws -> Administration? {
-        var assembly = AdministrationAssembly(services, configuration, clients: clients, server: server)
-        assembly.freshness = freshness
+            configuration, clients: clients.byName, loops: loops, observer: observer,
+            users: configuration.proxy.users.mapValues { secrets.accessSecret($0) },
+            credentials: CredentialSources { secrets.secret($0) },
+            material: { [tls] in tls.material($0, extra: $1) }, passed: manager.passed)
+        let reloadQueue = ReloadQueue()
+        let assembly = AdministrationAssembly(
+            configuration: configuration, clients: clients, server: server, failures: watch.failures, secrets: secrets,
+            tls: tls, reloads: reloads, logLevel: LogLevelControl(level: logLevel, logger: logger),
+            audit: { audit.counts }, spans: { traces.report }, reload: { await reloadQueue.reload() }, quit: quit,
+            pendingLogins: stores.pendingLogins, freshness: freshness)
+        let administration: Administration?
         do {
-            let administration = try await assembly.start(passed: manager.passed)
-            for address in administration?.listenAddresses ?? [] { server.own.add(address) }
-            return administration
+            administration = try await assembly.start(tokens: tokens, passed: manager.passed, logger: logger)
         } catch {
             await server.drain(within: .zero)
-            for loop in services.loops { loop.stop() }
+            for loop in loops { loop.stop() }
             throw error
         }
-    }
-
-    private func report(_ server: ProxyServer, _ administration: Administration?) {
+        if let administration {
+            for address in administration.listenAddresses { server.own.add(address) }
+        }
+        watch.signIns.set(administration)
+        watch.setHooks(configuration, on: loops[0])
+        // Observers are registered before the first event.
+        for client in clients { watch.add(client) }
+        for client in clients { client.heimdallr.start() }
         let limit = ProxyServer.clientLimit(configuration.proxy)
         if limit < configuration.proxy.maxConnections {
             logger.warning(
@@ -86,10 +100,21 @@ struct App {
                 ])
         }
         for address in server.addresses { logger.info("listening", metadata: ["address": "\(address)"]) }
-        guard let administration else { return }
-        logger.info(
-            "administration",
-            metadata: ["address": "\(administration.address)", "socket": "\(administration.socketPath)"])
+        if let administration {
+            logger.info(
+                "administration",
+                metadata: ["address": "\(administration.address)", "socket": "\(administration.socketPath)"])
+        }
+        let files = FreshFiles(secrets: secrets, tls: tls, logger: logger)
+        files.update()
+        let running = RunningApp(
+            server: server, loops: loops, administration: administration, watch: watch, audit: audit,
+            traces: traces, files: files, store: store, tokens: tokens, reloads: reloads, logger: logger,
+            logLevel: logLevel, read: read, configuration: configuration,
+            clients: clients,
+            reloadQueue: reloadQueue, quit: quit)
+        reloadQueue.set(running)
+        return running
     }
 
     /// Time after the start at which memory is released that only the start needed.
@@ -113,7 +138,7 @@ struct App {
             StartPages.release()
         }
         let reloading = Task { for await _ in reloads { _ = await running.reload() } }
-        running.services.reloadQueue.set(manager)
+        running.reloadQueue.set(manager)
         // Signals that came during the start are waiting here.
         for await _ in stops { break }
         manager.isStopping()
@@ -122,7 +147,7 @@ struct App {
         let again = Task {
             for await _ in stops {
                 running.server.end()
-                running.services.traces.abandon()
+                running.traces.abandon()
                 for client in running.clients { client.heimdallr.shutdown() }
             }
         }

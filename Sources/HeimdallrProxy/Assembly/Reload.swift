@@ -57,7 +57,7 @@ final class ReloadQueue: Sendable {
 extension RunningApp {
     fileprivate func readAgain() async -> ReloadAnswer {
         // Runs on another thread: files are read, and a name may be resolved.
-        let reading = await BlockingWork.run { [read, audit = services.audit] in
+        let reading = await BlockingWork.run { [read, audit] in
             // After the audit file was moved away, a new one is opened even if the configuration is refused.
             audit.reopen()
             return Result { () throws(ConfigurationError) in try read() }
@@ -66,8 +66,8 @@ extension RunningApp {
             let (configuration, warnings) = try reading.get()
             try refuse(ReloadLimits.faults(from: self.configuration, to: configuration))
             let summary = try await take(configuration)
-            services.reloads.recordConfiguration(problems: [])
-            services.logger.info("the configuration was read again and is in use", metadata: summary.fields)
+            reloads.recordConfiguration(problems: [])
+            logger.info("the configuration was read again and is in use", metadata: summary.fields)
             for warning in warnings { log(warning, "of the configuration", .warning) }
             return ReloadAnswer(
                 isGood: true, text: warnings.map { "warning: \($0)\n" }.joined() + summary.text)
@@ -84,7 +84,7 @@ extension RunningApp {
     }
 
     private func refused(_ problems: [ConfigurationError.Problem]) -> ReloadAnswer {
-        services.reloads.recordConfiguration(problems: problems.map(\.description))
+        reloads.recordConfiguration(problems: problems.map(\.description))
         for problem in problems {
             log(problem, "the configuration is wrong; the one before it stays in use", .error)
         }
@@ -98,21 +98,58 @@ extension RunningApp {
         var fields: Logger.Metadata = ["file": "\(problem.file)", "problem": "\(problem.message)"]
         if let line = problem.line { fields["line"] = .stringConvertible(line) }
         if let column = problem.column { fields["column"] = .stringConvertible(column) }
-        services.logger.log(level: level, "\(sentence)", metadata: fields)
+        logger.log(level: level, "\(sentence)", metadata: fields)
     }
 
     /// All or nothing: the steps that can fail come first.
     private func take(_ next: Configuration) async throws -> ReloadSummary {
         let before = current.withLock { $0 }
-        services.secrets.change(to: next)
-        await services.tls.add(next)
-        let clients = try clients(of: next, before)
-        await services.primeSecrets()
-        guard !services.reloadQueue.isClosed else {
+        secrets.change(to: next)
+        await files.tls.add(next)
+        var clients: [KeptClient] = []
+        for settings in next.clients {
+            let former = before.clients.first { $0.settings.name == settings.name }
+            if let former, former.isGood(for: settings, next) {
+                clients.append(former)
+                continue
+            }
+            do throws(HeimdallrConfigurationError) {
+                clients.append(
+                    try KeptClient(
+                        settings, next, secrets, files.tls, on: loops[0], store: store,
+                        isHeld: former != nil || before.departed[settings.name] != nil, traces: traces,
+                        onTokenRequest: { [tokens, logger] report in
+                            tokens?.record(report)
+                            EventLog.write(report, to: logger)
+                        }))
+            } catch {
+                throw ConfigurationError(problems: [.init(file: "clients.\(settings.name)", message: "\(error)")])
+            }
+        }
+        await waitBriefly(atMost: .seconds(1)) { [secrets] in await secrets.prime() }
+        guard !reloadQueue.isClosed else {
             throw ConfigurationError(problems: [.init(file: "configuration", message: "the proxy stops")])
         }
         let addresses = Set(server.addresses.map(\.description))
-        let (over, tracing) = try await changeServer(to: next, clients)
+        let stream = try await prepareAudit(next.audit)
+        let tracing: Traces.Plan
+        do { tracing = try traces.prepare(next) } catch {
+            await BlockingWork.run { [audit] in audit.discard(stream) }
+            throw error
+        }
+        var observer = watch.observer(next, audit: stream)
+        observer.spans = traces.spans(tracing)
+        let over: Task<Void, Never>
+        do {
+            over = try await server.change(
+                to: next, clients: clients.byName, observer: observer,
+                users: next.proxy.users.mapValues { [secrets] in secrets.accessSecret($0) })
+        } catch {
+            traces.discard(tracing)
+            await BlockingWork.run { [audit] in audit.discard(stream) }
+            throw error
+        }
+        await BlockingWork.run { [audit] in audit.install(stream) }
 
         // From here on the new configuration is in use.
         let made = clients.filter { client in !before.clients.contains { $0.heimdallr === client.heimdallr } }
@@ -124,15 +161,21 @@ extension RunningApp {
             for client in gone { current.departed[client.settings.name] = client.settings }
             for client in clients { current.departed[client.settings.name] = nil }
         }
-        services.logLevel.configure(next.log.level)
-        services.tls.keep(next)
-        services.files.update()
-        services.watch.setHooks(next, on: services.loops[0])
-        services.traces.use(tracing)
-        services.tokens?.change(to: next.tokenClients)
+        logLevel.configure(next.log.level)
+        files.tls.keep(next)
+        files.update()
+        watch.setHooks(next, on: loops[0])
+        traces.use(tracing)
+        tokens?.change(to: next.clients.map { (name: $0.name, grantType: $0.grantType.description) })
         administration?.change(
-            to: AdministrationAssembly(services, next, clients: clients, server: server).sources)
-        for client in made { services.watch.add(client) }
+            to: AdministrationAssembly(
+                configuration: next, clients: clients, server: server, failures: watch.failures, secrets: secrets,
+                tls: files.tls, reloads: reloads,
+                logLevel: LogLevelControl(level: logLevel, logger: logger),
+                audit: { [audit] in audit.counts }, spans: { [traces] in traces.report },
+                reload: { [reloadQueue] in await reloadQueue.reload() }, quit: quit
+            ).sources)
+        for client in made { watch.add(client) }
         await withDiscardingTaskGroup { group in
             for client in made {
                 let name = client.settings.name
@@ -142,50 +185,19 @@ extension RunningApp {
             }
         }
         Task { await self.release(gone, after: over) }
-        let isLevelConfigured = services.logLevel.current == next.log.level
         return ReloadSummary(
             kept: clients.count - made.count, made: made.count, gone: gone.count, upstreams: next.upstreams.count,
             before: addresses, after: Set(server.addresses.map(\.description)),
-            logLevel: isLevelConfigured && before.configuration.log.level == next.log.level
-                ? nil : services.logLevel.sentence)
+            logLevel: logLevel.current == next.log.level && before.configuration.log.level == next.log.level
+                ? nil : logLevel.sentence)
     }
 
-    /// Clients whose settings are the same continue; the others are made, and not started yet.
-    private func clients(of next: Configuration, _ before: Current) throws -> [KeptClient] {
-        try next.clients.map { settings in
-            let former = before.clients.first { $0.settings.name == settings.name }
-            if let former, former.isGood(for: settings, next) { return former }
-            do throws(HeimdallrConfigurationError) {
-                return try services.client(
-                    settings, next, isHeld: former != nil || before.departed[settings.name] != nil)
-            } catch {
-                throw ConfigurationError(problems: [.init(file: "clients.\(settings.name)", message: "\(error)")])
-            }
+    private func prepareAudit(_ settings: AuditSettings?) async throws(ConfigurationError) -> AuditStream? {
+        let opening = await BlockingWork.run { [audit] in
+            Result { () throws(AuditFault) in try audit.prepare(settings) }
         }
-    }
-
-    /// - Returns: a task that ends when no request uses the former rules, and the tracing to use now.
-    private func changeServer(
-        to next: Configuration, _ clients: [KeptClient]
-    ) async throws -> (over: Task<Void, Never>, tracing: Traces.Plan) {
-        let stream: AuditStream?
-        do throws(AuditFault) { stream = try await services.prepareAudit(next.audit) } catch {
+        do throws(AuditFault) { return try opening.get() } catch {
             throw ConfigurationError(problems: [.init(file: "configuration", message: "\(error)")])
-        }
-        let audit = services.audit
-        var tracing: Traces.Plan?
-        do {
-            let plan = try services.traces.prepare(next)
-            tracing = plan
-            let over = try await server.change(
-                to: next, clients: clients.byName, observer: services.observer(next, audit: stream, plan),
-                users: services.users(next))
-            await BlockingWork.run { audit.install(stream) }
-            return (over, plan)
-        } catch {
-            if let tracing { services.traces.discard(tracing) }
-            await BlockingWork.run { audit.discard(stream) }
-            throw error
         }
     }
 
@@ -230,11 +242,11 @@ extension RunningApp {
     private func release(_ client: KeptClient) async {
         await client.heimdallr.drain(within: Self.handOver)
         // The record of a server or account that is no longer configured is saved, too: a later reload may bring it back.
-        while client.heimdallr.hasUnsavedRecord, !client.store.isRetired, !services.reloadQueue.isClosed {
+        while client.heimdallr.hasUnsavedRecord, !client.store.isRetired, !reloadQueue.isClosed {
             guard (try? await Task.sleep(for: .seconds(1))) != nil else { break }
         }
         client.heimdallr.shutdown()
-        services.watch.remove(client)
+        watch.remove(client)
         current.withLock { $0.leaving.removeAll { $0.heimdallr === client.heimdallr } }
     }
 }
