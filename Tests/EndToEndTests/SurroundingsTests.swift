@@ -165,5 +165,8 @@ struct SurroundingsTests {
         #expect(try await RunningProxy.run(["reload", "--config", file]).ending == .exited(0))
         try await eventually("no longer") { try await !said("status", "--exit-zero").contains(sentence) }
         #expect(try await !said("doctor").contains(finding))
+        // A reload does not end the comparison.
+        try (text + "# still more\n").write(toFile: file, atomically: true, encoding: .utf8)
+        try await eventually("status says so again") { try await said("status", "--exit-zero").contains(sentence) }
     }
 }

@@ -1,51 +1,29 @@
 import Administration
 import Configuration
-import Cryptography
 import CurlTransport
+import Cryptography
 import Heimdallr
-import Logging
 import Proxy
 import Reactor
 import Reports
 
 /// Connects the administration with the objects that it shows and controls.
 struct AdministrationAssembly {
+    let shared: SharedObjects
     let configuration: Configuration
     let clients: [KeptClient]
     let server: ProxyServer
-    let failures: UpstreamFailures
-    let secrets: SecretCache
-    let tls: TLSFileCache
-    let reloads: ReloadCounts
-    let logLevel: LogLevelControl
-    let audit: @Sendable () -> AuditCounts?
-    /// Counts of spans; `nil` without tracing.
-    let spans: @Sendable () -> SpanReport?
-    /// Reads the configuration again.
-    let reload: @Sendable () async -> ReloadAnswer
-    /// Stops the proxy.
-    let quit: @Sendable () -> Void
-    /// Logins that are shared with other processes.
-    var pendingLogins: (any PendingLoginStore)?
-    var freshness: ConfigurationFreshness?
-
-    /// `nil` without an admin port, which shows them.
-    static func tokenMetrics(_ configuration: Configuration) -> TokenMetrics? {
-        guard configuration.admin != nil else { return nil }
-        return TokenMetrics(
-            clients: configuration.clients.map { (name: $0.name, grantType: $0.grantType.description) })
-    }
 
     /// - Returns: `nil` when the configuration has no admin port.
-    func start(tokens: TokenMetrics?, passed: [PassedSocket], logger: Logger) async throws -> Administration? {
-        guard let admin = configuration.admin, let tokens, var settings = Self.addresses(configuration, passed) else {
-            return nil
-        }
+    func start(passed: [PassedSocket]) async throws -> Administration? {
+        guard let admin = configuration.admin, let tokens = shared.tokens,
+            var settings = Self.addresses(configuration, passed)
+        else { return nil }
         settings.hosts = admin.hosts
-        settings.pendingLogins = pendingLogins
-        settings.token = admin.token.map { AdminTokenRule.guarding(secrets.accessSecret($0)) }
+        settings.pendingLogins = shared.stores.pendingLogins
+        settings.token = admin.token.map { AdminTokenRule.guarding(shared.secrets.accessSecret($0)) }
         settings.runtimeDirectory = ProcessEnvironment.value(of: "XDG_RUNTIME_DIR")
-        return try await Administration.start(settings, sources: sources, tokens: tokens, logger: logger)
+        return try await Administration.start(settings, sources: sources, tokens: tokens, logger: shared.logger)
     }
 
     /// Only the addresses of its listeners.
@@ -70,7 +48,7 @@ struct AdministrationAssembly {
         }
         var sources = AdministrationSources(
             version: Version.number, clients: members, pulse: { [server] in await server.pulse() },
-            traffic: { [server, failures] in
+            traffic: { [server, failures = shared.watch.failures] in
                 var report = await server.traffic()
                 for index in report.upstreams.indices {
                     report.upstreams[index].lastFailure = failures.current(report.upstreams[index].name)
@@ -80,7 +58,7 @@ struct AdministrationAssembly {
             route: { [server] method, url in server.explain(method: method, url: url) })
         sources.refusal = { client, error, signIn in TokenRefusal(error, client: client, signIn: signIn) }
         sources.nearest = { Suggestion.nearest(to: $0, among: $1) }
-        sources.certificates = { [tls, clients] in
+        sources.certificates = { [tls = shared.files.tls, clients] in
             tls.certificateEnds(at: WallClock.now())
                 + clients.compactMap { client in
                     client.connections.certificateEnd.map {
@@ -88,17 +66,29 @@ struct AdministrationAssembly {
                     }
                 }
         }
-        sources.reloads = reloads
-        sources.reload = reload
-        if let freshness {
+        sources.reloads = shared.reloads
+        sources.reload = { [queue = shared.reloadQueue] in await queue.reload() }
+        if let freshness = shared.freshness {
             sources.hasConfigurationChanged = { await BlockingWork.run { freshness.hasChanged() } }
         }
-        sources.audit = audit
-        sources.quit = configuration.admin?.quits == true ? quit : nil
-        sources.logLevel = { [logLevel] in logLevel.answer($0) }
-        sources.spans = spans
+        sources.audit = { [audit = shared.audit] in audit.counts }
+        sources.quit = configuration.admin?.quits == true ? shared.quit : nil
+        sources.logLevel = { [level = shared.logLevel] in level.answer($0) }
+        sources.spans = { [traces = shared.traces] in traces.report }
         sources.users = configuration.proxy.users.keys.sorted()
         sources.rules = UpstreamExamples(configuration, addresses: server.addresses.map { $0.description }).rules
         return sources
+    }
+}
+
+extension Administration {
+    /// All addresses of the admin port. Blocks while a name is resolved.
+    var listenAddresses: [SocketAddress] {
+        guard let colon = address.lastIndex(of: ":"), let port = UInt16(address[address.index(after: colon)...]) else {
+            return []
+        }
+        let host = address[..<colon].filter { $0 != "[" && $0 != "]" }
+        if let numeric = SocketAddress(numericHost: String(host), port: port) { return [numeric] }
+        return (try? SocketAddress.resolve(host: String(host), port: port)) ?? []
     }
 }

@@ -2,7 +2,6 @@ import Administration
 import Configuration
 import CurlTransport
 import Heimdallr
-import HeimdallrCurl
 import Logging
 import Proxy
 import Reactor
@@ -24,72 +23,40 @@ struct App {
     /// - Parameter read: reads the configuration again on request.
     /// - Throws: when a listener can't be opened, or a client can't work.
     func start(
-        reading read: @escaping @Sendable () throws(ConfigurationError) -> ReadConfiguration = {
-            () throws(ConfigurationError) in
-            throw ConfigurationError(problems: [.init(file: "", message: "there is no file to read again")])
-        }
+        reading read: @escaping @Sendable () throws(ConfigurationError) -> ReadConfiguration
     ) async throws -> RunningApp {
-        var loops: [EventLoop] = []
-        for index in 0..<configuration.proxy.threads { loops.append(try EventLoop.start(name: "loop \(index)")) }
-        let reloads = ReloadCounts()
-        let secrets = SecretCache(configuration, counts: reloads, logger: logger)
-        let tls = TLSFileCache(counts: reloads, logger: logger)
-        await tls.add(configuration)
-        let stores = try await StoreAssembly(
-            settings: configuration.store, secrets: secrets, logger: logger,
-            trustAnchors: configuration.trustAnchorsFile, longestTimeout: configuration.longestTimeout
-        ).make()
-        let store = stores.tokens
-        let traces = Traces(secrets: secrets, tls: tls, logger: logger)
-        let tracing = try traces.prepare(configuration)
-        traces.use(tracing)
-        let tokens = AdministrationAssembly.tokenMetrics(configuration)
-        let clients = try configuration.clients.map { settings throws(HeimdallrConfigurationError) in
-            try KeptClient(
-                settings, configuration, secrets, tls, on: loops[0], store: store, isHeld: false,
-                traces: traces,
-                onTokenRequest: { [logger] report in
-                    tokens?.record(report)
-                    EventLog.write(report, to: logger)
-                })
-        }
-        // One slow secret delays no other client's requests, and no probe.
-        await waitBriefly(atMost: .seconds(1)) { await secrets.prime() }
-        let watch = Watch(logger: logger, logWriter: logWriter)
-        let audit = AuditTrail(logger: logger)
-        let stream = try await BlockingWork.run { [configuration] in
-            Result { () throws(AuditFault) in try audit.prepare(configuration.audit) }
-        }.get()
-        audit.install(stream)
-        var observer = watch.observer(configuration, audit: stream)
-        observer.spans = traces.spans(tracing)
+        let shared = try await SharedObjects(self)
+        let assembled = try await shared.assemble(configuration, former: nil)
+        await shared.use(assembled)
+        let (secrets, tls) = (shared.secrets, shared.files.tls)
         let server = try await ProxyServer(
-            configuration, clients: clients.byName, loops: loops, observer: observer,
-            users: configuration.proxy.users.mapValues { secrets.accessSecret($0) },
-            credentials: CredentialSources { secrets.secret($0) },
-            material: { [tls] in tls.material($0, extra: $1) }, passed: manager.passed)
-        let reloadQueue = ReloadQueue()
-        let assembly = AdministrationAssembly(
-            configuration: configuration, clients: clients, server: server, failures: watch.failures, secrets: secrets,
-            tls: tls, reloads: reloads, logLevel: LogLevelControl(level: logLevel, logger: logger),
-            audit: { audit.counts }, spans: { traces.report }, reload: { await reloadQueue.reload() }, quit: quit,
-            pendingLogins: stores.pendingLogins, freshness: freshness)
+            configuration, clients: assembled.clients.byName, loops: shared.loops, observer: assembled.observer,
+            users: assembled.users, credentials: CredentialSources { secrets.secret($0) },
+            material: { tls.material($0, extra: $1) }, passed: manager.passed)
         let administration: Administration?
         do {
-            administration = try await assembly.start(tokens: tokens, passed: manager.passed, logger: logger)
+            administration = try await AdministrationAssembly(
+                shared: shared, configuration: configuration, clients: assembled.clients, server: server
+            ).start(passed: manager.passed)
         } catch {
             await server.drain(within: .zero)
-            for loop in loops { loop.stop() }
+            for loop in shared.loops { loop.stop() }
             throw error
         }
-        if let administration {
-            for address in administration.listenAddresses { server.own.add(address) }
-        }
-        watch.signIns.set(administration)
-        watch.setHooks(configuration, on: loops[0])
+        for address in administration?.listenAddresses ?? [] { server.own.add(address) }
+        shared.watch.signIns.set(administration)
         // Observers are registered before the first event.
-        for client in clients { watch.add(client) }
-        for client in clients { client.heimdallr.start() }
+        for client in assembled.clients { shared.watch.add(client) }
+        for client in assembled.clients { client.heimdallr.start() }
+        logStart(server, administration)
+        let running = RunningApp(
+            shared: shared, server: server, administration: administration, read: read,
+            current: .init(configuration: configuration, clients: assembled.clients))
+        shared.reloadQueue.set(running)
+        return running
+    }
+
+    private func logStart(_ server: ProxyServer, _ administration: Administration?) {
         let limit = ProxyServer.clientLimit(configuration.proxy)
         if limit < configuration.proxy.maxConnections {
             logger.warning(
@@ -105,16 +72,6 @@ struct App {
                 "administration",
                 metadata: ["address": "\(administration.address)", "socket": "\(administration.socketPath)"])
         }
-        let files = FreshFiles(secrets: secrets, tls: tls, logger: logger)
-        files.update()
-        let running = RunningApp(
-            server: server, loops: loops, administration: administration, watch: watch, audit: audit,
-            traces: traces, files: files, store: store, tokens: tokens, reloads: reloads, logger: logger,
-            logLevel: logLevel, read: read, configuration: configuration,
-            clients: clients,
-            reloadQueue: reloadQueue, quit: quit)
-        reloadQueue.set(running)
-        return running
     }
 
     /// Time after the start at which memory is released that only the start needed.
@@ -137,8 +94,8 @@ struct App {
             try await Task.sleep(for: Self.settleTime)
             StartPages.release()
         }
-        let reloading = Task { for await _ in reloads { _ = await running.reload() } }
-        running.reloadQueue.set(manager)
+        let reloading = Task { for await _ in reloads { _ = await running.shared.reloadQueue.reload() } }
+        running.shared.reloadQueue.set(manager)
         // Signals that came during the start are waiting here.
         for await _ in stops { break }
         manager.isStopping()
@@ -147,7 +104,7 @@ struct App {
         let again = Task {
             for await _ in stops {
                 running.server.end()
-                running.traces.abandon()
+                running.shared.traces.abandon()
                 for client in running.clients { client.heimdallr.shutdown() }
             }
         }

@@ -1,10 +1,10 @@
+import Administration
 import Configuration
 import CurlTransport
 import Heimdallr
 import Proxy
-import Reactor
 
-/// One OAuth client of the running proxy, with its settings and parts.
+/// One OAuth client of the running proxy, with its settings.
 struct KeptClient: Sendable {
     let settings: ClientSettings
     let trustAnchors: String?
@@ -17,23 +17,21 @@ struct KeptClient: Sendable {
     /// Makes the client; it sends nothing yet.
     /// - Parameter isHeld: see `ClientStore`.
     init(
-        _ settings: ClientSettings, _ configuration: Configuration, _ secrets: SecretCache, _ tls: TLSFileCache,
-        on loop: EventLoop,
-        store: any OAuthAccessTokenStore, isHeld: Bool, traces: Traces,
-        onTokenRequest: @escaping @Sendable (TokenRequestReport) -> Void
+        _ settings: ClientSettings, _ configuration: Configuration, _ shared: SharedObjects, isHeld: Bool
     ) throws(HeimdallrConfigurationError) {
         self.settings = settings
         trustAnchors = configuration.trustAnchorsFile
         notes = TokenRequestNotes()
         connections = ConnectionCounts()
-        self.store = ClientStore(store, isHeld: isHeld)
+        store = ClientStore(shared.stores.tokens, isHeld: isHeld)
         heimdallr = try ClientAssembly(
-            settings, configuration, secrets, material: tls.material(settings.tls, extra: trustAnchors),
-            counts: connections
+            settings, configuration, shared.secrets,
+            material: shared.files.tls.material(settings.tls, extra: trustAnchors), counts: connections
         ).make(
-            on: loop, store: self.store, last: notes,
-            onTokenRequest: { [notes] report in
-                onTokenRequest(report)
+            on: shared.loops[0], store: store, last: notes,
+            onTokenRequest: { [notes, tokens = shared.tokens, logger = shared.logger, traces = shared.traces] report in
+                tokens?.record(report)
+                EventLog.write(report, to: logger)
                 traces.tokenRequested(report, notes)
             })
     }
@@ -42,7 +40,6 @@ struct KeptClient: Sendable {
     func isGood(for other: ClientSettings, _ configuration: Configuration) -> Bool {
         settings == other && trustAnchors == configuration.trustAnchorsFile
     }
-
 }
 
 extension ClientSettings {

@@ -57,7 +57,7 @@ final class ReloadQueue: Sendable {
 extension RunningApp {
     fileprivate func readAgain() async -> ReloadAnswer {
         // Runs on another thread: files are read, and a name may be resolved.
-        let reading = await BlockingWork.run { [read, audit] in
+        let reading = await BlockingWork.run { [read, audit = shared.audit] in
             // After the audit file was moved away, a new one is opened even if the configuration is refused.
             audit.reopen()
             return Result { () throws(ConfigurationError) in try read() }
@@ -66,8 +66,8 @@ extension RunningApp {
             let (configuration, warnings) = try reading.get()
             try refuse(ReloadLimits.faults(from: self.configuration, to: configuration))
             let summary = try await take(configuration)
-            reloads.recordConfiguration(problems: [])
-            logger.info("the configuration was read again and is in use", metadata: summary.fields)
+            shared.reloads.recordConfiguration(problems: [])
+            shared.logger.info("the configuration was read again and is in use", metadata: summary.fields)
             for warning in warnings { log(warning, "of the configuration", .warning) }
             return ReloadAnswer(
                 isGood: true, text: warnings.map { "warning: \($0)\n" }.joined() + summary.text)
@@ -84,7 +84,7 @@ extension RunningApp {
     }
 
     private func refused(_ problems: [ConfigurationError.Problem]) -> ReloadAnswer {
-        reloads.recordConfiguration(problems: problems.map(\.description))
+        shared.reloads.recordConfiguration(problems: problems.map(\.description))
         for problem in problems {
             log(problem, "the configuration is wrong; the one before it stays in use", .error)
         }
@@ -98,60 +98,29 @@ extension RunningApp {
         var fields: Logger.Metadata = ["file": "\(problem.file)", "problem": "\(problem.message)"]
         if let line = problem.line { fields["line"] = .stringConvertible(line) }
         if let column = problem.column { fields["column"] = .stringConvertible(column) }
-        logger.log(level: level, "\(sentence)", metadata: fields)
+        shared.logger.log(level: level, "\(sentence)", metadata: fields)
     }
 
     /// All or nothing: the steps that can fail come first.
     private func take(_ next: Configuration) async throws -> ReloadSummary {
         let before = current.withLock { $0 }
-        secrets.change(to: next)
-        await files.tls.add(next)
-        var clients: [KeptClient] = []
-        for settings in next.clients {
-            let former = before.clients.first { $0.settings.name == settings.name }
-            if let former, former.isGood(for: settings, next) {
-                clients.append(former)
-                continue
-            }
-            do throws(HeimdallrConfigurationError) {
-                clients.append(
-                    try KeptClient(
-                        settings, next, secrets, files.tls, on: loops[0], store: store,
-                        isHeld: former != nil || before.departed[settings.name] != nil, traces: traces,
-                        onTokenRequest: { [tokens, logger] report in
-                            tokens?.record(report)
-                            EventLog.write(report, to: logger)
-                        }))
-            } catch {
-                throw ConfigurationError(problems: [.init(file: "clients.\(settings.name)", message: "\(error)")])
-            }
-        }
-        await waitBriefly(atMost: .seconds(1)) { [secrets] in await secrets.prime() }
-        guard !reloadQueue.isClosed else {
-            throw ConfigurationError(problems: [.init(file: "configuration", message: "the proxy stops")])
-        }
-        let addresses = Set(server.addresses.map(\.description))
-        let stream = try await prepareAudit(next.audit)
-        let tracing: Traces.Plan
-        do { tracing = try traces.prepare(next) } catch {
-            await BlockingWork.run { [audit] in audit.discard(stream) }
-            throw error
-        }
-        var observer = watch.observer(next, audit: stream)
-        observer.spans = traces.spans(tracing)
+        let addresses = Set(addresses)
+        let assembled = try await shared.assemble(next, former: before)
+        let clients = assembled.clients
         let over: Task<Void, Never>
         do {
+            guard !shared.reloadQueue.isClosed else {
+                throw ConfigurationError(problems: [.init(file: "configuration", message: "the proxy stops")])
+            }
             over = try await server.change(
-                to: next, clients: clients.byName, observer: observer,
-                users: next.proxy.users.mapValues { [secrets] in secrets.accessSecret($0) })
+                to: next, clients: clients.byName, observer: assembled.observer, users: assembled.users)
         } catch {
-            traces.discard(tracing)
-            await BlockingWork.run { [audit] in audit.discard(stream) }
+            await shared.discard(assembled)
             throw error
         }
-        await BlockingWork.run { [audit] in audit.install(stream) }
 
         // From here on the new configuration is in use.
+        await shared.use(assembled)
         let made = clients.filter { client in !before.clients.contains { $0.heimdallr === client.heimdallr } }
         let gone = before.clients.filter { client in !clients.contains { $0.heimdallr === client.heimdallr } }
         current.withLock { current in
@@ -161,21 +130,9 @@ extension RunningApp {
             for client in gone { current.departed[client.settings.name] = client.settings }
             for client in clients { current.departed[client.settings.name] = nil }
         }
-        logLevel.configure(next.log.level)
-        files.tls.keep(next)
-        files.update()
-        watch.setHooks(next, on: loops[0])
-        traces.use(tracing)
-        tokens?.change(to: next.clients.map { (name: $0.name, grantType: $0.grantType.description) })
         administration?.change(
-            to: AdministrationAssembly(
-                configuration: next, clients: clients, server: server, failures: watch.failures, secrets: secrets,
-                tls: files.tls, reloads: reloads,
-                logLevel: LogLevelControl(level: logLevel, logger: logger),
-                audit: { [audit] in audit.counts }, spans: { [traces] in traces.report },
-                reload: { [reloadQueue] in await reloadQueue.reload() }, quit: quit
-            ).sources)
-        for client in made { watch.add(client) }
+            to: AdministrationAssembly(shared: shared, configuration: next, clients: clients, server: server).sources)
+        for client in made { shared.watch.add(client) }
         await withDiscardingTaskGroup { group in
             for client in made {
                 let name = client.settings.name
@@ -185,20 +142,12 @@ extension RunningApp {
             }
         }
         Task { await self.release(gone, after: over) }
+        let level = shared.logLevel.level
         return ReloadSummary(
             kept: clients.count - made.count, made: made.count, gone: gone.count, upstreams: next.upstreams.count,
-            before: addresses, after: Set(server.addresses.map(\.description)),
-            logLevel: logLevel.current == next.log.level && before.configuration.log.level == next.log.level
-                ? nil : logLevel.sentence)
-    }
-
-    private func prepareAudit(_ settings: AuditSettings?) async throws(ConfigurationError) -> AuditStream? {
-        let opening = await BlockingWork.run { [audit] in
-            Result { () throws(AuditFault) in try audit.prepare(settings) }
-        }
-        do throws(AuditFault) { return try opening.get() } catch {
-            throw ConfigurationError(problems: [.init(file: "configuration", message: "\(error)")])
-        }
+            before: addresses, after: Set(self.addresses),
+            logLevel: level.current == next.log.level && before.configuration.log.level == next.log.level
+                ? nil : level.sentence)
     }
 
     /// Time for the former client to save the tokens it has received.
@@ -242,11 +191,11 @@ extension RunningApp {
     private func release(_ client: KeptClient) async {
         await client.heimdallr.drain(within: Self.handOver)
         // The record of a server or account that is no longer configured is saved, too: a later reload may bring it back.
-        while client.heimdallr.hasUnsavedRecord, !client.store.isRetired, !reloadQueue.isClosed {
+        while client.heimdallr.hasUnsavedRecord, !client.store.isRetired, !shared.reloadQueue.isClosed {
             guard (try? await Task.sleep(for: .seconds(1))) != nil else { break }
         }
         client.heimdallr.shutdown()
-        watch.remove(client)
+        shared.watch.remove(client)
         current.withLock { $0.leaving.removeAll { $0.heimdallr === client.heimdallr } }
     }
 }

@@ -1,0 +1,114 @@
+import Administration
+import Configuration
+import Heimdallr
+import Logging
+import Proxy
+import Reactor
+
+/// The objects of the process that no reload replaces.
+struct SharedObjects: Sendable {
+    let logger: Logger
+    let logLevel: LogLevelControl
+    let loops: [EventLoop]
+    let files: FreshFiles
+    let stores: StoreAssembly.Assembled
+    let watch: Watch
+    let audit: AuditTrail
+    let traces: Traces
+    let tokens: TokenMetrics?
+    let reloads: ReloadCounts
+    let reloadQueue = ReloadQueue()
+    let freshness: ConfigurationFreshness?
+    /// Stops the process, as SIGTERM does.
+    let quit: @Sendable () -> Void
+
+    var secrets: SecretCache { files.secrets }
+
+    init(_ app: App) async throws {
+        let configuration = app.configuration
+        logger = app.logger
+        logLevel = LogLevelControl(level: app.logLevel, logger: logger)
+        loops = try (0..<configuration.proxy.threads).map { try EventLoop.start(name: "loop \($0)") }
+        reloads = ReloadCounts()
+        let secrets = SecretCache(configuration, counts: reloads, logger: logger)
+        let tls = TLSFileCache(counts: reloads, logger: logger)
+        files = FreshFiles(secrets: secrets, tls: tls, logger: logger)
+        stores = try await StoreAssembly(
+            settings: configuration.store, secrets: secrets, logger: logger,
+            trustAnchors: configuration.trustAnchorsFile, longestTimeout: configuration.longestTimeout
+        ).make()
+        watch = Watch(logger: logger, logWriter: app.logWriter)
+        audit = AuditTrail(logger: logger)
+        traces = Traces(secrets: secrets, tls: tls, logger: logger)
+        // Only an admin port shows them.
+        tokens = configuration.admin.map { _ in TokenMetrics(clients: configuration.grantTypes) }
+        freshness = app.freshness
+        quit = app.quit
+    }
+
+    /// The objects of one configuration. They are not in use yet.
+    struct Assembled: Sendable {
+        let configuration: Configuration
+        let clients: [KeptClient]
+        let observer: ProxyObserver
+        let users: [String: any SecretProvider]
+        fileprivate let audit: AuditStream?
+        fileprivate let tracing: Traces.Plan
+    }
+
+    /// Makes the objects of a configuration, at the start and at a reload. After a fault nothing has changed.
+    /// - Parameter former: `nil` at the start. Its unchanged clients stay.
+    func assemble(_ configuration: Configuration, former: RunningApp.Current?) async throws -> Assembled {
+        secrets.change(to: configuration)
+        await files.tls.add(configuration)
+        let clients = try configuration.clients.map { settings in
+            let namesake = former?.clients.first { $0.settings.name == settings.name }
+            if let namesake, namesake.isGood(for: settings, configuration) { return namesake }
+            let isHeld = namesake != nil || former?.departed[settings.name] != nil
+            do throws(HeimdallrConfigurationError) {
+                return try KeptClient(settings, configuration, self, isHeld: isHeld)
+            } catch {
+                throw ConfigurationError(problems: [.init(file: "clients.\(settings.name)", message: "\(error)")])
+            }
+        }
+        // One slow secret delays no other client's requests, and no probe.
+        await waitBriefly(atMost: .seconds(1)) { [secrets] in await secrets.prime() }
+        let stream = try await BlockingWork.run { [audit] in
+            Result { () throws(AuditFault) in try audit.prepare(configuration.audit) }
+        }.get()
+        let tracing: Traces.Plan
+        do { tracing = try traces.prepare(configuration) } catch {
+            await BlockingWork.run { [audit] in audit.discard(stream) }
+            throw error
+        }
+        let users = configuration.proxy.users.mapValues { secrets.accessSecret($0) }
+        var observer = watch.observer(configuration, audit: stream)
+        observer.spans = traces.spans(tracing)
+        return Assembled(
+            configuration: configuration, clients: clients, observer: observer, users: users, audit: stream,
+            tracing: tracing)
+    }
+
+    func discard(_ assembled: Assembled) async {
+        traces.discard(assembled.tracing)
+        await BlockingWork.run { [audit] in audit.discard(assembled.audit) }
+    }
+
+    /// Replaces the objects of the former configuration.
+    func use(_ assembled: Assembled) async {
+        let configuration = assembled.configuration
+        await BlockingWork.run { [audit] in audit.install(assembled.audit) }
+        traces.use(assembled.tracing)
+        logLevel.level.configure(configuration.log.level)
+        files.tls.keep(configuration)
+        files.update()
+        watch.setHooks(configuration, on: loops[0])
+        tokens?.change(to: configuration.grantTypes)
+    }
+}
+
+extension Configuration {
+    fileprivate var grantTypes: [(name: String, grantType: String)] {
+        clients.map { (name: $0.name, grantType: $0.grantType.description) }
+    }
+}
