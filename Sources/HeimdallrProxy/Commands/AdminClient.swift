@@ -1,6 +1,7 @@
 import Administration
 import ArgumentParser
 import Configuration
+import FileSystem
 import WireText
 
 /// The running proxy that a command asks.
@@ -14,28 +15,19 @@ struct AdminOptions: ParsableArguments {
         completion: .file())
     var socket: String?
 
-    /// Does the same as `perform`, with an exit code for scripts.
-    /// - Throws: also `ExitStatus.unwell`, after printing, when the answer is a bad sign and `exitZero` is not set.
-    func report(_ target: String, exitZero: Bool) throws {
-        let answer = try print(try ask("GET", target))
-        if answer.isBadSign, !exitZero { throw ExitStatus.unwell.error }
-    }
-
     /// Asks the running proxy and prints its answer: a success to standard output, a failure to standard error.
-    /// - Throws: `ExitStatus.failure`, also when there is no running proxy; `.badConfiguration`
-    func perform(_ method: String, _ target: String) throws {
-        _ = try print(try ask(method, target))
-    }
-
-    private func print(_ answer: AdminClient.Answer) throws -> AdminClient.Answer {
-        let isGood = (200..<300).contains(answer.status)
+    /// - Parameter exitZero: whether an answer that is a bad sign is a success, too.
+    /// - Throws: `ExitStatus.failure`, also when there is no running proxy; `.badConfiguration`; `.unwell` after printing
+    ///   a bad sign.
+    func perform(_ method: String, _ target: String, exitZero: Bool = true) throws {
+        let answer = try ask(method, target)
         let text = ForeignText.lines(String(decoding: answer.body, as: UTF8.self))
-        guard isGood else {
+        guard (200..<300).contains(answer.status) else {
             Complaint.answer(text)
             throw ExitStatus.failure.error
         }
         OutputDescriptor.standardOutput.write(text)
-        return answer
+        if answer.isBadSign, !exitZero { throw ExitStatus.unwell.error }
     }
 
     /// - Parameter type: of the body.
@@ -43,47 +35,23 @@ struct AdminOptions: ParsableArguments {
     func ask(
         _ method: String, _ target: String, body: [UInt8] = [], type: String? = nil
     ) throws -> AdminClient.Answer {
-        try ask(method, target, at: try candidates(), body: body, type: type)
-    }
-
-    /// Does the same as `ask`. In a file that is no longer valid it guesses the socket.
-    func askTheOldOne(_ method: String, _ target: String) throws -> AdminClient.Answer {
-        guard socket == nil else { return try ask(method, target) }
-        let environment = ProcessEnvironment.all
-        let source = try ConfigurationSource.choose(named: options.config, environment: environment)
-        guard case .file(let file) = source, let problems = source.problemsOfAdmin(environment: environment) else {
-            return try ask(method, target)
-        }
-        for path in AdminGuess.sockets(file: file, environment: environment) {
-            if let answer = try? AdminClient(path: path).send(method, target) { return answer }
-        }
-        for problem in problems { Complaint.error(problem) }
-        throw ExitStatus.badConfiguration.error
-    }
-
-    private func ask(
-        _ method: String, _ target: String, at paths: [String], body: [UInt8], type: String?
-    ) throws -> AdminClient.Answer {
-        var tried: [String] = []
+        let paths = try candidates()
         for path in paths {
-            tried.append(path)
             do throws(AdminClient.Failure) {
                 return try AdminClient(path: path).send(method, target, body: body, type: type)
             } catch {
                 switch error {
                 case .nobodyThere: continue
                 case .stranger(let sentence):
-                    Complaint.error(
-                        "the admin socket \(path) is not used, and nothing was sent to it: \(sentence)")
+                    Complaint.error("the admin socket \(path) is not used, and nothing was sent to it: \(sentence)")
                     throw ExitStatus.failure.error
                 case .other(let sentence):
-                    Complaint.error(
-                        "the proxy at \(path) can't be asked: \(sentence)")
+                    Complaint.error("the proxy at \(path) can't be asked: \(sentence)")
                     throw ExitStatus.failure.error
                 }
             }
         }
-        let sockets = tried.isEmpty ? "" : " at \(tried.joined(separator: " or "))"
+        let sockets = paths.isEmpty ? "" : " at \(paths.joined(separator: " or "))"
         var text = "no running proxy answers\(sockets); start one, or give --socket"
         if socket == nil {
             text +=
@@ -94,11 +62,24 @@ struct AdminOptions: ParsableArguments {
         throw ExitStatus.failure.error
     }
 
+    /// Does the same as `ask`. In a file that is no longer valid it guesses the socket.
+    func askTheOldOne(_ method: String, _ target: String) throws -> AdminClient.Answer {
+        guard socket == nil else { return try ask(method, target) }
+        let (source, environment) = try options.choose()
+        guard case .file(let file) = source, let problems = source.problemsOfAdmin(environment: environment) else {
+            return try ask(method, target)
+        }
+        for path in AdminGuess.sockets(file: file, environment: environment) {
+            if let answer = try? AdminClient(path: path).send(method, target) { return answer }
+        }
+        for problem in problems { Complaint.error(problem) }
+        throw ExitStatus.badConfiguration.error
+    }
+
     /// Possible paths of the running proxy's socket, the likeliest first. Prints faults of the configuration.
     func candidates() throws -> [String] {
         if let socket { return [socket] }
-        let environment = ProcessEnvironment.all
-        let source = try ConfigurationSource.choose(named: options.config, environment: environment)
+        let (source, environment) = try options.choose()
         guard let admin = try source.loadAdmin(environment: environment) else {
             Complaint.error(
                 "the configuration has no admin section, so there is no running proxy to ask; write "
@@ -201,5 +182,44 @@ struct AdminClient {
         }
         guard let length, length >= 0, length <= body.count else { return nil }
         return Answer(status: status, body: Array(body.prefix(length)), isBadSign: isBadSign)
+    }
+}
+
+/// Guesses the admin socket from an invalid configuration file: reads the values of `socket:` and `listen:` after the line
+/// `admin:`, in braces or on separate lines.
+enum AdminGuess {
+    static func sockets(file: String, environment: [String: String]) -> [String] {
+        guard let section = section(file) else { return [] }
+        if let path = value(of: "socket", in: section) {
+            guard !path.hasPrefix("/") else { return [path] }
+            let folder = file.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
+            return [folder.isEmpty ? path : "\(folder)/\(path)"]
+        }
+        return AdminSocket.candidates(port: port(section), runtimeDirectory: environment["XDG_RUNTIME_DIR"])
+    }
+
+    /// The admin port; `nil` without an admin section.
+    static func port(file: String) -> UInt16? { section(file).map(port) }
+
+    private static func port(_ section: String) -> UInt16 {
+        value(of: "listen", in: section)?.split(separator: ":").last.flatMap { UInt16($0) } ?? 8081
+    }
+
+    private static func section(_ file: String) -> String? {
+        guard let bytes = try? FileSystem.read(file, limit: 1 << 20) else { return nil }
+        let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+        guard let begin = lines.firstIndex(where: { $0.hasPrefix("admin:") }) else { return nil }
+        let end = lines[(begin + 1)...].firstIndex { line in line.first.map { $0 != " " && $0 != "#" } ?? false }
+        return lines[begin..<(end ?? lines.endIndex)].joined(separator: "\n")
+    }
+
+    private static func value(of key: String, in section: String) -> String? {
+        guard let mark = section.firstRange(of: "\(key):") else { return nil }
+        let rest = section[mark.upperBound...].drop { $0 == " " }
+        if let quote = rest.first, quote == "\"" || quote == "'" {
+            return String(rest.dropFirst().prefix { $0 != quote && $0 != "\n" })
+        }
+        let value = rest.prefix { !",}\n #".contains($0) }
+        return value.isEmpty || value.contains("$") ? nil : String(value)
     }
 }

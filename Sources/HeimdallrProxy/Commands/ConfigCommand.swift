@@ -1,5 +1,7 @@
 import ArgumentParser
 import Configuration
+import Cryptography
+import Glibc
 import WireText
 
 struct ConfigCommand: ParsableCommand {
@@ -27,6 +29,45 @@ struct ConfigCommand: ParsableCommand {
         func run() throws {
             let text = Configuration.schema().text(.document, escaping: .required)
             guard OutputDescriptor.standardOutput.write(text) else { throw ExitStatus.failure.error }
+        }
+    }
+}
+
+struct KeygenCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "keygen",
+        abstract: "Make a key for the token store.",
+        discussion: """
+            Prints 32 random bytes as base64, or writes them to a new file that only this user may read. It never replaces a \
+            file: tokens sealed with the key in it could not be read again.
+
+              heimdallr-proxy keygen --output store.key
+            """)
+
+    @Option(name: .shortAndLong, help: "A new file for the key, mode 0600.", completion: .file())
+    var output: String?
+
+    func run() throws {
+        var bytes = try RandomBytes.make(SealingKey.size)
+        var text = Array((Base64.encode(bytes) + "\n").utf8)
+        defer {
+            SecretBytes.wipe(&bytes)
+            SecretBytes.wipe(&text)
+        }
+        guard let output else {
+            guard OutputDescriptor.standardOutput.write(text) else { throw ExitStatus.failure.error }
+            return
+        }
+        do throws(CryptographyError) {
+            try PrivateFile.create(path: output, with: text)
+        } catch {
+            var advice = ""
+            if case .system(_, _, EEXIST) = error {
+                advice = "; it is left as it is, for tokens may be sealed with its key: name another file"
+            }
+            Complaint.error(
+                "--output: \(error)\(advice)")
+            throw ExitStatus.failure.error
         }
     }
 }

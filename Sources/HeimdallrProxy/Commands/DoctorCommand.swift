@@ -34,8 +34,9 @@ struct DoctorCommand: AsyncParsableCommand {
     var asksForNoToken = false
 
     func run() async throws {
-        var environment = ProcessEnvironment.all
-        let source = try ConfigurationSource.choose(named: options.config, environment: environment)
+        let source: ConfigurationSource
+        var environment: [String: String]
+        (source, environment) = try options.choose()
         let playground: Playground? =
             source.wantsPlayground ? try await PlaygroundVariables.start(addingTo: &environment) : nil
         let settings = try source.load(environment: environment)

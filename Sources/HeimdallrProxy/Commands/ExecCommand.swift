@@ -1,6 +1,7 @@
 import ArgumentParser
 import Configuration
 import Cryptography
+import HTTPMessage
 import Heimdallr
 import WireText
 
@@ -45,9 +46,7 @@ struct ExecCommand: ParsableCommand {
     private var program: [String] { command.first == "--" ? Array(command.dropFirst()) : command }
 
     func run() throws {
-        var environment = ProcessEnvironment.all
-        let source = try ConfigurationSource.choose(named: options.config, environment: environment)
-        if source.wantsPlayground { PlaygroundVariables.addPlaceholders(to: &environment) }
+        let (source, environment) = try options.chooseWithoutPlayground()
         let settings = try source.load(environment: environment)
         guard let authority = Self.authority(settings) else {
             let onlySockets = settings.proxy.listen.allSatisfy { if case .unix = $0 { true } else { false } }
@@ -62,8 +61,7 @@ struct ExecCommand: ParsableCommand {
         // no token.
         let direct = NoProxyList(extending: [environment["no_proxy"], environment["NO_PROXY"]], for: settings)
         if direct.takesEverything {
-            Complaint.warning(
-                "no_proxy has *, so the program will not use the proxy: unset it")
+            Complaint.warning("no_proxy has *, so the program will not use the proxy: unset it")
         }
         var variables = [
             "http_proxy": proxy, "HTTP_PROXY": proxy, "no_proxy": direct.value, "NO_PROXY": direct.value,
@@ -79,8 +77,7 @@ struct ExecCommand: ParsableCommand {
     }
 
     private static func failure(_ text: String, _ status: ExitStatus = .failure) -> any Error {
-        Complaint.error(
-            "\(text)")
+        Complaint.error(text)
         return status.error
     }
 
@@ -123,5 +120,50 @@ struct ExecCommand: ParsableCommand {
             return reachable.contains(":") ? "[\(reachable)]:\(port)" : "\(reachable):\(port)"
         }
         return nil
+    }
+}
+
+/// Hosts that a program connects to without the proxy (`no_proxy`): this machine with its services, and the proxy's
+/// listeners, which are base URLs. There is no standard for it: all clients understand names and addresses, few understand
+/// ports and blocks.
+struct NoProxyList {
+    private(set) var entries: [String] = []
+
+    /// - Parameters:
+    ///   - inherited: what `no_proxy` and `NO_PROXY` say already; it stays.
+    ///   - settings: hosts that these sign are not left out, loopback or not.
+    init(extending inherited: [String?], for settings: Configuration) {
+        for text in inherited {
+            for entry in (text ?? "").split(whereSeparator: { $0 == "," || $0 == " " }) { add(String(entry)) }
+        }
+        let wanted = Set(settings.upstreams.filter { !$0.host.wildcard }.map(\.host.host))
+        let loopback = ["localhost", "127.0.0.1", "[::1]"]
+        for text in loopback where !Self.isWanted(text, wanted) { add(Self.bare(text)) }
+        // A block would include those.
+        if !wanted.contains(where: { if case .ipv4(let address) = $0 { address >> 24 == 127 } else { false } }) {
+            add("127.0.0.0/8")
+        }
+        let listeners = settings.proxy.listen + settings.upstreams.compactMap(\.listen)
+        for case .tcp(let host, let port) in listeners where port != 0 && host != "0.0.0.0" && host != "::" {
+            let text = host.contains(":") ? "[\(host)]" : host
+            add(Self.isWanted(text, wanted) ? "\(text):\(port)" : host)
+        }
+    }
+
+    var value: String { entries.joined(separator: ",") }
+
+    /// Whether nothing at all would come to the proxy.
+    var takesEverything: Bool { entries.contains("*") }
+
+    private mutating func add(_ entry: String) {
+        if !entries.contains(entry) { entries.append(entry) }
+    }
+
+    private static func isWanted(_ host: String, _ wanted: Set<Authority.Host>) -> Bool {
+        (try? Authority(parsing: host)).map { wanted.contains($0.host) } ?? false
+    }
+
+    private static func bare(_ host: String) -> String {
+        host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
     }
 }

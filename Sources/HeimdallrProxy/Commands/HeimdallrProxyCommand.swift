@@ -96,6 +96,22 @@ struct ConfigurationOptions: ParsableArguments {
             valueName: "path"),
         completion: .file(extensions: ["yaml", "yml"]))
     var config: String?
+
+    /// The source and this process's environment.
+    /// - Throws: a usage error with advice, when there is none.
+    func choose() throws(ValidationError) -> (source: ConfigurationSource, environment: [String: String]) {
+        let environment = ProcessEnvironment.all
+        return (try ConfigurationSource.choose(named: config, environment: environment), environment)
+    }
+
+    /// Does the same as `choose`, with placeholders for the playground's variables, for commands that start nothing.
+    func chooseWithoutPlayground() throws(ValidationError) -> (
+        source: ConfigurationSource, environment: [String: String]
+    ) {
+        var (source, environment) = try choose()
+        if source.wantsPlayground { PlaygroundVariables.addPlaceholders(to: &environment) }
+        return (source, environment)
+    }
 }
 
 enum Version {

@@ -1,6 +1,8 @@
 import Configuration
 import Cryptography
 import FileSystem
+import Heimdallr
+import PostgresStore
 import WireText
 
 /// Reads the keys and certificates of a configuration, describes them and finds their faults. It runs no commands: their
@@ -172,5 +174,30 @@ extension KeyUse {
         var problem = location
         problem.message += message
         return problem
+    }
+}
+
+extension SecretSource {
+    /// The current value for a check, which runs no command.
+    /// - Returns: `nil` for a command and for a variable that is not set.
+    func value(_ environment: [String: String]) throws(CryptographyError) -> SecretBytes? {
+        switch self {
+        case .literal(let text): SecretBytes(Array(text.utf8))
+        case .environment(let name): environment[name].map { SecretBytes(Array($0.utf8)) }
+        case .command: nil
+        case .file(let path): try SecretFile.read(path: path)
+        }
+    }
+}
+
+/// Checks the connection string of a store in PostgreSQL without a connection.
+enum StoreCheck {
+    /// - Returns: the fault, with advice. `nil` also where a command prints the connection string, because a check runs no
+    ///   command, and without libpq, which the start reports.
+    static func fault(_ configuration: Configuration, environment: [String: String]) -> String? {
+        guard case .postgres(let settings) = configuration.store else { return nil }
+        guard let value = try? settings.connection.value(environment) else { return nil }
+        let text = value.withSpan { Secret($0) }
+        return OAuthAccessTokenPostgresStore.fault(in: text, trustAnchorsFile: configuration.trustAnchorsFile)
     }
 }

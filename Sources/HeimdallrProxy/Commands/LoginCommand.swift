@@ -29,85 +29,58 @@ struct LoginCommand: ParsableCommand {
     func run() throws {
         Interruption.watch()
         let path = "/login/\(PercentEncoding.uri.encode(client))"
-        let notes: [String]
-        let begun = try expect(options.ask("POST", path + (paste ? "?paste=true" : "")), as: Begun.init)
-        switch begun.method {
-        case "password": notes = try askForPassword(path)
-        case "device": notes = try wait(begun, path) { showDevice(begun) }
-        case "browser": notes = try wait(begun, path) { showBrowser(begun.url ?? "") }
-        default: notes = try readAddress(begun, path)
+        let begun = try ask("POST", path + (paste ? "?paste=true" : ""))
+        let attempt = "\(path)/\(begun["ticket"]?.string ?? "")"
+        let done: JSONValue
+        switch begun["method"]?.string {
+        case "password": done = try askForPassword(path)
+        case "device":
+            showDevice(begun)
+            done = try wait(begun, attempt)
+        case "browser":
+            showBrowser(begun["url"]?.string ?? "")
+            done = try wait(begun, attempt)
+        default: done = try readAddress(begun["url"]?.string ?? "", attempt)
         }
         Self.say("\(client) is signed in.")
-        for note in notes { Self.say(note) }
+        // Scopes that were not granted.
+        guard case .array(let notes)? = done["notes"] else { return }
+        for note in notes.compactMap(\.string) { Self.say(note) }
     }
 
-    // MARK: Answers of the proxy
-
-    private struct Begun {
-        var method: String
-        var ticket: String?
-        var url: String?
-        var userCode: String?
-        var verificationURI: String?
-        var verificationURIComplete: String?
-        var expiresInSeconds: Double?
-
-        init?(_ answer: JSONValue) {
-            guard let method = answer["method"]?.string else { return nil }
-            self.method = method
-            ticket = answer["ticket"]?.string
-            url = answer["url"]?.string
-            userCode = answer["user_code"]?.string
-            verificationURI = answer["verification_uri"]?.string
-            verificationURIComplete = answer["verification_uri_complete"]?.string
-            if case .number(let text) = answer["expires_in_seconds"] { expiresInSeconds = Double(text) }
-        }
-    }
-
-    private struct Progress {
-        var state: String
-        var message: String?
-        /// Scopes that were not granted.
-        var notes: [String] = []
-
-        init?(_ answer: JSONValue) {
-            guard let state = answer["state"]?.string else { return nil }
-            self.state = state
-            message = answer["message"]?.string
-            if case .array(let notes) = answer["notes"] { self.notes = notes.compactMap(\.string) }
-        }
-    }
-
-    private func expect<Value>(_ answer: AdminClient.Answer, as read: (JSONValue) -> Value?) throws -> Value {
-        guard answer.status == 200, let value = (try? JSONParser.parse(answer.body)).flatMap(read) else {
+    /// Asks the running proxy. Its answer is JSON.
+    private func ask(_ method: String, _ target: String, body: [UInt8] = [], type: String? = nil) throws -> JSONValue {
+        let answer = try options.ask(method, target, body: body, type: type)
+        guard answer.status == 200, let value = try? JSONParser.parse(answer.body) else {
             throw Self.failure(String(decoding: answer.body, as: UTF8.self))
         }
         return value
     }
 
+    private func cancel(_ attempt: String) -> any Error {
+        _ = try? options.ask("DELETE", attempt)
+        return Self.failure("Cancelled; nothing has changed.")
+    }
+
     // MARK: A browser, or another device
 
-    /// - Returns: notes on scopes that were not granted.
-    private func wait(_ begun: Begun, _ path: String, _ show: () -> Void) throws -> [String] {
-        let path = "\(path)/\(begun.ticket ?? "")"
-        show()
-        let progress = ProgressLine(
-            "Waiting for somebody to sign in", seconds: Int(max(0, min(begun.expiresInSeconds ?? 600, 1e9))))
+    private func wait(_ begun: JSONValue, _ attempt: String) throws -> JSONValue {
+        let seconds = if case .number(let text)? = begun["expires_in_seconds"] { Double(text) ?? 600 } else { 600.0 }
+        let progress = ProgressLine("Waiting for somebody to sign in", seconds: Int(max(0, min(seconds, 1e9))))
         defer { progress.end() }
         while true {
             progress.step()
             Terminal.pause(seconds: 1)
             if Interruption.hasCome {
-                _ = try? options.ask("DELETE", path)
                 progress.end()
-                throw Self.failure("Cancelled; nothing has changed.")
+                throw cancel(attempt)
             }
-            let answer = try expect(options.ask("GET", path), as: Progress.init)
-            switch answer.state {
-            case "done": return answer.notes
-            case "failed":
+            let answer = try ask("GET", attempt)
+            switch answer["state"]?.string {
+            case "done": return answer
+            case "failed", nil:
                 progress.end()
-                throw Self.failure(Self.sentence(answer.message ?? "the sign-in failed"))
+                throw Self.refusal(answer)
             default: continue
             }
         }
@@ -122,36 +95,31 @@ struct LoginCommand: ParsableCommand {
         }
     }
 
-    private func showDevice(_ begun: Begun) {
-        let address = begun.verificationURI ?? ""
-        Self.say(
-            "Open this address in any browser, and type in the code:\n\n    \(address)\n    \(begun.userCode ?? "")\n")
-        if Terminal.showsErrors, let code = QRCode(begun.verificationURIComplete ?? address) {
+    private func showDevice(_ begun: JSONValue) {
+        let address = begun["verification_uri"]?.string ?? ""
+        let code = begun["user_code"]?.string ?? ""
+        Self.say("Open this address in any browser, and type in the code:\n\n    \(address)\n    \(code)\n")
+        if Terminal.showsErrors, let code = QRCode(begun["verification_uri_complete"]?.string ?? address) {
             Self.say(code.terminalText)
         }
     }
 
     // MARK: An address brought back
 
-    private func readAddress(_ begun: Begun, _ path: String) throws -> [String] {
-        let path = "\(path)/\(begun.ticket ?? "")"
-        Self.say("Open this address in a browser, and sign in:\n\n    \(begun.url ?? "")\n")
+    private func readAddress(_ url: String, _ attempt: String) throws -> JSONValue {
+        Self.say("Open this address in a browser, and sign in:\n\n    \(url)\n")
         Self.say(
             "In the end the browser is sent to an address that it may not be able to show. Copy that address and paste it "
                 + "here:")
-        guard let line = Terminal.readLine(), !line.allSatisfy(\.isWhitespace) else {
-            _ = try? options.ask("DELETE", path)
-            throw Self.failure("Cancelled; nothing has changed.")
-        }
-        let answer = try expect(
-            options.ask("POST", path, body: Array(Self.trimmed(line).utf8), type: "text/plain"), as: Progress.init)
-        guard answer.state == "done" else { throw Self.failure(Self.sentence(answer.message ?? "the sign-in failed")) }
-        return answer.notes
+        guard let line = Terminal.readLine(), !line.allSatisfy(\.isWhitespace) else { throw cancel(attempt) }
+        let answer = try ask("POST", attempt, body: Array(Self.trimmed(line).utf8), type: "text/plain")
+        guard answer["state"]?.string == "done" else { throw Self.refusal(answer) }
+        return answer
     }
 
     // MARK: User name and password
 
-    private func askForPassword(_ path: String) throws -> [String] {
+    private func askForPassword(_ path: String) throws -> JSONValue {
         guard Terminal.givesInput else {
             throw Self.failure("Client \(client) wants a user name and a password: run this at a terminal.")
         }
@@ -160,10 +128,7 @@ struct LoginCommand: ParsableCommand {
         OutputDescriptor.standardError.write("Password (not shown): ")
         guard let password = Terminal.readSecretLine() else { throw Self.failure("Cancelled.") }
         let body = "username=\(PercentEncoding.uri.encode(username))&password=\(PercentEncoding.uri.encode(password))"
-        let answer = try expect(
-            options.ask("POST", path, body: Array(body.utf8), type: "application/x-www-form-urlencoded"),
-            as: Progress.init)
-        return answer.notes
+        return try ask("POST", path, body: Array(body.utf8), type: "application/x-www-form-urlencoded")
     }
 
     // MARK: Output
@@ -176,7 +141,10 @@ struct LoginCommand: ParsableCommand {
         return ExitStatus.failure.error
     }
 
-    private static func sentence(_ text: String) -> String { text.prefix(1).uppercased() + text.dropFirst() + "." }
+    private static func refusal(_ answer: JSONValue) -> any Error {
+        let text = answer["message"]?.string ?? "the sign-in failed"
+        return failure(text.prefix(1).uppercased() + text.dropFirst() + ".")
+    }
 
     private static func trimmed(_ text: String) -> String {
         let head = text.drop(while: \.isWhitespace)

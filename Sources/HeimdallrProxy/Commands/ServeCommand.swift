@@ -22,8 +22,9 @@ struct ServeCommand: AsyncParsableCommand {
         // First, because a file opened earlier could take the number of a passed socket.
         let manager = try ServiceManager.take()
         Signals.catchStrays()
-        var environment = ProcessEnvironment.all
-        let source = try ConfigurationSource.choose(named: options.config, environment: environment)
+        let source: ConfigurationSource
+        var environment: [String: String]
+        (source, environment) = try options.choose()
         let playground: Playground? =
             source.wantsPlayground ? try await PlaygroundVariables.start(addingTo: &environment) : nil
         let freshness = ConfigurationFreshness(source)

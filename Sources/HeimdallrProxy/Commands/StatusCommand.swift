@@ -1,4 +1,5 @@
 import ArgumentParser
+import WireText
 
 struct StatusCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -29,6 +30,142 @@ struct StatusCommand: ParsableCommand {
 
     func run() throws {
         if watch { return try StatusWatch(options: options, asJSON: json).run() }
-        try options.report(json ? "/status" : "/status?format=text", exitZero: exitZero)
+        try options.perform("GET", json ? "/status" : "/status?format=text", exitZero: exitZero)
+    }
+}
+
+/// Shows the status of the running proxy once a second.
+struct StatusWatch {
+    let options: AdminOptions
+    let asJSON: Bool
+
+    /// Blocks until Ctrl-C, or until the reader of the output has gone.
+    /// - Throws: as `status` does, without a running proxy at the beginning.
+    func run() throws {
+        Interruption.watch()
+        _ = try options.ask("GET", "/status")
+        let paths = try options.candidates()
+        if Terminal.showsOutput, !asJSON { draw(paths) } else { write(paths) }
+    }
+
+    // MARK: A terminal
+
+    private func draw(_ paths: [String]) {
+        let output = OutputDescriptor.standardOutput
+        // The alternate screen without a cursor. The former content comes back at the end.
+        output.write("\u{1B}[?1049h\u{1B}[?25l")
+        var last = ""
+        while !Interruption.hasCome {
+            last = Self.text(paths) ?? Self.lost(last)
+            let size = Terminal.size
+            // One write over the former lines, without a blank screen in between.
+            guard output.write(ScreenText.frame(last, rows: size.rows, columns: size.columns)) else { break }
+            Terminal.pause(seconds: 1)
+        }
+        output.write("\u{1B}[?25h\u{1B}[?1049l" + last)
+    }
+
+    private static let lostLine = "The proxy no longer answers. Its last known status:\n\n"
+
+    private static func lost(_ last: String) -> String { last.hasPrefix(lostLine) ? last : lostLine + last }
+
+    // MARK: A pipe, or a file
+
+    private func write(_ paths: [String]) {
+        let output = OutputDescriptor.standardOutput
+        var change = StatusChange()
+        var isFirst = true
+        while !Interruption.hasCome {
+            let status = Self.json(paths)
+            if change.take(status) {
+                let block = asJSON ? Self.line(status) : Self.text(paths) ?? "The proxy does not answer.\n"
+                guard output.write(isFirst || asJSON ? block : "\n" + block) else { return }
+                isFirst = false
+            }
+            Terminal.pause(seconds: 1)
+        }
+    }
+
+    private static func line(_ status: JSONValue?) -> String {
+        guard let status else { return "{\"error\": \"the proxy does not answer\"}\n" }
+        return JSON(status).line + "\n"
+    }
+
+    // MARK: Asking
+
+    private static func text(_ paths: [String]) -> String? {
+        answer(paths, "/status?format=text").map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    private static func json(_ paths: [String]) -> JSONValue? {
+        answer(paths, "/status").flatMap { try? JSONParser.parse($0) }
+    }
+
+    private static func answer(_ paths: [String], _ target: String) -> [UInt8]? {
+        for path in paths {
+            if let answer = try? AdminClient(path: path).send("GET", target), answer.status == 200 {
+                return answer.body
+            }
+        }
+        return nil
+    }
+}
+
+/// Tells a changed status from one in which only times differ.
+struct StatusChange {
+    private var last: JSONValue??
+    /// Remaining lifetime of each client's token, in seconds.
+    private var left: [String: Double] = [:]
+
+    /// - Parameter status: the answer of `/status`; `nil`: none.
+    /// - Returns: whether to show it. The first one is shown.
+    mutating func take(_ status: JSONValue?) -> Bool {
+        let plain = status.map(Self.withoutClocks)
+        let now = Self.lifetimes(status)
+        // A longer lifetime than before is that of a new token.
+        let isRenewed = now.contains { name, seconds in left[name].map { seconds > $0 + 1 } ?? false }
+        left = now
+        defer { last = .some(plain) }
+        guard case .some(let before) = last else { return true }
+        return before != plain || isRenewed
+    }
+
+    private static func withoutClocks(_ value: JSONValue) -> JSONValue {
+        switch value {
+        case .object(let members):
+            .object(members.filter { !$0.key.contains("seconds") }.mapValues(withoutClocks))
+        case .array(let elements): .array(elements.map(withoutClocks))
+        default: value
+        }
+    }
+
+    private static func lifetimes(_ status: JSONValue?) -> [String: Double] {
+        guard case .array(let clients)? = status?["clients"] else { return [:] }
+        var found: [String: Double] = [:]
+        for client in clients {
+            guard let name = client["client"]?.string, case .number(let text)? = client["expires_in_seconds"] else {
+                continue
+            }
+            found[name] = Double(text)
+        }
+        return found
+    }
+}
+
+/// A text on a terminal's screen.
+enum ScreenText {
+    /// Begins at the upper left corner, cuts long lines, and reports the number of lines without room.
+    static func frame(_ text: String, rows: Int, columns: Int) -> String {
+        var lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        if lines.last?.isEmpty == true { lines.removeLast() }
+        let hidden = lines.count - (rows - 1)
+        var frame = "\u{1B}[H"
+        for line in lines.prefix(hidden > 0 ? rows - 2 : rows - 1) {
+            frame += line.count > columns ? line.prefix(columns - 1) + "…" : line
+            frame += "\u{1B}[K\r\n"
+        }
+        if hidden > 0 { frame += "… \(hidden + 1) more lines\u{1B}[K\r\n" }
+        // Clears the rest of an earlier, longer text.
+        return frame + "\u{1B}[J"
     }
 }

@@ -3,6 +3,7 @@ import Configuration
 import Heimdallr
 import Logging
 import PostgresStore
+import WireText
 
 struct StoreCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -41,7 +42,7 @@ struct StoreInitCommand: AsyncParsableCommand {
             OutputDescriptor.standardOutput.write(PostgresSchema.sql(role: role))
             return
         }
-        let store = try await ConfiguredStore(options.config).postgres()
+        let store = try await ConfiguredStore(options).postgres()
         try await ConfiguredStore.reporting { try await store.makeSchema(role: role) }
         OutputDescriptor.standardOutput.write("the tables are there: schema heimdallr\n")
     }
@@ -60,7 +61,7 @@ struct StoreStatusCommand: AsyncParsableCommand {
     @OptionGroup var options: ConfigurationOptions
 
     func run() async throws {
-        let configured = try ConfiguredStore(options.config)
+        let configured = try ConfiguredStore(options)
         let store = try await configured.postgres()
         let report = try await ConfiguredStore.reporting { try await store.report() }
         let known = Set(configured.settings.clients.map(configured.recordName))
@@ -86,7 +87,9 @@ struct StoreMoveCommand: AsyncParsableCommand {
     var to: String
 
     func run() async throws {
-        let (from, other) = (try ConfiguredStore(options.config), try ConfiguredStore(to))
+        var receiver = options
+        receiver.config = to
+        let (from, other) = (try ConfiguredStore(options), try ConfiguredStore(receiver))
         guard from.settings.store != other.settings.store else {
             Complaint.error("both configurations name the same store")
             throw ExitStatus.badConfiguration.error
@@ -108,10 +111,8 @@ struct ConfiguredStore {
     private let secrets: SecretCache
 
     /// - Throws: `ExitStatus.badConfiguration`, after every problem was printed.
-    init(_ path: String?) throws {
-        var environment = ProcessEnvironment.all
-        let source = try ConfigurationSource.choose(named: path, environment: environment)
-        if source.wantsPlayground { PlaygroundVariables.addPlaceholders(to: &environment) }
+    init(_ options: ConfigurationOptions) throws {
+        let (source, environment) = try options.chooseWithoutPlayground()
         settings = try source.load(environment: environment)
         secrets = SecretCache(settings)
         assembly = StoreAssembly(
@@ -154,9 +155,39 @@ struct ConfiguredStore {
         do {
             return try await body()
         } catch let error as TokenStoreError {
-            Complaint.error(
-                "\(error)")
+            Complaint.error("\(error)")
             throw (error.kind == .misconfigured ? ExitStatus.badConfiguration : .failure).error
         }
+    }
+}
+
+extension OAuthAccessTokenPostgresStore.Report {
+    /// For people to read.
+    /// - Parameter known: names of the records that the configuration uses.
+    func text(known: Set<String>) -> String {
+        var text = """
+            PostgreSQL \(ForeignText.printable(server)), tables of version \(schema)
+            changes are \(isPooled ? "looked for: there is a pooler in between" : "heard")
+            \(rows.count { !$0.isEmpty }.counted("record")), \(pendingLogins.counted("login")) under way
+
+            """
+        if let newPlace { text += "moved to \(ForeignText.printable(newPlace)): no proxy starts on it\n" }
+        for row in rows {
+            let key = row.isEmpty ? "empty" : row.key.map { "key \($0)" } ?? "sealed with a key that is not configured"
+            text += "  \(Self.client(row.client)): revision \(row.revision), \(key), written \(row.age.rough) ago"
+            text +=
+                known.contains(row.client)
+                ? "\n" : ", not of this configuration: \(ForeignText.printable(row.client))\n"
+        }
+        if !leases.isEmpty { text += "Leases:\n" }
+        for lease in leases {
+            text += "  \(Self.client(lease.client)): \(ForeignText.printable(lease.holder)), "
+            text += lease.left > .zero ? "for \(lease.left.rough) more\n" : "ended and not given back\n"
+        }
+        return text
+    }
+
+    private static func client(_ record: String) -> String {
+        ForeignText.printable(RecordName.client(of: record) ?? record)
     }
 }

@@ -45,7 +45,8 @@ struct WhyCommand: ParsableCommand {
     }
 
     func run() throws {
-        try options.report(
+        try options.perform(
+            "GET",
             "/why?method=\(PercentEncoding.uri.encode(method))&url=\(PercentEncoding.uri.encode(url))"
                 + (json ? "&format=json" : ""),
             exitZero: exitZero)

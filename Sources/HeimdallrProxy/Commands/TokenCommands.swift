@@ -1,0 +1,96 @@
+import ArgumentParser
+import WireText
+
+struct LogoutCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "logout",
+        abstract: "Revoke and forget a client's tokens.",
+        discussion: """
+            Asks the authorization server to revoke the refresh token, then the access token (RFC 7009), and forgets \
+            both. If the server is unreachable or refuses, nothing is forgotten and the exit code is 1; --local forgets \
+            the tokens anyway. A client that needs no sign-in gets new tokens with its next request.
+            """)
+
+    @OptionGroup var options: AdminOptions
+
+    @Argument(help: "The client's name in the configuration.")
+    var client: String
+
+    @Flag(help: "Forget the tokens without asking the server to revoke them.")
+    var local = false
+
+    func run() throws {
+        try options.perform("POST", "/logout/\(PercentEncoding.uri.encode(client))\(local ? "?local=true" : "")")
+    }
+}
+
+struct RefreshCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "refresh",
+        abstract: "Ask for a client's new token now, and print the outcome.",
+        discussion: """
+            Use it after a change at the authorization server: a scope, a secret, a key. The current token stays in use \
+            until the new one arrives, or if none does. The command ends a backoff. It respects the other limits: one token \
+            request of a client at a time, a second between two of them, and a pause that the server asked for by \
+            Retry-After. The token is never shown.
+
+            The exit code is 0 once the client has a new token, else 1. A client that needs a sign-in needs \
+            heimdallr-proxy login CLIENT instead.
+            """)
+
+    @OptionGroup var options: AdminOptions
+
+    @Argument(help: "The client's name in the configuration.")
+    var client: String
+
+    func run() throws {
+        try options.perform("POST", "/refresh/\(PercentEncoding.uri.encode(client))")
+    }
+}
+
+struct TokenCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "token",
+        abstract: "Print a client's current access token.",
+        discussion: """
+            For experiments: anyone who has the token can use it until it expires. If there is none, waits for one.
+            """)
+
+    @OptionGroup var options: AdminOptions
+
+    @Argument(help: "The client's name in the configuration.")
+    var client: String
+
+    func run() throws {
+        try options.perform("GET", "/token/\(PercentEncoding.uri.encode(client))")
+    }
+}
+
+struct ReloadCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "reload",
+        abstract: "Have the running proxy read its configuration again.",
+        discussion: """
+            A valid configuration comes into use as a whole. New requests use it; requests under way end with the former \
+            one. Unchanged clients and upstreams keep their tokens, connections and counters. The command waits until the \
+            configuration is in use, and prints the changes.
+
+            If it is wrong, the former one stays in use. The command prints each problem with file, line and column, and \
+            its exit code is 78. A change of proxy.threads, admin, store, log.format or playground is such a problem: it \
+            needs a restart.
+
+            SIGHUP does the same, and the log has the outcome.
+            """)
+
+    @OptionGroup var options: AdminOptions
+
+    func run() throws {
+        let answer = try options.askTheOldOne("POST", "/reload")
+        guard answer.status != 200 else {
+            OutputDescriptor.standardOutput.write(answer.body)
+            return
+        }
+        Complaint.answer(String(decoding: answer.body, as: UTF8.self))
+        throw (answer.status == 422 ? ExitStatus.badConfiguration : .failure).error
+    }
+}
