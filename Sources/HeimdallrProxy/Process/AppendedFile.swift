@@ -108,10 +108,13 @@ final class AppendedFile: LineOutput {
 
     func take(_ bytes: [UInt8]) -> Int {
         let (count, news) = state.withLock { state -> (Int, SystemCallError??) in
-            var failure: SystemCallError?
-            if state.isTorn, Self.write([UInt8(ascii: "\n")], state.descriptor, &failure) == 1 { state.isTorn = false }
-            var count = 0
-            if failure == nil { count = Self.write(bytes, state.descriptor, &failure) }
+            let output = OutputDescriptor(number: state.descriptor)
+            var (count, failure): (Int, SystemCallError?) = (0, nil)
+            if state.isTorn {
+                failure = output.put([UInt8(ascii: "\n")]).failure
+                state.isTorn = failure != nil
+            }
+            if failure == nil { (count, failure) = output.put(bytes) }
             if count > 0, bytes[count - 1] != UInt8(ascii: "\n") { state.isTorn = true }
             let isNews = (failure != nil) != state.isFailing
             state.isFailing = failure != nil
@@ -119,22 +122,5 @@ final class AppendedFile: LineOutput {
         }
         if let news { changed(news) }
         return count
-    }
-
-    /// - Returns: how many bytes were written before the first failure.
-    private static func write(_ bytes: [UInt8], _ descriptor: Int32, _ failure: inout SystemCallError?) -> Int {
-        var start = 0
-        while start < bytes.count {
-            let written = unsafe bytes.withUnsafeBytes { buffer in
-                unsafe Glibc.write(descriptor, buffer.baseAddress?.advanced(by: start), buffer.count - start)
-            }
-            if written >= 0 {
-                start += written
-            } else if errno != EINTR {
-                failure = SystemCallError(number: errno)
-                return start
-            }
-        }
-        return start
     }
 }

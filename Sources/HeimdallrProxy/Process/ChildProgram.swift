@@ -20,7 +20,7 @@ struct ChildProgram {
     init(
         _ arguments: [String], environment: [String: String], input: [UInt8] = [], output: Int32? = nil
     ) throws(SystemCallError) {
-        let ends = try Self.pipe()
+        let ends = try SystemPipe.open()
         defer { close(ends.0) }
         // The input fits into the pipe, so the write does not block (pipe(7)).
         OutputDescriptor(number: ends.1).write(Array(input.prefix(4096)))
@@ -87,15 +87,6 @@ struct ChildProgram {
         else { return nil }
         kill(SIGKILL)
         return ending()
-    }
-
-    fileprivate static func pipe() throws(SystemCallError) -> (Int32, Int32) {
-        var ends: (Int32, Int32) = (-1, -1)
-        let made = unsafe withUnsafeMutableBytes(of: &ends) { bytes in
-            unsafe pipe2(bytes.bindMemory(to: Int32.self).baseAddress, O_CLOEXEC)
-        }
-        guard made == 0 else { throw SystemCallError(number: errno) }
-        return ends
     }
 
     /// Signals the program and its descendants in the process group.
@@ -174,7 +165,7 @@ struct ProcessLink: ~Copyable {
 
     /// - Parameter limit: in bytes; more is `tooMuch`.
     init(limit: Int) throws(SystemCallError) {
-        (readEnd, writeEnd) = try ChildProgram.pipe()
+        (readEnd, writeEnd) = try SystemPipe.open()
         unsafe buffer = .allocate(capacity: limit + 1)
     }
 

@@ -55,6 +55,19 @@ enum ProcessHygiene {
     }
 }
 
+/// pipe(7).
+enum SystemPipe {
+    /// - Returns: the read end and the write end. No child program inherits them.
+    static func open(_ flags: Int32 = 0) throws(SystemCallError) -> (Int32, Int32) {
+        var ends: (Int32, Int32) = (-1, -1)
+        let made = unsafe withUnsafeMutableBytes(of: &ends) { bytes in
+            unsafe pipe2(bytes.bindMemory(to: Int32.self).baseAddress, O_CLOEXEC | flags)
+        }
+        guard made == 0 else { throw SystemCallError(number: errno) }
+        return ends
+    }
+}
+
 /// A pipe for the numbers of signals. A handler may do little more than write to it.
 /// sigaction(2), signal-safety(7), pipe(7).
 enum SignalPipe {
@@ -66,11 +79,7 @@ enum SignalPipe {
     static var realTime: ClosedRange<Int32> { __libc_current_sigrtmin()...__libc_current_sigrtmax() }
 
     static func open() {
-        var ends: (Int32, Int32) = (-1, -1)
-        let made = unsafe withUnsafeMutableBytes(of: &ends) { bytes in
-            unsafe pipe2(bytes.bindMemory(to: Int32.self).baseAddress, O_CLOEXEC | O_NONBLOCK)
-        }
-        guard made == 0 else { return }
+        guard let ends = try? SystemPipe.open(O_NONBLOCK) else { return }
         ownReadEnd.store(ends.0, ordering: .relaxed)
         writeEnd.store(ends.1, ordering: .relaxed)
     }
@@ -147,10 +156,14 @@ struct OutputDescriptor: Sendable {
         return (UInt64(status.st_dev), UInt64(status.st_ino))
     }
 
-    /// Blocks until all is written. write(2), poll(2).
+    /// Does the same as `put`.
     /// - Returns: `false` when the reader has gone.
     @discardableResult
-    func write(_ bytes: [UInt8]) -> Bool {
+    func write(_ bytes: [UInt8]) -> Bool { put(bytes).failure == nil }
+
+    /// Blocks until all is written. write(2), poll(2).
+    /// - Returns: the number of bytes that were written before the first failure.
+    func put(_ bytes: [UInt8]) -> (count: Int, failure: SystemCallError?) {
         var start = 0
         while start < bytes.count {
             let written = unsafe bytes.withUnsafeBytes { buffer in
@@ -163,10 +176,10 @@ struct OutputDescriptor: Sendable {
                 var interest = pollfd(fd: number, events: Int16(POLLOUT), revents: 0)
                 _ = unsafe poll(&interest, 1, 1000)
             } else if errno != EINTR {
-                return false
+                return (start, SystemCallError(number: errno))
             }
         }
-        return true
+        return (start, nil)
     }
 
     @discardableResult
