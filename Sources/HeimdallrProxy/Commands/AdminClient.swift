@@ -16,7 +16,7 @@ struct AdminOptions: ParsableArguments {
     var socket: String?
 
     /// Asks the running proxy and prints its answer: a success to standard output, a failure to standard error.
-    /// - Parameter exitZero: whether an answer that is a bad sign is a success, too.
+    /// - Parameter exitZero: whether a bad sign is a success.
     /// - Throws: `ExitStatus.failure`, also when there is no running proxy; `.badConfiguration`; `.unwell` after printing
     ///   a bad sign.
     func perform(_ method: String, _ target: String, exitZero: Bool = true) throws {

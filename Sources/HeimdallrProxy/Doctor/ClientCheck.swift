@@ -139,17 +139,15 @@ struct ClientCheck: Sendable {
             let advice = "allow it for this client at the server, or leave it out of `scope`"
             return [finding, .warning("scope", "not granted: \(missing.joined(separator: ", "))", advice)]
         } catch {
-            return [await failure(error)]
+            return [failure(error)]
         }
     }
 
-    private func failure(_ error: HeimdallrError) async -> Finding {
+    private func failure(_ error: HeimdallrError) -> Finding {
         var text = "none: \(error)"
         if let cause = notes.current.cause { text += "; \(cause)" }
         if let answer = tap.answers.last(where: { $0.method == "POST" }) {
-            text += " (status \(answer.status)"
-            if let type = answer.mediaType, await isShowable(type, error) { text += ", Content-Type \(type)" }
-            text += ")"
+            text += " (status \(answer.status)\(answer.pageType.map { ", Content-Type \($0)" } ?? ""))"
         }
         var advice = Advice(client.status()).sentence(for: error)
         var isConsequence = false
@@ -163,15 +161,6 @@ struct ClientCheck: Sendable {
         default: break
         }
         return .failed("token", text, advice, isConsequence: isConsequence)
-    }
-
-    /// Whether the answer was no token response, and the type of its body holds no secret.
-    private func isShowable(_ type: String, _ error: HeimdallrError) async -> Bool {
-        switch error {
-        case .tokenEndpointUnavailable(.answer, _), .clientRefused(.answer, _), .clientRefused(.status, _):
-            ServerText.sanitize(type, hiding: await client.knownSecrets()) == type
-        default: false
-        }
     }
 
     /// `nil`: a token request costs nothing but a token.

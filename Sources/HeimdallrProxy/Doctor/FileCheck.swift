@@ -32,22 +32,10 @@ struct FileCheck: Sendable {
 
     /// Each source once, under the name of its first use.
     private var sources: [(name: String, source: SecretSource)] {
-        var all: [(String, SecretSource)] = []
-        for client in clients {
-            let own = client.secrets + [client.clientKey, client.clientAssertion].compactMap(\.self)
-            all += own.map { ("client \(client.name)", $0) }
-        }
-        for upstream in upstreams {
-            all += upstream.injections.flatMap(\.secrets).map { ("upstream \(upstream.host)", $0) }
-        }
-        if isWhole {
-            all += configuration.proxy.users.sorted { $0.key < $1.key }.map { ("user \($0.key)", $0.value) }
-            if let token = configuration.admin?.token { all.append(("admin.token", token)) }
-            if case .postgres(let settings) = configuration.store {
-                all.append(("store.connection", settings.connection))
-            }
-            all += configuration.store.secrets.map { ("store.key", $0) }
-        }
+        let all =
+            clients.flatMap { client in client.allSecrets.map { ("client \(client.name)", $0) } }
+            + upstreams.flatMap { upstream in upstream.secrets.map { ("upstream \(upstream.host)", $0) } }
+            + (isWhole ? configuration.commonSecrets.map { ($0.name, $0.source) } : [])
         var seen: Set<SecretSource> = []
         return all.filter { seen.insert($0.1).inserted }
     }

@@ -11,9 +11,8 @@ final class Tap: Sendable {
         var status: Int
         var date: String?
         var age: String?
-        /// `type/subtype` of Content-Type (RFC 9110, section 8.3.1), of at most 60 characters of registered names
-        /// (RFC 6838, section 4.2).
-        var mediaType: String?
+        /// Set for a page instead of a token response. Any other type could hold a secret.
+        var pageType: String?
         /// Seconds since 1970-01-01T00:00:00Z, in the middle of the exchange.
         var at: Int64
     }
@@ -28,7 +27,7 @@ final class Tap: Sendable {
         func value(_ name: String) -> String? { response.headers.first { $0.name.lowercased() == name }?.value }
         let answer = Answer(
             url: String(request.url.prefix { $0 != "?" }), method: request.method, status: response.status,
-            date: value("date"), age: value("age"), mediaType: value("content-type").flatMap(Self.mediaType), at: at)
+            date: value("date"), age: value("age"), pageType: value("content-type").flatMap(Self.pageType), at: at)
         let isMetadata =
             request.method == "GET" && request.url.contains("/.well-known/") && (200..<300).contains(response.status)
         state.withLock { state in
@@ -37,12 +36,7 @@ final class Tap: Sendable {
         }
     }
 
-    private static func mediaType(_ field: String) -> String? {
-        let name = field.prefix { $0 != ";" && $0 != " " && $0 != "\t" }
-        let parts = name.utf8.split(separator: ASCII.slash, omittingEmptySubsequences: false)
-        let isRegular = parts.allSatisfy { part in
-            !part.isEmpty && part.allSatisfy { ASCII.isAlphanumeric($0) || "!#$&-^_.+".utf8.contains($0) }
-        }
-        return parts.count == 2 && name.utf8.count <= 60 && isRegular ? String(name) : nil
+    private static func pageType(_ field: String) -> String? {
+        ["text/html", "text/plain", "text/xml", "application/xml"].first { field.lowercased().hasPrefix($0) }
     }
 }

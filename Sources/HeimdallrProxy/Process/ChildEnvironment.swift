@@ -6,7 +6,7 @@ enum ChildEnvironment {
     /// The variables to remove: those of secrets, those that the configuration names as `${NAME}`, and all of ours.
     static func withheld(from environment: some Sequence<String>, _ configuration: Configuration) -> Set<String> {
         var names = configuration.variables.filter { !isPublic($0) }
-        names.formUnion(secretVariables(configuration))
+        for case .environment(let name) in configuration.allSecrets { names.insert(name) }
         // A misspelled variable may hold a secret.
         names.formUnion(environment.filter { $0.hasPrefix("HEIMDALLR_") })
         return names
@@ -27,16 +27,26 @@ enum ChildEnvironment {
         "DISPLAY", "WAYLAND_DISPLAY", "http_proxy", "https_proxy", "no_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY",
         "NO_PROXY", "ALL_PROXY",
     ]
+}
 
-    /// The variables of `{env: NAME}`, under any name.
-    private static func secretVariables(_ settings: Configuration) -> Set<String> {
-        var sources = [settings.admin?.token]
-        for client in settings.clients { sources += client.secrets }
-        for secret in settings.proxy.users.values { sources.append(secret) }
-        sources += settings.store.secrets
-        return Set(
-            sources.compactMap { source in
-                if case .environment(let name) = source { name } else { nil }
-            })
+extension Configuration {
+    fileprivate var allSecrets: [SecretSource] {
+        clients.flatMap(\.allSecrets) + upstreams.flatMap(\.secrets) + commonSecrets.map(\.source)
     }
+
+    /// Secrets of no client and no upstream, with names for people.
+    var commonSecrets: [(name: String, source: SecretSource)] {
+        var all = proxy.users.sorted { $0.key < $1.key }.map { (name: "user \($0.key)", source: $0.value) }
+        if let token = admin?.token { all.append(("admin.token", token)) }
+        all += store.secrets.map { ("store", $0) }
+        return all + (tracing?.headers ?? []).map { ("tracing.headers", $0.value) }
+    }
+}
+
+extension ClientSettings {
+    var allSecrets: [SecretSource] { secrets + [clientKey, clientAssertion].compactMap(\.self) }
+}
+
+extension UpstreamSettings {
+    var secrets: [SecretSource] { injections.flatMap(\.secrets) }
 }

@@ -13,10 +13,11 @@ import Testing
         client.exchange = ExchangeSettings(
             subject: .secret(.environment(name: "SUBJECT")), subjectType: "", actor: .environment(name: "ACTOR"),
             actorType: "")
+        client.clientKey = .environment(name: "LANG")
         configuration.clients = [client]
         let environment = [
             "ASSERTION": "1", "SUBJECT": "2", "ACTOR": "3", "API_KEY": "1", "HOME": "/root", "XDG_RUNTIME_DIR": "/run",
-            "LC_ALL": "C", "CREDENTIALS_DIRECTORY": "/c",
+            "LC_ALL": "C", "LANG": "a key for once", "CREDENTIALS_DIRECTORY": "/c",
             "USER": "a secret for once", "HEIMDALLR_CLIENT_SECRT": "misspelled", "PATH": "/bin", "OTHER": "stays",
         ]
         let left = ChildEnvironment.of(environment, configuration)
