@@ -140,8 +140,8 @@ struct AuthorizationServer: Sendable {
             let goodID = id.isEqualInConstantTime(to: credentials.clientID)
             let goodSecret = secret.isEqualInConstantTime(to: credentials.clientSecret)
             if goodID, goodSecret { return nil }
-            if case .basic = client { return .invalidClient(basic: true) }
-            return .invalidClient(basic: false)
+            let isBasic = if case .basic = client { true } else { false }
+            return .invalidClient(basic: isBasic)
         }
     }
 

@@ -17,51 +17,34 @@ struct IssuedToken: Sendable, Equatable {
     }
 }
 
-/// An error answer (RFC 6749, section 5.2).
-enum OAuthError: Error, Equatable {
-    case invalidRequest(String)
-    /// `basic`: the client used the Authorization field, so the answer needs a challenge.
-    case invalidClient(basic: Bool)
-    case invalidGrant(String)
-    case invalidScope
-    case unsupportedGrantType
-    /// RFC 8628, section 3.5.
-    case authorizationPending
-    case slowDown
-    case accessDenied
-    case expiredToken
+/// An error answer (RFC 6749, section 5.2; RFC 8628, section 3.5).
+struct OAuthError: Error, Equatable {
+    let code: String
+    let sentence: String
+    var status = 400
+    /// Whether the client used the Authorization field, so that the answer needs a challenge.
+    var wantsChallenge = false
 
-    var status: Int {
-        if case .invalidClient = self { 401 } else { 400 }
+    static func invalidRequest(_ sentence: String) -> OAuthError { .init(code: "invalid_request", sentence: sentence) }
+    static func invalidGrant(_ sentence: String) -> OAuthError { .init(code: "invalid_grant", sentence: sentence) }
+
+    static func invalidClient(basic: Bool) -> OAuthError {
+        .init(
+            code: "invalid_client", sentence: "The client is unknown or its secret is wrong.", status: 401,
+            wantsChallenge: basic)
     }
 
-    var code: String {
-        switch self {
-        case .invalidRequest: "invalid_request"
-        case .invalidClient: "invalid_client"
-        case .invalidGrant: "invalid_grant"
-        case .invalidScope: "invalid_scope"
-        case .unsupportedGrantType: "unsupported_grant_type"
-        case .authorizationPending: "authorization_pending"
-        case .slowDown: "slow_down"
-        case .accessDenied: "access_denied"
-        case .expiredToken: "expired_token"
-        }
-    }
-
-    var sentence: String {
-        switch self {
-        case .invalidRequest(let sentence), .invalidGrant(let sentence): sentence
-        case .invalidClient: "The client is unknown or its secret is wrong."
-        case .invalidScope: "The scopes here are read and write, and a refresh can't add one."
-        case .unsupportedGrantType:
-            "The grant types here are client_credentials, authorization_code, device_code, password and refresh_token."
-        case .authorizationPending: "Nobody has decided yet."
-        case .slowDown: "Nobody has decided yet; ask less often."
-        case .accessDenied: "The person denied it."
-        case .expiredToken: "The device code is unknown, used or expired."
-        }
-    }
+    static let invalidScope = OAuthError(
+        code: "invalid_scope", sentence: "The scopes here are read and write, and a refresh can't add one.")
+    static let unsupportedGrantType = OAuthError(
+        code: "unsupported_grant_type",
+        sentence:
+            "The grant types here are client_credentials, authorization_code, device_code, password and refresh_token.")
+    static let authorizationPending = OAuthError(code: "authorization_pending", sentence: "Nobody has decided yet.")
+    static let slowDown = OAuthError(code: "slow_down", sentence: "Nobody has decided yet; ask less often.")
+    static let accessDenied = OAuthError(code: "access_denied", sentence: "The person denied it.")
+    static let expiredToken = OAuthError(
+        code: "expired_token", sentence: "The device code is unknown, used or expired.")
 
     var json: JSON { .object([.init("error", .string(code)), .init("error_description", .string(sentence))]) }
 }

@@ -95,7 +95,7 @@ enum TokenEndpoint {
 
     private static func response(_ error: OAuthError) -> ServerResponse {
         var response = ServerResponse.json(error.status, error.json)
-        if error == .invalidClient(basic: true) { response.set("WWW-Authenticate", "Basic realm=\"playground\"") }
+        if error.wantsChallenge { response.set("WWW-Authenticate", "Basic realm=\"playground\"") }
         return response
     }
 }
