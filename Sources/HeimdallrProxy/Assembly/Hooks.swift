@@ -64,15 +64,13 @@ struct Hooks: Sendable {
 
         /// Members by name; unknown ones are left out.
         var json: JSON {
-            var members = [JSON.Member("client", .string(client)), JSON.Member("event", .string(event))]
-            if let expiresInSeconds {
-                members.append(JSON.Member("expires_in_seconds", .number(Int(expiresInSeconds))))
-            }
-            if let loginURL { members.append(JSON.Member("login_url", .string(loginURL))) }
-            if let reason { members.append(JSON.Member("reason", .string(reason))) }
-            members.append(JSON.Member("time", .string(time)))
-            if let whatToDo { members.append(JSON.Member("what_to_do", .string(whatToDo))) }
-            return .object(members)
+            let members: [(name: String, value: JSON?)] = [
+                ("client", .string(client)), ("event", .string(event)),
+                ("expires_in_seconds", expiresInSeconds.map { .number(Int($0)) }),
+                ("login_url", loginURL.map { .string($0) }), ("reason", reason.map { .string($0) }),
+                ("time", .string(time)), ("what_to_do", whatToDo.map { .string($0) }),
+            ]
+            return .object(members.compactMap { name, value in value.map { JSON.Member(name, $0) } })
         }
     }
 

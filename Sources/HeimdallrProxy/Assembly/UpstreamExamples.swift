@@ -1,5 +1,6 @@
 import Administration
 import Configuration
+import WireText
 
 /// A command for each upstream that uses it, ready to be copied.
 struct UpstreamExamples {
@@ -70,27 +71,26 @@ struct UpstreamExamples {
         address.hasPrefix("unix:") ? String(address.dropFirst("unix:".count)) : nil
     }
 
-    /// A wildcard address is no address to connect to.
     private static func reachable(_ address: ListenAddress, _ real: String) -> String {
         guard case .tcp(let host, let port) = address else { return address.description }
         let number = port == 0 ? String(real.split(separator: ":").last ?? "0") : String(port)
-        switch host {
-        case "0.0.0.0", "": return "127.0.0.1:\(number)"
-        case "::": return "[::1]:\(number)"
-        default: return host.contains(":") ? "[\(host)]:\(number)" : "\(host):\(number)"
-        }
+        return ListenAddress.reachable(host: host, port: number)
     }
 
     private static func quoted(_ word: String) -> String {
-        let isPlain = word.utf8.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-                UInt8(ascii: "/"), UInt8(ascii: ":"), UInt8(ascii: "%"), UInt8(ascii: "+"), UInt8(ascii: ","):
-                true
-            default: false
-            }
-        }
+        let isPlain = word.utf8.allSatisfy { ASCII.isAlphanumeric($0) || "-._/:%+,".utf8.contains($0) }
         return isPlain && !word.isEmpty ? word : "'" + word.replacing("'", with: "'\\''") + "'"
+    }
+}
+
+extension ListenAddress {
+    /// The host that reaches a listener from this machine. A wildcard address is no address to connect to.
+    static func reachable(_ host: String) -> String {
+        ["": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"][host] ?? host
+    }
+
+    static func reachable(host: String, port: String) -> String {
+        let host = reachable(host)
+        return host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
     }
 }

@@ -115,9 +115,7 @@ struct ExecCommand: ParsableCommand {
     /// `127.0.0.1:8080`; `nil` for a port that the kernel chooses.
     static func authority(_ settings: Configuration) -> String? {
         for case .tcp(let host, let port) in settings.proxy.listen where port != 0 {
-            // An address of all interfaces is no address to connect to.
-            let reachable = host == "0.0.0.0" ? "127.0.0.1" : host == "::" ? "::1" : host
-            return reachable.contains(":") ? "[\(reachable)]:\(port)" : "\(reachable):\(port)"
+            return ListenAddress.reachable(host: host, port: "\(port)")
         }
         return nil
     }

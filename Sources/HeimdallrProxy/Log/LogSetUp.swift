@@ -37,17 +37,8 @@ struct LogSetUp {
 }
 
 extension Logger.Level {
-    init(_ level: LogSettings.Level) {
-        self =
-            switch level {
-            case .trace: .trace
-            case .debug: .debug
-            case .info: .info
-            case .notice: .notice
-            case .warning: .warning
-            case .error: .error
-            }
-    }
+    /// The levels of the configuration have the names of swift-log's.
+    init(_ level: LogSettings.Level) { self = Logger.Level(rawValue: level.rawValue) ?? .info }
 }
 
 /// Passes log messages to a `LogWriter`, one line each.

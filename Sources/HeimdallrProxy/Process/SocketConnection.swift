@@ -1,6 +1,7 @@
 // The calls of a blocking client, all in this file: each takes a pointer, which strict memory safety wants marked. Every
 // pointer here lives for the one call it is passed to.
 import CLinux
+import Configuration
 import Glibc
 
 /// A blocking connection to a Unix socket or a port. Closed with the value.
@@ -38,7 +39,7 @@ struct SocketConnection: ~Copyable {
     ///   - timeout: upper bound of connecting, and of each read and write, in whole seconds.
     /// - Throws: the `errno` of socket(2) or connect(2); `EHOSTUNREACH` for an unknown name.
     init(host: String, port: UInt16, timeout: Int) throws(SystemCallError) {
-        let local = ["0.0.0.0": "127.0.0.1", "::": "::1"][host] ?? host
+        let local = ListenAddress.reachable(host)
         var hints = unsafe addrinfo()
         unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         unsafe hints.ai_flags = AI_NUMERICSERV
