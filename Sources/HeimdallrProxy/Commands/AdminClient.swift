@@ -66,21 +66,26 @@ struct AdminOptions: ParsableArguments {
     func askTheOldOne(_ method: String, _ target: String) throws -> AdminClient.Answer {
         guard socket == nil else { return try ask(method, target) }
         let (source, environment) = try options.choose()
-        guard case .file(let file) = source, let problems = source.problemsOfAdmin(environment: environment) else {
-            return try ask(method, target)
+        do throws(ConfigurationError) { _ = try source.admin(environment) } catch {
+            guard case .file(let file) = source else { return try ask(method, target) }
+            for path in AdminGuess.sockets(file: file, environment: environment) {
+                if let answer = try? AdminClient(path: path).send(method, target) { return answer }
+            }
         }
-        for path in AdminGuess.sockets(file: file, environment: environment) {
-            if let answer = try? AdminClient(path: path).send(method, target) { return answer }
-        }
-        for problem in problems { Complaint.error(problem) }
-        throw ExitStatus.badConfiguration.error
+        // Prints the faults of the file.
+        return try ask(method, target)
     }
 
     /// Possible paths of the running proxy's socket, the likeliest first. Prints faults of the configuration.
     func candidates() throws -> [String] {
         if let socket { return [socket] }
         let (source, environment) = try options.choose()
-        guard let admin = try source.loadAdmin(environment: environment) else {
+        let settings: AdminSettings?
+        do throws(ConfigurationError) { settings = try source.admin(environment) } catch {
+            for problem in error.problems { Complaint.error("\(problem)") }
+            throw ExitStatus.badConfiguration.error
+        }
+        guard let admin = settings else {
             Complaint.error(
                 "the configuration has no admin section, so there is no running proxy to ask; write "
                     + "admin: {} into it, or give --socket")

@@ -116,25 +116,18 @@ enum ConfigurationSource: Sendable, Equatable {
     }
 
     /// The addresses of the administration. Checks nothing else, so that the caller needs none of the secrets.
-    /// - Throws: `ExitStatus.badConfiguration`, after every problem was printed.
-    func loadAdmin(environment: [String: String]) throws -> AdminSettings? {
-        guard case .file(let path) = self else { return try load(environment: environment).admin }
-        do throws(ConfigurationError) {
-            return try Configuration.adminSettings(file: path, environment: environment)
-        } catch {
-            for problem in error.problems { Complaint.error("\(problem)") }
-            throw ExitStatus.badConfiguration.error
+    func admin(_ environment: [String: String]) throws(ConfigurationError) -> AdminSettings? {
+        switch self {
+        case .file(let path): try Configuration.adminSettings(file: path, environment: environment)
+        case .environment: try read(environment).configuration.admin
         }
     }
 
-    /// The faults of the admin section; `nil`: there are none.
-    func problemsOfAdmin(environment: [String: String]) -> [String]? {
-        guard case .file(let path) = self else { return nil }
-        do throws(ConfigurationError) {
-            _ = try Configuration.adminSettings(file: path, environment: environment)
-            return nil
-        } catch {
-            return error.problems.map(\.description)
+    /// The listeners for programs. Checks nothing else.
+    func listeners(_ environment: [String: String]) throws(ConfigurationError) -> [ListenAddress] {
+        switch self {
+        case .file(let path): try Configuration.proxyListeners(file: path, environment: environment)
+        case .environment: try read(environment).configuration.proxy.listen
         }
     }
 

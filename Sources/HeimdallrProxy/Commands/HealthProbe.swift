@@ -112,10 +112,11 @@ enum HealthTargets: Equatable {
 
     init(_ source: ConfigurationSource, environment: [String: String]) {
         do throws(ConfigurationError) {
-            switch source {
-            case .file(let file): self = try Self.inFile(file, environment)
-            case .environment: self = try Self.inEnvironment(environment)
+            guard let admin = try source.admin(environment) else {
+                self = .listeners(try source.listeners(environment))
+                return
             }
+            self = .administration(Self.targets(admin, environment))
         } catch {
             let reason = error.problems.first.map { "\($0)" } ?? "the configuration can't be read"
             // It may have been good when the proxy began.
@@ -126,23 +127,6 @@ enum HealthTargets: Equatable {
             let guess = Self.guess(file: file, environment)
             self = guess.isEmpty ? .unknown(reason) : .administration(guess)
         }
-    }
-
-    private static func inFile(
-        _ file: String, _ environment: [String: String]
-    ) throws(ConfigurationError) -> HealthTargets {
-        guard let admin = try Configuration.adminSettings(file: file, environment: environment) else {
-            return .listeners(try Configuration.proxyListeners(file: file, environment: environment))
-        }
-        return .administration(targets(admin, environment))
-    }
-
-    private static func inEnvironment(_ environment: [String: String]) throws(ConfigurationError) -> HealthTargets {
-        guard let found = try Configuration.fromEnvironment(environment)?.configuration else {
-            return .unknown("HEIMDALLR_UPSTREAM is not set: give the API's URL, or --config PATH")
-        }
-        guard let admin = found.admin else { return .listeners(found.proxy.listen) }
-        return .administration(targets(admin, environment))
     }
 
     private static func targets(_ admin: AdminSettings, _ environment: [String: String]) -> [Target] {

@@ -25,12 +25,9 @@ struct HeimdallrProxyCommand: ParsableCommand {
         version: "heimdallr-proxy \(Version.number)",
         subcommands: [
             ServeCommand.self, CheckCommand.self, DoctorCommand.self, StatusCommand.self, HealthCommand.self,
-            ReloadCommand.self,
-            LoginCommand.self,
-            LogoutCommand.self, RefreshCommand.self, LogLevelCommand.self,
+            ReloadCommand.self, LoginCommand.self, LogoutCommand.self, RefreshCommand.self, LogLevelCommand.self,
             TokenCommand.self, WhyCommand.self, ExecCommand.self, DemoCommand.self, KeygenCommand.self,
-            StoreCommand.self,
-            ConfigCommand.self,
+            StoreCommand.self, ConfigCommand.self,
         ],
         defaultSubcommand: ServeCommand.self)
 
