@@ -91,13 +91,20 @@ struct BufferedClientTests {
     }
 
     @Test func `nothing fires when a finished exchange would have timed out`() async throws {
-        let origin = try RecordingOrigin()
+        let origin = try RecordingOrigin { exchange in
+            guard exchange.head.target == "/silence" else { return try exchange.respond() }
+            _ = exchange.waitForPeerToLeave()
+        }
         let (client, loop) = try client()
         defer { loop.stop() }
         var request = request(origin)
         request.timeout = .seconds(2)
         for _ in 0..<20 { #expect(try await client.send(request).status == 200) }
-        try await Task.sleep(for: .milliseconds(2300))
+        // Begun last, so its timeout passes after those of the others.
+        var last = request
+        last.target = "/silence"
+        let silent = last
+        await #expect(throws: BufferedClient.Failure.self) { try await client.send(silent) }
         #expect(try await client.send(request).status == 200)
     }
 

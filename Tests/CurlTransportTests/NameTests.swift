@@ -12,6 +12,8 @@ struct NameTests {
         private let known: [String: [String]]
         private let hanging: Set<String>
         private let log = Mutex<[String]>([])
+        /// Opened at a test's end, for the look-ups of names that hang.
+        let gate = Gate()
         var asked: [String] { log.withLock { $0 } }
 
         init(_ known: [String: [String]], hanging: Set<String> = []) {
@@ -21,7 +23,7 @@ struct NameTests {
 
         func lookUp(_ name: String) -> NameAnswer {
             log.withLock { $0.append(name) }
-            if hanging.contains(name) { Thread.sleep(forTimeInterval: 8) }
+            if hanging.contains(name) { gate.wait() }
             guard let found = known[name] else { return .failure(NameError("could not resolve host \(name)")) }
             return .success(found.compactMap { NumericAddress($0) })
         }
@@ -64,15 +66,14 @@ struct NameTests {
     @Test func `a name that hangs ends by the connect timeout, and holds nobody up`() async throws {
         let origin = try RecordingOrigin()
         let names = Names(["api.test": ["127.0.0.1"]], hanging: ["hang.test"])
+        defer { names.gate.open() }
         let pool = try await pool(names) { $0.connectTimeout = .seconds(3) }
-        let start = ContinuousClock.now
         let hanging = try await pool.start(Request(.plain(80, host: "hang.test")))
         let left = try await pool.start(Request(.plain(80, host: "hang.test")))
         #expect(try await pool.send(Request(.plain(origin.port, host: "api.test"))).text == "ok")
         try await left.cancel()
-        #expect(ContinuousClock.now - start < .milliseconds(2900))
+        #expect(hanging.record.ends == 0)
         #expect(try await hanging.ended().error?.kind == .connectionTimedOut)
-        #expect(ContinuousClock.now - start < .seconds(7))
         #expect(left.record.ends == 0)
         #expect(try await pool.load() == 0)
         #expect(try await pool.send(Request(.plain(origin.port, host: "api.test"))).text == "ok")
@@ -166,6 +167,7 @@ struct NameTests {
     @Test func `a buffered client and a dialer ask the same way`() async throws {
         let origin = try RecordingOrigin()
         let names = Names(["api.test": ["127.0.0.1"]], hanging: ["hang.test"])
+        defer { names.gate.open() }
         var options = PoolOptions()
         options.names = NameResolver(lookUp: names.lookUp)
         let client = try BufferedClient(options: options)
@@ -173,9 +175,7 @@ struct NameTests {
         #expect(try await client.send(request).status == 200)
         request.origin.host = "hang.test"
         request.timeout = .milliseconds(300)
-        let start = ContinuousClock.now
         await #expect(throws: BufferedClient.Failure.self) { try await client.send(request) }
-        #expect(ContinuousClock.now - start < .seconds(2))
     }
 }
 

@@ -80,16 +80,16 @@ struct CarrierQueueTests {
     }
 
     @Test func `given up while the name is looked up`() async throws {
+        let gate = Gate()
+        defer { gate.open() }
         let names = NameResolver(lookUp: { _ in
-            Thread.sleep(forTimeInterval: 3)
+            gate.wait()
             return .success([])
         })
         let carriers = try await CarrierPoolOnLoop { $0.names = names }
         for _ in 0..<5 {
             let user = try await carriers.connect(.plain(80, host: "slow.test"))
-            let began = ContinuousClock.now
             try await user.cancel()
-            #expect(ContinuousClock.now - began < .seconds(1))
             #expect(try await carriers.counts == .init())
             #expect(user.record.failure == nil && user.record.arrivals == 0)
         }
