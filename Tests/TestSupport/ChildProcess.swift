@@ -69,13 +69,13 @@ public final class ChildProcess: Sendable {
         state.streams.withLock { if $0.ending == nil { _ = Glibc.kill(pid, number) } }
     }
 
-    /// SIGKILL to it and what it started. At once, for the end of a test.
+    /// Sends SIGKILL to the process and its children, for the end of a test.
     public func kill() {
         state.streams.withLock { if $0.ending == nil { _ = Glibc.kill(-pid, SIGKILL) } }
     }
 
     /// Waits for the end of the program and of its output.
-    /// - Throws: `TestFailure` with what it wrote when `limit` passes.
+    /// - Throws: `TestFailure` with its output when `limit` passes.
     @discardableResult
     public func ended(within limit: Duration = .seconds(60)) async throws -> Ending {
         do {

@@ -5,7 +5,7 @@ public final class DPoPServer: Sendable {
     public struct Entry: Decodable, Sendable {
         /// `token` or `api`.
         public var at: String
-        /// `issued`, `served`, `use_dpop_nonce`, or what was refused.
+        /// `issued`, `served`, `use_dpop_nonce`, or the refused request.
         public var result: String
         public var why: String?
         public var grant: String?
@@ -46,7 +46,7 @@ public final class DPoPServer: Sendable {
         self.folder = folder
     }
 
-    /// What it has seen so far.
+    /// The requests so far.
     public func entries(at place: String? = nil) throws -> [Entry] {
         let text = (try? String(contentsOfFile: "\(folder.path)/log.jsonl", encoding: .utf8)) ?? ""
         return try text.split(separator: "\n").map { try JSONDecoder().decode(Entry.self, from: Data($0.utf8)) }

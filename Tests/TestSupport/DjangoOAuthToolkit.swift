@@ -39,7 +39,7 @@ public final class DjangoOAuthToolkit: Sendable {
     private let directory: TemporaryDirectory
 
     /// - Parameter accessTokenSeconds: what `expires_in` says.
-    /// - Throws: `TestFailure` with what it said when it does not come up.
+    /// - Throws: `TestFailure` with its output when it does not start.
     public init(accessTokenSeconds: Int = 300) async throws {
         directory = try TemporaryDirectory()
         let project = Repository.fixture("django_oauth_toolkit")
@@ -70,7 +70,7 @@ public final class DjangoOAuthToolkit: Sendable {
         child.output.split(separator: "\n").filter { $0.contains("\"POST /o/token/ ") }.count
     }
 
-    /// What it wrote, for a failure's message.
+    /// Its output, for a failure's message.
     public var log: String { child.transcript }
 
     public func tokens() async throws -> Tokens {
@@ -93,7 +93,7 @@ public final class DjangoOAuthToolkit: Sendable {
         guard response.status == 204 else { throw TestFailure("\(action): \(response.status)") }
     }
 
-    /// The status that the server gives to a refresh made here, outside of what is tested: 400 for a spent token.
+    /// The server's status for a refresh by the test itself: 400 for a spent token.
     public func spend(_ refreshToken: String) async throws -> Int {
         let body = "grant_type=refresh_token&refresh_token=\(refreshToken)"
         let credentials = Data("\(Self.person.id):\(Self.person.secret)".utf8).base64EncodedString()
@@ -104,7 +104,7 @@ public final class DjangoOAuthToolkit: Sendable {
         ).status
     }
 
-    /// A refresh token from a password grant made here, with curl, outside of what is tested.
+    /// A refresh token from a password grant that the test makes with curl.
     public func refreshToken() async throws -> String {
         struct Answer: Decodable { var refreshToken: String }
         let answer = try await ChildProcess.output(of: [

@@ -5,7 +5,7 @@ public final class EndlessUpstream: Sendable {
         "chunks", "body", "close", "trailers", "trailer", "extension", "extensions", "interim", "interims", "fields",
         "field", "reason", "blank", "refused",
     ]
-    /// Ways over HTTP/2, each at a port of its own, in this order.
+    /// Ways over HTTP/2, each at its own port, in this order.
     private static let frames = [
         "continuation", "data", "early-ping", "early-priority", "early-window", "empty-data", "interim", "large-data",
         "padding", "ping", "priority", "settings", "trailers", "unknown", "window", "window-of-stream",
@@ -37,7 +37,7 @@ public final class EndlessUpstream: Sendable {
         framePorts = Array(ports.dropFirst())
     }
 
-    /// What leads to it through a proxy with `upstreams`.
+    /// The entries of `upstreams` that lead to it.
     /// - Parameter plain: the ways over HTTP/1.1 that are wanted.
     public func urls(plain: [String] = plain) -> [String] {
         plain.map { "http://plain.test/\($0)" } + Self.frames.map { "http://\($0).h2.test/" }

@@ -14,9 +14,9 @@ enum Evidence {
 
     /// Of longer ones the beginning is kept: load tests write without end.
     private static let mostWritten = 4 << 20
-    /// Shorter ones are words that anybody may write.
+    /// Shorter values are ordinary words.
     private static let shortest = 12
-    /// What these print is secret by intent, or another program's.
+    /// Commands whose output is secret by intent, or another program's.
     private static let excepted = ["token", "exec", "demo", "keygen"]
 
     private static func file(_ name: String) -> Mutex<FileHandle?> {
@@ -38,7 +38,7 @@ enum Evidence {
         }
     }
 
-    /// What stands behind a scheme, where there is one.
+    /// The credential after the scheme, if there is a scheme.
     static func credential(_ value: String) { secret(value.split(separator: " ", maxSplits: 1).last.map(String.init)) }
 
     private static let credentials = ["authorization", "dpop", "x-api-key", "x-amz-security-token"]

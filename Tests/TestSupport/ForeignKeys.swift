@@ -1,6 +1,6 @@
 import Foundation
 
-/// Keys that another library made, and what it says of signatures made with them.
+/// Keys made by another library, and its verdict on signatures made with them.
 public enum ForeignKeys {
     /// - Parameters:
     ///   - kind: `rsa2048`, `rsa1024`, `p256`, `p384`, `p521`, `secp256k1` or `ed25519`.

@@ -12,6 +12,6 @@ public final class Gate: Sendable {
         semaphore.signal()
     }
 
-    /// Lets everybody through, now and later.
+    /// Lets all threads through, now and later.
     public func open() { semaphore.signal() }
 }

@@ -28,7 +28,7 @@ public final class GrantServer: Sendable {
 
     deinit { child.kill() }
 
-    /// What came to the token endpoint: form parameters, and of assertions that hold `header` and `claims`.
+    /// Requests to the token endpoint: form parameters, and `header` and `claims` of good assertions.
     public func asked() async throws -> [[String: Any]] {
         let response = try await RawClient.exchange(port: port, "GET /test/asked HTTP/1.1\r\nHost: x\r\n\r\n")
         guard let list = try JSONSerialization.jsonObject(with: Data(response.body)) as? [[String: Any]] else {
@@ -43,6 +43,6 @@ public final class GrantServer: Sendable {
             port: port, "POST /test/revoke HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
     }
 
-    /// What it wrote, for a failure's message.
+    /// Its output, for a failure's message.
     public var log: String { child.transcript }
 }

@@ -139,7 +139,7 @@ struct MessageReader {
         return (body, try fields())
     }
 
-    /// The size of the next chunk, `nil` for the last one. Extensions throw: nobody asked for any.
+    /// The size of the next chunk, `nil` for the last one. Extensions throw, because none are expected.
     mutating func chunkSize() throws -> Int? {
         let line = try line()
         guard !line.isEmpty, line.count < 16, line.utf8.allSatisfy(isHexByte), let size = Int(line, radix: 16)

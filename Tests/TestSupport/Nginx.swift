@@ -7,7 +7,7 @@ public final class Nginx: Sendable {
     private let child: ChildProcess
     private let directory: TemporaryDirectory
 
-    /// Answers every request with what it received, one `name: value` a line.
+    /// Answers every request with its fields, one `name: value` a line.
     public static let sayWhatArrived = #"""
         location / {
             default_type text/plain;

@@ -38,7 +38,7 @@ public final class OriginExchange {
 
     // MARK: The request's body
 
-    /// Reads the rest of the body; gives what is kept of it.
+    /// Reads the rest of the body, and returns the kept bytes.
     @discardableResult
     public func readBody() throws -> RecordedRequest {
         if !isBodyRead {

@@ -13,16 +13,16 @@ public final class PostgresServer: Sendable {
     public let authority: PrivateCA
     private let child: Mutex<ChildProcess>
 
-    /// `nobody`: initdb wants one that has a name.
+    /// `nobody`: initdb wants a user with a name.
     private static let user: uid_t = 65534
     private static let programs = "/usr/lib/postgresql/15/bin/"
 
     private static let one = Task { try await PostgresServer() }
 
-    /// One for all tests of the process; each takes a space of its own.
+    /// One server for all tests of the process. Each test has its own space.
     public static func shared() async throws -> PostgresServer { try await one.value }
 
-    /// - Throws: `TestFailure` with what it said when it does not come up.
+    /// - Throws: `TestFailure` with its output when it does not start.
     public init() async throws {
         folder = try TemporaryDirectory()
         let authority = try await PrivateCA()
@@ -88,7 +88,7 @@ public final class PostgresServer: Sendable {
 
     // MARK: Use
 
-    /// Over its Unix socket, as somebody who may do everything.
+    /// Runs SQL over the Unix socket, as superuser.
     public var connection: String { "host=\(folder.path) port=\(port) user=postgres dbname=postgres" }
 
     /// Over TCP, without TLS.
@@ -96,7 +96,7 @@ public final class PostgresServer: Sendable {
         "host=127.0.0.1 port=\(port) user=postgres dbname=postgres sslmode=disable"
     }
 
-    /// What psql prints for it, without headings.
+    /// The output of psql without headings.
     @discardableResult
     public func sql(_ statement: String) async throws -> String {
         try await ChildProcess.output(
@@ -107,7 +107,7 @@ public final class PostgresServer: Sendable {
             ])
     }
 
-    /// kill -9, as a crash of its machine would be for those who use it.
+    /// Kills it with SIGKILL. For its clients this is a crash of its machine.
     public func crash() async throws {
         let child = child.withLock { $0 }
         child.signal(SIGKILL)
@@ -131,7 +131,7 @@ public final class PgBouncer: Sendable {
     private let child: ChildProcess
     private let folder: TemporaryDirectory
 
-    /// - Throws: `TestFailure` with what it said when it does not come up.
+    /// - Throws: `TestFailure` with its output when it does not start.
     public init(before server: PostgresServer) async throws {
         folder = try TemporaryDirectory()
         port = try freePort()

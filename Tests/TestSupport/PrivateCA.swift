@@ -34,7 +34,7 @@ public struct PrivateCA: Sendable {
         try await issue("server", usage: "serverAuth", names: names, days: days)
     }
 
-    /// A server's certificate that nobody but itself stands behind.
+    /// A server's self-signed certificate.
     public func selfSigned(_ names: [String] = ["DNS:localhost", "IP:127.0.0.1"]) async throws -> Certificate {
         let file = "self-\(UInt32.random(in: .min ... .max))"
         let certificate = Certificate(

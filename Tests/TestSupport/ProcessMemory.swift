@@ -8,7 +8,7 @@ public struct ProcessMemory: Sendable {
         /// As the kernel calls it: `[heap]`, `[stack]`; empty: memory without a name.
         public var region: String
         public var address: UInt
-        /// What stands around it, with dots for what does not print.
+        /// The bytes around it, with dots for unprintable bytes.
         public var surroundings: String
 
         public var description: String { "\(String(address, radix: 16)) \(region): \(surroundings)" }
@@ -36,7 +36,7 @@ public struct ProcessMemory: Sendable {
                 continue
             }
             let region = words.count > 5 ? String(words[5]) : ""
-            // Stacks and arenas are reserved in large pieces, most of which nobody has touched.
+            // Stacks and arenas are reserved in large pieces. Most of their pages are untouched.
             let piece: UInt = 1 << 20
             var start = bounds[0]
             while start < bounds[1] {

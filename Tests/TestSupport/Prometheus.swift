@@ -3,7 +3,7 @@ import Foundation
 /// A real Prometheus with the scrape configuration and the alerts of `deploy/observe`, but for the target, the pace and
 /// the place of its data.
 public final class Prometheus: Sendable {
-    /// What it answered.
+    /// The answer.
     public struct Series: Sendable {
         public var labels: [String: String]
         /// The value, or the last one of a range.
@@ -20,7 +20,7 @@ public final class Prometheus: Sendable {
     private let directory: TemporaryDirectory
 
     /// - Parameter targets: admin ports.
-    /// - Throws: `TestFailure` with what it said when it does not come up.
+    /// - Throws: `TestFailure` with its output when it does not start.
     public init(scraping targets: [UInt16]) async throws {
         let folder = "\(Repository.root)/deploy/observe"
         let example = try String(contentsOfFile: "\(folder)/prometheus.yaml", encoding: .utf8)

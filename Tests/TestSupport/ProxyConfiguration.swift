@@ -5,7 +5,7 @@ public struct ProxyConfiguration: Sendable {
     /// By name: `secret`, which is the client's, and further ones.
     public var files: [String: String]
 
-    /// What the file `secret` says if nothing else is said.
+    /// Default content of the file `secret`.
     public static let secret = "client-secret-9876543210"
 
     /// - Parameters:
@@ -74,7 +74,7 @@ public struct ProxyConfiguration: Sendable {
 }
 
 extension TokenEndpoint {
-    /// What `plain` gives out.
+    /// The token of `plain`.
     public static let plainToken = "the-token-0123456789"
 
     /// One that gives out the same token again and again, for tests whose promise is elsewhere.

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A client that sends exactly the bytes it is given, however wrong, and shows exactly what comes back.
+/// A client that sends exactly the test's bytes, even wrong ones, and returns exactly the answer's bytes.
 /// Calls of one client are made one after the other.
 public final class RawClient: Sendable {
     private let socket: Socket

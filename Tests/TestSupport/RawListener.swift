@@ -26,7 +26,7 @@ public final class RawListener: Sendable {
         }
     }
 
-    /// Whether somebody has connected and waits, after some time in which they could have.
+    /// Whether a connection waits to be accepted, after a short time.
     public func isAwaited() async throws -> Bool {
         do {
             _ = try await accept(within: .milliseconds(200))

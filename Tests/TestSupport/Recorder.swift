@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What happened, in order, from any thread.
+/// Events in order, from any thread.
 public final class Recorder<Element: Sendable>: Sendable {
     private let elements = Mutex<[Element]>([])
 

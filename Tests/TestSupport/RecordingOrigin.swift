@@ -30,7 +30,7 @@ public struct RecordedConnection: Sendable {
     public var bytes: [UInt8] = []
     /// All bytes received, kept or not.
     public var byteCount = 0
-    /// What was wrong with a message, by the strict grammar of RFC 9112.
+    /// Violations of RFC 9112's strict grammar in a message.
     public var problem: String?
     /// The other side ended it, in order or by reset.
     public var isEndedByPeer = false
@@ -78,7 +78,7 @@ public final class RecordingOrigin: Sendable {
     public var requests: [RecordedRequest] { record.state.withLock { $0.requests } }
     /// Every connection so far, in the order of their acceptance.
     public var connections: [RecordedConnection] { record.state.withLock { $0.connections } }
-    /// What was wrong with any message; a proxy must leave this empty.
+    /// Violations in all messages. A proxy must leave this empty.
     public var problems: [String] { connections.compactMap(\.problem) }
 
     /// Waits until that many requests have been received whole.
@@ -99,7 +99,7 @@ public final class RecordingOrigin: Sendable {
     }
 }
 
-/// What an origin's threads share.
+/// State shared by an origin's threads.
 final class OriginRecord: Sendable {
     struct State {
         var requests: [RecordedRequest] = []

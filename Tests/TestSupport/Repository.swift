@@ -9,7 +9,7 @@ public enum Repository {
         return url.path
     }()
 
-    /// What the tests bring along beside Swift.
+    /// The tests' files that are not Swift.
     public static func fixture(_ name: String) -> String { "\(root)/Tests/TestSupport/Fixtures/\(name)" }
 
     /// The built `heimdallr-proxy`: beside the running tests, or what `HEIMDALLR_PROXY_EXECUTABLE` names.

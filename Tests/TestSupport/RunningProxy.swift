@@ -1,6 +1,6 @@
 import Foundation
 
-/// The built `heimdallr-proxy` as a process of its own, with a configuration from the test.
+/// A process of the built `heimdallr-proxy`, with a configuration from the test.
 ///
 /// Let `proxy.listen` (and an upstream's `listen`) be `127.0.0.1:0`: the real ports are read from the log.
 public final class RunningProxy: Sendable {
@@ -75,7 +75,7 @@ public final class RunningProxy: Sendable {
     ///   - configuration: YAML. `FOLDER` becomes the folder that `files` are in.
     ///   - files: further files by name, for secrets and certificates.
     ///   - count: how many `listening` lines to wait for, at least 1.
-    ///   - wrapper: a command that starts what stands behind it, such as `prlimit --nofile=100`.
+    ///   - wrapper: a command that starts its arguments, such as `prlimit --nofile=100`.
     /// - Throws: `TestFailure` with its log when it does not come up.
     public init(
         _ configuration: String, files: [String: String] = [:], environment: [String: String?] = [:],
@@ -133,7 +133,7 @@ public final class RunningProxy: Sendable {
         try await send("GET", url, fields: fields)
     }
 
-    /// One request with the proxy's own absolute-form line, on a connection of its own.
+    /// One request with an absolute-form target, on a new connection.
     public func send(
         _ method: String, _ url: String, fields: [(String, String)] = [], body: String? = nil
     ) async throws -> RawResponse {

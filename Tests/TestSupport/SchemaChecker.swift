@@ -29,7 +29,7 @@ public final class SchemaChecker: Sendable {
 
     deinit { pipes.withLock { $0.process.terminate() } }
 
-    /// What is wrong with this text by the schema.
+    /// The schema's complaints about this text.
     public func problems(_ yaml: String) throws -> [String] {
         let question = String(decoding: try JSONEncoder().encode(["yaml": yaml]), as: UTF8.self)
         let answer = try pipes.withLock { try Self.ask(question, &$0) }

@@ -10,7 +10,7 @@ public struct Signal: Sendable {
     /// Until it is given, or the task is cancelled.
     public func wait() async { for await _ in stream {} }
 
-    /// Until it is given, in a cancelled task, too.
+    /// Waits until it is given, even in a cancelled task.
     public func waitWhateverComes() async {
         await Task { [stream] in for await _ in stream {} }.value
     }

@@ -2,7 +2,7 @@ import Glibc
 import Synchronization
 
 /// A stream socket on loopback with deadlines on every call. Closed when the last reference goes; any thread may
-/// `shut` it, which wakes whoever waits on it.
+/// `shut` it, which wakes the waiting threads.
 final class Socket: Sendable {
     enum Failure: Error, Equatable { case timedOut, closed, code(Int32) }
 
@@ -72,7 +72,7 @@ final class Socket: Sendable {
 
     // MARK: Using it
 
-    /// What has arrived, at most `limit` bytes; empty at the end of the stream.
+    /// The bytes that have arrived, at most `limit`. Empty at the end of the stream.
     func read(limit: Int = 64 * 1024, deadline: Deadline) throws -> [UInt8] {
         while true {
             var code: Int32 = 0
@@ -112,7 +112,7 @@ final class Socket: Sendable {
 
     func finishSending() { _ = shutdown(descriptor, Int32(SHUT_WR)) }
 
-    /// Both directions end; whoever waits wakes up.
+    /// Ends both directions, and wakes the waiting threads.
     func shut() { _ = shutdown(descriptor, Int32(SHUT_RDWR)) }
 
     /// Makes the coming close a reset (RST) instead of an orderly end.
@@ -209,7 +209,7 @@ public final class DeafPort: Sendable {
     /// - Throws: when no socket can be had.
     public init() throws {
         (listener, port) = try Socket.listener(backlog: 0)
-        // The queue holds one more than the backlog; what comes after it gets no answer at all.
+        // The queue holds one more than the backlog. Later connections get no answer.
         var fillers: [Socket] = []
         while fillers.count < 16 {
             guard let filler = try? Socket.connect(port: port, deadline: .after(.milliseconds(200))) else { break }
@@ -250,7 +250,7 @@ public func freePort() throws -> UInt16 {
 enum Descriptors {
     private static let lock = Mutex<Void>(())
 
-    /// Runs `body`, then marks close-on-exec what it put into its argument.
+    /// Runs `body`, then marks the descriptors in its argument close-on-exec.
     static func make<Result: Sendable>(_ body: (inout [Int32]) -> Result) -> Result {
         lock.withLock { _ in
             var made: [Int32] = []

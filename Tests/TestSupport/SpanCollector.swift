@@ -1,8 +1,8 @@
 import Foundation
 
-/// A collector of spans that reads what comes by OpenTelemetry's own schema: see `Fixtures/collector.py`.
+/// A collector of spans that reads requests by OpenTelemetry's own schema: see `Fixtures/collector.py`.
 public final class SpanCollector: Sendable {
-    /// What came in one request, and how it was answered.
+    /// One request's spans, and the status of its answer.
     public struct Export: Decodable, Sendable {
         public var path: String
         public var behaviour: String

@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// A token endpoint on loopback that answers what a script says, well or badly, and remembers what it was asked.
+/// A token endpoint on loopback. It gives scripted answers, good or hostile, and records the requests.
 ///
 ///     let endpoint = try TokenEndpoint([.status(503), .token("T1")])
 ///     …
@@ -43,7 +43,7 @@ public final class TokenEndpoint: Sendable {
     public var requests: [TokenEndpointRequest] { log.state.withLock { $0.requests } }
     /// The most that were under way at the same time.
     public var mostAtOnce: Int { log.state.withLock { $0.mostAtOnce } }
-    /// What was wrong with any request, by the strict grammar of RFC 9112.
+    /// Violations of RFC 9112's strict grammar in all requests.
     public var problems: [String] { origin.problems }
 
     /// Waits until that many requests have come.

@@ -1,4 +1,4 @@
-/// What a `TokenEndpoint` does with one request.
+/// Answer of a `TokenEndpoint` to one request.
 public struct TokenEndpointAnswer: Sendable {
     public enum Manner: Sendable {
         /// A proper response.

@@ -6,7 +6,7 @@ public struct TestFailure: Error, CustomStringConvertible, Sendable {
     public init(_ description: String) { self.description = description }
 }
 
-/// Runs blocking work on a thread of its own, so that a test that waits for a socket never starves the
+/// Runs blocking work on a new thread, so that a test that waits for a socket never starves the
 /// cooperative pool that the code under test runs on.
 public func offPool<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
     try await withCheckedThrowingContinuation { continuation in

@@ -17,7 +17,7 @@ def frame(kind, flags=0, stream=0, payload=b""):
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
-# What is sent once, and what then without end.
+# The bytes sent once, and the bytes then sent without end.
 PLAIN = {
     "chunks": (CHUNKED, b"1\r\nx\r\n" * 4000),
     "body": (OK + b"Content-Length: 1000000000000\r\n\r\n", b"x" * 65536),

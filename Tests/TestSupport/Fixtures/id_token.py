@@ -66,7 +66,7 @@ key = generate(algorithm, 1024 if forgery == "short" else 2048)
 entry = {**public(key, algorithm), "kid": "first", "use": "sig", "alg": algorithm}
 header = {"alg": algorithm, "kid": "first", "typ": "JWT"}
 signer = key
-# A key that the server encrypts by, and one of a kind that nobody knows, are in front.
+# An encryption key and a key of an unknown kind come first.
 others = [
     {**public(generate(algorithm), algorithm), "kid": "first", "use": "enc"},
     {"kty": "oct", "k": "c2VjcmV0", "kid": "first"},

@@ -50,7 +50,7 @@ settings.configure(
             "OPTIONS": {"timeout": 30, "transaction_mode": "IMMEDIATE"},
         }
     },
-    # Fast to check; nobody attacks a database that lives for seconds.
+    # A fast hash is enough for a database that lives for seconds.
     PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"],
     INSTALLED_APPS=[
         "django.contrib.auth",
@@ -70,7 +70,7 @@ settings.configure(
                     "django.template.context_processors.request",
                     "django.contrib.auth.context_processors.auth",
                 ],
-                # The toolkit's own pages, but for what they would fetch from elsewhere.
+                # The toolkit's own pages, without external resources.
                 "loaders": [
                     (
                         "django.template.loaders.locmem.Loader",
