@@ -43,7 +43,7 @@ extension Heimdallr {
     }
 }
 
-/// A store that remembers what was done to it, and fails when told to.
+/// A store that records its calls, and fails on demand.
 actor RecordingStore: OAuthAccessTokenStore {
     private(set) var records: [String: TokenRecord] = [:]
     private(set) var saves: [TokenRecord] = []

@@ -3,7 +3,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Callers come and go; the token request is nobody's.
+/// Callers come and go. The token request belongs to none of them.
 @Suite struct `Callers` {
     @Test("500 callers on a cold start make one token request, and all get its token")
     func coldStart() async throws {

@@ -4,7 +4,7 @@ import HeimdallrCurl
 import TestSupport
 import Testing
 
-/// What a client assertion says, read by joserfc.
+/// The contents of a client assertion, read by joserfc.
 @Suite(.timeLimit(.minutes(2))) struct `A client assertion` {
     private func check(
         _ assertion: Secret, key: String, _ algorithm: String, audience: String

@@ -31,7 +31,7 @@ struct GuessLimitTests {
         #expect(limit.count == GuessLimit.capacity)
         #expect(limit.isExhausted("somebody new", now: now))
         #expect(!limit.isExhausted("0", now: now))
-        // What is over makes room.
+        // An expired count makes room.
         _ = limit.failed("later", now: now + .seconds(61))
         #expect(limit.count == 1)
         #expect(!limit.isExhausted("somebody new", now: now + .seconds(61)))

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("a secret that changes while the process runs", .timeLimit(.minutes(1)))
 struct LiveSecretTests {
-    /// What is read next.
+    /// The result of the next read.
     private final class Source: Sendable {
         let next: Mutex<Result<String, SecretProviderError>>
         let readings = Atomic(0)

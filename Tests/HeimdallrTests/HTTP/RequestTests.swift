@@ -3,7 +3,7 @@ import Synchronization
 import Testing
 import TestSupport
 
-/// What goes over the wire to a token endpoint.
+/// The bytes of requests to a token endpoint.
 @Suite struct `The token request` {
     @Test("[10] the three encodings of Basic, in UTF-8")
     func basicEncodings() async throws {

@@ -222,7 +222,7 @@ import Testing
         #expect(cycle.events == [.tokenFailed(.tokenEndpointUnavailable(.stuck, retryAfter: .milliseconds(500)))])
         cycle.pass(1)
         #expect(cycle.fetches.count == 2)
-        // What the first one brings after all is of no interest.
+        // The late answer to the first one is ignored.
         #expect(
             cycle.life.answered(1, DrivenLifeCycle.token("late"), cycle.moment(0))
                 == nil)

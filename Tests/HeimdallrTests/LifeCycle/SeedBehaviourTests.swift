@@ -372,7 +372,7 @@ import TestSupport
 }
 
 extension HeimdallrError {
-    /// What went wrong at the token endpoint, if that was it.
+    /// The token endpoint's fault, if it caused the failure.
     var fault: TokenEndpointFault? {
         switch self {
         case .tokenEndpointUnavailable(let fault, _), .clientRefused(let fault, _): fault

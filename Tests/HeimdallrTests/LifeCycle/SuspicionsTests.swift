@@ -42,7 +42,7 @@ import Testing
             }
             let from = now
             while !suspicions.refused(refusal(generation, life: 300), now: at(now)) { now += 1 }
-            // That was the next doubt; it is answered in the next round.
+            // The next doubt. The next round answers it.
             pauses.append(now - from)
             generation += 1
             _ = suspicions.refused(refusal(generation, replay: true, life: 300), now: at(now))
@@ -179,7 +179,7 @@ import Testing
             #expect(cycle.outcomes[held]?.error != nil)
             #expect(cycle.use() == "T1")
             #expect(cycle.life.use(for: "a", cycle.moment)?.value == Secret("T1"))
-            // In the backoff nothing is to be had.
+            // During the backoff there is no token.
             #expect(!refuse(&cycle))
             #expect(!cycle.eventNames.contains("token_lost"))
         }

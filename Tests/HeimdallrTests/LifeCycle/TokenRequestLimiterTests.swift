@@ -82,7 +82,7 @@ struct TokenRequestLimiterTests {
         try await eventually("both wait for a slot") {
             [alice, bob].allSatisfy { $0.look { $0.fetch != nil && $0.fetch?.askedAt == nil } }
         }
-        // A caller whose deadline passes counts as gone, too.
+        // A caller whose deadline passes also counts as gone.
         _ = try await client.client(of: Array("carol".utf8).span).refusal(waiting: .milliseconds(30))
         leaver.cancel()
         #expect(await leaver.result.error as? HeimdallrError == .cancelled)

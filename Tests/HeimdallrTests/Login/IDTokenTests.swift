@@ -302,7 +302,7 @@ struct SignedIDToken {
             let attempt = try await client.beginLogin(redirectURI: LoginServer.callback)
             var claims = Self.claims(server, nonce: attempt.expectation.nonce)
             claims["exp"] = Self.now + 100_000
-            // Each has a key of its own.
+            // Each has its own key.
             let signed = try await SignedIDToken(forgery: "no kid", claims: claims)
             server["/keys"] = .json(signed.keys)
             server.giveToken(more: #""id_token":"\#(signed.token)""#)
@@ -320,7 +320,7 @@ struct SignedIDToken {
         let clock = ManualClock()
         let server = try LoginServer()
         let client = try server.client(clock: clock.clock) { $0.scope = ["openid"] }
-        /// Each token is signed by a key of its own, and all of these keys have the same name.
+        /// Each token is signed by its own key. All of these keys have the same name.
         func attempt(publishing: Bool) async throws {
             let attempt = try await client.beginLogin(redirectURI: LoginServer.callback)
             var claims = Self.claims(server, nonce: attempt.expectation.nonce)
@@ -339,7 +339,7 @@ struct SignedIDToken {
         clock.advance(by: .seconds(61))
         try await attempt(publishing: true)
         #expect(server.requests("/keys").count == 2)
-        // Keys that could not be had count, too.
+        // Keys that could not be fetched count as well.
         clock.advance(by: .seconds(61))
         server["/keys"] = LoginServer.Reply(status: 503)
         await #expect(throws: LoginError.idToken(.keys(.status(503)))) { try await attempt(publishing: false) }

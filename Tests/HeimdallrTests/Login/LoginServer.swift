@@ -10,7 +10,7 @@ final class LoginServer: Sendable {
         var fields: [(String, String)] = [("Content-Type", "application/json")]
         var body = ""
         var delay = Duration.zero
-        /// More bytes than anybody asked for.
+        /// Number of superfluous bytes.
         var flood: Int?
         /// The connection ends without an answer.
         var closes = false
@@ -42,7 +42,7 @@ final class LoginServer: Sendable {
         self[Self.wellKnown + path] = .json(metadata())
     }
 
-    /// What a path gets from now on.
+    /// The reply to later requests for a path.
     subscript(_ path: String) -> Reply {
         get { table.reply(to: path) }
         set { table.set(path, newValue) }

@@ -5,7 +5,7 @@ import Testing
 
 /// Logins at django-oauth-toolkit, which found its endpoints and wrote its pages without us.
 @Suite(.timeLimit(.minutes(3))) struct `Logins at a real server` {
-    /// One for all of them: each has a client of its own, and nothing that the server keeps is counted.
+    /// One server for all tests. Each test has its own client, and counts no state of the server.
     private static let server = Task { try await DjangoOAuthToolkit() }
     private static let callback = "http://127.0.0.1:18081/callback"
 
@@ -28,7 +28,7 @@ import Testing
             httpClient: LoopbackHTTPClient(), store: store)
     }
 
-    /// What the protected API answers to the client's token.
+    /// The protected API's answer to the client's token.
     private func status(_ server: DjangoOAuthToolkit, _ client: Heimdallr) async throws -> Int {
         var request = HeimdallrHTTPRequest(url: "\(server.url)/api/me")
         try await client.authenticate(&request, waiting: .seconds(10))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Heimdallr
 
-/// What is wrong with a disk, a key or a file is said clearly, and the old record stays as it was.
+/// A fault of a disk, a key or a file gets a clear message, and the old record stays.
 @Suite struct `The file store's faults` {
     static let isRoot = geteuid() == 0
 
@@ -204,7 +204,7 @@ import Testing
         #expect(fault?.description.contains("billing.token.new") == true)
         #expect(try await store.load(client: "billing")?.revision == 1)
         try FileManager.default.removeItem(atPath: obstacle)
-        // What a killed process left half-written is no obstacle.
+        // A half-written file of a killed process is no obstacle.
         try Data("half".utf8).write(to: URL(fileURLWithPath: obstacle))
         try await store.save(FileStoreFolder.record(2), client: "billing")
         #expect(try await store.load(client: "billing")?.revision == 2)

@@ -26,7 +26,7 @@ struct FileStoreFolder {
         try TokenStoreKey(Secret([UInt8](repeating: byte, count: 32)))
     }
 
-    /// As another process would have it: with locks of its own.
+    /// The store of another process, with its own locks.
     func store(
         key: TokenStoreKey? = nil, lockPatience: Duration = .seconds(30), machine: FileStoreMachine? = nil
     ) -> OAuthAccessTokenFileStore {
@@ -46,7 +46,7 @@ struct FileStoreFolder {
         Array(try Data(contentsOf: URL(fileURLWithPath: path(client))))
     }
 
-    /// Changes the file as somebody with the right to could.
+    /// Changes the file as a permitted user could.
     func overwrite(_ client: String = "billing", with bytes: [UInt8]) throws {
         try Data(bytes).write(to: URL(fileURLWithPath: path(client)))
         Disk.chmod(path(client), 0o600)
@@ -106,7 +106,7 @@ func storeFault(
     return nil
 }
 
-/// What an operator might do to files.
+/// Operations on files by an operator.
 enum Disk {
     static func chmod(_ path: String, _ mode: Int) { note(unsafe Glibc.chmod(path, mode_t(mode)), path) }
     static func chown(_ path: String, to user: UInt32) { note(unsafe Glibc.chown(path, user, user), path) }

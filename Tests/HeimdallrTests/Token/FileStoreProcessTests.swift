@@ -35,7 +35,7 @@ import Testing
         }
         // The lock went round: no process had a client to itself.
         for client in clients { #expect(endpoint.chain(client).processes.count >= 2, "\(client)") }
-        // What one process got, another used without asking.
+        // A process used another one's token without a request.
         let used = processes.map { Set($0.output.split(separator: "\n").filter { $0.hasPrefix("used ") }) }
         let shared = (0..<used.count).contains { one in
             (0..<one).contains { !used[one].isDisjoint(with: used[$0]) }
@@ -57,7 +57,7 @@ import Testing
         #expect(outcomes.kills >= 200)
         // The kills were where it hurts: many after a rotation was durable, and some before.
         #expect(outcomes.kept >= 20)
-        // Everybody recovers without a person, and nothing is left over but what has a name.
+        // All processes recover without a person, and only named files remain.
         for lane in 0..<4 {
             let process = try folder.start("lane\(lane)", endpoint, seconds: 1)
             try await process.ended(within: .seconds(60))
@@ -127,7 +127,7 @@ import Testing
                     "neither the last durable one nor the one before")
                 tally.lost += 1
             }
-            // What was used was durable before.
+            // Each token was durable before its first use.
             if let used = process.output.split(separator: "\n").last(where: { $0.hasPrefix("used ") }) {
                 let number = Int(used.split(separator: "-").last ?? "") ?? .max
                 let kept = stored.flatMap { Int($0.split(separator: "-").last ?? "") } ?? -1

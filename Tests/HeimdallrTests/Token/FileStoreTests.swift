@@ -41,7 +41,7 @@ import Testing
         let key = try SealingKey(SecretBytes([UInt8](repeating: 1, count: 32)))
         let context = Array("heimdallr-proxy token record of billing".utf8)
         let plain = try SealedBytes.open(try folder.bytes(), format: 3, context: context, key: key)
-        // What was added since is marks for nothing.
+        // Fields added since are marked as absent.
         let bytes = plain.withSpan { span in span.indices.map { span[$0] }.dropLast(added) }
         try folder.overwrite(
             with: try SealedBytes.seal(SecretBytes(Array(bytes)), format: format, context: context, key: key))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Heimdallr
 
-/// Which stored access token is used after a restart, whatever the clocks have done meanwhile.
+/// The stored access token used after a restart, for all changes of the clocks.
 @Suite struct `The file store and time` {
     /// A token of an hour, saved; then `happening`; then what another process makes of it.
     private func seconds(

@@ -35,13 +35,13 @@ final class SharedMemoryStore: OAuthAccessTokenStore {
 
     func record(_ client: String = "billing") -> TokenRecord? { state.withLock { $0.records[client] } }
 
-    /// What another process does.
+    /// Saves a record as another process.
     func put(_ record: TokenRecord?, _ client: String = "billing", tells: Bool = true) {
         state.withLock { $0.records[client] = record }
         if tells { tell(client) }
     }
 
-    /// Takes the lease from whoever has it.
+    /// Takes the lease from its holder.
     func takeLease(_ client: String = "billing") { state.withLock { $0.holders[client] = nil } }
 
     /// Tests find records by the client's name alone.

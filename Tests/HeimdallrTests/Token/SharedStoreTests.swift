@@ -48,7 +48,7 @@ import Testing
         client.start()
         #expect(try await client.accessToken(waiting: .seconds(20)).value == Secret("T1"))
         try await eventually("a reason") { client.status().storeFault != nil }
-        // Another process was here meanwhile, and it is what all go by.
+        // Another process has saved a record, and all processes use that record.
         store.put(record(7, "S7", "R7"), tells: false)
         store.isAway = false
         try await eventually("the later record", within: .seconds(20)) {
@@ -179,7 +179,7 @@ import Testing
         store.put(record(1, nil, "R1"))
         let later = record(2, "T2", "R2")
         let endpoint = try TokenEndpoint { _, _ in
-            // The lease was lost, and somebody else rotated.
+            // The lease was lost, and another process rotated.
             store.put(later, tells: false)
             return .error("invalid_grant")
         }
