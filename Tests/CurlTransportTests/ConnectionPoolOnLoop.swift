@@ -11,7 +11,7 @@ extension OnLoop where Value == ConnectionPool {
         try await self.init(change) { try ConnectionPool(options: $0, loop: $1) }
     }
 
-    /// Starts an exchange; the probe shows what comes of it.
+    /// Starts an exchange. The probe records the result.
     func start(_ request: Request) async throws -> Probe {
         let probe = Probe(request, on: loop)
         try await loop.run { [value] in try probe.start(value.value) }
@@ -28,7 +28,7 @@ extension OnLoop where Value == ConnectionPool {
         return try await loop.run { Self.threadTime() } - before < .milliseconds(50)
     }
 
-    /// What the calling thread has used so far (clock_gettime(2)).
+    /// CPU time of the calling thread so far (clock_gettime(2)).
     private static func threadTime() -> Duration {
         var time = timespec()
         _ = unsafe clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
@@ -41,14 +41,14 @@ extension OnLoop where Value == ConnectionPool {
     }
 }
 
-/// What is sent, and how its delegate behaves.
+/// A request, and the behaviour of its delegate.
 struct Request: Sendable {
     enum Upload: Sendable {
         case none
         /// Sent as fast as it is asked for.
         case bytes([UInt8])
         case chunks([UInt8])
-        /// What the test feeds, piece by piece: `Probe.feed`.
+        /// A body that the test feeds in pieces: `Probe.feed`.
         case fed(known: UInt64?)
     }
     enum Moment: Sendable { case head, body, upload, end }
@@ -62,7 +62,7 @@ struct Request: Sendable {
 
     /// The body is paused each time so many more bytes have come.
     var pausesEvery: Int?
-    /// The delegate answers no to what it is given there.
+    /// The delegate refuses this call.
     var refusesAt: Moment?
     /// The delegate cancels from within that call.
     var cancelsAt: Moment?
@@ -193,7 +193,7 @@ final class Probe: TransferDelegate, @unchecked Sendable {
         return request.refusesAt != moment
     }
 
-    /// What it has started itself.
+    /// Requests that it has started.
     private(set) var started: [Probe] = []
 
     func transfer(_ transfer: Transfer, headerLine: Span<UInt8>) -> Bool {

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("a dialer makes connections and gives them away", .timeLimit(.minutes(1)))
 struct DialerTests {
-    /// What the attempts of a dialer came to.
+    /// Outcomes of a dialer's attempts.
     private final class Attempts: Sendable {
         enum Outcome: Sendable, Equatable {
             case connected

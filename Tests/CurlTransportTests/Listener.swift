@@ -80,7 +80,7 @@ final class Peer: Sendable {
 
     func write(_ text: String) { write(Array(text.utf8)) }
 
-    /// Up to the blank line, and what came behind it.
+    /// The bytes up to the blank line, and those behind it.
     func readHead() -> (head: String, rest: [UInt8]) {
         var bytes: [UInt8] = []
         while true {

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("names are looked up beside the loop, and judged before they are dialled", .timeLimit(.minutes(1)))
 struct NameTests {
-    /// A name server of the test's: what it knows, what it was asked, and whether it answers at all.
+    /// A name server of the test: its names, the queries, and the names whose look-ups hang.
     private final class Names: Sendable {
         private let known: [String: [String]]
         private let hanging: Set<String>

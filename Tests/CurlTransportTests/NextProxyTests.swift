@@ -55,7 +55,7 @@ struct NextProxyTests {
         let heads = log.all
         #expect(heads.count == 1)
         #expect(heads.first?.hasPrefix("CONNECT far.example:\(nginx.httpsPort) HTTP/1.1\r\n") == true)
-        // What is for the upstream is not for the proxy in between.
+        // The upstream's fields don't reach the next proxy.
         #expect(heads.first?.contains("secret") == false)
         #expect(heads.first?.contains("User-Agent") == false)
         let wrong = try await pool.send(Request(.secure(nginx.httpsPort, host: "near.example")))

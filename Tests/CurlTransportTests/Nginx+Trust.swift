@@ -5,7 +5,7 @@ extension Nginx {
     /// Its TLS port.
     var origin: Origin { .secure(httpsPort) }
 
-    /// Options that trust its CA and nobody else.
+    /// Options that trust only its CA.
     var trust: @Sendable (inout PoolOptions) -> Void {
         let file = authority.certificateFile
         return { $0.trustAnchors = .only(file: file) }

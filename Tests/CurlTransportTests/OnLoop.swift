@@ -1,7 +1,7 @@
 import CurlTransport
 import Reactor
 
-/// A thing that lives on an event loop, with a loop of its own that stops with the last reference to this.
+/// A value on its own event loop. The loop stops with the last reference to this object.
 final class OnLoop<Value>: Sendable {
     let loop: EventLoop
     let value: LoopBound<Value>

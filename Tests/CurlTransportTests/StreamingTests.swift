@@ -32,7 +32,7 @@ struct StreamingTests {
         request.pausesEvery = 1
         let probe = try await pool.start(request)
         try await eventually("the pause") { probe.record.pauses == 1 }
-        // Another exchange goes on meanwhile.
+        // Another exchange continues.
         let other = try RecordingOrigin()
         for _ in 0..<20 { #expect(try await pool.send(Request(other)).text == "ok") }
         #expect(probe.record.pauses == 1)

@@ -19,7 +19,7 @@ extension OnLoop where Value == CarrierPool {
         try await self.init(change) { CarrierPool(options: $0, loop: $1) }
     }
 
-    /// Asks for a connection; the user shows what comes of it.
+    /// Requests a connection. The user records the result.
     func connect(
         _ origin: Origin, fresh: Bool = false, tunnels: Bool = false, releasesAtOnce: Bool = false
     ) async throws -> CarrierUser {
@@ -89,7 +89,7 @@ extension OnLoop where Value == CarrierPool {
     }
 }
 
-/// One owner: writes what it is told as the connection takes it, reads all there is.
+/// One owner. Writes as fast as the connection takes the bytes, and reads all bytes.
 final class CarrierUser: CarrierOwner, @unchecked Sendable {
     // @unchecked: `carrier`, `outbox` and `inbox` belong to the loop's thread, everything else is constant or locked.
     struct Record: Sendable {

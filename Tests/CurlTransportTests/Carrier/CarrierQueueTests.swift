@@ -19,7 +19,7 @@ struct CarrierQueueTests {
         for number in [0, 2, 3, 4] {
             try await waiting[number].arrived()
             for later in waiting[(number + 1)...] { #expect(later.record.arrivals == 0) }
-            // Nobody who comes later overtakes.
+            // No later request overtakes.
             if number == 0 { waiting.append(try await carriers.connect(.plain(origin.port))) }
             try await waiting[number].release()
         }
@@ -75,7 +75,7 @@ struct CarrierQueueTests {
         try await holder.close()
         let error = try await eventually("a failure") { late.record.failure }
         #expect(error.kind == .connectionTimedOut)
-        // With a time of its own the dial would take until 4.5 s.
+        // A separate timeout of the dial would end at 4.5 s.
         #expect(ContinuousClock.now - began < .milliseconds(4400))
     }
 
