@@ -64,7 +64,7 @@ struct ByteBufferTests {
         #expect(contents(buffer) == model)
     }
 
-    /// What stands behind the last byte of one that was just emptied.
+    /// The bytes behind the last byte of a buffer that was just emptied.
     private func rest(of buffer: inout ByteBuffer, _ count: Int) -> [UInt8] {
         var bytes: [UInt8] = []
         _ = unsafe buffer.withSpareCapacity(count) { spare in

@@ -1,7 +1,7 @@
 import Reactor
 import TestSupport
 
-/// Sends back what comes, on a loop of its own.
+/// Echoes its input, on its own loop.
 final class EchoServer: Sendable {
     let loop: EventLoop
     let accepted = Recorder<Int32>()

@@ -97,7 +97,7 @@ struct EventLoopTests {
         gate.open()
         try await eventually("the queued jobs") { log.all.count == 100 }
         #expect(log.all == Array(0..<100))
-        // A job that comes too late is dropped, with what it holds.
+        // A late job is dropped with its references.
         let late = Recorder<Int>()
         try await eventually("the loop is over") {
             loop.execute { [canary = Canary(log: late)] in withExtendedLifetime(canary) {} }

@@ -21,7 +21,7 @@ struct FileWatchTests {
     }
 
     private func expectNews(_ told: Told, _ path: String, _ what: String, _ change: () throws -> Void) async throws {
-        // What belonged to the change before has come.
+        // The events of the change before have come.
         try await Task.sleep(for: .milliseconds(300))
         let before = told.count(path)
         try change()

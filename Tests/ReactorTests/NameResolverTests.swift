@@ -8,7 +8,7 @@ import Testing
 struct NameResolverTests {
     private static let nine = NumericAddress(ipv4: 0x0909_0909)
 
-    /// A loop that asks, and what it was told.
+    /// A loop that looks up names, and the answers.
     private final class Asker: Sendable {
         let loop: EventLoop
         private let state = Mutex<[NameAnswer]>([])

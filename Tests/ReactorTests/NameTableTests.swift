@@ -9,7 +9,7 @@ struct NameTableTests {
 
     private static func time(_ milliseconds: UInt64) -> LoopTime { LoopTime(nanoseconds: milliseconds * 1_000_000) }
 
-    /// What came of asking, in a word.
+    /// The outcome of a look-up, in a word.
     private func ask(
         _ table: inout Table, _ name: String, _ id: UInt64, strange: Bool = false, at milliseconds: UInt64 = 0
     ) -> String {

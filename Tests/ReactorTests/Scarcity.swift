@@ -10,7 +10,7 @@ final class Scarcity: Sendable {
     let accepted = Recorder<Int32>()
     let relief = Gate()
 
-    /// To be run on a thread of its own; returns when a connection has been accepted after all.
+    /// To be run on a separate thread. Returns when a connection has been accepted.
     func run() throws {
         guard unshare(0x400) == 0, close_range(3, .max, 0) == 0 else { throw TestFailure("unshare(CLONE_FILES)") }
         let loop = try EventLoop.start(name: "scarce")

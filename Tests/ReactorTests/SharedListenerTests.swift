@@ -21,7 +21,7 @@ struct SharedListenerTests {
                 let acceptor = try Acceptor(
                     socket, on: loop,
                     accepted: { socket in
-                        // Who has something to do leaves the next one to others.
+                        // A busy loop leaves the next connection to others.
                         usleep(500)
                         // Before its client sees the end.
                         _ = self.accepted.wrappingAdd(1, ordering: .relaxed)
@@ -62,7 +62,7 @@ struct SharedListenerTests {
             try await counter.finish()
             counter.loop.stop()
         }
-        // Nobody accepts, and nobody is refused: the next one does.
+        // No loop accepts, and no connection is refused. The next loop accepts.
         let waiting = try await RawClient.connect(port: mine.address.port)
         let next = try await Counter(try passed.listeningSocket())
         _ = try await waiting.readToEnd()
@@ -119,7 +119,7 @@ struct SharedListenerTests {
                     socket, on: loop,
                     accepted: { socket in
                         socket.close()
-                        // Within one look at the queue, too.
+                        // Also within one look at the queue.
                         clear()
                         _ = tally.accepted.wrappingAdd(1, ordering: .relaxed)
                     }, failed: { Issue.record("\($0)") }), on: loop)
@@ -146,7 +146,7 @@ struct SharedListenerTests {
         let begin = ContinuousClock.now
         socket.close()
         #expect(begin.duration(to: .now) < .milliseconds(500))
-        // Nobody waits in a queue that nobody will accept from.
+        // No connection waits in a queue without an accepting loop.
         let client = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         let address = SocketAddress(.unix(path: path))
         #expect(try unsafe address.withKernelForm { unsafe Glibc.connect(client, $0, $1) } != 0)
