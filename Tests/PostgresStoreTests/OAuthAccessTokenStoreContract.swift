@@ -8,7 +8,7 @@ import Testing
 /// contract.
 struct StoreKind: Sendable, CustomTestStringConvertible {
     let testDescription: String
-    /// A new place. Each call of what it returns makes a store in that place, as another process would have it.
+    /// Makes an empty place for records. Each call of the result opens a store in it, as another process would.
     let place: @Sendable () async throws -> @Sendable () async throws -> any OAuthAccessTokenStore
 
     static let all = [memory, file, postgres]
@@ -36,7 +36,7 @@ struct StoreKind: Sendable, CustomTestStringConvertible {
     }
 }
 
-/// What every token store has to do.
+/// The contract of every token store.
 @Suite struct `The contract of token stores` {
     private static let full = TokenRecord(
         revision: 3, accessToken: Secret(String(repeating: "t", count: 16 * 1024)), issuedAt: now(),

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PostgresStore
 
-/// A space of its own in the shared server, with the tables that it needs.
+/// A separate space in the shared server, with its tables.
 struct Postgres: Sendable {
     let server: PostgresServer
     let space = "space \(UInt32.random(in: .min ... .max))"
@@ -51,7 +51,7 @@ struct Postgres: Sendable {
         return store
     }
 
-    /// What the row says: `revision|bytes`.
+    /// The row as `revision|bytes`.
     func row(_ client: String = "billing") async throws -> String {
         try await server.sql(
             "SELECT revision, length(sealed) FROM heimdallr.token WHERE space = '\(space)' AND client = '\(client)'")
@@ -61,7 +61,7 @@ struct Postgres: Sendable {
         try await server.sql("UPDATE heimdallr.token SET \(what) WHERE space = '\(space)' AND client = '\(client)'")
     }
 
-    /// A process of its own, which saves one record.
+    /// Starts a process that saves one record.
     func contender(
         _ refreshToken: String, client: String = "billing", fault: String? = nil, environment: [String: String?] = [:]
     ) throws -> ChildProcess {

@@ -199,7 +199,7 @@ import Testing
         #expect(try await store.load(client: "nobody") == nil)
     }
 
-    // MARK: What somebody has to mend
+    // MARK: Faults for an operator
 
     @Test("no tables, no rights, a wrong password, another version: each says what to do, and none says the password")
     func misconfigured() async throws {
@@ -237,7 +237,7 @@ import Testing
         try await store.putPending(Secret("x"), key: "k", life: .seconds(9))
         #expect(try await store.takePending(key: "k") == Secret("x"))
         #expect(try await store.load(client: "billing")?.refreshToken == nil)
-        // As a URI, too.
+        // The same as a URI.
         let password = PostgresServer.password.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
         let uri = "postgresql://limited:\(password)@localhost:\(place.server.port)/postgres"
         _ = try await place.store(uri) { $0.trustAnchorsFile = place.server.authority.certificateFile }
@@ -281,7 +281,7 @@ import Testing
             #expect(try await contender.ended() == .exited(0))
             #expect(contender.output.contains("saved"), "\(contender.transcript)")
         }
-        // What ~/.pgpass says would be right.
+        // The password in ~/.pgpass would be right.
         try home.write("*:*:*:limited:\(PostgresServer.password.replacing("\\", with: "\\\\"))\n", to: ".pgpass")
         let contender = try place.contender(
             "R",

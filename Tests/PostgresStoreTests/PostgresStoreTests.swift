@@ -151,7 +151,7 @@ import Testing
             let changes = try #require(store.changes(client: client))
             tasks.append(Task { for await _ in changes { heard.append(name) } })
         }
-        // What may be said at the beginning is over.
+        // Notifications of the beginning have arrived.
         try await Task.sleep(for: .milliseconds(isPooled ? 1200 : 300))
         let before = heard.all.count
         let duration = try await time(until: "the other hears of it") {
@@ -163,7 +163,7 @@ import Testing
         }
         #expect(duration < .seconds(3))
         #expect(!heard.all.dropFirst(before).contains("else"))
-        // Whoever looks may see a revision before its writer has noted that it is its own.
+        // A poll may see a revision before its writer has noted it as its own.
         if !isPooled { #expect(!heard.all.dropFirst(before).contains("own")) }
         for task in tasks { task.cancel() }
     }
