@@ -89,7 +89,7 @@ struct AccessRecordTests {
         for (id, number) in zip(ids, 1...) {
             #expect(id.count == 10 && id.hasSuffix("-\(number)"), "\(id)")
         }
-        // It is nobody's business but the log's.
+        // Only the log shows it.
         #expect(
             proxy.origin.requests.allSatisfy { request in
                 !fields.isEmpty || request.values("X-Request-Id").isEmpty

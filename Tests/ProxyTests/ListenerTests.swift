@@ -50,7 +50,7 @@ struct ListenerTests {
     @Test(arguments: [
         "Origin: https://evil.example", "Origin: null", "Origin:", "Sec-Fetch-Site: cross-site",
         "Sec-Fetch-Site: same-site", "Sec-Fetch-Site: same-origin", "sec-fetch-site: x",
-        // What a redirect makes of an address that was typed, or clicked in a mail.
+        // A redirect's target for a typed address, or for one clicked in a mail.
         "Sec-Fetch-Site: none",
         // All that is left of a browser where the name is not loopback to it.
         "User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0 Safari/537.36",

@@ -22,7 +22,7 @@ final class ProxyInProcess: Sendable {
 
     /// Of `proxy.listen`.
     var port: UInt16 { server.addresses[0].port }
-    /// Of the first upstream that has a `listen` of its own.
+    /// Port of the first upstream with its own `listen`.
     var upstreamPort: UInt16 { server.addresses[1].port }
 
     /// How the client `api` keeps its token, where a test is about that.
@@ -107,7 +107,7 @@ final class ProxyInProcess: Sendable {
         endpoint.stop()
     }
 
-    /// Nothing happens in the proxy for so long: what comes meanwhile, it finds all at once.
+    /// Stops the proxy's loop for this time. The loop then finds all events at once.
     func holdLoop(for seconds: Double) { loops[0].execute { Thread.sleep(forTimeInterval: seconds) } }
 
     // MARK: Requests
@@ -116,12 +116,12 @@ final class ProxyInProcess: Sendable {
         try await RawClient.connect(port: port, receiveBuffer: receiveBuffer)
     }
 
-    /// Exactly these bytes on a connection of their own, and the answer.
+    /// Sends exactly these bytes on a new connection, and returns the answer.
     func send(_ request: String, method: String = "GET") async throws -> RawResponse {
         try await RawClient.exchange(port: port, request, method: method)
     }
 
-    /// An absolute-form request on a connection of its own.
+    /// Sends an absolute-form request on a new connection.
     func request(
         _ method: String = "GET", _ url: String = "http://api.test/", fields: [String] = [], body: String? = nil
     ) async throws -> RawResponse {
@@ -169,7 +169,7 @@ func message(
 }
 
 extension RecordedRequest {
-    /// What came in `Authorization`.
+    /// Values of `Authorization`.
     var authorization: [String] { values("Authorization") }
 }
 

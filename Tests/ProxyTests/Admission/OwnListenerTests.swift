@@ -6,7 +6,7 @@ import Testing
 
 @Suite("requests never come back to this process", .stopsProxies, .serialized, .timeLimit(.minutes(1)))
 struct OwnListenerTests {
-    /// Stands for the admin port: somebody in this process listens there.
+    /// Stands for the admin port: a listener in this process.
     private func proxy(_ more: String = "", admin: RecordingOrigin) async throws -> ProxyInProcess {
         let proxy = try await ProxyInProcess(
             proxy: "unmatched: forward\nprivate_networks: [0.0.0.0/0, \"::/0\"]\nconnect: tunnel\ntunnels: [\"*\"]",

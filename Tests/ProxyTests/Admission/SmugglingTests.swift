@@ -20,7 +20,7 @@ private struct Row: Sendable, CustomStringConvertible {
     .serialized,
     .timeLimit(.minutes(2)))
 struct SmugglingTests {
-    /// What a misread of the row would let through.
+    /// The request that a misread of the row would let through.
     private static let smuggled = "GET /smuggled HTTP/1.1\r\nHost: api.test\r\n\r\n"
 
     /// Each is refused, its connection closed, and not a byte of it or of what follows reaches the origin.

@@ -59,7 +59,7 @@ struct ProblemWordTests {
         .responseTruncated, .responseMalformed,
     ].map { Problem(TransportError($0, message: "")) }
 
-    /// As it goes over the wire, but for Date and what is the same in all of them.
+    /// The answer's bytes, without Date and the fields common to all answers.
     private static func example(_ problem: Problem) -> String {
         let isTokens = tokens.contains(problem)
         let isUpstreams = transport.contains(problem) || isTokens

@@ -18,10 +18,10 @@ final class FaultyTokenProxy: Sendable {
         self.script = script
         self.arrivals = arrivals
         var clock = HeimdallrClock.system
-        // The shortest backoff there is, a second: jitter has tests of its own.
+        // The shortest backoff, one second. Jitter has its own tests.
         clock.random = { 0 }
         proxy = try await ProxyInProcess(
-            // Shorter than the backoff, so that nobody stays in line until the next attempt.
+            // Shorter than the backoff, so that no request waits until the next attempt.
             upstream: "token_wait: 200ms",
             more: """
                 - host: patient.test
@@ -45,7 +45,7 @@ final class FaultyTokenProxy: Sendable {
     var tokenRequests: Int { script.requests }
     var failuresCounted: Int { script.failures }
     var failureCount: Int { events.names.count { $0 == "token_failed" } }
-    /// What the status says went wrong last.
+    /// The last failure in the status.
     var named: TokenEndpointFault? {
         switch proxy.client.status().lastError {
         case .tokenEndpointUnavailable(let fault, _), .clientRefused(let fault, _): fault
@@ -118,7 +118,7 @@ final class Flag: Sendable {
     func lower() { state.withLock { $0 = false } }
 }
 
-/// What the next token request meets.
+/// The answer to the next token request.
 final class TokenFaultScript: Sendable {
     private struct State {
         var requests = 0

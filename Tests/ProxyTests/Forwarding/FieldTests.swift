@@ -86,7 +86,7 @@ struct FieldTests {
         ("keep", "Authorization: Basic bWluZQ==", ["Basic bWluZQ=="]),
         ("keep", "X-Other: 1", ["Bearer T1"]), ("reject", "X-Other: 1", ["Bearer T1"]),
         ("keep", "aUTHORIZATION: mine", ["mine"]),
-        // What Connection names is not for the upstream, so it can't stand in for the token either.
+        // A field named by Connection is not forwarded, so it can't replace the token.
         ("keep", "Authorization: Basic bWluZQ==\r\nConnection: Authorization", ["Bearer T1"]),
     ])
     func `the program's own Authorization, by on_existing`(rule: String, field: String, sent: [String]) async throws {

@@ -117,7 +117,7 @@ struct LifeTests {
         clients[0].resetOnClose()
         clients.removeFirst()
         #expect(try await fourth.response().status == 200)
-        // And again, once everybody has left.
+        // Again, after all clients have left.
         for client in clients + [fourth] { client.close() }
         for _ in 0..<10 { #expect(try await proxy.request().status == 200) }
     }

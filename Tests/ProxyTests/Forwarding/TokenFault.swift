@@ -7,9 +7,9 @@ struct TokenFault: Sendable {
     var answer: TokenEndpointAnswer
     /// Asked instead of the endpoint.
     var url: String?
-    /// What it is called in status, events and the log.
+    /// Its name in status, events and the log.
     var fault: TokenEndpointFault
-    /// What others do, where it is known.
+    /// The behaviour of other proxies, where known.
     var peers = ""
 
     init(_ name: String, _ answer: TokenEndpointAnswer, _ fault: TokenEndpointFault, peers: String = "") {
@@ -28,7 +28,7 @@ struct TokenFault: Sendable {
     private static let envoyDown = "Envoy sends the expired token"
     private static let envoyMalformed = "Envoy has no token 12 s after the end of it"
 
-    /// - Parameter untrusted: an https URL with a certificate that nobody vouches for.
+    /// - Parameter untrusted: an https URL with an untrusted certificate.
     static func all(untrusted: String) -> [TokenFault] {
         errorStatuses + oauthErrors + badAnswers + brokenConnections + [
             TokenFault("refused", url: "http://127.0.0.1:1/token", .connect),
@@ -107,7 +107,7 @@ struct TokenFault: Sendable {
     ]
 }
 
-/// What was seen of one fault.
+/// Observations of one fault.
 struct TokenFaultReport: Sendable {
     var fault: TokenFault
     /// Statuses before there was a token.
@@ -118,7 +118,7 @@ struct TokenFaultReport: Sendable {
     var isRefusedAtOnce = false
     /// The last error, as the status names it.
     var named: TokenEndpointFault?
-    /// What reached the upstream and should not have.
+    /// Requests that should not have reached the upstream.
     var badTokens: [String] = []
     var tokenRequests = 0
     var mostTokenRequests = 0

@@ -31,7 +31,7 @@ struct TokenFlightTests {
         #expect(proxy.endpoint.mostAtOnce == 1, sourceLocation: sourceLocation)
     }
 
-    // MARK: One token request, whoever asks
+    // MARK: One token request for all callers
 
     @Test func `500 requests on a cold start wait for one token request, and those that leave cancel nothing`()
         async throws
@@ -130,7 +130,7 @@ struct TokenFlightTests {
         #expect(endpoint.requests.count == 1)
     }
 
-    // MARK: The refresh that nobody waits for
+    // MARK: The refresh in the background
 
     @Test func `at constant load no request waits for a refresh`() async throws {
         // Every token but the first takes a second to come.
@@ -192,7 +192,7 @@ struct TokenFlightTests {
             exchange.pause(.milliseconds(2500))
             exchange.close()
         }
-        // One that has served nobody yet is not suspected of having been closed for that.
+        // An unused connection that closes is not treated as one closed for idleness.
         #expect(try await proxy.request().status == 200)
         let response = try await proxy.request("GET", "http://api.test/dies")
         #expect(response.status == 200)

@@ -23,7 +23,7 @@ struct SigningTests {
                 """)
     }
 
-    /// What came, as botocore would sign it.
+    /// The request, as botocore would sign it.
     private func expectSigned(
         _ request: RecordedRequest, _ proxy: ProxyInProcess, service: String = "execute-api", token: String? = nil,
         sourceLocation: SourceLocation = #_sourceLocation

@@ -95,7 +95,7 @@ struct AddressMapTests {
         ("//inner.test:8443/t/x", "//HOST/x"), ("/t/x", "/x"), ("/t", "/"), ("/t?x", "/?x"), ("/t/", "/"),
         // The host that it is for, as a server behind something else may call itself.
         ("https://api.test/t/x", "http://HOST/x"),
-        // Never the address of somebody else.
+        // Never another host's address.
         ("/t//evil.test/x", "http://HOST//evil.test/x"), ("/t/\\evil.test/x", "http://HOST/\\evil.test/x"),
         ("/t/\t/evil.test", "http://HOST/\t/evil.test"), ("/t/\t\t\\evil.test", "http://HOST/\t\t\\evil.test"),
         ("/t/ /evil.test", "http://HOST/ /evil.test"), ("/t/\u{7F}/evil.test", "http://HOST/\u{7F}/evil.test"),

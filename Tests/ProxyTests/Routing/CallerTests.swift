@@ -81,7 +81,7 @@ struct CallerTests {
             ).output
         }
         #expect(try await status() == "200")
-        // Over TCP nobody knows.
+        // Over TCP the user is unknown.
         try expectProblem(try await proxy.request(), 403, "http_request_denied", "not-for-caller", upstream: nil)
         let others = try await ProxyInProcess(change: {
             $0.proxy.listen = [.tcp(host: "127.0.0.1", port: 0), .unix(path: path + "2", mode: nil)]

@@ -32,7 +32,7 @@ struct SpanTests {
             upstream: upstream, observer: share.map { recording(spans, share: $0) } ?? ProxyObserver())
         let answer = try await proxy.request("GET", "http://api.test/a/b?secret=query", fields: fields)
         #expect(answer.status == 200)
-        // A second one, so that what is recorded of the first is there.
+        // A second request, so that the first one's span is recorded.
         _ = try await proxy.request("GET", "http://other.test/")
         return (try #require(proxy.origin.requests.first), spans.all)
     }

@@ -25,7 +25,7 @@ struct TracesAnswerTests {
         var random = FastRandom(seed: 7)
         for _ in 0..<20_000 {
             let bytes = (0..<Int.random(in: 0..<40, using: &random)).map { _ in
-                // Small numbers, so that lengths and tags fit now and then.
+                // Small numbers, so that lengths and tags are sometimes valid.
                 Bool.random(using: &random)
                     ? UInt8.random(in: 0..<20, using: &random) : .random(in: 0...255, using: &random)
             }

@@ -39,7 +39,7 @@ struct BytePipe {
         }
     }
 
-    /// What the metrics say of it.
+    /// Its metrics.
     func traffic() async throws -> UpstreamTraffic {
         try #require(await proxy.server.traffic().upstreams.first { $0.name == kind.upstream })
     }

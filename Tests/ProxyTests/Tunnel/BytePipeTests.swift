@@ -47,7 +47,7 @@ struct BytePipeTests {
                 sent.withLock { $0 += 1 }
             }
         }
-        // What the kernel's buffers hold, and no more.
+        // At most the bytes in the kernel's buffers.
         #expect(sent.withLock { $0 } < 64)
         // The other direction is free.
         try await reader.send("hello")

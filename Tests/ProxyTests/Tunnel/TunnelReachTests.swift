@@ -16,7 +16,7 @@ struct TunnelReachTests {
             try expectProblem(
                 try await client.response(to: "CONNECT"), 403, "http_request_denied", "tunnel-not-listed", upstream: nil
             )
-            // What stands behind it is no request.
+            // The bytes behind it are no request.
             #expect(try await client.readToEnd().isEmpty)
         }
         #expect(proxy.origin.connections.isEmpty)

@@ -115,7 +115,7 @@ struct UserTests {
         }
         #expect(status == 200)
         #expect(try await proxy.request(fields: [basic("alice:first")]).status == 407)
-        // What is gone opens to nobody.
+        // A missing file lets no user in.
         try FileManager.default.removeItem(atPath: file)
         for _ in 0..<200 where status == 200 {
             status = try await proxy.request(fields: [basic("alice:second")]).status
@@ -135,7 +135,7 @@ struct UserTests {
         let requests = ["second", "first", "second"].map { message(fields: [basic("alice:\($0)")]) }
         try await client.send(requests.joined())
         for status in [200, 407, 200] { #expect(try await client.response().status == status) }
-        // One that leaves meanwhile takes nothing with it.
+        // A client that leaves does not affect others.
         try await Task.sleep(for: .milliseconds(1100))
         let leaver = try await proxy.connect()
         try await leaver.send(message(fields: [basic("alice:third")]))
