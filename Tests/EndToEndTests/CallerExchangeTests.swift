@@ -4,7 +4,7 @@ import Testing
 
 @Suite("each caller's own token is exchanged for one of theirs", .timeLimit(.minutes(5)))
 struct CallerExchangeTests {
-    /// What the API says about the request it accepted.
+    /// The API's report of an accepted request.
     private struct Report: Decodable {
         var who: String
         var token: String
@@ -45,7 +45,7 @@ struct CallerExchangeTests {
         try await proxy.send(method, "http://api.test/api/x", fields: [("Authorization", "Bearer \(caller)")])
     }
 
-    /// `header.payload.signature`, signed by nobody.
+    /// `header.payload.signature` with a meaningless signature.
     private func token(of subject: String, endsIn seconds: Int) -> String {
         let claims = #"{"sub":"\#(subject)","exp":\#(Int(Date().timeIntervalSince1970) + seconds)}"#
         let payload = claims.base64.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")

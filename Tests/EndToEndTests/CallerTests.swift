@@ -35,7 +35,7 @@ struct CallerTests {
 
     private func proxy(_ configuration: ProxyConfiguration, listeners: Int = 1) async throws -> RunningProxy {
         let proxy = try await RunningProxy(configuration, listeners: listeners)
-        // Other users find the way to the socket; its mode says who comes in.
+        // Other users can reach the socket's folder. The socket's mode decides their access.
         try FileManager.default.setAttributes([.posixPermissions: 0o711], ofItemAtPath: proxy.directory.path)
         return proxy
     }
@@ -149,7 +149,7 @@ struct CallerTests {
             let refused = try await curl(["--unix-socket", path], as: user)
             #expect(refused.text.hasSuffix(" 403") && refused.text.contains("not-for-caller"), "\(refused.text)")
         }
-        // Over TCP nobody can say which user it is.
+        // Over TCP the user is unknown.
         #expect(try await curl(["-x", proxy.url], as: Self.reports).text.hasSuffix(" 403"))
         #expect(origin.requests.count == 2)
     }

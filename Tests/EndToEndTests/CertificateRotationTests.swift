@@ -11,7 +11,7 @@ struct CertificateRotationTests {
         var token: String
     }
 
-    /// Asks through the proxy, and counts what was seen.
+    /// Sends requests through the proxy, and counts the answers.
     private final class Asker: Sendable {
         private let proxy: RunningProxy
         private let counts = Mutex<[Seen: Int]>([:])

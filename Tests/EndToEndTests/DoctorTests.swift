@@ -28,13 +28,13 @@ struct DoctorTests {
             environment: ["http_proxy": nil, "https_proxy": nil, "no_proxy": nil])
     }
 
-    /// What is wrong with the upstream alone; all else is well.
+    /// Faults of the upstream. Everything else works.
     private func upstreamFault(_ upstream: String) async throws -> ChildProcess {
         let endpoint = try TokenEndpoint([.token("TOKEN-SEKRET")])
         return try await doctor(client: "token_endpoint: \"\(endpoint.url)\"", upstream: upstream)
     }
 
-    /// What is wrong with the token endpoint alone.
+    /// Faults of the token endpoint. Everything else works.
     private func clientFault(
         _ client: String, top: String = "admin: {}", secret: Bool = true
     ) async throws -> ChildProcess {
@@ -205,7 +205,7 @@ struct DoctorTests {
         expect(other, fails: "metadata", ["belongs to another issuer, https://other.example", "write issuer: https"])
         let strange = try server(
             nil, ", \"grant_types_supported\": [\"password\"], \"token_endpoint_auth_methods_supported\": [\"none\"]")
-        // A token shows that what is not listed works.
+        // A token shows that the steps not listed work.
         let works = try await clientFault("issuer: \"\(strange.url)\"")
         #expect(works.ending == .exited(0) && !works.output.contains("does not list"), "\(works.transcript)")
         let listed = try await clientFault("issuer: \"\(strange.url)\"")

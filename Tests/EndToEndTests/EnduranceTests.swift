@@ -4,7 +4,7 @@ import Testing
 
 @Suite("bad company", .timeLimit(.minutes(5)))
 struct EnduranceTests {
-    /// What an origin does, chosen by the target's first number.
+    /// An origin's behaviour, chosen by the target's first number.
     private static func misbehave(_ exchange: OriginExchange) throws {
         switch exchange.head.target.dropFirst().prefix(1) {
         case "0": try exchange.respond(body: "ok")
@@ -33,7 +33,7 @@ struct EnduranceTests {
         }
     }
 
-    /// What a client does, chosen by `kind`.
+    /// A client's behaviour, chosen by `kind`.
     private static func visit(_ port: UInt16, target: String, kind: Int) async throws {
         let client = try await RawClient.connect(port: port)
         let head = "http://api.test/\(target) HTTP/1.1\r\nHost: api.test\r\n"

@@ -29,7 +29,7 @@ struct ExecTests {
             let run = try await exec(program, environment: path)
             #expect(run.ending == .exited(code), "\(program) \(run.transcript)")
             #expect(run.errors.contains("can't run \(program): "), "\(run.errors)")
-            // The same as the tool that everybody has for it.
+            // The same result as that of the usual tool.
             #expect(
                 try await ChildProcess.run(["env", program], environment: path).ending == .exited(code), "\(program)")
         }

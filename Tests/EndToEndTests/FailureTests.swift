@@ -83,7 +83,7 @@ struct FailureTests {
         let client = try await RawClient.connect(port: proxy.port)
         try await client.send("GET http://api.test/x HTTP/1.1\r\nHost: api.test\r\n\r\n")
         let text = String(decoding: try await client.readToEnd(), as: UTF8.self)
-        // A reset may take what was sent before it along; what counts is that nothing says "complete".
+        // A reset may discard earlier bytes. The answer must not look complete.
         #expect(text.isEmpty || text.hasPrefix("HTTP/1.1 502") || !text.hasSuffix("\r\n0\r\n\r\n"))
         #expect(!text.contains("Content-Length: 9\r\n"))
     }
@@ -125,9 +125,9 @@ struct FailureTests {
         let proxy = try await RunningProxy(
             to: origin, proxy: "unmatched: forward\nprivate_networks: [127.0.0.0/8, \"::1/128\"]")
         try expect(508, "proxy_loop_detected", of: try await proxy.get("http://127.0.0.1:\(proxy.port)/"))
-        // A name may have further addresses; what is dialled after the refusal decides what is said.
+        // A name may have further addresses. The last address dialled decides the message.
         #expect(try await proxy.get("http://localhost:\(proxy.port)/").status >= 500)
-        // It is the address that counts: another port of it is somebody else.
+        // The whole address counts: another port is another server.
         #expect(try await proxy.get("http://localhost:\(origin.port)/").status == 200)
     }
 

@@ -50,7 +50,7 @@ struct HookTests {
     @Test func `a command, which gets the event and none of our secrets, and is no shell`() async throws {
         let folder = try TemporaryDirectory()
         let file = "\(folder.path)/told"
-        // What a shell would make of the second argument is not made of it.
+        // No shell interprets the second argument.
         let script = try folder.write(
             "import os, sys\ntext = sys.stdin.read() + repr(sys.argv[1:]) + repr(dict(os.environ))\n"
                 + "open(\"\(file).part\", \"w\").write(text)\nos.rename(\"\(file).part\", \"\(file)\")\n", to: "told.py"

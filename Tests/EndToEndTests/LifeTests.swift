@@ -164,7 +164,7 @@ struct LifeTests {
         let origin = try RecordingOrigin { try $0.respond($0.head.target == "/401" ? 401 : 200) }
         let good = try TokenEndpoint.plain()
         let echo = try RecordingOrigin { exchange in
-            // A server that says back what it was sent.
+            // A server that echoes its input.
             let body = try exchange.readBody().text
             let authorization = exchange.head.field("Authorization") ?? ""
             try exchange.respond(

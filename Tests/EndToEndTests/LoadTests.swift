@@ -171,7 +171,7 @@ struct LoadTests {
             try await Task.sleep(for: .milliseconds(100))
         }
         try await eventually("the stalled one is cut") { running.origin.connections.contains { $0.isOver } }
-        // What the kernel held for it, and then no more: less than was announced.
+        // Only the bytes in the kernel's buffers: fewer than announced.
         #expect(try await stalled.readToEnd().count < 64 << 20)
         _ = try await slow.read(count: 1_000_000)
         try await steady.stop()
@@ -322,7 +322,7 @@ struct LoadTests {
         let answer = try await client.response()
         #expect(answer.status == 200)
         #expect(answer.field("Connection") == "close")
-        // What was pipelined behind it is not begun.
+        // The requests pipelined behind it are not begun.
         #expect(try await client.readToEnd().isEmpty)
         let uploaded = try await upload.response(to: "POST")
         #expect(uploaded.text == "10")

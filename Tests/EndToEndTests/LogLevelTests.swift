@@ -20,7 +20,7 @@ struct LogLevelTests {
         return try await RunningProxy.run(["log-level", "--socket", socket] + arguments)
     }
 
-    /// Asks for what is a line of the log at debug only, and says whether there was one.
+    /// Sends a request that is logged only at `debug`. Returns whether there was a line.
     private func tellsDetails() async throws -> Bool {
         let mark = proxy.log.count
         let (_, port, _) = try await proxy.administration()
@@ -92,7 +92,7 @@ struct LogLevelTests {
         #expect(run.errors.contains("no running proxy answers"))
     }
 
-    /// What a proxy that finds its port taken writes to a terminal.
+    /// A proxy's output on a terminal when its port is taken.
     private func shown(_ log: String, environment: [String: String?]) async throws -> String {
         let folder = try TemporaryDirectory()
         let file = try folder.write("proxy: {listen: \"127.0.0.1:\(origin.port)\"}\n\(log)", to: "config.yaml")

@@ -89,7 +89,7 @@ struct LoginCommandTests {
         ])
         try await signIn(server) {
             if command.ending != nil { throw TestFailure(command.transcript) }
-            // The dark and light modules of a QR code, in colours of its own, come last.
+            // The dark and light modules of a QR code, with explicit colours, come last.
             return command.output.contains("left …") ? command.output : nil
         }
         #expect(try await command.ended() == .exited(0))
@@ -97,7 +97,7 @@ struct LoginCommandTests {
         #expect(command.output.contains("▀"))
         #expect(command.output.contains("api is signed in."))
         #expect(try OAuthServerTests.Report(await running.proxy.get("http://api.test/api/mine")).user == "ada")
-        // Where nobody looks there is neither drawing nor colour.
+        // Without a terminal there is neither drawing nor colour.
         let plain = try running.login()
         try await signIn(server) {
             if plain.ending != nil { throw TestFailure(plain.transcript) }

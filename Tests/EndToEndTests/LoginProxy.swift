@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 
-/// A proxy whose clients somebody signs in at django-oauth-toolkit.
+/// A proxy whose clients sign in at django-oauth-toolkit.
 struct LoginProxy {
     let server: DjangoOAuthToolkit
     let proxy: RunningProxy

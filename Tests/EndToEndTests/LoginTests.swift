@@ -17,7 +17,7 @@ struct LoginTests {
         var running = try await LoginProxy(
             server, client: LoginProxy.browser, adminPort: port, store: "\(store.path)/tokens")
 
-        // Nobody is signed in: whoever reads the answer or the log knows where to go.
+        // No person is signed in. The answer and the log name the page of the login.
         let refused = try await running.proxy.get("http://api.test/api/mine")
         #expect(refused.status == 503)
         #expect(refused.text.contains("\"login_url\":\"\(running.admin)/login/api\""))
@@ -31,7 +31,7 @@ struct LoginTests {
         #expect(seen.contains("who \(DjangoOAuthToolkit.user.email)"))
         #expect(try OAuthServerTests.Report(await running.proxy.get("http://api.test/api/mine")).user == "ada")
 
-        // The token ends while somebody uses it; the page shows the new one.
+        // The token expires while it is in use. The page shows the new one.
         let watching = try person.does(["refreshed", running.admin, "api"])
         let asked = server.tokenRequests
         while watching.ending == nil {

@@ -8,7 +8,7 @@ struct MemoryTests {
 
     private func proxy(to origin: RecordingOrigin) async throws -> RunningProxy {
         let proxy = try await RunningProxy(to: origin)
-        // What the first request brings into memory stays there and is not what these tests are about.
+        // The memory of the first request stays, and is not tested here.
         #expect(try await proxy.get("http://api.test/warm").status == 200)
         return proxy
     }
@@ -74,7 +74,7 @@ struct MemoryTests {
         }
         #expect(try proxy.process.peakResidentMemory() - before < 64 * Self.mebibyte)
         #expect(origin.connections.filter(\.isOver).isEmpty)
-        // And the proxy still serves those who read.
+        // The proxy still serves clients that read.
         #expect(try await proxy.get("http://api.test/other").status == 200)
         withExtendedLifetime(clients) {}
     }
@@ -96,7 +96,7 @@ struct MemoryTests {
                     try await client.send(
                         "POST http://api.test/deaf HTTP/1.1\r\nHost: api.test\r\nContent-Length: \(Self.gigabyte)\r\n\r\n"
                     )
-                    // Until nobody takes any more: backpressure reached us.
+                    // Until no more bytes are taken: backpressure reached us.
                     try? await client.send(block, times: 1024, within: .seconds(5))
                     return client
                 }

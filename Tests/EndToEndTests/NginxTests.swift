@@ -36,7 +36,7 @@ struct NginxTests {
     @Test(arguments: [false, true])
     func `bodies arrive whole in both directions`(http2: Bool) async throws {
         let authority = try await PrivateCA()
-        // A file server that takes files too (the DAV module): what went up comes down again.
+        // A file server that also takes files (the DAV module): an uploaded file can be downloaded.
         let nginx = try await Nginx(
             certificate: try await authority.server(), locations: "location / { root FOLDER; dav_methods PUT DELETE; }")
         let proxy = try await RunningProxy(

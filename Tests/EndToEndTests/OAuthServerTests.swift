@@ -4,7 +4,7 @@ import Testing
 
 @Suite("a token of django-oauth-toolkit reaches the API it protects", .timeLimit(.minutes(3)))
 struct OAuthServerTests {
-    /// What the fixture's API says about the request it accepted.
+    /// The fixture API's report of an accepted request.
     struct Report: Decodable {
         var method: String
         var target: String

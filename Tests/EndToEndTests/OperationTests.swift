@@ -281,7 +281,7 @@ struct OperationTests {
         let why = try await RunningProxy.run(["why", "--socket", socket, "GET", "http://person.playground.test/"])
         #expect(why.output.contains("person"), "\(why.transcript)")
 
-        // The device: its code stands on the terminal, and somebody allows it on the playground's page.
+        // The device: its code is on the terminal, and a person allows it on the playground's page.
         #expect(try await proxy.get("http://device.playground.test/x").status == 503)
         let login = try ChildProcess([try Repository.executable(), "login", "--socket", socket, "device"])
         let address = try await eventually("the code") {

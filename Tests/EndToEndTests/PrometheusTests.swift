@@ -38,7 +38,7 @@ struct PrometheusTests {
         let exported = Set(PrometheusNames(try await proxy.metrics()).families)
         let documented = try MetricsReference().rows.filter { exported.contains($0.name) }
         #expect(documented.count > 30)
-        // What finds nothing in a proxy that is well is asked for without the comparison.
+        // Expressions without a result in a healthy proxy are evaluated without their comparison.
         let rows = documented.map { row in (row.name, row.query.replacing(#/ (==|>) [0-9]+$/#, with: "")) }
         for (name, query) in panels + rows {
             do {
@@ -62,7 +62,7 @@ struct PrometheusTests {
         let prometheus = try await Prometheus(scraping: [good, bad, none])
         let traffic = Task { while !Task.isCancelled { try await well.use(times: 5) } }
         defer { traffic.cancel() }
-        // What grows is seen to grow only once it has been seen.
+        // A counter's growth needs an earlier sample.
         try await eventually("both are scraped") { try await prometheus.query("heimdallr_build_info").count == 2 }
         try await ill.suffer(seenBy: prometheus)
         let alerts = try await prometheus.alerts()

@@ -77,7 +77,7 @@ struct RedirectTests {
         #expect(origin.requests.allSatisfy { $0.values("Authorization") == ["Bearer \(token)"] })
     }
 
-    /// Without a path in the `url`: cadaver compares what a body says of paths with what it asked for.
+    /// Without a path in the `url`: cadaver compares the paths in a body with the paths it requested.
     @Test(arguments: movers)
     func `a file is moved`(client: Client) async throws {
         let (output, origin) = try await Self.output(client, asProxy: false, url: "", below: "/t")

@@ -233,7 +233,7 @@ struct ReloadTests {
         #expect(second.requests.last?.field("Authorization") == "Basic " + "second:another-secret-1234".base64)
         #expect(try await place.status() == 200)
         #expect(place.endpoint.requests.count == 1)
-        // What says nothing of the token costs none.
+        // A change that does not affect the token needs no new token.
         try place.write(
             client: "timeout: 3s\nlabels: {team: a}",
             clients: others.replacing("FOLDER/secret", with: "FOLDER/other-secret"),
@@ -361,7 +361,7 @@ struct ReloadTests {
         for number in 0..<40 { try await round(number) }
         let before = (memory: try place.proxy.process.residentMemory(), descriptors: try descriptors())
         for number in 0..<100 { try await round(number) }
-        // What was replaced last is let go of in its own time.
+        // The last replaced object is released later.
         _ = try await eventually("no more descriptors than before", within: .seconds(30)) {
             try descriptors() <= before.descriptors + 10 ? true : nil
         }

@@ -64,7 +64,7 @@ struct SecretsInMemoryTests {
         return (proxy, nginx)
     }
 
-    /// Uses the token, signs out, and looks for what was secret.
+    /// Uses the token, signs out, and searches for the secrets.
     private func checkLogout(_ proxy: RunningProxy, _ nginx: Nginx, _ endpoint: TokenEndpoint, _ way: Way) async throws
     {
         let program = try await RawClient.connect(port: proxy.port)
@@ -74,7 +74,7 @@ struct SecretsInMemoryTests {
             #expect(try await proxy.get("http://api.test/once").status == 200)
         }
         #expect(try nginx.accessLog().contains(way == .query ? "access_token=\(access)" : "Bearer \(access)"))
-        // What is in use is there, or the search would find nothing that is.
+        // The secret in use is found. Otherwise the search would not work.
         #expect(try await !ProcessMemory(of: proxy.process.pid).findings(of: access).isEmpty)
         let socket = proxy.directory.path(of: "admin.sock")
         let out = try await RunningProxy.run(["logout", "--socket", socket, "api"])
@@ -89,7 +89,7 @@ struct SecretsInMemoryTests {
             // libnghttp2 gives heads back as they were.
             if way == .http2, secret == access { continue }
             var left: [ProcessMemory.Finding] = []
-            // What is under way comes to its end first.
+            // Exchanges under way end first.
             for _ in 0..<20 {
                 left = try await memory.findings(of: secret)
                 if left.isEmpty { break }

@@ -111,7 +111,7 @@ struct SecretsShownTests {
         }
     }
 
-    /// What stands in a Basic credential.
+    /// The text of a Basic credential.
     private static func basic(_ value: String?) -> String {
         guard let value, value.hasPrefix("Basic "), let bytes = Data(base64Encoded: String(value.dropFirst(6))) else {
             return ""
@@ -183,7 +183,7 @@ struct SecretsShownTests {
         // The address that it prints holds what makes the attempt its own, and is meant to.
         try await command("login", "device")
 
-        // What programs ask for.
+        // Requests of programs.
         for host in [
             "plain", "form", "signed", "password", "refresh", "device", "person", "bound", "key", "basic", "aws",
         ] {
@@ -209,7 +209,7 @@ struct SecretsShownTests {
             try await RawClient.exchange(
                 port: proxy.port, "GET http://u:\(Self.mark)@plain.test/?\(Self.mark) HTTP/1.1\r\nHost: x\r\n\r\n"))
 
-        // What people ask for.
+        // Requests of people.
         for target in ["/metrics", "/readyz?strict", "/livez"] { _ = try await admin(target) }
         for target in ["/status", "/status?format=text", "/", "/status?\(Self.mark)"] {
             _ = try await admin(target, token: adminToken)

@@ -87,7 +87,7 @@ struct SharedStoreTests {
         }
         let (there, back) = ((old, new, files, postgres), (new, old, postgres, files))
         for (from, to, left, reached) in [there, back, there] {
-            // A proxy that runs would spend what is moved.
+            // A running proxy would spend the moved refresh token.
             let running = try await proxy(left)
             let refused = try await move(from, to)
             #expect(refused.ending == .exited(1), "\(refused.transcript)")

@@ -10,7 +10,7 @@ struct SignalTests {
         for (_, name) in Self.stray { try await eventually("a line for \(name)") { log().contains("signal=\(name) ") } }
     }
 
-    /// Whether the process has a handler of its own for it (proc(5)).
+    /// Whether the process has its own handler for it (proc(5)).
     private func catches(_ number: Int32, _ pid: Int32) -> Bool {
         guard let status = try? String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8),
             let line = status.split(separator: "\n").first(where: { $0.hasPrefix("SigCgt:") }),

@@ -87,7 +87,7 @@ struct SocketActivationTests {
         #expect(try await RawClient.exchange(port: port, request).text == "ok")
         kill(first, SIGTERM)
         try await eventually("the first one is gone") { kill(first, 0) != 0 }
-        // Nobody accepts, and nobody is refused.
+        // No process accepts, and no connection is refused.
         #expect(try await RawClient.exchange(port: port, request).text == "ok")
         kill(try await pid(2), SIGTERM)
         #expect(try await shell.ended() == .exited(0))
@@ -116,7 +116,7 @@ struct SocketActivationTests {
                     + "ListenStream= out of the socket unit"), "\(run.errors)")
     }
 
-    /// What is of no use, and why.
+    /// Useless sockets, and the reasons.
     @Test(arguments: [
         ("udp", "it is no stream socket"), ("pipe", "it is no socket"), ("closed", "it is no"),
         ("connected", "it does not listen"), ("abstract", "it is an abstract Unix socket"),
@@ -156,7 +156,7 @@ struct SocketActivationTests {
             environment: ["LISTEN_PID": "1"], under: Self.activate("127.0.0.1:\(unused)"))
         #expect(proxy.port == other)
 
-        // The first one still has what was not for it.
+        // The first one still has the other sockets.
         let port = try freePort()
         let folder = try TemporaryDirectory()
         let named = try await RunningProxy(

@@ -43,7 +43,7 @@ final class SteadyClient: Sendable {
         }
     }
 
-    /// - Throws: what went wrong at any time.
+    /// - Throws: all failures so far.
     func stop() async throws {
         progress.withLock { $0.isStopped = true }
         await task.withLock { $0 }?.value

@@ -34,7 +34,7 @@ struct StoreTests {
             #expect(try await proxy.get("http://api.test/").status == 200)
             #expect(try await proxy.terminate() == .exited(0))
         }
-        // Not even a kill loses what was in use.
+        // Not even SIGKILL loses a token in use.
         let killed = try await RunningProxy(configuration)
         #expect(try await killed.get("http://api.test/").status == 200)
         killed.process.signal(9)

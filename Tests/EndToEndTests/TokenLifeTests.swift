@@ -114,7 +114,7 @@ struct TokenLifeTests {
 @Suite("a token endpoint's failures", .timeLimit(.minutes(2)))
 struct TokenFailureReportTests {
     @Test func `each is in status, an event, a metric and one line of the log, without secrets`() async throws {
-        // A server that says back what it was sent.
+        // A server that echoes its input.
         let description = "client \(clientSecret) is unknown"
         let faults: [(name: String, words: String, endpoint: TokenEndpoint)] = [
             ("down", "it answered 500", try TokenEndpoint([.status(500)])),

@@ -58,7 +58,7 @@ struct TracingTests {
         #expect(sent.values("traceparent") == ["00-\(span.trace)-\(span.span)-01"])
         #expect(sent.values("tracestate") == ["vendor=1"])
         #expect(span.kind == "SPAN_KIND_CLIENT" && span.status == "STATUS_CODE_UNSET")
-        // Recorded, and its parent is somebody else's.
+        // Recorded, with a foreign parent.
         #expect(span.flags == 0x301)
         #expect(began <= span.start && span.start < span.end && span.end <= ended)
         #expect(
@@ -110,7 +110,7 @@ struct TracingTests {
         #expect(try await proxy.terminate() == .exited(0))
         let spans = collector.spans
         #expect(Set(spans.map(\.name)) == ["GET", "token request"])
-        // The token request belongs to whoever waits for it, where somebody does already.
+        // The token request belongs to a waiting request's trace, if one waits already.
         let request = try #require(spans.first { $0.name == "GET" })
         #expect(spans.allSatisfy { $0.parent.isEmpty || $0.parent == request.span })
         #expect(collector.exports.allSatisfy { $0.fields["authorization"] == "Bearer collector-key-0123456789" })

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("programs that know nothing of a proxy, behind deploy/transparent", .timeLimit(.minutes(3)))
 struct TransparentTests {
-    /// Whether network namespaces with address translation are to be had.
+    /// Whether this machine has network namespaces with address translation.
     private static let obstacle: String? = {
         guard geteuid() == 0 else { return "network namespaces need root" }
         let script = "ip link set lo up && nft add table inet t && ip link add cable0 type veth peer name cable1"
@@ -70,7 +70,7 @@ struct TransparentTests {
         #expect(results.program.status == 200)
         #expect(results.program.answer == sent)
         #expect(results.root.answer.token == "Bearer outside-token")
-        // Where the program thought it would go is a hint and no more.
+        // The program's destination address is only a hint.
         #expect(results.elsewhere.path == "/elsewhere")
         #expect(results.elsewhere.token == "Bearer outside-token")
         #expect(results.unknown.status == 403)

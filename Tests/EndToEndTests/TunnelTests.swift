@@ -12,7 +12,7 @@ struct TunnelTests {
     ]
 
     private static func proxy(_ tunnels: String, more: String = "") async throws -> RunningProxy {
-        // Nothing in these tests asks for a token: nobody is there to give one.
+        // No request in these tests needs a token. There is no token endpoint.
         try await RunningProxy(
             ProxyConfiguration(
                 tokenEndpoint: "http://127.0.0.1:1/token", proxy: "connect: tunnel\ntunnels: [\(tunnels)]\n\(more)",
@@ -174,7 +174,7 @@ struct TunnelTests {
         // The server says how much it got rid of, until that is nothing any more.
         try await eventually("all are full", within: .seconds(60)) { server.output.hasSuffix("\nfull\n") }
         #expect(try proxy.process.peakResidentMemory() - before < 28 * Self.mebibyte)
-        // Somebody else is served meanwhile.
+        // Another client is served.
         #expect(try await proxy.get("http://nobody.test/").status == 403)
     }
 

@@ -11,7 +11,7 @@ struct UserTests {
         origin = try RecordingOrigin { try $0.respond(body: "answer") }
     }
 
-    /// What must never be seen anywhere but in the request that brings it.
+    /// A password that may appear only in its request.
     private static let password = "pass:w%rd /@?ünd-SEKRET"
 
     private func proxy(
@@ -157,7 +157,7 @@ struct UserTests {
         try proxy.directory.write("new password\r\n", to: "alice")
         try await until { try await status("new password") == 200 }
         #expect(try await status(Self.password) == 407)
-        // Gone, unreadable as a folder is, or empty: nobody comes in, not even with an empty password.
+        // A missing, unreadable or empty file lets no user in, not even with an empty password.
         for change in ["rm alice", "mkdir alice", "rmdir alice; : > alice", "rm alice; mkfifo alice"] {
             try await ChildProcess.output(of: ["sh", "-c", change], directory: proxy.directory.path)
             try await until { try await status("new password") == 407 }

@@ -24,7 +24,7 @@ struct WebPageTests {
             listeners: 4)
     }
 
-    /// Has the browser try everything, and gives what it tried: paths.
+    /// Makes the browser try everything, and returns the paths.
     private func browse(_ sites: [(name: String, host: String, listener: Int)]) async throws -> [String] {
         let arguments = sites.map { "\($0.name)=http://\($0.host):\(proxy.listeners[$0.listener].port)" }
         let folder = try TemporaryDirectory()

@@ -115,7 +115,7 @@ try:
     threads += [threading.Thread(target=wait, args=("http://deaf.test/",)) for _ in range(5)]
     for thread in threads:
         thread.start()
-    # And some that leave: the proxy ends what it began for them.
+    # Some clients leave: the proxy ends their look-ups.
     for n in range(20):
         gone = socket.create_connection(("127.0.0.1", 8080))
         gone.sendall(f"GET http://g{n}.zone.deaf/ HTTP/1.1\r\nHost: x\r\n\r\n".encode())

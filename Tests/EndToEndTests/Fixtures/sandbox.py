@@ -90,7 +90,7 @@ def allowed_calls():
         negative, words = line.startswith("~"), line.lstrip("~").split()
         named = set().union(*(calls(word) for word in words))
         allowed = allowed - named if negative else allowed | named
-    # What systemd lets every service do, to start at all.
+    # System calls that systemd allows every service, for its start.
     return allowed | calls("@default") | {"execve", "exit", "exit_group", "brk", "mmap", "rt_sigreturn"}
 
 

@@ -153,7 +153,7 @@ def sign_in(person, client, user, password):
         raise SystemExit("the page after the sign-in has gone by itself")
     person.driver.find_element(By.LINK_TEXT, "To the overview").click()
     person.wait("the overview", lambda: person.driver.current_url == person.admin + "/")
-    # What came back with the code is not in the history either.
+    # The redirect with the code is not in the history either.
     person.driver.back()
     if "code=" in person.driver.current_url:
         raise SystemExit(f"the code stays in the history: {person.driver.current_url}")

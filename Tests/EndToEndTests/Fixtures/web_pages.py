@@ -158,7 +158,7 @@ def browser(folder):
     for argument in (
         "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-proxy-server",
         "--disable-background-networking", "--disable-component-update", "--no-first-run",
-        # All names lead here, and what newer browsers do by themselves for local addresses is not what is tested.
+        # All names lead here. The checks of newer browsers for local addresses are not tested.
         "--host-resolver-rules=MAP *.test 127.0.0.1",
         "--disable-features=LocalNetworkAccessChecks,BlockInsecurePrivateNetworkRequests,HttpsUpgrades,"
         "HttpsFirstBalancedModeAutoEnable",
