@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 
-/// What must never be seen.
+/// A secret that must never appear.
 let accessToken = "access-token-SEKRET-0123456789"
 let refreshToken = "refresh-token-SEKRET-0123456789"
 let clientSecret = "client-secret-SEKRET-0123456789"

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("advice fits the status and the place", .timeLimit(.minutes(2)))
 struct AdviceTests {
-    /// What `status` says about a client whose token endpoint answers so.
+    /// The text of `status` for a client whose token endpoint gives this answer.
     private func status(_ answer: TokenEndpointAnswer, client: String = "") async throws -> (text: String, url: String)
     {
         let admin = try await AdministeredProxy(TokenEndpoint([answer]), client: client)

@@ -67,7 +67,7 @@ struct ConnectionMetricsTests {
         for _ in 0..<2 { #expect(try await admin.proxy.get("http://api.test/").status == 200) }
         let file = admin.proxy.directory.path(of: "config.yaml")
         let text = try String(contentsOfFile: file, encoding: .utf8)
-        // Other settings: the connections are others, too.
+        // Other settings mean other connections.
         try admin.proxy.directory.write(
             text.replacing("- host: api.test\n", with: "- host: api.test\n    connect_timeout: 4s\n"), to: "config.yaml"
         )

@@ -59,7 +59,7 @@ struct LogoutTests {
         #expect(again.ending == .exited(0))
         #expect(again.output.contains("There was no token"))
         #expect(revocations(endpoint).count == 2)
-        // A grant that needs nobody goes on with a new token.
+        // A grant without a person continues with a new token.
         #expect(try await admin.proxy.get("http://api.test/").status == 200)
         #expect(!admin.proxy.log.contains("SEKRET"))
     }

@@ -30,7 +30,7 @@ struct MetricsTests {
         #expect(page.value("heimdallr_upstream_bytes_total", ["upstream": "api.test", "direction": "sent"]) == 5)
         let received = page.value("heimdallr_upstream_bytes_total", ["upstream": "api.test", "direction": "received"])
         #expect(try #require(received) > 5 * 20)
-        // What the proxy itself said was received from nobody.
+        // The proxy's own answers were received from no upstream.
         #expect(page.value("heimdallr_upstream_bytes_total", ["upstream": "down.test", "direction": "received"]) == 0)
         for (result, count) in [("injected", 4.0), ("kept", 1), ("failed", 0), ("replayed", 0)] {
             #expect(

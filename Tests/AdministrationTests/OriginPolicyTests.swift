@@ -116,10 +116,10 @@ struct OriginPolicyTests {
         try admin.proxy.directory.write("another-long-enough-token", to: "admin-token")
         #expect(try await admin.get("/status", [right]).status == 401)
         #expect(try await admin.get("/status", [("Authorization", "Bearer another-long-enough-token")]).status == 200)
-        // A file that is gone lets nobody in.
+        // An empty file lets no caller in.
         try admin.proxy.directory.write("", to: "admin-token")
         #expect(try await admin.get("/status", [("Authorization", "Bearer ")]).status == 500)
-        // The socket is guarded by who may open it.
+        // The socket's mode guards it.
         #expect(try await admin.run("status").ending == .exited(0))
     }
 

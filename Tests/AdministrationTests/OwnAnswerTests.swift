@@ -30,7 +30,7 @@ struct OwnAnswerTests {
         let page = try await browser.get("/").text
         #expect(!page.contains("p50"))
         #expect(page.contains("4 × 503 by the proxy itself"), "\(page)")
-        // The program saw them all the same.
+        // The program saw them nevertheless.
         #expect(
             try await admin.get("/metrics").text.contains(
                 "heimdallr_requests_total{upstream=\"api.test\",code=\"503\"} 4"))

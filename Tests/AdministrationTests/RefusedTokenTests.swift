@@ -42,7 +42,7 @@ struct RefusedTokenTests {
             proxy.log.contains("somebody has to sign in") && proxy.log.contains("login_url=\(url)") ? true : nil
         }
         let lines = proxy.log.split(separator: "\n").filter { $0.contains("somebody has to sign in") }
-        // The first was before anybody had signed in.
+        // The first was before any login.
         #expect(lines.filter { $0.contains("an API refused the token") }.count == 1)
         // Nobody else's request fails over it.
         #expect(try await admin.proxy.get("http://api.test/").status == 200)

@@ -39,7 +39,7 @@ struct SocketTests {
         #expect(
             AdminSocket.defaultPath(port: 8081, runtimeDirectory: nil)
                 == "/tmp/heimdallr-proxy-\(geteuid())/heimdallr-proxy-8081.sock")
-        // A runtime folder that others may enter is none.
+        // A runtime folder open to other users is not used.
         _ = unsafe chmod(runtime.path, 0o755)
         #expect(AdminSocket.defaultPath(port: 1, runtimeDirectory: runtime.path).hasPrefix("/tmp/heimdallr-proxy-"))
         #expect(AdminSocket.defaultPath(port: 1, runtimeDirectory: "relative").hasPrefix("/tmp/heimdallr-proxy-"))
@@ -201,7 +201,7 @@ struct SocketTests {
         let file = try directory.write(
             "proxy: {listen: \"127.0.0.1:0\"}\nadmin: {listen: \"127.0.0.1:0\"}", to: "config.yaml")
         _ = unsafe chmod(file, 0o644)
-        // Where it was built nobody else may look.
+        // No other user may read its build folder.
         let program = directory.path(of: "heimdallr-proxy")
         try await ChildProcess.output(of: ["cp", try Repository.executable(), program])
         let other = ["setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups", program]

@@ -78,7 +78,7 @@ struct StatusTests {
                 seen += run.output + run.errors
             }
         }
-        // While it has the token; and when the server repeats what we said to it.
+        // While it has the token, and when the server repeats the request's secrets.
         #expect(try await admin.proxy.get("http://api.test/").status == 200)
         try await look()
         while endpoint.requests.count < 2 {

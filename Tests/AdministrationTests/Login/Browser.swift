@@ -6,7 +6,7 @@ struct Browser {
     let admin: AdministeredProxy
     /// By name.
     var cookies: [String: String] = [:]
-    /// What the address bar says.
+    /// The URL in the address bar.
     var host: String
 
     init(_ admin: AdministeredProxy) {
@@ -14,11 +14,11 @@ struct Browser {
         host = "127.0.0.1:\(admin.adminPort)"
     }
 
-    /// A link of our own page, or the address bar.
+    /// A link of the proxy's page, or the address bar.
     static let own = [
         ("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document"),
     ]
-    /// A link, or a redirect, of somebody else's.
+    /// A link or a redirect of another site.
     static let foreign = [
         ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document"),
     ]

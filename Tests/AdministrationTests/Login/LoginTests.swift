@@ -64,7 +64,7 @@ struct LoginTests {
         #expect(try await other.get("/callback?code=x&state=\(state)", Browser.foreign).status == 400)
         #expect(admin.tokenEndpoint.requests.isEmpty)
         #expect(try await admin.state() == "needs_authentication")
-        // Said once, however often somebody tries.
+        // Logged once for any number of attempts.
         let proxy = admin.proxy
         _ = try await eventually("the log") { proxy.log.contains("another browser") ? true : nil }
         #expect(proxy.log.split(separator: "\n").filter { $0.contains("another browser") }.count == 1)

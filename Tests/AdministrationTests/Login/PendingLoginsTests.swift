@@ -5,7 +5,7 @@ import Testing
 
 @Suite("logins under way")
 struct PendingLoginsTests {
-    /// No login here asks anybody anything before it is finished.
+    /// No login here sends a request before it is finished.
     private struct NoNetwork: HeimdallrHTTPClient {
         func send(_ request: HeimdallrHTTPRequest) async throws -> HeimdallrHTTPResponse {
             throw HeimdallrHTTPClientError.connect

@@ -8,7 +8,7 @@ import WireText
 
 @testable import Administration
 
-/// A login that begins at one proxy of a fleet and ends at another: each table here stands for a proxy of its own.
+/// A login that begins at one proxy of a fleet and ends at another. Each table here stands for one proxy.
 @Suite("logins that several proxies share")
 struct SharedLoginTests {
     private let redirectURI = "http://127.0.0.1:8081/callback"

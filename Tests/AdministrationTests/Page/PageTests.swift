@@ -162,7 +162,7 @@ struct PageTests {
         ] { #expect(page.contains(text), "\(text)\n\(page)") }
         #expect(page.firstMatch(of: /<code>curl http:\/\/127\.0\.0\.1:[1-9][0-9]+\/<\/code>/) != nil)
         #expect(page.firstMatch(of: /p50 [0-9.]+ m?s · p95 [0-9.]+ m?s/) != nil)
-        // What is copied works.
+        // The copied command works.
         let line = try #require(page.firstMatch(of: /<code>(curl -x [^<]+http:\/\/api.test\/)<\/code>/)?.1)
         let run = try await ChildProcess.run(
             ["sh", "-c", "\(line) -sS -o /dev/null -w %{http_code}"], environment: ["no_proxy": nil])
@@ -288,7 +288,7 @@ struct PageTests {
         #expect(html.contains("</html>"))
         let words = html.unicodeScalars
         #expect(!words.contains("\u{202E}") && !words.contains("\u{1B}") && !words.contains("\u{0}"))
-        // Our own markup has neither: what is there came from outside.
+        // The page's own markup has neither. Both would come from outside.
         for pattern in ["<script>", "<img", "<b>", "\"\u{301}", "'\u{301}"] {
             #expect(!html.utf8.contains(Array(pattern.utf8)), "\(pattern)")
         }
