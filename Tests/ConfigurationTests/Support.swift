@@ -30,7 +30,7 @@ func good(
     }
 }
 
-/// A folder of its own, gone when the last reference is.
+/// A separate folder, deleted with its last reference.
 final class TemporaryFolder {
     let path: String
 

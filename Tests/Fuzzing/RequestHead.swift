@@ -111,7 +111,7 @@ private func serialised(_ meaning: Meaning) -> [UInt8] {
     return bytes + [0x0D, 0x0A]
 }
 
-/// What is offered to the upstream is what the client offered.
+/// The upstream gets the client's offer.
 private func checkUpgrade(_ input: [UInt8], _ head: RequestHead) {
     guard let offer = UpgradeList(head.fields, in: input.span), !offer.isEmpty else { return }
     let message = Array("GET / HTTP/1.1\r\nHost: a\r\nUpgrade: ".utf8) + offer.value + Array("\r\n\r\n".utf8)

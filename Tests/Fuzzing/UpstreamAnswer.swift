@@ -26,7 +26,7 @@ private func begin(_ exchange: inout HTTP1Exchange, _ options: UInt8) {
     if options & 0x80 != 0 { exchange.sent(Int(options >> 4)) }
 }
 
-/// Feeds `input` in pieces that end at `ends`; what was consumed is never shown again.
+/// Feeds `input` in pieces that end at `ends`. No consumed byte is fed again.
 private func read(_ exchange: inout HTTP1Exchange, _ options: UInt8, _ input: [UInt8], _ ends: [Int]) -> Read {
     begin(&exchange, options)
     var result = Read()

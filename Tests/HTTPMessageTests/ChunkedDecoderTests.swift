@@ -1,7 +1,7 @@
 import HTTPMessage
 import Testing
 
-/// What came of a whole chunked body.
+/// The result of decoding a chunked body.
 struct Decoded: Equatable {
     var content: [UInt8] = []
     var consumed = 0

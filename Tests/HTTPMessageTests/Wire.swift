@@ -21,7 +21,7 @@ struct Row<Expected: Sendable>: Sendable, CustomTestStringConvertible {
     var testDescription: String { "\(source): \(input.prefix(100).debugDescription)" }
 }
 
-/// What came of a head: whole, or the error.
+/// The result of parsing a head, or the error.
 enum Outcome: Equatable {
     case incomplete
     case complete(Int)

@@ -2,7 +2,7 @@ import HTTPServer
 import Reactor
 import TestSupport
 
-/// A server of an `async` function, on a loop and a port of its own, for the time of `body`.
+/// Runs an `async` function as a server, on its own loop and port, during `body`.
 func withServer(
     settings: ServerSettings = ServerSettings(), maxBodyBytes: Int? = 64 * 1024,
     admits: (@Sendable (PeerCredentials?) -> Bool)? = nil,
@@ -25,7 +25,7 @@ func withServer(
     loop.stop()
 }
 
-/// Says what it received.
+/// Repeats the request in its answer.
 @Sendable func echo(_ request: ServerRequest) async -> ServerResponse {
     .plain(200, "\(request.method) \(request.path) \(request.query ?? "-") \(request.body.count)")
 }

@@ -40,7 +40,7 @@ enum PlainClient {
     }
 }
 
-/// Nobody listens there, or what came is not HTTP.
+/// No listener, or an answer that is not HTTP.
 struct NoAnswer: Error {}
 
 struct PlainAnswer {

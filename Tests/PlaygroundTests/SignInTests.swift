@@ -57,7 +57,7 @@ import Testing
         let ticket = try #require(try /name="ticket" value="([^"]+)"/.firstMatch(in: page.text)?.1)
         let answer = try await send(playground, "/authorize", "ticket=\(ticket)&decision=\(decision)")
         #expect(answer.status == 303)
-        // The page was answered: nobody answers it again.
+        // The page was answered, and can't be answered again.
         #expect(try await send(playground, "/authorize", "ticket=\(ticket)&decision=allow").status == 400)
         let location = try #require(answer.field("Location"))
         #expect(location.hasPrefix(Self.callback + "?"))

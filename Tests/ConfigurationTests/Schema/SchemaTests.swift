@@ -8,7 +8,7 @@ import WireText
 enum EditorSchema {
     static let checker = Result { try SchemaChecker(schema: Configuration.schema().text(.compact)) }
 
-    /// What an editor would mark.
+    /// Lines that an editor would mark.
     static func problems(_ yaml: String) -> [String] {
         do {
             return try checker.get().problems(yaml)
