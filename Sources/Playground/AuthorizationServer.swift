@@ -25,9 +25,7 @@ struct AuthorizationServer: Sendable {
     var signIns = SignInGrants()
     private var lastFamily: Family = 0
 
-    init(
-        credentials: PlaygroundCredentials, tokenLifetime: Duration = .seconds(20), capacity: Int = 10_000
-    ) {
+    init(credentials: PlaygroundCredentials, tokenLifetime: Duration = .seconds(20), capacity: Int = 10_000) {
         self.credentials = credentials
         accessTokens = TokenTable(lifetime: tokenLifetime, capacity: capacity)
         refreshTokens = TokenTable(lifetime: .seconds(3600), capacity: capacity)

@@ -92,8 +92,7 @@ struct ClientAssembly {
     private var credentials: any OAuthClientCredentials {
         let audience = JWTAudience(settings.clientAssertionAudience)
         if settings.authMethod == .privateKeyJWT, let assertion = settings.clientAssertion {
-            return OAuthClientAssertionCredentials(
-                identifier: settings.clientID, assertion: secrets.secret(assertion))
+            return OAuthClientAssertionCredentials(identifier: settings.clientID, assertion: secrets.secret(assertion))
         }
         if settings.authMethod == .privateKeyJWT, let key = settings.clientKey {
             return OAuthClientAssertionCredentials(
@@ -182,17 +181,30 @@ struct ClientAssembly {
 
     /// Connection options for its servers.
     var poolOptions: PoolOptions {
-        var options = PoolOptions()
-        options.connectTimeout = settings.timeout
         // A request with a slot never waits for a connection.
-        options.maxConnections = TokenRequestLimits().client
+        var options = PoolOptions(
+            connectTimeout: settings.timeout, maxConnections: TokenRequestLimits().client, settings.tls,
+            anchors: trustAnchors, material)
         options.nextProxy = PoolOptions.NextProxy(settings.proxy)
-        options.trustAnchors = PoolOptions.TrustAnchors(own: settings.tls.caFile, extra: trustAnchors)
-        options.certificateFile = settings.tls.certFile
-        options.keyFile = settings.tls.keyFile
-        options.material = material
         options.counts = counts
         return options
+    }
+}
+
+extension PoolOptions {
+    /// Connections for requests of the proxy itself.
+    /// - Parameter anchors: trust anchors in addition to the system's.
+    init(
+        connectTimeout: Duration, maxConnections: Int, _ tls: TLSSettings, anchors: String?,
+        _ material: TLSMaterial? = nil
+    ) {
+        self.init()
+        self.connectTimeout = connectTimeout
+        self.maxConnections = maxConnections
+        trustAnchors = TrustAnchors(own: tls.caFile, extra: anchors)
+        certificateFile = tls.certFile
+        keyFile = tls.keyFile
+        self.material = material
     }
 }
 

@@ -33,10 +33,9 @@ struct Hooks: Sendable {
         self.settings = settings
         self.logger = logger
         self.signIn = signIn
-        var options = PoolOptions()
-        options.connectTimeout = Self.webhookTime
-        options.maxConnections = 2
-        options.trustAnchors = PoolOptions.TrustAnchors(own: nil, extra: configuration.trustAnchorsFile)
+        let options = PoolOptions(
+            connectTimeout: Self.webhookTime, maxConnections: 2, TLSSettings(),
+            anchors: configuration.trustAnchorsFile)
         httpClient = CurlHTTPClient(BufferedClient(options: options, loop: loop))
         environment = ChildEnvironment.of(ProcessEnvironment.all, configuration)
     }

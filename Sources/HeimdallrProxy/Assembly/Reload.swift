@@ -69,8 +69,7 @@ extension RunningApp {
             shared.reloads.recordConfiguration(problems: [])
             shared.logger.info("the configuration was read again and is in use", metadata: summary.fields)
             for warning in warnings { log(warning, "of the configuration", .warning) }
-            return ReloadAnswer(
-                isGood: true, text: warnings.map { "warning: \($0)\n" }.joined() + summary.text)
+            return ReloadAnswer(isGood: true, text: warnings.map { "warning: \($0)\n" }.joined() + summary.text)
         } catch let error as ConfigurationError {
             return refused(error.problems)
         } catch {
@@ -154,9 +153,7 @@ extension RunningApp {
     private static let handOver = Duration.seconds(10)
 
     /// - Parameter earlier: settings of the last client of that name.
-    private static func begin(
-        _ client: KeptClient, after former: [KeptClient], _ earlier: ClientSettings?
-    ) async {
+    private static func begin(_ client: KeptClient, after former: [KeptClient], _ earlier: ClientSettings?) async {
         var unsaved: TokenRecord?
         // A retired one has given its record away, and may still hold an older copy.
         for former in former where !former.store.isRetired {

@@ -33,10 +33,7 @@ struct SharedObjects: Sendable {
         let secrets = SecretCache(configuration, counts: reloads, logger: logger)
         let tls = TLSFileCache(counts: reloads, logger: logger)
         files = FreshFiles(secrets: secrets, tls: tls, logger: logger)
-        stores = try await StoreAssembly(
-            settings: configuration.store, secrets: secrets, logger: logger,
-            trustAnchors: configuration.trustAnchorsFile, longestTimeout: configuration.longestTimeout
-        ).make()
+        stores = try await StoreAssembly(configuration, secrets, logger: logger).make()
         watch = Watch(logger: logger, logWriter: app.logWriter)
         audit = AuditTrail(logger: logger)
         traces = Traces(secrets: secrets, tls: tls, logger: logger)

@@ -2,7 +2,6 @@ import Administration
 import Configuration
 import FileSystem
 import Heimdallr
-import Logging
 import Proxy
 import Reactor
 
@@ -28,11 +27,7 @@ struct StartCheck {
     func faults() async -> (problems: [Problem], warnings: [Problem]) {
         var (problems, warnings): ([Problem], [Problem]) = ([], [])
         do throws(TokenStoreError) {
-            try await StoreAssembly(
-                settings: configuration.store, secrets: secrets,
-                logger: Logger(label: "check") { _ in SwiftLogNoOpLogHandler() },
-                trustAnchors: configuration.trustAnchorsFile
-            ).check()
+            try await StoreAssembly(configuration, secrets).check()
         } catch {
             var isLasting = error.kind == .misconfigured
             if case .file(let directory, _) = configuration.store, Self.isMadeByUnit(directory) { isLasting = false }

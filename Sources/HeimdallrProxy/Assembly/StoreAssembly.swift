@@ -7,13 +7,24 @@ import Synchronization
 
 /// Makes the token store from its settings.
 struct StoreAssembly {
-    let settings: StoreSettings
-    let secrets: SecretCache
-    let logger: Logger
-    /// Additional trust anchors of the configuration.
-    var trustAnchors: String?
+    private let settings: StoreSettings
+    private let secrets: SecretCache
+    private let logger: Logger
+    private let trustAnchors: String?
     /// The longest timeout of all clients' token requests.
-    var longestTimeout = Duration.seconds(10)
+    private let longestTimeout: Duration
+
+    /// - Parameter logger: logs nothing when the caller reports faults.
+    init(
+        _ configuration: Configuration, _ secrets: SecretCache,
+        logger: Logger = Logger(label: "store") { _ in SwiftLogNoOpLogHandler() }
+    ) {
+        settings = configuration.store
+        self.secrets = secrets
+        self.logger = logger
+        trustAnchors = configuration.trustAnchorsFile
+        longestTimeout = configuration.clients.map(\.timeout).max() ?? .zero
+    }
 
     struct Assembled {
         var tokens: any OAuthAccessTokenStore
@@ -103,11 +114,6 @@ struct StoreAssembly {
             }
         }
     }
-}
-
-extension Configuration {
-    /// The longest timeout of a token request.
-    var longestTimeout: Duration { clients.map(\.timeout).max() ?? .zero }
 }
 
 /// Logs when a client's record becomes unreadable or unwritable, and when it recovers, once each.

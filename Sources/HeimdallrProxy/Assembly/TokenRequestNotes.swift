@@ -102,13 +102,9 @@ extension Traces {
         self.init(
             version: Version.number,
             connect: { settings, trustAnchors, loop in
-                var options = PoolOptions()
-                options.connectTimeout = Self.connectTimeout
-                options.maxConnections = 1
-                options.trustAnchors = PoolOptions.TrustAnchors(own: settings.tls.caFile, extra: trustAnchors)
-                options.certificateFile = settings.tls.certFile
-                options.keyFile = settings.tls.keyFile
-                options.material = tls.material(settings.tls, extra: trustAnchors)
+                let options = PoolOptions(
+                    connectTimeout: Self.connectTimeout, maxConnections: 1, settings.tls, anchors: trustAnchors,
+                    tls.material(settings.tls, extra: trustAnchors))
                 return Collector(
                     endpoint: settings.endpoint, headers: settings.headers.map { ($0.name, secrets.secret($0.value)) },
                     client: CurlHTTPClient(BufferedClient(options: options, loop: loop)))

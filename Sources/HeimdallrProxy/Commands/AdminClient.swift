@@ -32,9 +32,7 @@ struct AdminOptions: ParsableArguments {
 
     /// - Parameter type: of the body.
     /// - Throws: `ExitStatus.failure`, when there is no running proxy or it gives no answer.
-    func ask(
-        _ method: String, _ target: String, body: [UInt8] = [], type: String? = nil
-    ) throws -> AdminClient.Answer {
+    func ask(_ method: String, _ target: String, body: [UInt8] = [], type: String? = nil) throws -> AdminClient.Answer {
         let paths = try candidates()
         for path in paths {
             do throws(AdminClient.Failure) {
@@ -68,9 +66,8 @@ struct AdminOptions: ParsableArguments {
         let (source, environment) = try options.choose()
         do throws(ConfigurationError) { _ = try source.admin(environment) } catch {
             guard case .file(let file) = source else { return try ask(method, target) }
-            for path in AdminGuess.sockets(file: file, environment: environment) {
-                if let answer = try? AdminClient(path: path).send(method, target) { return answer }
-            }
+            let paths = AdminGuess.sockets(file: file, environment: environment)
+            if let answer = AdminClient.first(of: paths, method, target) { return answer }
         }
         // Prints the faults of the file.
         return try ask(method, target)
@@ -127,10 +124,16 @@ struct AdminClient {
     var timeout = 120
     private static let maxAnswer = 16 << 20
 
+    /// The first answer at one of these paths; `nil`: none. Blocks.
+    static func first(of paths: [String], _ method: String, _ target: String, timeout: Int = 120) -> Answer? {
+        for path in paths {
+            if let answer = try? AdminClient(path: path, timeout: timeout).send(method, target) { return answer }
+        }
+        return nil
+    }
+
     /// Sends one request on a new connection. Blocks.
-    func send(
-        _ method: String, _ target: String, body: [UInt8] = [], type: String? = nil
-    ) throws(Failure) -> Answer {
+    func send(_ method: String, _ target: String, body: [UInt8] = [], type: String? = nil) throws(Failure) -> Answer {
         let connection: SocketConnection
         do throws(SystemCallError) {
             connection = try SocketConnection(path: path, timeout: timeout)

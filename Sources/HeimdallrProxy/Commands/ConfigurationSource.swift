@@ -46,9 +46,7 @@ enum ConfigurationSource: Sendable, Equatable {
     ///   - passed: listening sockets that the process was started with.
     ///   - logs: whether a proxy is about to start. A JSON log then gets the warnings.
     /// - Throws: `ExitStatus.badConfiguration`, after every problem was printed.
-    func load(
-        environment: [String: String], passed: [PassedSocket] = [], logs: Bool = false
-    ) throws -> Configuration {
+    func load(environment: [String: String], passed: [PassedSocket] = [], logs: Bool = false) throws -> Configuration {
         var report = ConfigurationReport.plain
         do throws(ConfigurationError) {
             let (configuration, warnings) = try read(environment)
@@ -197,8 +195,7 @@ struct ConfigurationReport {
     func fail(_ problems: [ConfigurationError.Problem]) {
         guard isJSON else {
             for problem in problems { Complaint.error("\(problem)") }
-            Complaint.write(
-                .error, "\(problems.count.counted("problem")) in the configuration; nothing was started.")
+            Complaint.write(.error, "\(problems.count.counted("problem")) in the configuration; nothing was started.")
             return
         }
         for problem in problems { write(problem, .error) }

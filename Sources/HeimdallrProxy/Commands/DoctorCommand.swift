@@ -34,11 +34,7 @@ struct DoctorCommand: AsyncParsableCommand {
     var asksForNoToken = false
 
     func run() async throws {
-        let source: ConfigurationSource
-        var environment: [String: String]
-        (source, environment) = try options.choose()
-        let playground: Playground? =
-            source.wantsPlayground ? try await PlaygroundVariables.start(addingTo: &environment) : nil
+        let (source, environment, playground) = try await options.chooseWithPlayground()
         let settings = try source.load(environment: environment)
         var diagnoses: [Diagnosis]
         do {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Configuration
+import Playground
 
 struct HeimdallrProxyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -99,6 +100,15 @@ struct ConfigurationOptions: ParsableArguments {
     func choose() throws(ValidationError) -> (source: ConfigurationSource, environment: [String: String]) {
         let environment = ProcessEnvironment.all
         return (try ConfigurationSource.choose(named: config, environment: environment), environment)
+    }
+
+    /// Does the same as `choose`, and starts the playground where the configuration wants it.
+    func chooseWithPlayground() async throws -> (
+        source: ConfigurationSource, environment: [String: String], playground: Playground?
+    ) {
+        var (source, environment) = try choose()
+        let playground = source.wantsPlayground ? try await PlaygroundVariables.start(addingTo: &environment) : nil
+        return (source, environment, playground)
     }
 
     /// Does the same as `choose`, with placeholders for the playground's variables, for commands that start nothing.

@@ -22,11 +22,7 @@ struct ServeCommand: AsyncParsableCommand {
         // First, because a file opened earlier could take the number of a passed socket.
         let manager = try ServiceManager.take()
         Signals.catchStrays()
-        let source: ConfigurationSource
-        var environment: [String: String]
-        (source, environment) = try options.choose()
-        let playground: Playground? =
-            source.wantsPlayground ? try await PlaygroundVariables.start(addingTo: &environment) : nil
+        let (source, environment, playground) = try await options.chooseWithPlayground()
         let freshness = ConfigurationFreshness(source)
         freshness.note()
         let settings = try source.load(environment: environment, passed: manager.passed, logs: true)
@@ -53,8 +49,7 @@ struct ServeCommand: AsyncParsableCommand {
                     return log.logger.info(
                         "the playground is on", metadata: PlaygroundHint.fields(address, running.page, settings))
                 }
-                OutputDescriptor.standardOutput.write(
-                    PlaygroundHint.text(proxy: address, page: running.page, settings))
+                OutputDescriptor.standardOutput.write(PlaygroundHint.text(proxy: address, page: running.page, settings))
             }
         } catch {
             log.logger.error("the proxy stopped", metadata: ["reason": "\(error)"])

@@ -102,12 +102,8 @@ struct StatusWatch {
     }
 
     private static func answer(_ paths: [String], _ target: String) -> [UInt8]? {
-        for path in paths {
-            if let answer = try? AdminClient(path: path).send("GET", target), answer.status == 200 {
-                return answer.body
-            }
-        }
-        return nil
+        guard let answer = AdminClient.first(of: paths, "GET", target), answer.status == 200 else { return nil }
+        return answer.body
     }
 }
 

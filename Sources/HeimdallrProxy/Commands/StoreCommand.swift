@@ -115,9 +115,7 @@ struct ConfiguredStore {
         let (source, environment) = try options.chooseWithoutPlayground()
         settings = try source.load(environment: environment)
         secrets = SecretCache(settings)
-        assembly = StoreAssembly(
-            settings: settings.store, secrets: secrets, logger: Logger(label: "heimdallr-proxy"),
-            trustAnchors: settings.trustAnchorsFile, longestTimeout: settings.longestTimeout)
+        assembly = StoreAssembly(settings, secrets, logger: Logger(label: "heimdallr-proxy"))
     }
 
     func recordName(of client: ClientSettings) -> String { ClientAssembly(client, settings, secrets).recordName }

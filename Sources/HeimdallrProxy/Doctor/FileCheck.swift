@@ -3,7 +3,6 @@ import Configuration
 import CurlTransport
 import FileSystem
 import Heimdallr
-import Logging
 import WireText
 
 /// The secrets and the token store of the configuration.
@@ -89,12 +88,7 @@ struct FileCheck: Sendable {
         }
     }
 
-    private var assembly: StoreAssembly {
-        StoreAssembly(
-            settings: configuration.store, secrets: secrets,
-            logger: Logger(label: "doctor") { _ in SwiftLogNoOpLogHandler() },
-            trustAnchors: configuration.trustAnchorsFile)
-    }
+    private var assembly: StoreAssembly { StoreAssembly(configuration, secrets) }
 
     private static func failed(_ error: TokenStoreError) -> Finding {
         .failed("store", ForeignText.printable(error.fault), Advice.sentence(for: error))
@@ -142,12 +136,9 @@ struct SurroundingsCheck {
     }
 
     private func hasChanged(_ admin: AdminSettings) -> Bool {
-        for path in AdminOptions.sockets(of: admin, environment: ProcessEnvironment.all) {
-            guard let answer = try? AdminClient(path: path, timeout: 2).send("GET", "/status"),
-                let status = try? JSONParser.parse(answer.body)
-            else { continue }
-            return status["configuration"]?["changed_since_read"] == .bool(true)
-        }
-        return false
+        let paths = AdminOptions.sockets(of: admin, environment: ProcessEnvironment.all)
+        let answer = AdminClient.first(of: paths, "GET", "/status", timeout: 2)
+        let status = answer.flatMap { try? JSONParser.parse($0.body) }
+        return status?["configuration"]?["changed_since_read"] == .bool(true)
     }
 }

@@ -42,8 +42,7 @@ enum EventLog {
                     "collector": "\(collector)", "rejected": .stringConvertible(count), "reason": "\(reason)",
                 ])
         case .unsent(let count):
-            logger.warning(
-                "spans were not exported before the end", metadata: ["spans": .stringConvertible(count)])
+            logger.warning("spans were not exported before the end", metadata: ["spans": .stringConvertible(count)])
         }
     }
 
