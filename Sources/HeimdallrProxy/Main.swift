@@ -65,4 +65,10 @@ enum ExitStatus: Int32 {
     }
 
     var error: ExitCode { ExitCode(rawValue) }
+
+    /// Does the same as `error`, and prints the fault before.
+    func error(_ fault: String) -> ExitCode {
+        Complaint.error(fault)
+        return error
+    }
 }

@@ -41,11 +41,10 @@ struct AdminOptions: ParsableArguments {
                 switch error {
                 case .nobodyThere: continue
                 case .stranger(let sentence):
-                    Complaint.error("the admin socket \(path) is not used, and nothing was sent to it: \(sentence)")
-                    throw ExitStatus.failure.error
+                    throw ExitStatus.failure.error(
+                        "the admin socket \(path) is not used, and nothing was sent to it: \(sentence)")
                 case .other(let sentence):
-                    Complaint.error("the proxy at \(path) can't be asked: \(sentence)")
-                    throw ExitStatus.failure.error
+                    throw ExitStatus.failure.error("the proxy at \(path) can't be asked: \(sentence)")
                 }
             }
         }
@@ -56,8 +55,7 @@ struct AdminOptions: ParsableArguments {
                 ". If admin.listen or admin.socket has changed, the running proxy still listens at its former address: "
             text += "write that one, or restart the proxy"
         }
-        Complaint.error(text)
-        throw ExitStatus.failure.error
+        throw ExitStatus.failure.error(text)
     }
 
     /// Does the same as `ask`. In a file that is no longer valid it guesses the socket.
@@ -83,10 +81,9 @@ struct AdminOptions: ParsableArguments {
             throw ExitStatus.badConfiguration.error
         }
         guard let admin = settings else {
-            Complaint.error(
+            throw ExitStatus.failure.error(
                 "the configuration has no admin section, so there is no running proxy to ask; write "
                     + "admin: {} into it, or give --socket")
-            throw ExitStatus.failure.error
         }
         // A program of another user might answer in a folder that this user could have made.
         if admin.socket == nil, let fault = AdminSocket.ownFolderFault() {

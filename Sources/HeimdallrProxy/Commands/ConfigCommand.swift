@@ -65,8 +65,7 @@ struct KeygenCommand: ParsableCommand {
             if case .system(_, _, EEXIST) = error {
                 advice = "; it is left as it is, for tokens may be sealed with its key: name another file"
             }
-            Complaint.error("--output: \(error)\(advice)")
-            throw ExitStatus.failure.error
+            throw ExitStatus.failure.error("--output: \(error)\(advice)")
         }
     }
 }

@@ -46,8 +46,7 @@ struct DoctorCommand: AsyncParsableCommand {
             let meant = Suggestion.phrase(Suggestion.nearest(to: name, among: known))
             throw ValidationError("there is no client or upstream \"\(name)\"\(meant)")
         } catch {
-            Complaint.error("nothing can be looked at: \(error)")
-            throw ExitStatus.failure.error
+            throw ExitStatus.failure.error("nothing can be looked at: \(error)")
         }
         Self.show("")
         await playground?.stop()

@@ -50,7 +50,7 @@ struct ExecCommand: ParsableCommand {
         let settings = try source.load(environment: environment)
         guard let authority = Self.authority(settings) else {
             let onlySockets = settings.proxy.listen.allSatisfy { if case .unix = $0 { true } else { false } }
-            throw Self.failure(
+            throw ExitStatus.failure.error(
                 onlySockets
                     ? "the proxy listens only on a Unix socket, which http_proxy can't name: add an address such as "
                         + "127.0.0.1:8080 to proxy.listen"
@@ -72,13 +72,8 @@ struct ExecCommand: ParsableCommand {
         if environment["grpc_proxy"] == nil, environment["https_proxy"] == nil { variables["grpc_proxy"] = "" }
         let failure = ProgramExecution.replaceProcess(
             program, setting: variables, removing: ChildEnvironment.withheld(from: environment.keys, settings))
-        throw Self.failure(
-            "can't run \(program[0]): \(failure.sentence)", failure.isNoSuchFile ? .noSuchProgram : .notExecutable)
-    }
-
-    private static func failure(_ text: String, _ status: ExitStatus = .failure) -> any Error {
-        Complaint.error(text)
-        return status.error
+        throw (failure.isNoSuchFile ? ExitStatus.noSuchProgram : .notExecutable).error(
+            "can't run \(program[0]): \(failure.sentence)")
     }
 
     /// `alice:secret@`, percent-encoded; empty where the proxy wants none.
@@ -86,10 +81,11 @@ struct ExecCommand: ParsableCommand {
         let users = settings.proxy.users
         guard let user else {
             guard !users.isEmpty else { return "" }
-            throw Self.failure("proxy.users requires a user: add --user NAME, with one of \(Self.list(users))")
+            throw ExitStatus.failure.error(
+                "proxy.users requires a user: add --user NAME, with one of \(Self.list(users))")
         }
         guard let source = users[user] else {
-            throw Self.failure(
+            throw ExitStatus.failure.error(
                 users.isEmpty
                     ? "the configuration has no proxy.users; leave out --user"
                     : "proxy.users has no such user; it has \(Self.list(users))")
@@ -103,7 +99,7 @@ struct ExecCommand: ParsableCommand {
                 secret = try source.value(environment)?.withSpan { [UInt8](copying: $0) } ?? []
             }
         } catch {
-            throw Self.failure("proxy.users: \(error)")
+            throw ExitStatus.failure.error("proxy.users: \(error)")
         }
         return "\(PercentEncoding.uri.encode(user)):\(PercentEncoding.uri.encode(secret))@"
     }

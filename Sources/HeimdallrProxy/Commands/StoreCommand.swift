@@ -91,8 +91,7 @@ struct StoreMoveCommand: AsyncParsableCommand {
         receiver.config = to
         let (from, other) = (try ConfiguredStore(options), try ConfiguredStore(receiver))
         guard from.settings.store != other.settings.store else {
-            Complaint.error("both configurations name the same store")
-            throw ExitStatus.badConfiguration.error
+            throw ExitStatus.badConfiguration.error("both configurations name the same store")
         }
         let source = try await from.movable(alone: true)
         let target = try await other.movable(alone: false)
@@ -128,10 +127,9 @@ struct ConfiguredStore {
             } else {
                 "keeps its tokens in memory only"
             }
-        Complaint.error(
+        throw ExitStatus.badConfiguration.error(
             "`store init` and `store status` are for a store in PostgreSQL; this configuration \(kept). "
                 + "Write store: {kind: postgres, …}, or see the state of the tokens by heimdallr-proxy status")
-        throw ExitStatus.badConfiguration.error
     }
 
     /// A store of any kind but memory, ready for a move.
