@@ -112,3 +112,23 @@ final class Peer: Sendable {
         return address
     }
 }
+
+extension Listener {
+    /// An http proxy that tunnels to the requested port on loopback, and records the heads of its requests.
+    static func tunnel(
+        _ answer: String = "HTTP/1.1 200 Connected\r\n\r\n", heads: Recorder<String>
+    ) throws -> Listener {
+        try Listener { peer in
+            let (head, rest) = peer.readHead()
+            heads.append(head)
+            let target = head.split(separator: " ").dropFirst().first ?? ""
+            guard answer.contains(" 200 "), let port = target.split(separator: ":").last.flatMap({ UInt16($0) }),
+                let other = Peer.connect(port: port)
+            else { return peer.write(answer) }
+            peer.write(answer)
+            other.write(rest)
+            Thread.detachNewThread { other.relay(to: peer) }
+            peer.relay(to: other)
+        }
+    }
+}

@@ -1,28 +1,9 @@
 import CurlTransport
-import Foundation
 import TestSupport
 import Testing
 
 @Suite("the proxy in between, when one is wanted", .timeLimit(.minutes(1)))
 struct NextProxyTests {
-    /// What CONNECT requests came, for a proxy that tunnels to wherever it is asked, on loopback.
-    private static func tunnel(_ answer: String = "HTTP/1.1 200 Connected\r\n\r\n", log: Recorder<String>) throws
-        -> Listener
-    {
-        try Listener { peer in
-            let (head, rest) = peer.readHead()
-            log.append(head)
-            let target = head.split(separator: " ").dropFirst().first ?? ""
-            guard answer.contains(" 200 "), let port = target.split(separator: ":").last.flatMap({ UInt16($0) }),
-                let other = Peer.connect(port: port)
-            else { return peer.write(answer) }
-            peer.write(answer)
-            other.write(rest)
-            Thread.detachNewThread { other.relay(to: peer) }
-            peer.relay(to: other)
-        }
-    }
-
     @Test func `plain http goes there in absolute form, without a field of libcurl's own`() async throws {
         let next = try RecordingOrigin { try $0.respond(body: "by the way") }
         let pool = try await ConnectionPoolOnLoop { $0.nextProxy = .url(next.url) }
@@ -37,7 +18,7 @@ struct NextProxyTests {
 
     @Test func `https goes through a tunnel, checked end to end`() async throws {
         let log = Recorder<String>()
-        let next = try Self.tunnel(log: log)
+        let next = try Listener.tunnel(heads: log)
         let nginx = try await Nginx.secure(["DNS:far.example"])
         let file = nginx.authority.certificateFile
         let pool = try await ConnectionPoolOnLoop {
@@ -68,7 +49,7 @@ struct NextProxyTests {
     ])
     func `a proxy that refuses the tunnel`(answer: String) async throws {
         let log = Recorder<String>()
-        let next = try Self.tunnel(answer, log: log)
+        let next = try Listener.tunnel(answer, heads: log)
         let pool = try await ConnectionPoolOnLoop { $0.nextProxy = .url("http://127.0.0.1:\(next.port)") }
         let record = try await pool.send(Request(.secure(443, host: "far.example")))
         #expect(record.error?.kind == .proxy)

@@ -5,24 +5,6 @@ import Testing
 
 @Suite("a carrier goes through the proxy in between", .timeLimit(.minutes(1)))
 struct CarrierNextProxyTests {
-    /// An http proxy that tunnels to wherever it is asked, on loopback.
-    private static func tunnel(_ answer: String = "HTTP/1.1 200 Connected\r\n\r\n", heads: Recorder<String>) throws
-        -> Listener
-    {
-        try Listener { peer in
-            let (head, rest) = peer.readHead()
-            heads.append(head)
-            let target = head.split(separator: " ").dropFirst().first ?? ""
-            guard answer.contains(" 200 "), let port = target.split(separator: ":").last.flatMap({ UInt16($0) }),
-                let other = Peer.connect(port: port)
-            else { return peer.write(answer) }
-            peer.write(answer)
-            other.write(rest)
-            Thread.detachNewThread { other.relay(to: peer) }
-            peer.relay(to: other)
-        }
-    }
-
     @Test func `plain http is spoken to the proxy, with its credential`() async throws {
         let next = try RecordingOrigin { try $0.respond(body: "by the way") }
         let carriers = try await CarrierPoolOnLoop { $0.nextProxy = .url("http://user:pw@127.0.0.1:\(next.port)") }
@@ -38,7 +20,7 @@ struct CarrierNextProxyTests {
 
     @Test func `https goes through a tunnel, checked end to end`() async throws {
         let heads = Recorder<String>()
-        let next = try Self.tunnel(heads: heads)
+        let next = try Listener.tunnel(heads: heads)
         let nginx = try await Nginx.secure(["DNS:far.example"])
         let file = nginx.authority.certificateFile
         let carriers = try await CarrierPoolOnLoop {
@@ -59,7 +41,7 @@ struct CarrierNextProxyTests {
 
     @Test func `another protocol goes through a tunnel, too, and serves nobody else`() async throws {
         let heads = Recorder<String>()
-        let next = try Self.tunnel(heads: heads)
+        let next = try Listener.tunnel(heads: heads)
         let origin = try RecordingOrigin()
         let carriers = try await CarrierPoolOnLoop { $0.nextProxy = .url("http://127.0.0.1:\(next.port)") }
         let user = try await carriers.connected(.plain(origin.port), tunnels: true)
@@ -77,7 +59,7 @@ struct CarrierNextProxyTests {
     ])
     func `a proxy that refuses the tunnel`(answer: String) async throws {
         let heads = Recorder<String>()
-        let next = try Self.tunnel(answer, heads: heads)
+        let next = try Listener.tunnel(answer, heads: heads)
         let carriers = try await CarrierPoolOnLoop { $0.nextProxy = .url("http://127.0.0.1:\(next.port)") }
         #expect(try await carriers.failure(.secure(443, host: "far.example")).kind == .proxy)
         #expect(try await carriers.failure(.plain(80, host: "far.example"), tunnels: true).kind == .proxy)
