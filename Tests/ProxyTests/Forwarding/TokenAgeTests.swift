@@ -42,7 +42,9 @@ struct TokenAgeTests {
         let origin = proxy.origin
         try await eventually("the first is under way") { origin.requests.count == 1 }
         async let second = proxy.request("POST", "http://api.test/second", body: "the body")
-        try await Task.sleep(for: .milliseconds(2700))
+        try await eventually("the first token is over") {
+            issue.age(of: "Bearer T1").map { $0 > .seconds(Self.life) } == true
+        }
         gate.open()
         #expect(try await first.status == 200)
         #expect(try await second.status == 200)

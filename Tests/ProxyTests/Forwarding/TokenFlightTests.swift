@@ -189,7 +189,9 @@ struct TokenFlightTests {
             guard exchange.head.target == "/dies", exchange.head.field("Authorization") == "Bearer T1" else {
                 return try exchange.respond()
             }
-            exchange.pause(.milliseconds(2500))
+            // Until the token has expired.
+            guard let issued = endpoint.requests.first?.at else { return exchange.close() }
+            exchange.pause(max(.zero, issued + .seconds(2) - .now))
             exchange.close()
         }
         // An unused connection that closes is not treated as one closed for idleness.
