@@ -53,9 +53,7 @@ struct ProbeTests {
     @Test func `a token that expired unused is no reason to get no requests`() async throws {
         let admin = try await AdministeredProxy(TokenEndpoint([.token(accessToken, expiresIn: "1")]))
         try await admin.answersReady()
-        while try await !admin.get("/status").text.contains(#""state": "idle""#) {
-            try await Task.sleep(for: .milliseconds(50))
-        }
+        try await eventually("the state idle") { try await admin.get("/status").text.contains(#""state": "idle""#) }
         #expect(try await admin.get("/readyz?strict").status == 200)
     }
 
@@ -73,7 +71,7 @@ struct ProbeTests {
         async let answer = busy.proxy.get("http://slow.test/")
         _ = try await eventually("the request is under way") { slow.requests.isEmpty ? nil : true }
         busy.proxy.process.signal(15)
-        while try await busy.get("/readyz").status == 200 { try await Task.sleep(for: .milliseconds(10)) }
+        try await eventually("no longer ready") { try await busy.get("/readyz").status != 200 }
         #expect(try await busy.get("/readyz").text.contains("stopping"))
         #expect(try await busy.get("/livez").status == 200)
         gate.open()

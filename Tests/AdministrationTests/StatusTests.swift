@@ -81,17 +81,17 @@ struct StatusTests {
         // While it has the token, and when the server repeats the request's secrets.
         #expect(try await admin.proxy.get("http://api.test/").status == 200)
         try await look()
-        while endpoint.requests.count < 2 {
-            _ = try await admin.proxy.get("http://api.test/")
-            try await Task.sleep(for: .milliseconds(100))
+        func requests(until count: Int) async throws {
+            try await eventually("token request \(count)", within: .seconds(60)) {
+                _ = try await admin.proxy.get("http://api.test/")
+                return endpoint.requests.count >= count
+            }
         }
+        try await requests(until: 2)
         seen += try await reader.read(until: "event: token_failed\n")
         try await look()
         // The refresh token is dead by then, the access token has expired, and the server still repeats both.
-        while endpoint.requests.count < 4 {
-            _ = try await admin.proxy.get("http://api.test/")
-            try await Task.sleep(for: .milliseconds(100))
-        }
+        try await requests(until: 4)
         try await look()
         #expect(try await admin.proxy.terminate() == .exited(0))
         seen += String(decoding: try await reader.readToEnd(), as: UTF8.self) + admin.proxy.log

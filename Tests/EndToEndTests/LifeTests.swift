@@ -4,6 +4,14 @@ import Testing
 
 @Suite("the life of the process and of an exchange", .timeLimit(.minutes(3)))
 struct LifeTests {
+    private func refusesConnections(_ port: UInt16) async throws {
+        try await eventually("no listener") {
+            guard let another = try? await RawClient.connect(port: port) else { return true }
+            another.close()
+            return false
+        }
+    }
+
     @Test func `a client that hangs up in mid-response cancels the transfer`() async throws {
         let origin = try RecordingOrigin { try $0.flood(1 << 40) }
         let proxy = try await RunningProxy(to: origin)
@@ -62,13 +70,7 @@ struct LifeTests {
         let begun = try await client.read(until: "first")
         #expect(begun.hasPrefix("HTTP/1.1 200 "))
         proxy.process.signal(SIGTERM)
-        let port = proxy.port
-        var refused = false
-        for _ in 0..<400 where !refused {
-            if let another = try? await RawClient.connect(port: port) { another.close() } else { refused = true }
-            try await Task.sleep(for: .milliseconds(25))
-        }
-        #expect(refused)
+        try await refusesConnections(proxy.port)
         #expect(proxy.process.ending == nil)
         gate.open()
         let rest = String(decoding: try await client.readToEnd(), as: UTF8.self)
@@ -104,13 +106,7 @@ struct LifeTests {
         try await eventually("the request arrives") { origin.requests.count == 1 }
         proxy.process.signal(SIGTERM)
         // The second one counts once the first has been taken: then nobody can connect any more.
-        let port = proxy.port
-        var refused = false
-        for _ in 0..<400 where !refused {
-            if let another = try? await RawClient.connect(port: port) { another.close() } else { refused = true }
-            try await Task.sleep(for: .milliseconds(25))
-        }
-        #expect(refused)
+        try await refusesConnections(proxy.port)
         #expect(proxy.process.ending == nil)
         proxy.process.signal(SIGTERM)
         #expect(try await proxy.process.ended(within: .seconds(20)) == .exited(0))

@@ -140,42 +140,34 @@ struct UserTests {
         #expect(origin.connections.isEmpty)
     }
 
-    private func until(_ condition: () async throws -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(20)
-        while try await !condition() {
-            guard ContinuousClock.now < deadline else { throw TestFailure("not within 20 seconds") }
-            try await Task.sleep(for: .milliseconds(50))
-        }
-    }
-
     @Test func `the secret is that of the file, as it is now`() async throws {
         let proxy = try await proxy()
-        func status(_ password: String) async throws -> Int {
+        @Sendable func status(_ password: String) async throws -> Int {
             try await proxy.send("GET", "http://api.test/x", fields: [basic("alice:\(password)")]).status
         }
         #expect(try await status(Self.password) == 200)
         try proxy.directory.write("new password\r\n", to: "alice")
-        try await until { try await status("new password") == 200 }
+        try await eventually("the file counts") { try await status("new password") == 200 }
         #expect(try await status(Self.password) == 407)
         // A missing, unreadable or empty file lets no user in, not even with an empty password.
         for change in ["rm alice", "mkdir alice", "rmdir alice; : > alice", "rm alice; mkfifo alice"] {
             try await ChildProcess.output(of: ["sh", "-c", change], directory: proxy.directory.path)
-            try await until { try await status("new password") == 407 }
+            try await eventually("the file counts") { try await status("new password") == 407 }
             #expect(try await status("") == 407)
             #expect(try await status(Self.password) == 407)
         }
         try await ChildProcess.output(of: ["rm", proxy.directory.path(of: "alice")])
         try proxy.directory.write("back", to: "alice")
-        try await until { try await status("back") == 200 }
+        try await eventually("the file counts") { try await status("back") == 200 }
     }
 
     @Test func `one whose secret is lost keeps nobody else out`() async throws {
         let proxy = try await proxy(users: "alice: {file: FOLDER/alice}\n  bob: another")
         try await ChildProcess.output(of: ["rm", proxy.directory.path(of: "alice")])
-        func status(_ credentials: String) async throws -> Int {
+        @Sendable func status(_ credentials: String) async throws -> Int {
             try await proxy.send("GET", "http://api.test/x", fields: [basic(credentials)]).status
         }
-        try await until { try await status("alice:\(Self.password)") == 407 }
+        try await eventually("the file counts") { try await status("alice:\(Self.password)") == 407 }
         #expect(try await status("bob:another") == 200)
         let warning = "the secret can't be read"
         let reason = "alice: No such file or directory\" user=alice\n"

@@ -133,13 +133,10 @@ struct InjectionTests {
 
     /// Waits until requests go out with that key.
     private func reaches(_ key: String, _ proxy: ProxyInProcess) async throws {
-        let limit = ContinuousClock.now + .seconds(20)
-        while ContinuousClock.now < limit {
+        try await eventually("a request with \(key)") {
             _ = try await proxy.request("GET", "http://key.test/")
-            if proxy.origin.requests.last?.values("X-Key") == [key] { return }
-            try await Task.sleep(for: .milliseconds(50))
+            return proxy.origin.requests.last?.values("X-Key") == [key]
         }
-        Issue.record("no request with \(key)")
     }
 
     @Test func `a changed file counts soon, and a bad one leaves the last good one`() async throws {
