@@ -49,7 +49,8 @@ struct LoopLagTests {
         defer { loop.stop() }
         try await loop.run {}
         try await loop.run {}
-        try await Task.sleep(for: .seconds(1))
+        // Two and a half intervals, each of which would count a further look.
+        try await Task.sleep(for: .milliseconds(250))
         #expect(try await loop.run { loop.lag }.counts.reduce(0, +) == 1)
     }
 }
