@@ -134,6 +134,7 @@ struct UpgradeTests {
         #expect(try await client.response().status == 101)
         if isUpstreamFirst {
             #expect(try await client.readToEnd(within: .seconds(5)) == Array("word".utf8))
+            // Longer than the 500 ms after which the proxy ends a side that can't be passed on.
             try await Task.sleep(for: .milliseconds(700))
         } else {
             #expect(try await client.read(count: 4) == Array("word".utf8))

@@ -19,6 +19,7 @@ struct BytePipeEndTests {
         try await client.send("question")
         client.finishSending()
         #expect(try await end.readToEnd(within: Self.soon) == Array("question".utf8))
+        // Longer than the 500 ms after which the proxy ends a side that can't be passed on.
         try await Task.sleep(for: .milliseconds(700))
         for piece in ["one ", "two ", "three"] {
             try await Task.sleep(for: .milliseconds(20))
@@ -35,6 +36,7 @@ struct BytePipeEndTests {
         try await end.send("answer")
         end.finishSending()
         #expect(try await client.readToEnd(within: Self.soon) == Array("answer".utf8))
+        // Longer than the 500 ms after which the proxy ends a side that can't be passed on.
         try await Task.sleep(for: .milliseconds(700))
         let up = pattern(4 << 20, step: 31)
         async let sent: Void = client.send(up)
