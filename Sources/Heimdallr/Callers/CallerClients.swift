@@ -42,11 +42,7 @@ final class CallerClients: Sendable {
         let now = blueprint.clock.now()
         let known = state.withLock { state -> Result<CallerTable<Heimdallr>.Entry?, CallerRefusal> in
             guard !state.isStopped else { return .failure(.stopped) }
-            do throws(CallerRefusal) {
-                return .success(try state.table.entry(of: caller, now: now))
-            } catch {
-                return .failure(error)
-            }
+            return Result { () throws(CallerRefusal) in try state.table.entry(of: caller, now: now) }
         }
         guard let entry = try known.get() else { return try add(caller, Secret(token), now) }
         guard entry.isInherited, entry.client.look({ $0.fetch == nil && $0.token?.isExpired(at: now) ?? true }) else {
@@ -71,7 +67,7 @@ final class CallerClients: Sendable {
             do throws(CallerRefusal) {
                 // Another loop may have been faster.
                 if let entry = try state.table.entry(of: caller, now: now) { return .success(entry.client) }
-                try state.table.beginTrial(now: now)
+                try state.table.admitNew(now: now)
             } catch {
                 return .failure(error)
             }

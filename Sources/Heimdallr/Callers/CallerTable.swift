@@ -8,9 +8,9 @@ struct CallerTable<Client: Sendable>: Sendable {
     static var capacity: Int { 1000 }
     /// Bound on the size of all tokens.
     static var maxBytes: Int { 4 << 20 }
-    /// Greatest number of callers before their first success; one more each `trialPause`.
-    static var trials: Int { 256 }
-    static var trialPause: Duration { .milliseconds(100) }
+    /// Greatest number of callers before their first success; one more each `newPause`.
+    static var maxNew: Int { 256 }
+    static var newPause: Duration { .milliseconds(100) }
     /// Time after the last request until a caller without a token is removed, and with it the memory of a refusal.
     static var patience: Duration { .seconds(300) }
 
@@ -27,9 +27,9 @@ struct CallerTable<Client: Sendable>: Sendable {
 
     private var entries: [Fingerprint: Entry] = [:]
     private(set) var bytes = 0
-    /// Used trials at `trialsAt`.
-    private var usedTrials = 0.0
-    private var trialsAt: Instant?
+    /// Number of callers without a success at `newCountAt`; it falls by one each `newPause`.
+    private var newCount = 0.0
+    private var newCountAt: Instant?
     private(set) var lastSuccessAt: Instant?
 
     var count: Int { entries.count }
@@ -64,13 +64,13 @@ struct CallerTable<Client: Sendable>: Sendable {
     }
 
     /// Counts a new caller.
-    mutating func beginTrial(now: Instant) throws(CallerRefusal) {
-        if let trialsAt { usedTrials = max(0, usedTrials - (trialsAt.duration(to: now) / Self.trialPause)) }
-        trialsAt = now
-        guard usedTrials + 1 <= Double(Self.trials) else {
-            throw .tooManyNew(retryAfter: Self.trialPause * (usedTrials + 1 - Double(Self.trials)))
+    mutating func admitNew(now: Instant) throws(CallerRefusal) {
+        if let newCountAt { newCount = max(0, newCount - (newCountAt.duration(to: now) / Self.newPause)) }
+        newCountAt = now
+        guard newCount + 1 <= Double(Self.maxNew) else {
+            throw .tooManyNew(retryAfter: Self.newPause * (newCount + 1 - Double(Self.maxNew)))
         }
-        usedTrials += 1
+        newCount += 1
     }
 
     /// - Parameter hasToken: callers without a token are removed first.
@@ -92,12 +92,12 @@ struct CallerTable<Client: Sendable>: Sendable {
         }?.key
     }
 
-    /// An exchange has succeeded. The first success returns the trial.
+    /// An exchange has succeeded. After the first one the caller is no longer new.
     mutating func succeeded(_ caller: Fingerprint, now: Instant) {
         lastSuccessAt = now
         guard entries[caller]?.isProven == false else { return }
         entries[caller]?.isProven = true
-        usedTrials = max(0, usedTrials - 1)
+        newCount = max(0, newCount - 1)
     }
 
     /// Removes callers whose token has ended, and callers without a token after `patience`.

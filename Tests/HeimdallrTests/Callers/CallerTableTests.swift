@@ -60,19 +60,19 @@ import Testing
     }
 
     @Test("only those are bounded in time whose exchange has not succeeded")
-    func trials() throws {
+    func maxNew() throws {
         var table = Table()
         // Callers who are good for something are no guesses.
-        for number in 0..<(3 * Table.trials) {
-            try table.beginTrial(now: start)
+        for number in 0..<(3 * Table.maxNew) {
+            try table.admitNew(now: start)
             table.add(number, try caller(number), size: 1, endsAt: nil, now: start) { _ in true }
             table.succeeded(try caller(number), now: start)
             table.succeeded(try caller(number), now: start)
         }
-        for _ in 0..<Table.trials { try table.beginTrial(now: start) }
-        #expect(throws: CallerRefusal.tooManyNew(retryAfter: Table.trialPause)) { try table.beginTrial(now: start) }
-        try table.beginTrial(now: start + Table.trialPause)
-        #expect(throws: CallerRefusal.self) { try table.beginTrial(now: start + Table.trialPause) }
+        for _ in 0..<Table.maxNew { try table.admitNew(now: start) }
+        #expect(throws: CallerRefusal.tooManyNew(retryAfter: Table.newPause)) { try table.admitNew(now: start) }
+        try table.admitNew(now: start + Table.newPause)
+        #expect(throws: CallerRefusal.self) { try table.admitNew(now: start + Table.newPause) }
     }
 }
 
