@@ -44,8 +44,7 @@ public struct OAuthClientAssertionCredentials: OAuthClientCredentials {
     ) {
         self.identifier = identifier
         self.audience = audience
-        let wanted = algorithm.flatMap { SigningAlgorithm(rawValue: $0.rawValue) }
-        source = .key(SigningKeySource(key, algorithm: wanted), identifier: keyID, certificate: certificate)
+        source = .key(SigningKeySource(key, algorithm: algorithm), identifier: keyID, certificate: certificate)
     }
 
     /// An assertion that another party makes and renews, such as the platform that the program runs on.

@@ -31,9 +31,7 @@ final class DPoPBinding: Sendable {
         self.wallClock = wallClock
         switch setting {
         case .ownKey: source = nil
-        case .key(let provider, let algorithm):
-            source = SigningKeySource(
-                provider, algorithm: algorithm.flatMap { SigningAlgorithm(rawValue: $0.rawValue) })
+        case .key(let provider, let algorithm): source = SigningKeySource(provider, algorithm: algorithm)
         }
     }
 

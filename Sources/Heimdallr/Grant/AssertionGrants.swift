@@ -98,7 +98,7 @@ extension Secret {
         }
     }
 
-    /// Nothing but visible ASCII, and some of it.
+    /// Octets 0x21 to 0x7E, at least one: nothing that could put a line end or a second field into a request.
     var isVisible: Bool {
         withSpan { span in span.count > 0 && span.indices.allSatisfy { (0x21...0x7E).contains(span[$0]) } }
     }

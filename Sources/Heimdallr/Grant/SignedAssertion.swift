@@ -29,7 +29,7 @@ public struct SignedAssertion: Sendable {
     ///   - algorithm: `nil`: the JWK's own, or the usual one of the key's kind; RS256 for RSA.
     public init(key: any SecretProvider, algorithm: JWTAlgorithm? = nil) {
         source = key
-        self.key = SigningKeySource(key, algorithm: algorithm.flatMap { SigningAlgorithm(rawValue: $0.rawValue) })
+        self.key = SigningKeySource(key, algorithm: algorithm)
     }
 
     /// - Throws: what the provider throws, or `SecretProviderError`.

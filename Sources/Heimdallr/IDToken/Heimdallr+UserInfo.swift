@@ -12,10 +12,7 @@ extension Heimdallr {
         // A token that is bound to a key would need a proof.
         guard let subject, let url = try? await directory.url(.userInfo),
             (response.tokenType ?? "Bearer").lowercased() == "bearer",
-            !response.accessToken.isEmpty,
-            response.accessToken.withSpan({ token in
-                token.indices.allSatisfy { (0x21...0x7E).contains(token[$0]) }
-            })
+            response.accessToken.isVisible
         else { return nil }
         let credential = HeimdallrHTTPField(name: "Authorization", secret: response.accessToken.after(scheme: "Bearer"))
         let body = try? await directory.document(

@@ -53,12 +53,12 @@ struct SignedToken: Sendable {
         }
     }
 
-    private static func json(_ part: ArraySlice<UInt8>) -> JSONValue? {
-        bytes(part).flatMap { try? JSONParser.parse($0) }
+    private static func json(_ text: ArraySlice<UInt8>) -> JSONValue? {
+        bytes(text).flatMap { try? JSONParser.parse($0) }
     }
 
     /// base64url without padding, and no other spelling of the same bytes.
-    static func bytes(_ part: some Sequence<UInt8>) -> [UInt8]? {
-        Base64.decode(Array(part), as: .url)
+    static func bytes(_ text: some Sequence<UInt8>) -> [UInt8]? {
+        Base64.decode(Array(text), as: .url)
     }
 }

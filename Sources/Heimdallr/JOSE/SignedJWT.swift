@@ -25,9 +25,9 @@ enum SignedJWT {
         header: [JSON.Member], claims: [JSON.Member], with signer: Signer
     ) throws(CryptographyError) -> Secret {
         let header = [JSON.Member("alg", .string(signer.algorithm))] + header
-        var message = part(header)
+        var message = encoded(header)
         message.append(ASCII.dot)
-        message += part(claims)
+        message += encoded(claims)
         let signature: [UInt8]
         switch signer {
         case .key(let key, let algorithm): signature = try key.sign(message, by: algorithm)
@@ -40,7 +40,7 @@ enum SignedJWT {
         return Secret(token.finish())
     }
 
-    private static func part(_ members: [JSON.Member]) -> [UInt8] {
+    private static func encoded(_ members: [JSON.Member]) -> [UInt8] {
         var json: [UInt8] = []
         JSON.object(members).write(.compact, escaping: .required) { json.append($0) }
         return Array(Base64.encode(json, alphabet: .url).utf8)

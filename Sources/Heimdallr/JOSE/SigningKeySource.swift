@@ -14,9 +14,9 @@ final class SigningKeySource: Sendable {
     }
 
     /// - Parameter algorithm: `nil`: the JWK's own, or the usual one of the key's kind.
-    init(_ provider: any SecretProvider, algorithm: SigningAlgorithm?) {
+    init(_ provider: any SecretProvider, algorithm: JWTAlgorithm?) {
         self.provider = provider
-        wanted = algorithm
+        wanted = algorithm.flatMap { SigningAlgorithm(rawValue: $0.rawValue) }
     }
 
     /// - Throws: errors of the provider; `SecretProviderError` for text that is no key, or no key for this algorithm.
@@ -36,4 +36,28 @@ final class SigningKeySource: Sendable {
             throw SecretProviderError("the signing key can't be used: \(error)")
         }
     }
+}
+
+/// Signature algorithm of the proxy's JWTs, by its JOSE name: RFC 7518 section 3.1, RFC 8037 section 3.1.
+public enum JWTAlgorithm: String, Sendable, Hashable, CaseIterable {
+    /// RSASSA-PKCS1-v1_5 with SHA-256; for RSA keys.
+    case rs256 = "RS256"
+    /// RSASSA-PSS with SHA-256; for RSA keys.
+    case ps256 = "PS256"
+    /// ECDSA with SHA-256; for P-256 keys.
+    case es256 = "ES256"
+    /// ECDSA with SHA-384; for P-384 keys.
+    case es384 = "ES384"
+    /// Ed25519.
+    case edDSA = "EdDSA"
+}
+
+/// Audience (`aud`) of the proxy's assertions. Servers differ.
+public enum JWTAudience: Sendable, Hashable {
+    /// The token endpoint's URL, whichever endpoint the request goes to.
+    case tokenEndpoint
+    /// The configured issuer.
+    case issuer
+    /// This text.
+    case text(String)
 }

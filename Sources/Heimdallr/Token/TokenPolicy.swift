@@ -16,7 +16,7 @@ struct TokenPolicy: Sendable {
     func token(
         from response: TokenResponse, askedAt: ContinuousClock.Instant, keeping refreshToken: Secret?
     ) throws(TokenResponseError) -> AccessToken {
-        guard Self.isPresentable(response.accessToken) else { throw .badAccessToken }
+        guard response.accessToken.isVisible else { throw .badAccessToken }
         guard let type = response.tokenType ?? defaultTokenType else { throw .noTokenType }
         let isBound = response.binding != nil
         guard
@@ -50,14 +50,5 @@ struct TokenPolicy: Sendable {
         guard seconds > 0 else { return .zero }
         guard seconds < Double(Self.maxLifetime.components.seconds) else { return Self.maxLifetime }
         return .milliseconds(Int64(seconds * 1000))
-    }
-
-    /// Octets 0x21–0x7E, at least one: nothing that could put a CR, an LF or a second header into a request.
-    static func isPresentable(_ token: Secret) -> Bool {
-        token.withSpan { span in
-            guard span.count > 0 else { return false }
-            for index in span.indices where span[index] < 0x21 || span[index] > 0x7E { return false }
-            return true
-        }
     }
 }

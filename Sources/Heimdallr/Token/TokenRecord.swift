@@ -117,7 +117,7 @@ public struct TokenRecord: Sendable, Equatable, Redacted {
 
     /// The token now; `nil` after its end, and while the wall clock is before its issue, because its age is unknown then.
     func accessToken(at moment: Moment) -> AccessToken? {
-        guard let accessToken, TokenPolicy.isPresentable(accessToken), let life = life(at: moment) else { return nil }
+        guard let accessToken, accessToken.isVisible, let life = life(at: moment) else { return nil }
         return AccessToken(
             value: accessToken, type: binding == nil ? "Bearer" : "DPoP", issuedAt: life.issuedAt,
             expiresAt: min(life.expiresAt, moment.now + TokenPolicy.maxLifetime), refreshToken: refreshToken,
