@@ -6,12 +6,7 @@ extension Heimdallr {
     /// - Throws: `LoginError`; nothing has changed then.
     public func beginDeviceLogin() async throws(LoginError) -> DeviceLogin {
         guard loginMethod == .device else { throw .wrongMethod }
-        do throws(LoginError) {
-            return try await askForCodes()
-        } catch {
-            tell(error)
-            throw error
-        }
+        return try await telling { () async throws(LoginError) in try await askForCodes() }
     }
 
     private func askForCodes() async throws(LoginError) -> DeviceLogin {
@@ -31,12 +26,9 @@ extension Heimdallr {
     /// - Throws: `LoginError`; nothing has been stored then.
     public func finishDeviceLogin(_ login: DeviceLogin) async throws(LoginError) {
         guard loginMethod == .device, login.client == name else { throw .wrongMethod }
-        do throws(LoginError) {
+        try await telling { () async throws(LoginError) in
             guard login.record == recordName else { throw .reconfigured }
             try await pollUntilDone(login)
-        } catch {
-            tell(error)
-            throw error
         }
     }
 

@@ -19,11 +19,8 @@ extension Heimdallr {
         guard let method = loginMethod, method == .browser || method == .implicit else { throw .wrongMethod }
         _ = try RedirectURI(redirectURI)
         try checkRunning()
-        do throws(LoginError) {
-            return try await begin(method, redirectURI: redirectURI, goesAtOnce: goesAtOnce)
-        } catch {
-            tell(error)
-            throw error
+        return try await telling { () async throws(LoginError) in
+            try await begin(method, redirectURI: redirectURI, goesAtOnce: goesAtOnce)
         }
     }
 
@@ -68,15 +65,12 @@ extension Heimdallr {
         guard attempt.client == name, attempt.expectation.method == loginMethod else { throw .wrongMethod }
         try checkRunning()
         guard clock.now() < attempt.expiresAt else { throw .expired }
-        do throws(LoginError) {
+        try await telling { () async throws(LoginError) in
             guard attempt.expectation.record == recordName else { throw .reconfigured }
             let answer = try AuthorizationResponse(
                 url, redirectURI: attempt.redirectURI, state: attempt.state, expecting: attempt.expectation)
             try answer.checkRefusal(hiding: await knownSecrets())
             try await take(answer, attempt)
-        } catch {
-            tell(error)
-            throw error
         }
     }
 
@@ -93,12 +87,12 @@ extension Heimdallr {
             }
             return
         }
-        var form = [FormParameter("code", try answer.code()), FormParameter("redirect_uri", attempt.redirectURI)]
-        if let verifier = expectation.verifier { form.append(FormParameter("code_verifier", verifier)) }
-        let whole = form
+        let form =
+            [FormParameter("code", try answer.code()), FormParameter("redirect_uri", attempt.redirectURI)]
+            + (expectation.verifier.map { [FormParameter("code_verifier", $0)] } ?? [])
         try await holdingStore { () async throws(LoginError) in
             let (response, askedAt) = try await self.token(
-                whole, grantType: "authorization_code", sendsScope: false, to: expectation.tokenEndpoint)
+                form, grantType: "authorization_code", sendsScope: false, to: expectation.tokenEndpoint)
             let signIn = try await self.signIn(from: response, nonce: expectation.nonce, isRequired: true)
             try await self.takeUp(response, as: signIn, askedAt: askedAt)
         }
@@ -110,15 +104,12 @@ extension Heimdallr {
         guard loginMethod == .password else { throw .wrongMethod }
         try checkRunning()
         let form = [FormParameter("username", username), FormParameter("password", password)]
-        do throws(LoginError) {
+        try await telling { () async throws(LoginError) in
             try await holdingStore { () async throws(LoginError) in
                 let (response, askedAt) = try await self.token(form, grantType: "password", sendsScope: true, to: nil)
                 let signIn = try await self.signIn(from: response, nonce: nil, isRequired: false)
                 try await self.takeUp(response, as: signIn, askedAt: askedAt)
             }
-        } catch {
-            tell(error)
-            throw error
         }
     }
 

@@ -8,6 +8,14 @@ extension Heimdallr {
         }
     }
 
+    /// Takes a step of a login, and sends the event of its failure.
+    func telling<Value>(_ step: () async throws(LoginError) -> Value) async throws(LoginError) -> Value {
+        do throws(LoginError) { return try await step() } catch {
+            tell(error)
+            throw error
+        }
+    }
+
     /// Sends the event of an answer that was refused before it came here.
     package func refusedAnswer(_ error: LoginError) { tell(error) }
 
@@ -149,14 +157,9 @@ extension Heimdallr {
         _ response: TokenResponse, as signIn: SignIn?, askedAt: ContinuousClock.Instant
     ) async throws(LoginError) {
         let stored = (try? await store.load(client: recordName))?.revision ?? 0
-        let taken = apply {
-            life, moment -> Result<(id: TokenLifeCycle.LoginID, record: TokenRecord)?, TokenResponseError> in
-            do throws(TokenResponseError) {
-                return .success(
-                    try life.loggedIn(
-                        response, as: signIn, askedAt: askedAt, over: stored, moment))
-            } catch {
-                return .failure(error)
+        let taken = apply { life, moment in
+            Result { () throws(TokenResponseError) in
+                try life.loggedIn(response, as: signIn, askedAt: askedAt, over: stored, moment)
             }
         }
         switch taken {
